@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors of the implementation, one class for each kind of upstream error.
+
+Upstream: Kafka's exceptions; the docstring of each class names its counterpart.
+Used by: everything below `segproof`; the harness compares `kind`, never classes.
+"""
+
+from typing import ClassVar
+
+__all__ = [
+    "CorruptIndexError",
+    "CorruptRecordError",
+    "IndexBufferOverflowError",
+    "IndexClosedError",
+    "IndexFullError",
+    "IndexOffsetOverflowError",
+    "IndexStateError",
+    "InvalidArgumentError",
+    "InvalidOffsetError",
+    "InvalidRecordError",
+    "ReadOnlyIndexError",
+    "SegproofError",
+]
+
+
+class SegproofError(Exception):
+    """Base of all errors of segproof, and the counterpart of KafkaException itself."""
+
+    kind: ClassVar[str] = "kafka-error"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        law: str | None = None,
+        path: str | None = None,
+        position: int | None = None,
+        expected: object = None,
+        actual: object = None,
+        hint: str | None = None,
+    ) -> None:
+        self.message = message
+        self.law = law
+        self.path = path
+        self.position = position
+        self.expected = expected
+        self.actual = actual
+        self.hint = hint
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        where = [part for part in (self.path, self._at()) if part]
+        law = f" [{self.law}]" if self.law else ""
+        hint = f"; {self.hint}" if self.hint else ""
+        return f"{': '.join([*where, self.message])}{law}{hint}"
+
+    def _at(self) -> str | None:
+        return None if self.position is None else f"byte {self.position}"
+
+
+class InvalidArgumentError(SegproofError, ValueError):
+    """A number or range that is refused (IllegalArgumentException)."""
+
+    kind = "invalid-argument"
+
+
+class IndexFullError(InvalidArgumentError):
+    """The index has no free slot (IllegalArgumentException)."""
+
+
+class InvalidOffsetError(SegproofError, ValueError):
+    """An offset that is not larger than the last one (InvalidOffsetException)."""
+
+    kind = "invalid-offset"
+
+
+class IndexOffsetOverflowError(SegproofError, ValueError):
+    """An offset too far from the base offset for 31 bits (IndexOffsetOverflowException)."""
+
+    kind = "index-offset-overflow"
+
+
+class CorruptIndexError(SegproofError, ValueError):
+    """An index file that breaks its laws (CorruptIndexException)."""
+
+    kind = "corrupt-index"
+
+
+class CorruptRecordError(SegproofError, ValueError):
+    """A batch with a bad length or checksum (CorruptRecordException)."""
+
+    kind = "corrupt-record"
+
+
+class InvalidRecordError(SegproofError, ValueError):
+    """A record that cannot be read inside an intact batch (InvalidRecordException)."""
+
+    kind = "invalid-record"
+
+
+class IndexStateError(SegproofError):
+    """An operation that the present state forbids (IllegalStateException)."""
+
+    kind = "illegal-state"
+
+
+class IndexClosedError(SegproofError):
+    """The index is closed (NullPointerException after unmapping)."""
+
+    kind = "unmapped"
+
+
+class IndexBufferOverflowError(SegproofError):
+    """No physical room behind the position (BufferOverflowException)."""
+
+    kind = "buffer-overflow"
+
+
+class ReadOnlyIndexError(SegproofError):
+    """A change of an index that was opened for reading (ReadOnlyBufferException)."""
+
+    kind = "read-only"

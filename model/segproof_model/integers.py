@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Java's integers: two's complement, wrapping, division toward zero.
+
+Used by: every structure of the model.
+"""
+
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+
+
+def wrap32(value: int) -> int:
+    """Return `value` as a Java int keeps it.
+
+    >>> wrap32(2**31), wrap32(-1)
+    (-2147483648, -1)
+    """
+    return (value + 2**31) % 2**32 - 2**31
+
+
+def wrap64(value: int) -> int:
+    """Return `value` as a Java long keeps it.
+
+    >>> wrap64(2**63)
+    -9223372036854775808
+    """
+    return (value + 2**63) % 2**64 - 2**63
+
+
+def truncated_multiple(value: int, factor: int) -> int:
+    """Return the multiple of `factor` nearest to `value`, rounded toward zero.
+
+    >>> truncated_multiple(67, 8), truncated_multiple(67, 12), truncated_multiple(-7, 8)
+    (64, 60, 0)
+    """
+    return abs(value) // factor * factor * (1 if value >= 0 else -1)
+
+
+def int32_at(data: bytes, position: int) -> int:
+    """Return the big-endian int32 at `position`."""
+    return int.from_bytes(data[position : position + 4], "big", signed=True)
+
+
+def int64_at(data: bytes, position: int) -> int:
+    """Return the big-endian int64 at `position`."""
+    return int.from_bytes(data[position : position + 8], "big", signed=True)
+
+
+def int32_bytes(value: int) -> bytes:
+    """Return `value`, wrapped to 32 bits, as four big-endian bytes."""
+    return wrap32(value).to_bytes(4, "big", signed=True)
+
+
+def int64_bytes(value: int) -> bytes:
+    """Return `value`, wrapped to 64 bits, as eight big-endian bytes."""
+    return wrap64(value).to_bytes(8, "big", signed=True)

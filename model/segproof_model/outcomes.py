@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an operation does: the next value and what the caller sees.
+
+The model never raises for something a caller of the real structure would see as an error: upstream
+sometimes changes its state *and* fails, so an error is a value beside the next state.
+
+Used by: every structure of the model, and the harness, which compares outcomes by kind.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+State = TypeVar("State")
+
+
+class ErrorKind(StrEnum):
+    """The kinds of error, in the words of the specification; subjects are compared by kind."""
+
+    INVALID_ARGUMENT = "invalid-argument"
+    INVALID_OFFSET = "invalid-offset"
+    INDEX_OFFSET_OVERFLOW = "index-offset-overflow"
+    CORRUPT_INDEX = "corrupt-index"
+    CORRUPT_RECORD = "corrupt-record"
+    INVALID_RECORD = "invalid-record"
+    ILLEGAL_STATE = "illegal-state"
+    UNMAPPED = "unmapped"
+    BUFFER_OVERFLOW = "buffer-overflow"
+    READ_ONLY = "read-only"
+    INDEX_ERROR = "index-error"
+    KAFKA_ERROR = "kafka-error"
+    IO_ERROR = "io-error"
+    FILE_NOT_FOUND = "file-not-found"
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """The caller sees an error of this kind."""
+
+    kind: ErrorKind
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Generic[State]):
+    """One operation that may change something: the state after it, and what the caller sees."""
+
+    after: State
+    """The state after the operation, also when it raised."""
+    outcome: object = None
+    """The returned value, or `Raised`."""
