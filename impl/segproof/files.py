@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The only door to the operating system.
+
+Every structure takes a `Files` and does all its input and output through it; nothing else in
+`segproof` calls `os`, `open` or `mmap` on data. So the same structure runs on real files, on files
+in memory, and on simulated ones that lose power.
+
+Not covered: Windows, where a mapped file can be neither cut nor removed.
+Used by: every structure, `verify`, the command line; replaced by the harness.
+"""
+
+import mmap
+import os
+import stat as stat_modes
+from dataclasses import dataclass
+from typing import Protocol
+
+__all__ = ["REAL_FILES", "File", "FileStatus", "Files", "Mapping", "RealFiles"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileStatus:
+    """What is known of a path without opening it."""
+
+    size_bytes: int
+    """Length of a regular file."""
+    is_directory: bool
+    is_regular: bool
+    modified_ns: int
+    """Modification time in nanoseconds since 1970."""
+    identity: tuple[int, int]
+    """Device and inode: two paths with one identity are one file."""
+
+
+class Mapping(Protocol):
+    """A shared, writable mapping of the first bytes of a file."""
+
+    def view(self) -> memoryview:
+        """Return the mapped bytes, writable. Release it before `close`."""
+
+    def flush(self) -> None:
+        """Write changed pages to the device and wait."""
+
+    def close(self) -> None:
+        """Unmap. Raises BufferError while a view of the mapping is alive."""
+
+
+class File(Protocol):
+    """One open file."""
+
+    path: str
+
+    def size(self) -> int:
+        """Return the present length in bytes."""
+
+    def pread(self, size: int, position: int) -> bytes:
+        """Return `size` bytes from `position`; fewer only where the file ends."""
+
+    def pread_into(self, buffer: memoryview, position: int) -> int:
+        """Fill `buffer` from `position`; return the bytes read, fewer only where the file ends."""
+
+    def pwrite(self, data: bytes | memoryview, position: int) -> None:
+        """Write all of `data` at `position`."""
+
+    def truncate(self, size: int) -> None:
+        """Set the length; grown bytes are zero."""
+
+    def map(self, size: int) -> Mapping:
+        """Map the first `size` bytes, which must exist; `size` 0 is allowed."""
+
+    def sync(self) -> None:
+        """Write contents and length to the device and wait."""
+
+    def close(self) -> None:
+        """Close; a second close does nothing."""
+
+
+class Files(Protocol):
+    """A file system, as far as the structures need one."""
+
+    def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
+        """Open a regular file. With `create` a missing one is made, empty.
+
+        Raises: FileNotFoundError, PermissionError, OSError.
+        """
+
+    def create_new(self, path: str) -> File | None:
+        """Create and open an empty file for writing, or return None if the path exists."""
+
+    def status(self, path: str) -> FileStatus | None:
+        """Return the status of a path (links followed), or None if there is nothing."""
+
+    def list_directory(self, path: str) -> list[str]:
+        """Return the names in a directory, sorted."""
+
+    def rename(self, source: str, target: str) -> None:
+        """Move `source` over `target`, atomically."""
+
+    def link(self, source: str, target: str) -> None:
+        """Give the file a second name. Raises FileExistsError, OSError."""
+
+    def remove(self, path: str) -> bool:
+        """Remove a file; return whether there was one."""
+
+    def sync_directory(self, path: str) -> None:
+        """Make the names in a directory durable."""
+
+
+class _RealMapping:
+    __slots__ = ("_map",)
+
+    def __init__(self, descriptor: int, size: int) -> None:
+        # mmap refuses length 0 (it would mean "the whole file"), so nothing is mapped then.
+        self._map = mmap.mmap(descriptor, size) if size else None
+
+    def view(self) -> memoryview:
+        return memoryview(bytearray()) if self._map is None else memoryview(self._map)
+
+    def flush(self) -> None:
+        if self._map is not None:
+            self._map.flush()
+
+    def close(self) -> None:
+        if self._map is not None:
+            self._map.close()
+
+
+class _RealFile:
+    __slots__ = ("_descriptor", "path")
+
+    def __init__(self, descriptor: int, path: str) -> None:
+        self._descriptor = descriptor
+        self.path = path
+
+    def size(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    def pread(self, size: int, position: int) -> bytes:
+        data = os.pread(self._descriptor, size, position)
+        if len(data) == size or not data:
+            return data
+        parts = [data]
+        missing = size - len(data)
+        while missing and (data := os.pread(self._descriptor, missing, position + size - missing)):
+            parts.append(data)
+            missing -= len(data)
+        return b"".join(parts)
+
+    def pread_into(self, buffer: memoryview, position: int) -> int:
+        done = 0
+        while done < len(buffer):
+            count = os.preadv(self._descriptor, [buffer[done:]], position + done)
+            if count == 0:
+                break
+            done += count
+        return done
+
+    def pwrite(self, data: bytes | memoryview, position: int) -> None:
+        rest = memoryview(data)
+        while len(rest):
+            count = os.pwrite(self._descriptor, rest, position)
+            position += count
+            rest = rest[count:]
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+
+    def map(self, size: int) -> Mapping:
+        return _RealMapping(self._descriptor, size)
+
+    def sync(self) -> None:
+        os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+class RealFiles:
+    """The files of the operating system."""
+
+    def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
+        """Open a regular file; directories and devices are refused."""
+        # Without O_NONBLOCK, opening a named pipe would wait for a writer for ever.
+        flags = (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC | os.O_NONBLOCK
+        descriptor = os.open(path, flags | (os.O_CREAT if create else 0), 0o644)
+        if not stat_modes.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise IsADirectoryError(f"{path}: not a regular file")
+        return _RealFile(descriptor, path)
+
+    def create_new(self, path: str) -> File | None:
+        """Create and open an empty file, or return None if the path exists."""
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        except FileExistsError:
+            return None
+        return _RealFile(descriptor, path)
+
+    def status(self, path: str) -> FileStatus | None:
+        """Return the status of a path, or None if there is nothing."""
+        try:
+            status = os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return FileStatus(
+            size_bytes=status.st_size,
+            is_directory=stat_modes.S_ISDIR(status.st_mode),
+            is_regular=stat_modes.S_ISREG(status.st_mode),
+            modified_ns=status.st_mtime_ns,
+            identity=(status.st_dev, status.st_ino),
+        )
+
+    def list_directory(self, path: str) -> list[str]:
+        """Return the names in a directory, sorted."""
+        return sorted(os.listdir(path))
+
+    def rename(self, source: str, target: str) -> None:
+        """Move `source` over `target`, atomically."""
+        os.replace(source, target)
+
+    def link(self, source: str, target: str) -> None:
+        """Give the file a second name."""
+        os.link(source, target)
+
+    def remove(self, path: str) -> bool:
+        """Remove a file; return whether there was one."""
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def sync_directory(self, path: str) -> None:
+        """Make the names in a directory durable."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+REAL_FILES = RealFiles()
+"""The default of every `files` argument."""
+
+

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One source for every inner loop: interpreted, or compiled by numba when that pays.
+
+A kernel is a plain function over `bytes` or `memoryview` objects and ints. `@kernel` keeps that
+function as `.interpreted`, which is what the contracts prove, and runs it until enough work was
+seen; then numba, if it is installed, compiles the very same code object.
+
+`SEGPROOF_KERNELS` decides: `auto` (the default), `compiled` (at the first call, an error without
+numba), `interpreted` (never compiled).
+
+Used by: every module of this package that holds kernels.
+"""
+
+import os
+import sys
+import types
+from collections.abc import Callable
+from functools import update_wrapper
+from importlib.util import find_spec
+from typing import Any, Generic, ParamSpec, TypeVar
+
+__all__ = ["COMPILE_AFTER_WORK", "Kernel", "kernel", "kernel_mode", "numba_available"]
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+COMPILE_AFTER_WORK = 20_000
+"""Units of work (a call is one; bulk callers announce more) after which `auto` compiles."""
+
+
+def kernel_mode() -> str:
+    """Return `auto`, `compiled` or `interpreted`, from `SEGPROOF_KERNELS`."""
+    mode = os.environ.get("SEGPROOF_KERNELS", "auto")
+    if mode not in ("auto", "compiled", "interpreted"):
+        raise ValueError(
+            f"SEGPROOF_KERNELS is {mode!r}; it must be auto, compiled or interpreted"
+        )
+    return mode
+
+
+def numba_available() -> bool:
+    """Return whether numba can be imported; does not import it."""
+    return find_spec("numba") is not None
+
+
+class Kernel(Generic[Parameters, Result]):
+    """A callable with the interpreted function and, once made, the compiled one."""
+
+    def __init__(self, source: Callable[Parameters, Result]) -> None:
+        self.source = source
+        self.name = source.__qualname__
+        self.call: Callable[Parameters, Result] = self._counting
+        """The callable of the moment; hot loops may fetch it once per loop."""
+        self._work = 0
+        self._interpreted: Callable[Parameters, Result] | None = None
+        update_wrapper(self, source)
+
+    @property
+    def interpreted(self) -> Callable[Parameters, Result]:
+        """The plain function, which calls the plain functions of its callees."""
+        if self._interpreted is None:
+            self._interpreted = _linked(self.source, lambda function: function, {})
+        return self._interpreted
+
+    def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        """Run the kernel."""
+        return self.call(*args, **kwargs)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether calls now run compiled code."""
+        return self.call is not self._interpreted and self.call != self._counting
+
+    def announce(self, work: int) -> None:
+        """Say that `work` units are about to be asked of the kernel; may compile it."""
+        self._work += work
+        if self._work > COMPILE_AFTER_WORK and self.call == self._counting:
+            self._decide()
+
+    def compile(self) -> None:
+        """Compile now. Raises ModuleNotFoundError without numba."""
+        if not self.is_compiled:
+            self.call = _compiled(self.source)
+
+    def _counting(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        self._work += 1
+        if self._work > COMPILE_AFTER_WORK or self._work == 1:
+            self._decide()
+        return (self.interpreted if self.call == self._counting else self.call)(*args, **kwargs)
+
+    def _decide(self) -> None:
+        mode = kernel_mode()
+        if mode == "interpreted" or (mode == "auto" and not numba_available()):
+            self.call = self.interpreted
+        elif mode == "compiled" or self._work > COMPILE_AFTER_WORK:
+            self.compile()
+
+
+def kernel(function: Callable[Parameters, Result]) -> Kernel[Parameters, Result]:
+    """Make a kernel of a plain function. Its callees must be kernels or builtins."""
+    return Kernel(function)
+
+
+def _cache_folder() -> str:
+    root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(root, "segproof", "kernels")
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile `function`, and the kernels it calls, keeping the result in the user's cache."""
+    import numba  # noqa: PLC0415  (half a second; never on `import segproof`)
+    from numba.core import config  # noqa: PLC0415
+
+    folder = os.environ.get("NUMBA_CACHE_DIR") or _cache_folder()
+    if not os.path.isdir(folder) and sys.stderr is not None:
+        print("segproof: compiling kernels, once for this machine", file=sys.stderr)
+    before, config.CACHE_DIR = config.CACHE_DIR, folder
+    try:
+        return _linked(function, lambda plain: numba.njit(plain, cache=True), {})
+    finally:
+        config.CACHE_DIR = before
+
+
+def _linked(
+    source: Callable[..., Any],
+    make: Callable[[Callable[..., Any]], Callable[..., Any]],
+    made: dict[str, Callable[..., Any]],
+) -> Callable[..., Any]:
+    """Return `make` of `source`, in which every kernel it calls is `make` of that kernel too."""
+    assert isinstance(source, types.FunctionType)
+    names = dict(source.__globals__)
+    for name in source.__code__.co_names:
+        callee = names.get(name)
+        if isinstance(callee, Kernel):
+            if callee.name not in made:
+                made[callee.name] = _linked(callee.source, make, made)
+            names[name] = made[callee.name]
+    twin = types.FunctionType(source.__code__, names, source.__name__, source.__defaults__)
+    twin.__qualname__ = source.__qualname__
+    twin.__module__ = source.__module__
+    twin.__annotations__ = source.__annotations__
+    twin.__doc__ = source.__doc__
+    return make(twin)
