@@ -16,6 +16,7 @@ import sys
 import types
 from collections.abc import Callable
 from functools import update_wrapper
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -109,8 +110,8 @@ def _cache_folder() -> str:
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile `function`, and the kernels it calls, keeping the result in the user's cache."""
     import numba  # noqa: PLC0415  (half a second; never on `import segproof`)
-    from numba.core import config  # noqa: PLC0415
 
+    config: Any = import_module("numba.core.config")
     folder = os.environ.get("NUMBA_CACHE_DIR") or _cache_folder()
     if not os.path.isdir(folder) and sys.stderr is not None:
         print("segproof: compiling kernels, once for this machine", file=sys.stderr)

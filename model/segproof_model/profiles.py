@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Profiles: what differs between releases, and between them and segproof, as data.
+
+Nothing else in the model names a release. A flag has the value of the newest release as its
+default; an older release, and `segproof` itself, state only what differs.
+
+Used by: every structure; `PROFILES` is where further releases go.
+"""
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal
+
+from segproof_model.outcomes import ErrorKind
+
+
+def flag(newest: Any, sentence: str, *laws: str) -> Any:
+    """Declare a flag: the newest release's value, what it means, and the laws it bends."""
+    return field(default=newest, metadata={"sentence": sentence, "laws": laws})
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A named set of behaviours."""
+
+    name: str
+
+    # Index files
+    search: Literal["plain", "warm"] = flag(
+        "warm", "where a slot search begins; seen only where keys repeat", "ABSIDX-23", "ABSIDX-26"
+    )
+    check_relative_offset: bool = flag(
+        True, "an offset too far from the base is refused, not cut to 32 bits", "OFFIDX-6", "OFFIDX-7"
+    )
+    absolute_entry: bool = flag(
+        True, "entry(n) carries the absolute offset, not the relative one", "OFFIDX-14"
+    )
+    sanity_allows_base: bool = flag(
+        True, "sanity_check accepts a last offset equal to the base", "OFFIDX-20", "OFFIDX-21"
+    )
+    close_unmaps: bool = flag(True, "a closed index can no longer be used", "ABSIDX-15")
+    mismatch_kind: ErrorKind = flag(
+        ErrorKind.ILLEGAL_STATE, "the error for a position that is not that of the count", "TIMEIDX-14"
+    )
+    failed_resize_unmaps: bool = flag(
+        True, "a resize to a negative size leaves the index unmapped", "ABSIDX-10"
+    )
+    trim_after_close_handler_fails: bool = flag(
+        False, "trimming an unmapped, untrimmed index raises the unmapped error", "ABSIDX-12"
+    )
+    # Deviations of segproof
+    checks_before_changing: bool = flag(
+        False,
+        "an operation that fails has changed nothing",
+        "ABSIDX-9", "ABSIDX-10", "TIMEIDX-14", "TIMEIDX-16", "TXNIDX-6", "ABSIDX-19",
+    )
+    closed_is_closed: bool = flag(
+        False, "every use of a closed index raises the unmapped error", "ABSIDX-17"
+    )
+    resize_keeps_read_only: bool = flag(
+        False, "a read-only index refuses a resize", "ABSIDX-11"
+    )
+    upper_bound_exact: bool = flag(
+        False,
+        "an upper bound search finds the first entry and does not wrap at 32 bits",
+        "ABSIDX-24", "OFFIDX-15", "OFFIDX-16",
+    )
+    zero_tail_is_free: bool = flag(
+        False, "the zero slots at the end of an existing file are no entries", "ABSIDX-4"
+    )
+    sanity_checks_all: bool = flag(
+        False, "sanity_check looks at every entry", "OFFIDX-20", "TIMEIDX-17", "TXNIDX-15"
+    )
+
+    # Records and record files
+    slice_start_refused: bool = flag(
+        False, "slicing a slice compares the position with size - start", "SCAN-16"
+    )
+    scanner_limits_wrap: bool = flag(
+        False, "the scanner computes its limits in 32 bits", "SCAN-6"
+    )
+    scanner_eof_kind: ErrorKind = flag(
+        ErrorKind.CORRUPT_RECORD, "the error for a file shorter than believed", "SCAN-7"
+    )
+    ensure_valid_kind: ErrorKind = flag(
+        ErrorKind.CORRUPT_RECORD, "the error of a batch that is not valid", "BATCH-14"
+    )
+    magic_checked_in_files: bool = flag(
+        False, "the file scanner refuses a magic outside 0..2", "SCAN-4"
+    )
+
+    # Writing
+    index_key: Literal["first_offset", "last_offset"] = flag(
+        "last_offset", "which offset of an appended call or batch the offset index keeps", "SEG-4"
+    )
+
+
+KAFKA_4_3_1 = Profile(name="kafka-4.3.1")
+KAFKA_2_4_1 = replace(
+    KAFKA_4_3_1,
+    name="kafka-2.4.1",
+    mismatch_kind=ErrorKind.INVALID_ARGUMENT,
+    failed_resize_unmaps=False,
+    trim_after_close_handler_fails=True,
+    slice_start_refused=True,
+    scanner_eof_kind=ErrorKind.KAFKA_ERROR,
+)
+KAFKA_1_1_1 = replace(
+    KAFKA_2_4_1,
+    name="kafka-1.1.1",
+    search="plain",
+    check_relative_offset=False,
+    absolute_entry=False,
+    sanity_allows_base=False,
+    close_unmaps=False,
+    slice_start_refused=False,
+    ensure_valid_kind=ErrorKind.INVALID_RECORD,
+    index_key="first_offset",
+)
+SEGPROOF = replace(
+    KAFKA_4_3_1,
+    name="segproof",
+    failed_resize_unmaps=False,
+    checks_before_changing=True,
+    closed_is_closed=True,
+    resize_keeps_read_only=True,
+    upper_bound_exact=True,
+    zero_tail_is_free=True,
+    sanity_checks_all=True,
+    magic_checked_in_files=True,
+)
+
+PROFILES = {
+    profile.name: profile for profile in (SEGPROOF, KAFKA_4_3_1, KAFKA_2_4_1, KAFKA_1_1_1)
+}
+"""Every profile by name."""
+
+
+def profile_named(name: str) -> Profile:
+    """Return the profile. Raises KeyError with the known names."""
+    if name not in PROFILES:
+        raise KeyError(f"no profile {name!r}; known: {', '.join(PROFILES)}")
+    return PROFILES[name]
+
+
+def differences(one: Profile, other: Profile) -> list[tuple[str, Any, Any, str, tuple[str, ...]]]:
+    """Return (flag, value in one, value in other, sentence, laws) where two profiles differ."""
+    return [
+        (item.name, getattr(one, item.name), getattr(other, item.name),
+         item.metadata["sentence"], item.metadata["laws"])
+        for item in fields(Profile)
+        if item.name != "name" and getattr(one, item.name) != getattr(other, item.name)
+    ]
