@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The offset index: which byte of the log to start reading at for an offset.
+
+Mirrors: impl/segproof/kafka/offset_index.py.
+Upstream: Kafka, OffsetIndex (1.1.1 to 4.3.1).
+Layout: entry i is bytes 8i..8i+7: int32 offset - base offset, int32 position in the log.
+Laws: OFFIDX-1 to OFFIDX-23.
+Not covered: whether a position is the start of a batch; that needs the log.
+Used by: log_segment, the harness.
+"""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Self
+
+from segproof_model.directory import Directory
+from segproof_model.integers import int32_at, int32_bytes, wrap32
+from segproof_model.kafka.abstract_index import (
+    CORRUPT_INDEX,
+    INDEX_ERROR,
+    INVALID_ARGUMENT,
+    READ_ONLY,
+    UNMAPPED,
+    AbstractIndex,
+    open_file,
+)
+from segproof_model.outcomes import ErrorKind, Raised, Step
+from segproof_model.profiles import KAFKA_4_3_1, Profile
+
+
+class OffsetPosition(NamedTuple):
+    """An offset, and the position in the log from which to read for it."""
+
+    offset: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetIndex(AbstractIndex):
+    """The state of an offset index.
+
+    >>> index = OffsetIndex.open("0.index", 100, 80).after
+    >>> index = index.append(105, 10).after.append(110, 20).after
+    >>> index.lookup(107), index.lookup(104)
+    (OffsetPosition(offset=105, position=10), OffsetPosition(offset=100, position=0))
+    """
+
+    ENTRY_SIZE: ClassVar[int] = 8
+
+    last_offset: int
+    """Offset of the last entry, or the base offset (OFFIDX-3)."""
+
+    @classmethod
+    def open(
+        cls,
+        file: str,
+        base_offset: int,
+        max_index_size_bytes: int = -1,
+        writable: bool = True,
+        *,
+        directory: Directory = Directory(),
+        profile: Profile = KAFKA_4_3_1,
+    ) -> "Step[OffsetIndex | Directory]":
+        """Open or create the file; after a failure only the directory is left (ABSIDX-1 to -4)."""
+        found = open_file(directory, file, max_index_size_bytes, cls.ENTRY_SIZE, writable, profile)
+        if found.outcome is not None:
+            return Step(found.directory, found.outcome)
+        length = len(found.directory.read(file) or b"")
+        return Step(
+            cls(
+                profile,
+                base_offset,
+                max_index_size_bytes,
+                writable,
+                file,
+                found.directory,
+                length,
+                length // 8,
+                found.entries,
+                found.entries * 8,
+                True,
+                base_offset,
+            ).with_last_entry()
+        )
+
+    def with_last_entry(self) -> Self:
+        """Return the same state with the remembered last offset read from the file."""
+        last = self.keys()[self.entries - 1] if self.entries else 0
+        return replace(self, last_offset=self.base_offset + last)
+
+    def keys(self) -> list[int]:
+        """The relative offsets of the slots that are entries and that the file really has."""
+        return [int32_at(self.slot(n), 0) for n in range(min(self.entries, self.length // 8))]
+
+    def values(self) -> list[int]:
+        """The positions of the same slots."""
+        return [int32_at(self.slot(n), 4) for n in range(min(self.entries, self.length // 8))]
+
+    def entries_list(self) -> list[OffsetPosition]:
+        """Every entry, with absolute offsets, in the order of the file."""
+        return [self._entry(number) for number in range(len(self.keys()))]
+
+    def _entry(self, number: int) -> OffsetPosition:
+        slot = self.slot(number)
+        return OffsetPosition(self.base_offset + int32_at(slot, 0), int32_at(slot, 4))
+
+    def lookup(self, target_offset: int) -> OffsetPosition | Raised:
+        """Return the entry with the greatest offset <= target (OFFIDX-11).
+
+        Below the first entry: the base offset and position 0.
+        """
+        if not self.is_mapped:
+            return UNMAPPED
+        slot = self.largest_lower_bound(self.keys(), target_offset - self.base_offset)
+        if isinstance(slot, Raised):
+            return slot
+        return OffsetPosition(self.base_offset, 0) if slot < 0 else self._entry(slot)
+
+    def entry(self, n: int) -> OffsetPosition | Raised:
+        """Return entry `n`, counted from 0 (OFFIDX-13, OFFIDX-14)."""
+        if self.is_refused:
+            return UNMAPPED
+        if n >= self.entries:
+            return INVALID_ARGUMENT
+        if not self.is_mapped:
+            return UNMAPPED
+        if n < 0 or (n + 1) * 8 > self.length:
+            return INDEX_ERROR
+        found = self._entry(n)
+        absolute = self.profile.absolute_entry
+        return (
+            found if absolute else OffsetPosition(found.offset - self.base_offset, found.position)
+        )
+
+    def fetch_upper_bound_offset(
+        self, fetch_offset: OffsetPosition, fetch_size: int
+    ) -> OffsetPosition | None | Raised:
+        """Return the first entry at or behind a fetch of `fetch_size` bytes (OFFIDX-15, -16)."""
+        if not self.is_mapped:
+            return UNMAPPED
+        target = fetch_offset.position + fetch_size
+        slot = self.smallest_upper_bound(
+            self.values(), target if self.profile.upper_bound_exact else wrap32(target)
+        )
+        if isinstance(slot, Raised):
+            return slot
+        return None if slot < 0 else self._entry(slot)
+
+    def append(self, offset: int, position: int) -> Step[Self]:
+        """Add an entry behind the last one (OFFIDX-2 to OFFIDX-9, OFFIDX-23)."""
+        if self.is_refused:
+            return Step(self, UNMAPPED)
+        if self.is_full:
+            return Step(self, INVALID_ARGUMENT)
+        if self.entries and offset <= self.last_offset:
+            return Step(self, Raised(ErrorKind.INVALID_OFFSET))
+        relative = self.relative_offset(offset)
+        if isinstance(relative, Raised) and self.profile.check_relative_offset:
+            return Step(self, relative)
+        if not self.is_mapped:
+            return Step(self, UNMAPPED)
+        if not self.writable:
+            return Step(self, READ_ONLY)
+        written = int32_bytes(offset - self.base_offset) + int32_bytes(position)
+        image = self.image[: self.position] + written + self.image[self.position + 8 :]
+        return Step(
+            replace(
+                self,
+                directory=self.directory.write(self.name, image),
+                entries=self.entries + 1,
+                position=self.position + 8,
+                last_offset=offset,
+            )
+        )
+
+    def truncate_to(self, offset: int) -> Step[Self]:
+        """Keep the entries below `offset` (OFFIDX-17, OFFIDX-18)."""
+        if not self.is_mapped:
+            return Step(self, UNMAPPED)
+        relative = offset - self.base_offset
+        slot = self.largest_lower_bound(self.keys(), relative)
+        if isinstance(slot, Raised):
+            return Step(self, slot)
+        if slot < 0:
+            return self.keep_entries(0)
+        return self.keep_entries(slot if self.keys()[slot] == relative else slot + 1)
+
+    def sanity_check(self) -> None | Raised:
+        """Raise the corrupt-index error for a broken file (OFFIDX-20); segproof tests every entry."""
+        if self.is_refused:
+            return UNMAPPED
+        if self.length % 8 or not self._last_is_sane():
+            return CORRUPT_INDEX
+        if self.profile.sanity_checks_all and not self._all_are_sane():
+            return CORRUPT_INDEX
+        return None
+
+    def _last_is_sane(self) -> bool:
+        if self.profile.sanity_allows_base:
+            return not self.entries or self.last_offset >= self.base_offset
+        return not self.entries or self.last_offset > self.base_offset
+
+    def _all_are_sane(self) -> bool:
+        keys, values = self.keys(), self.values()
+        return (
+            all(key >= 0 for key in keys)
+            and all(one < two for one, two in zip(keys, keys[1:], strict=False))
+            and all(value >= 0 for value in values)
+            and all(one <= two for one, two in zip(values, values[1:], strict=False))
+        )
