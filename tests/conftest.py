@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all tests share: Hypothesis profiles, and one way to say that a test was not run.
+
+A test that needs what is missing here (Java, numba, a second user) reads `not run: REASON`. It says
+so through the fixture `not_run` or the marker `needs`, never through a bare skip. The closing lines
+list each such test, and with SEGPROOF_REQUIRE_ALL=1 each is a failure.
+
+Used by: every folder of tests; the profile is chosen by HYPOTHESIS_PROFILE.
+"""
+
+import importlib.util
+import os
+import shutil
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.database import DirectoryBasedExampleDatabase
+
+PROGRAMS = frozenset({"java", "javac", "mvn", "go"})
+PREFIX = "not run: "
+ROOT = Path(__file__).resolve().parent.parent
+
+# Machines build large states: generation may be slow, and time says nothing about being right.
+_SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
+
+settings.register_profile("dev", deadline=None, suppress_health_check=_SLOW)
+# The same cases in each run: a red build is the doing of the change under test.
+settings.register_profile(
+    "ci",
+    max_examples=200,
+    stateful_step_count=50,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=_SLOW,
+)
+settings.register_profile(
+    "fuzz",
+    max_examples=20_000,
+    stateful_step_count=200,
+    derandomize=False,
+    database=DirectoryBasedExampleDatabase(ROOT / ".hypothesis" / "examples"),
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=_SLOW,
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+def require_all() -> bool:
+    """Whether this run forbids that anything is left out."""
+    return os.environ.get("SEGPROOF_REQUIRE_ALL") == "1"
+
+
+def say_not_run(reason: str) -> NoReturn:
+    """End the present test: loudly skipped, or failed where everything is required."""
+    if require_all():
+        pytest.fail(f"{PREFIX}{reason} (SEGPROOF_REQUIRE_ALL=1 forbids it)", pytrace=False)
+    pytest.skip(f"{PREFIX}{reason}")
+
+
+def missing(thing: str) -> str | None:
+    """Return why `thing`, a program or a module, can't be used; None if it can."""
+    if thing in PROGRAMS:
+        return None if shutil.which(thing) else f"{thing} is not on PATH"
+    return None if importlib.util.find_spec(thing) else f"{thing} is not installed"
+
+
+@pytest.fixture(scope="session")
+def not_run() -> Callable[[str], NoReturn]:
+    """Return the function that ends a test or a fixture as `not run: REASON`."""
+    return say_not_run
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Honour the marker `needs`."""
+    for marker in item.iter_markers("needs"):
+        for thing in marker.args:
+            if reason := missing(thing):
+                say_not_run(reason)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Let a whole module be `not run` (`pytest.importorskip`), and fail if that is forbidden."""
+    report = yield
+    if report.skipped and require_all():
+        report.outcome = "failed"
+        report.longrepr = f"{collector.nodeid}: SEGPROOF_REQUIRE_ALL=1 forbids: {_reason(report)}"
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """List every test that was not run, with its reason."""
+    reports = terminalreporter.stats.get("skipped", [])
+    lines = sorted({f"{report.nodeid}: {_reason(report)}" for report in reports})
+    lines = [line for line in lines if PREFIX in line]
+    if not lines:
+        return
+    terminalreporter.section(f"{len(lines)} not run", yellow=True, bold=True)
+    for line in lines:
+        terminalreporter.write_line(line, yellow=True)
+
+
+def _reason(report: pytest.CollectReport | pytest.TestReport) -> str:
+    """Return the words of a skip; pytest puts them last in a tuple, behind `Skipped: `."""
+    longrepr = report.longrepr
+    words = longrepr[2] if isinstance(longrepr, tuple) else str(longrepr)
+    return words.removeprefix("Skipped: ")

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What may be imported where, beyond the contracts that import-linter keeps.
+
+Used by: the tox environments `quick` and `py311` to `py313`.
+"""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MODEL = ROOT / "model" / "segproof_model"
+IMPL = ROOT / "impl" / "segproof"
+DOOR = IMPL / "files.py"
+HEAVY = ("numba", "pyspark", "hypothesis", "pandas", "pyarrow", "crosshair", "pytest", "typer")
+
+# The model has no input or output, no clock and no randomness.
+NOT_IN_THE_MODEL = frozenset(
+    {"asyncio", "ctypes", "datetime", "io", "logging", "mmap", "multiprocessing", "os", "pathlib"}
+    | {"random", "secrets", "shutil", "socket", "subprocess", "sys", "tempfile", "threading"}
+    | {"time", "uuid", "warnings"}
+)
+
+# What other modules than the door may ask of `os`: nothing that opens, changes or removes.
+HARMLESS = frozenset({"PathLike", "cpu_count", "environ", "fsdecode", "fspath", "getpid", "path"})
+HARMLESS |= {"process_cpu_count", "sched_getaffinity"}
+
+
+def imported_roots(path: Path) -> set[str]:
+    """Return the top names of everything that a source file imports, at any depth."""
+    roots = set[str]()
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            roots.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            roots.add((node.module or "").partition(".")[0])
+    return roots
+
+
+def test_model_needs_the_standard_library_only() -> None:
+    """Each import of the model is its own or the standard library's, and touches no outside."""
+    allowed = (sys.stdlib_module_names | {"segproof_model"}) - NOT_IN_THE_MODEL
+    modules = sorted(MODEL.rglob("*.py"))
+    assert modules
+    wrong = {
+        str(path.relative_to(ROOT)): sorted(extra)
+        for path in modules
+        if (extra := imported_roots(path) - allowed)
+    }
+    assert {} == wrong
+
+
+def doors(path: Path) -> list[str]:
+    """Return the lines of a source file that reach the operating system by themselves."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        match node:
+            case ast.Attribute(value=ast.Name(id="os"), attr=attr) if attr not in HARMLESS:
+                found.append(f"line {node.lineno}: os.{attr}")
+            case ast.Call(func=ast.Name(id="open")):
+                found.append(f"line {node.lineno}: open()")
+            case ast.ImportFrom(module="os", names=names):
+                found += [f"line {node.lineno}: {alias.name}" for alias in names]
+    closed = {"fcntl", "mmap", "shutil", "tempfile"} & imported_roots(path)
+    return found + sorted(closed)
+
+
+def test_one_door_to_the_operating_system() -> None:
+    """In the implementation only `files.py` opens, maps, reads or writes files."""
+    assert doors(DOOR), "the door itself must be seen, else this test sees nothing"
+    modules = [path for path in sorted(IMPL.rglob("*.py")) if path != DOOR]
+    wrong = {str(path.relative_to(ROOT)): found for path in modules if (found := doors(path))}
+    assert {} == wrong
+
+
+@pytest.mark.parametrize("package", ["segproof", "segproof.kafka", "segproof_model"])
+def test_import_is_light(package: str) -> None:
+    """Importing what users import loads no test tool, no compiler, no Spark, no command line."""
+    assert [] == loaded_by(f"import {package}")
+
+
+def test_command_line_is_light() -> None:
+    """`segproof --help` loads typer and nothing else that is heavy."""
+    program = (
+        "import sys, contextlib, io\n"
+        "from segproof_harness.cli import main\n"
+        "sys.argv = ['segproof', '--help']\n"
+        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):\n"
+        "    main()"
+    )
+    assert ["typer"] == loaded_by(program)
+
+
+def loaded_by(program: str) -> list[str]:
+    """Return which of the heavy modules a new interpreter has loaded after `program`."""
+    report = f"\nimport sys\nprint(*[name for name in {HEAVY!r} if name in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", program + report], capture_output=True, text=True, check=False
+    )
+    assert 0 == done.returncode, done.stderr
+    return done.stdout.split()
