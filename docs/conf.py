@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Configuration of the documentation: Sphinx, MyST, furo; nitpicky, warnings are errors.
+
+Used by: the tox environment `docs`.
+"""
+
+import importlib.metadata
+
+project = "segproof"
+author = "The segproof authors"
+project_copyright = author
+release = version = importlib.metadata.version("segproof")
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.doctest",
+    "sphinx.ext.napoleon",
+]
+exclude_patterns = ["_build"]
+html_theme = "furo"
+html_title = "segproof"
+html_show_sourcelink = False
+
+nitpicky = True
+# A build needs no network, so names of the standard library and of numpy are not looked up.
+nitpick_ignore_regex = [
+    (r"py:.*", r"(collections|contextlib|enum|mmap|os|pathlib|typing|types|numpy|np)(\..*)?"),
+    (r"py:.*", r"(Callable|Iterable|Iterator|Mapping|NDArray|PathLike|Protocol|Sequence|Self|Any)"),
+]
+
+# A kind of page may have no page yet.
+suppress_warnings = ["toc.empty_glob"]
+
+myst_enable_extensions = ["colon_fence", "deflist", "fieldlist"]
+myst_heading_anchors = 3
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+autodoc_typehints_format = "short"
+autodoc_mock_imports = ["pyspark", "pandas", "pyarrow"]
+doctest_global_setup = "import segproof"
