@@ -29,9 +29,6 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(Callable|Iterable|Iterator|Mapping|NDArray|PathLike|Protocol|Sequence|Self|Any)"),
 ]
 
-# A kind of page may have no page yet.
-suppress_warnings = ["toc.empty_glob"]
-
 myst_enable_extensions = ["colon_fence", "deflist", "fieldlist"]
 myst_heading_anchors = 3
 
