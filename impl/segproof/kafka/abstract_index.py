@@ -1,0 +1,451 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the offset index and the time index share: the file, the mapping, capacity, resize, close.
+
+One writer, any number of readers, no lock. The writer publishes one tuple, (bytes, entries); a
+reader takes that tuple once and works on it. Before the file is cut or unmapped the writer
+publishes a private copy and releases its view; a reader that was caught in between meets a
+ValueError, takes the new tuple and begins again. So no reader ever touches a page that is gone.
+
+Mirrors: segproof_model/kafka/abstract_index.py under the profile `segproof`.
+Upstream: Kafka, AbstractIndex (4.3.1).
+Laws: ABSIDX-1 to ABSIDX-26.
+Not covered: a second process that cuts a file which is open for writing here.
+Used by: offset_index, time_index.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, ClassVar, Self, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from segproof.errors import (
+    IndexClosedError,
+    IndexOffsetOverflowError,
+    InvalidArgumentError,
+    ReadOnlyIndexError,
+)
+from segproof.files import REAL_FILES, File, Files, Mapping
+from segproof.kernels.slot_search import (
+    entries_at,
+    entries_of_sorted,
+    lower_slots_of_any,
+    lower_slots_of_random,
+)
+
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+WARM_BYTES = 8192
+"""The warm section of a search: as many entries as fill this many bytes."""
+_LANES = 32
+
+Answer = TypeVar("Answer")
+Published = tuple[memoryview, int]
+
+
+class AbstractIndex:
+    """A file of fixed-size entries, open for writing through a mapping or for reading as a copy.
+
+    Not used directly: see `OffsetIndex` and `TimeIndex`.
+    """
+
+    ENTRY_SIZE: ClassVar[int]
+    _KEY_SIZE: ClassVar[int]
+    _ENTRY_DTYPE: ClassVar[np.dtype[Any]]
+    """One entry with the fields `key` and `value`, big-endian as in the file."""
+
+    def __init__(
+        self,
+        file: str | os.PathLike[str],
+        base_offset: int,
+        max_index_size_bytes: int = -1,
+        writable: bool = True,
+        *,
+        files: Files = REAL_FILES,
+    ) -> None:
+        self.file = os.fspath(file)
+        self.base_offset = base_offset
+        self.max_index_size_bytes = max_index_size_bytes
+        self.writable = writable
+        self._files = files
+        self._published: Published | None = None
+        self._handle: File | None = None
+        self._mapping: Mapping | None = None
+        self._increasing_entries = 0
+        if writable:
+            self._open_for_writing()
+        else:
+            self._open_for_reading()
+        self._read_last_entry()
+
+    def _open_for_writing(self) -> None:
+        size = self._whole(self.max_index_size_bytes)
+        if self._files.status(self.file) is None and self.max_index_size_bytes < self.ENTRY_SIZE:
+            raise InvalidArgumentError(
+                f"a new index needs a maximum size of at least {self.ENTRY_SIZE} bytes",
+                law="ABSIDX-2",
+                path=self.file,
+                actual=self.max_index_size_bytes,
+            )
+        created = self._files.create_new(self.file)
+        self._handle = created or self._files.open(self.file, writable=True)
+        try:
+            if created is not None:
+                created.truncate(size)
+            self.length = self._checked_length(self._handle)
+            self._map(0)
+        except BaseException:
+            self._handle.close()
+            raise
+        view, _ = self._current()
+        self._publish(view, 0 if created is not None else self._count_entries(view))
+
+    def _open_for_reading(self) -> None:
+        handle = self._files.open(self.file)
+        try:
+            # Never a mapping: another process may cut the file, and touching a page that is gone
+            # kills the reader.
+            data = bytearray(self._checked_length(handle))
+            self.length = handle.pread_into(memoryview(data), 0)
+        finally:
+            handle.close()
+        view = memoryview(data)[: self.length]
+        self._publish(view, self._count_entries(view))
+
+    def _checked_length(self, handle: File) -> int:
+        length = handle.size()
+        if length > INT32_MAX:
+            raise InvalidArgumentError(
+                f"an index file has at most {INT32_MAX} bytes, this one has {length}",
+                law="ABSIDX-4",
+                path=self.file,
+                hint="it is no index file, or it is damaged",
+            )
+        return length
+
+    def _count_entries(self, view: memoryview) -> int:
+        """Count the slots up to the last one that is not all zero: the rest was never written."""
+        whole = bytes(view[: self._whole(len(view))])
+        return -(-len(whole.rstrip(b"\0")) // self.ENTRY_SIZE)
+
+    def _whole(self, size: int) -> int:
+        """Round to whole entries, toward zero as Java does."""
+        return abs(size) // self.ENTRY_SIZE * self.ENTRY_SIZE * (1 if size >= 0 else -1)
+
+    # What readers see
+
+    def _current(self) -> Published:
+        published = self._published
+        if published is None:
+            raise self._closed()
+        return published
+
+    def _closed(self) -> IndexClosedError:
+        return IndexClosedError("the index is closed", law="ABSIDX-15", path=self.file)
+
+    def _reading(self, read: Callable[[memoryview, int], Answer]) -> Answer:
+        """Return `read(bytes, entries)`, again if the bytes were replaced meanwhile."""
+        while True:
+            published = self._current()
+            try:
+                return read(*published)
+            except ValueError:
+                if self._published is published:
+                    raise
+
+    def _publish(self, view: memoryview, entries: int) -> None:
+        assert 0 <= entries * self.ENTRY_SIZE <= self.length
+        self._increasing_entries = min(self._increasing_entries, entries)
+        self._published = (view, entries)
+
+    def __len__(self) -> int:
+        """Return the number of entries."""
+        return self.entries
+
+    @property
+    def entries(self) -> int:
+        """The number of entries; after closing, the last one known."""
+        published = self._published
+        return self._entries_at_close if published is None else published[1]
+
+    _entries_at_close = 0
+
+    @property
+    def max_entries(self) -> int:
+        """How many entries the file has room for."""
+        return self.length // self.ENTRY_SIZE
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes of all entries (ABSIDX-6)."""
+        return self.ENTRY_SIZE * self.entries
+
+    @property
+    def is_full(self) -> bool:
+        """Whether an append is refused."""
+        return self.entries >= self.max_entries
+
+    def relative_offset(self, offset: int) -> int:
+        """Return the distance of `offset` from the base offset (ABSIDX-21).
+
+        Raises: IndexOffsetOverflowError outside 0..2147483647, both inclusive.
+        """
+        distance = offset - self.base_offset
+        if not 0 <= distance <= INT32_MAX:
+            raise IndexOffsetOverflowError(
+                f"offset {offset} is {distance} away from the base offset {self.base_offset}",
+                law="OFFIDX-6",
+                path=self.file,
+                expected=f"0 to {INT32_MAX}",
+                actual=distance,
+                hint="roll a new segment before appending",
+            )
+        return distance
+
+    def can_append_offset(self, offset: int) -> bool:
+        """Return whether the distance from the base offset is in 0..2147483647."""
+        return 0 <= offset - self.base_offset <= INT32_MAX
+
+    # What the writer changes
+
+    def resize(self, new_size: int) -> bool:
+        """Set the file length to `new_size` rounded to whole entries; return whether it changed.
+
+        Entries stay; grown bytes are zero (ABSIDX-7, ABSIDX-8).
+
+        Raises: InvalidArgumentError below the bytes of the entries, with nothing changed;
+        ReadOnlyIndexError, IndexClosedError.
+        """
+        view, entries = self._current()
+        size = self._whole(new_size)
+        if size == self.length:
+            return False
+        self._check_writable("resize")
+        if size < entries * self.ENTRY_SIZE:
+            raise InvalidArgumentError(
+                f"{new_size} bytes do not hold the {entries} entries",
+                law="ABSIDX-9",
+                path=self.file,
+                expected=f"at least {entries * self.ENTRY_SIZE}",
+                actual=new_size,
+            )
+        self._remap(view, entries, size)
+        self._read_last_entry()
+        return True
+
+    def trim_to_valid_size(self) -> None:
+        """Cut the file behind the last entry (ABSIDX-12)."""
+        self.resize(self.size_in_bytes)
+
+    def truncate(self) -> None:
+        """Forget every entry; the file stays as it is (ABSIDX-20)."""
+        self._keep_entries(0)
+
+    def _keep_entries(self, count: int) -> None:
+        view, _ = self._current()
+        self._publish(view, count)
+        self._read_last_entry()
+
+    def reset(self) -> None:
+        """Forget every entry and give the file its maximum size again (ABSIDX-13).
+
+        Raises: InvalidArgumentError for a negative maximum size, with nothing changed.
+        """
+        self._current()
+        size = self._whole(self.max_index_size_bytes)
+        if size != self.length:
+            self._check_writable("reset")
+        if size < 0:
+            raise InvalidArgumentError(
+                "the maximum size is negative", law="ABSIDX-13", path=self.file, actual=size
+            )
+        self.truncate()
+        self.resize(size)
+
+    def flush(self) -> None:
+        """Write the entries to the device and wait."""
+        self._current()
+        if self._mapping is not None:
+            self._mapping.flush()
+
+    def close(self) -> None:
+        """Cut the file behind the last entry, if it is open for writing, and unmap (ABSIDX-14).
+
+        A second close does nothing.
+        """
+        if self._published is None:
+            return
+        if self.writable:
+            self.trim_to_valid_size()
+        self.close_handler()
+
+    def close_handler(self) -> None:
+        """Unmap; the file keeps its length (ABSIDX-16)."""
+        published = self._published
+        if published is None:
+            return
+        self._entries_at_close = published[1]
+        self._published = None
+        self._unmap(published[0])
+        if self._handle is not None:
+            self._handle.close()
+            self._handle = None
+
+    def delete_if_exists(self) -> bool:
+        """Close without trimming, remove the file, return whether there was one (ABSIDX-18)."""
+        self.close_handler()
+        return self._files.remove(self.file)
+
+    def rename_to(self, file: str | os.PathLike[str]) -> None:
+        """Move the file, over an existing one too; the index stays open (ABSIDX-19).
+
+        Raises: FileNotFoundError and other OSErrors, with `file` as it was.
+        """
+        target = os.fspath(file)
+        self._files.rename(self.file, target)
+        self.file = target
+
+    def update_parent_dir(self, parent_dir: str | os.PathLike[str]) -> None:
+        """Say that the directory was moved; only the remembered path changes."""
+        self.file = os.path.join(os.fspath(parent_dir), os.path.basename(self.file))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._published is None else f"{self.entries} of {self.max_entries}"
+        return f"{type(self).__name__}({self.file!r}, base_offset={self.base_offset}, {state})"
+
+    # Mapping
+
+    def _check_writable(self, operation: str) -> None:
+        if not self.writable:
+            raise ReadOnlyIndexError(
+                f"{operation} of an index that is open for reading", law="ABSIDX-11", path=self.file
+            )
+
+    def _map(self, entries: int) -> None:
+        assert self._handle is not None
+        self._mapping = self._handle.map(self.length)
+        self._publish(self._mapping.view(), entries)
+
+    def _remap(self, view: memoryview, entries: int, size: int) -> None:
+        """Give the file another length while readers go on with a copy."""
+        assert self._handle is not None
+        self._published = (memoryview(bytearray(view[: entries * self.ENTRY_SIZE])), entries)
+        self._unmap(view)
+        try:
+            self._handle.truncate(size)
+            self.length = size
+        finally:
+            self._map(entries)
+
+    def _unmap(self, view: memoryview) -> None:
+        """Unmap once no reader is inside; a reader that comes later finds the view released."""
+        mapping, self._mapping = self._mapping, None
+        while True:
+            try:
+                view.release()
+                if mapping is not None:
+                    mapping.close()
+                return
+            except BufferError:
+                time.sleep(0.0001)
+
+    def _read_last_entry(self) -> None:
+        raise NotImplementedError
+
+    # Bulk
+
+    def _lookup_many(
+        self, targets: NDArray[np.int64], missing: tuple[int, int]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return (keys, values) of the lower slots of the targets, `missing` where there is none."""
+        return self._reading(lambda view, n: self._entries_of(view, n, targets, missing))
+
+    def _entries_of(
+        self, view: memoryview, entries: int, targets: NDArray[np.int64], missing: tuple[int, int]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        keys, values = np.empty(len(targets), np.int64), np.empty(len(targets), np.int64)
+        if not len(targets):
+            return keys, values
+        shape = (view, self.ENTRY_SIZE, 0, self._KEY_SIZE)
+        answers = (memoryview(keys), memoryview(values), *missing)
+        increasing = self._keys_increase(view, entries)
+        if self._announce(len(targets)) and increasing and not_falling(targets):
+            entries_of_sorted(*shape, self._KEY_SIZE, entries, memoryview(targets), *answers)
+            return keys, values
+        slots = self._slots_of(view, entries, targets, increasing)
+        if entries_at.is_compiled:
+            entries_at(*shape, self._KEY_SIZE, memoryview(slots), *answers)
+            return keys, values
+        records = self._records(view, entries)
+        found = slots >= 0
+        keys[:], values[:] = missing
+        keys[found] = records["key"][slots[found]]
+        values[found] = records["value"][slots[found]]
+        return keys, values
+
+    def _announce(self, work: int) -> bool:
+        """Announce bulk work to the kernels; return whether they are compiled."""
+        for kernel in (entries_of_sorted, entries_at, lower_slots_of_random):
+            kernel.announce(work)
+        return entries_of_sorted.is_compiled
+
+    def _slots_of(
+        self, view: memoryview, entries: int, targets: NDArray[np.int64], increasing: bool
+    ) -> NDArray[np.int64]:
+        slots = np.empty(len(targets), np.int64)
+        asked, answers = memoryview(targets), memoryview(slots)
+        if not increasing:
+            shape = (view, self.ENTRY_SIZE, 0, self._KEY_SIZE, entries)
+            lower_slots_of_any(*shape, asked, answers, WARM_BYTES // self.ENTRY_SIZE)
+            return slots
+        keys = self._key_column(view, entries)
+        if not lower_slots_of_random.is_compiled:
+            return np.searchsorted(keys, targets, side="right") - 1
+        lower_slots_of_random(memoryview(keys), entries, asked, answers, _LANES)
+        return slots
+
+    def _records(self, view: memoryview, entries: int) -> NDArray[np.void]:
+        """Return a private copy of the entries, fields `key` and `value`."""
+        return np.frombuffer(bytes(view[: entries * self.ENTRY_SIZE]), self._ENTRY_DTYPE)
+
+    def _key_column(self, view: memoryview, entries: int) -> NDArray[np.signedinteger[Any]]:
+        records = self._records(view, entries)
+        return np.ascontiguousarray(records["key"], dtype=f"=i{self._KEY_SIZE}")
+
+    def _keys_increase(self, view: memoryview, entries: int) -> bool:
+        """Return whether the keys strictly increase; looks at each entry once."""
+        if self._increasing_entries < entries:
+            keys = self._key_column(view, entries)
+            if not bool(np.all(keys[:-1] < keys[1:])):
+                return False
+            self._increasing_entries = entries
+        return True
+
+
+def int64_array(values: ArrayLike, what: str) -> NDArray[np.int64]:
+    """Return `values` as one row of native int64; raise InvalidArgumentError for anything else."""
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InvalidArgumentError(f"{what} must be one row of integers, not {array.dtype}")
+    if array.dtype == np.uint64 and array.size and int(array.max()) > INT64_MAX:
+        raise InvalidArgumentError(f"{what} must be at most {INT64_MAX}")
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def not_falling(values: NDArray[np.int64]) -> bool:
+    """Return whether no value is below the one before it."""
+    return bool(np.all(values[:-1] <= values[1:]))

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The offset index: which byte of the log to start reading at for an offset.
+
+Mirrors: segproof_model/kafka/offset_index.py under the profile `segproof`.
+Upstream: Kafka, OffsetIndex (4.3.1).
+Layout: entry i is bytes 8i..8i+7: int32 offset - base offset, int32 position in the log.
+Laws: OFFIDX-1 to OFFIDX-23.
+Not covered: whether a position is the start of a batch; `segproof.verify` compares with the log.
+Used by: log_segment, verification, the command line.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from segproof.errors import (
+    CorruptIndexError,
+    IndexFullError,
+    InvalidArgumentError,
+    InvalidOffsetError,
+)
+from segproof.kafka.abstract_index import (
+    INT32_MAX,
+    INT64_MAX,
+    WARM_BYTES,
+    AbstractIndex,
+    int64_array,
+)
+from segproof.kernels.slot_search import lower_slot, upper_slot
+
+_ENTRY = struct.Struct(">ii")
+_WARM_ENTRIES = WARM_BYTES // _ENTRY.size
+_BEYOND = INT32_MAX + 1
+"""A distance above every key; below every key is `-_BEYOND - 1`."""
+
+
+class OffsetPosition(NamedTuple):
+    """An offset, and the position in the log from which to read for it."""
+
+    offset: int
+    position: int
+
+
+class OffsetIndex(AbstractIndex):
+    """An offset index file.
+
+    A new file gets `max_index_size_bytes`, rounded down to whole entries; an existing one keeps its
+    length. The zero slots at its end, which a crash leaves, are free room and no entries.
+
+    Read: `lookup`, `lookup_many`, `entry`, `fetch_upper_bound_offset`, `last_offset`, iteration,
+    `to_numpy`. Write: `append`, `append_many`, `truncate_to`, `truncate`, `reset`, `resize`,
+    `trim_to_valid_size`. Check: `sanity_check`. File: `flush`, `close`, `rename_to`,
+    `delete_if_exists`.
+
+    With `writable=False` the file is read once into private memory and never touched again.
+
+    Raises: InvalidArgumentError for a new file with room for no entry; OSError.
+    """
+
+    ENTRY_SIZE = _ENTRY.size
+    _KEY_SIZE = 4
+    _ENTRY_DTYPE = np.dtype([("key", ">i4"), ("value", ">i4")])
+
+    last_offset: int
+    """Offset of the last entry, or the base offset (OFFIDX-3)."""
+
+    def _read_last_entry(self) -> None:
+        view, entries = self._current()
+        last = _ENTRY.unpack_from(view, (entries - 1) * 8)[0] if entries else 0
+        self.last_offset = self.base_offset + last
+
+    def lookup(self, target_offset: int) -> OffsetPosition:
+        """Return the entry with the greatest offset <= `target_offset`.
+
+        Below the first entry: the base offset and position 0.
+
+        Cost: at most 2 + log2(entries) probes. Laws: OFFIDX-11, OFFIDX-12.
+        Raises: IndexClosedError.
+        """
+        base_offset = self.base_offset
+        relative = target_offset - base_offset
+        if not -_BEYOND <= relative <= _BEYOND:
+            relative = _BEYOND if relative > 0 else -_BEYOND - 1
+        while True:
+            published = self._published
+            if published is None:
+                raise self._closed()
+            view, entries = published
+            try:
+                slot = lower_slot.call(view, 8, 0, 4, entries, relative, _WARM_ENTRIES)
+                if slot < 0:
+                    return OffsetPosition(base_offset, 0)
+                key, position = _ENTRY.unpack_from(view, slot * 8)
+            except ValueError:
+                if self._published is published:
+                    raise
+            else:
+                return OffsetPosition(base_offset + key, position)
+
+    def lookup_many(self, target_offsets: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return `lookup` of each target: (offsets, positions), each int64 of shape (targets,).
+
+        Fastest for targets that never fall. The keys are tested once for strict growth; where they
+        repeat or fall, each target is searched as `lookup` does.
+
+        Raises: InvalidArgumentError unless the targets are one row of integers; IndexClosedError.
+        """
+        targets = int64_array(target_offsets, "target_offsets")
+        base = self.base_offset
+        # Clipped first, the difference cannot wrap.
+        low, high = max(base - _BEYOND - 1, -INT64_MAX - 1), min(base + _BEYOND, INT64_MAX)
+        relative = np.clip(targets, low, high) - base
+        keys, positions = self._lookup_many(relative, (0, 0))
+        keys += base
+        return keys, positions
+
+    def entry(self, n: int) -> OffsetPosition:
+        """Return entry `n`, counted from 0, with its absolute offset (OFFIDX-13, OFFIDX-14).
+
+        Raises: InvalidArgumentError for n >= entries; IndexError for n < 0; IndexClosedError.
+        """
+
+        def read(view: memoryview, entries: int) -> OffsetPosition:
+            if n >= entries:
+                raise InvalidArgumentError(
+                    f"no entry {n} among {entries}", law="OFFIDX-13", path=self.file
+                )
+            if n < 0:
+                raise IndexError(f"{self.file}: entry number {n} is negative [OFFIDX-13]")
+            key, position = _ENTRY.unpack_from(view, n * 8)
+            return OffsetPosition(self.base_offset + key, position)
+
+        return self._reading(read)
+
+    def fetch_upper_bound_offset(
+        self, fetch_offset: OffsetPosition, fetch_size: int
+    ) -> OffsetPosition | None:
+        """Return the first entry whose position is not below `fetch_offset.position + fetch_size`.
+
+        None if there is none. The sum does not wrap, and the first entry is found like any other
+        (OFFIDX-15, OFFIDX-16). Raises: IndexClosedError.
+        """
+        target = min(max(fetch_offset.position + fetch_size, -INT64_MAX - 1), INT64_MAX)
+
+        def read(view: memoryview, entries: int) -> OffsetPosition | None:
+            slot = upper_slot(view, 8, 4, 4, entries, target, _WARM_ENTRIES)
+            if slot < 0:
+                return None
+            key, position = _ENTRY.unpack_from(view, slot * 8)
+            return OffsetPosition(self.base_offset + key, position)
+
+        return self._reading(read)
+
+    def append(self, offset: int, position: int) -> None:
+        """Add an entry behind the last one.
+
+        The first offset may be the base offset. The position is stored as it is (OFFIDX-9).
+
+        Laws: OFFIDX-2 to OFFIDX-9, OFFIDX-23.
+        Raises, with nothing changed: IndexFullError; InvalidOffsetError unless the offset is larger
+        than the last one; IndexOffsetOverflowError; InvalidArgumentError for a position outside 32
+        bits; ReadOnlyIndexError, IndexClosedError.
+        """
+        view, entries = self._current()
+        if self.is_full:
+            raise IndexFullError(
+                f"the index is full with {entries} entries", law="OFFIDX-4", path=self.file
+            )
+        if entries and offset <= self.last_offset:
+            raise InvalidOffsetError(
+                f"offset {offset} is not larger than the last one, {self.last_offset}",
+                law="OFFIDX-5",
+                path=self.file,
+            )
+        relative = self.relative_offset(offset)
+        if not -INT32_MAX - 1 <= position <= INT32_MAX:
+            raise InvalidArgumentError(
+                f"position {position} is outside 32 bits", law="OFFIDX-1", path=self.file
+            )
+        self._check_writable("append")
+        _ENTRY.pack_into(view, entries * 8, relative, position)
+        self.last_offset = offset
+        self._publish(view, entries + 1)
+
+    def append_many(self, offsets: ArrayLike, positions: ArrayLike) -> None:
+        """Append entries, all or none; both arguments are rows of integers of one length.
+
+        Raises: as `append`, and InvalidArgumentError for rows of different length.
+        """
+        new_offsets = int64_array(offsets, "offsets")
+        new_positions = int64_array(positions, "positions")
+        view, entries = self._current()
+        if len(new_offsets) != len(new_positions):
+            raise InvalidArgumentError("offsets and positions differ in length", path=self.file)
+        if not len(new_offsets):
+            return
+        if entries + len(new_offsets) > self.max_entries:
+            raise IndexFullError(
+                f"no room for {len(new_offsets)} entries", law="OFFIDX-4", path=self.file
+            )
+        follows = not entries or int(new_offsets[0]) > self.last_offset
+        if not (follows and bool(np.all(new_offsets[:-1] < new_offsets[1:]))):
+            raise InvalidOffsetError(
+                f"the offsets do not strictly increase from {self.last_offset} on",
+                law="OFFIDX-5",
+                path=self.file,
+            )
+        self.relative_offset(int(new_offsets[0]))
+        self.relative_offset(int(new_offsets[-1]))
+        if int(np.abs(new_positions).max()) > INT32_MAX:
+            raise InvalidArgumentError(
+                "a position is outside 32 bits", law="OFFIDX-1", path=self.file
+            )
+        self._check_writable("append_many")
+        records = np.empty(len(new_offsets), self._ENTRY_DTYPE)
+        records["key"] = new_offsets - self.base_offset
+        records["value"] = new_positions
+        written = records.tobytes()
+        view[entries * 8 : entries * 8 + len(written)] = written
+        self.last_offset = int(new_offsets[-1])
+        self._publish(view, entries + len(new_offsets))
+
+    def truncate_to(self, offset: int) -> None:
+        """Keep the entries with an offset below `offset`; the file stays as it is.
+
+        Laws: OFFIDX-17, OFFIDX-18, ABSIDX-20. Raises: IndexClosedError.
+        """
+        view, entries = self._current()
+        relative = min(max(offset - self.base_offset, -_BEYOND - 1), _BEYOND)
+        slot = lower_slot(view, 8, 0, 4, entries, relative, _WARM_ENTRIES)
+        if slot >= 0 and _ENTRY.unpack_from(view, slot * 8)[0] != relative:
+            slot += 1
+        self._keep_entries(max(slot, 0))
+
+    def sanity_check(self) -> None:
+        """Check every entry: offsets from the base on, strictly increasing; positions not falling.
+
+        Law: OFFIDX-20, stricter than upstream. Raises: CorruptIndexError, with the position of the
+        first bad entry; IndexClosedError.
+        """
+        records = self._reading(self._records)
+        if self.length % 8:
+            raise CorruptIndexError(
+                f"the length {self.length} is no multiple of 8",
+                law="OFFIDX-20",
+                path=self.file,
+                position=self.length // 8 * 8,
+                hint="rebuild the index from its log",
+            )
+        keys, positions = records["key"].astype(np.int64), records["value"].astype(np.int64)
+        good = (keys >= 0) & (positions >= 0)
+        good[1:] &= (keys[:-1] < keys[1:]) & (positions[:-1] <= positions[1:])
+        if not bool(good.all()):
+            number = int(np.argmin(good))
+            raise CorruptIndexError(
+                f"entry {number} (offset {self.base_offset + int(keys[number])}, position "
+                f"{int(positions[number])}) does not follow the one before",
+                law="OFFIDX-20",
+                path=self.file,
+                position=number * 8,
+                hint="rebuild the index from its log",
+            )
+
+    def to_numpy(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Return all entries as private arrays: absolute offsets and positions, shape (entries,)."""
+        records = self._reading(self._records)
+        offsets = records["key"].astype(np.int64) + self.base_offset
+        return offsets, records["value"].astype(np.int32)
+
+    def __iter__(self) -> Iterator[OffsetPosition]:
+        """Yield the entries of this moment, in the order of the file."""
+        offsets, positions = self.to_numpy()
+        return map(OffsetPosition, offsets.tolist(), positions.tolist())

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The time index: from which offset on to look for a timestamp.
+
+Mirrors: segproof_model/kafka/time_index.py under the profile `segproof`.
+Upstream: Kafka, TimeIndex (4.3.1).
+Layout: entry i is bytes 12i..12i+11: int64 timestamp in ms, int32 offset - base offset.
+Laws: TIMEIDX-1 to TIMEIDX-19.
+Not covered: whether a timestamp is that of a batch; `segproof.verify` compares with the log.
+Used by: log_segment, verification, the command line.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from segproof.errors import (
+    CorruptIndexError,
+    IndexBufferOverflowError,
+    IndexFullError,
+    IndexStateError,
+    InvalidArgumentError,
+    InvalidOffsetError,
+)
+from segproof.kafka.abstract_index import (
+    INT32_MAX,
+    INT64_MAX,
+    WARM_BYTES,
+    AbstractIndex,
+    int64_array,
+)
+from segproof.kernels.slot_search import lower_slot
+
+_ENTRY = struct.Struct(">qi")
+_WARM_ENTRIES = WARM_BYTES // _ENTRY.size
+
+
+class TimestampOffset(NamedTuple):
+    """The largest timestamp up to an offset, in ms since 1970."""
+
+    timestamp: int
+    offset: int
+
+
+class TimeIndex(AbstractIndex):
+    """A time index file.
+
+    A new file gets `max_index_size_bytes`, rounded down to whole entries; an existing one keeps its
+    length. The zero slots at its end, which a crash leaves, are free room and no entries.
+
+    Read: `lookup`, `lookup_many`, `entry`, `last_entry`, iteration, `to_numpy`. Write:
+    `maybe_append`, `maybe_append_many`, `truncate_to`, `truncate`, `reset`, `resize`,
+    `trim_to_valid_size`. Check: `sanity_check`. File: `flush`, `close`, `rename_to`,
+    `delete_if_exists`.
+
+    With `writable=False` the file is read once into private memory and never touched again.
+
+    Raises: InvalidArgumentError for a new file with room for no entry; OSError.
+    """
+
+    ENTRY_SIZE = _ENTRY.size
+    _KEY_SIZE = 8
+    _ENTRY_DTYPE = np.dtype([("key", ">i8"), ("value", ">i4")])
+
+    last_entry: TimestampOffset
+    """The last entry, or (-1, base offset) (TIMEIDX-9)."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether an append is refused; one slot is kept for the final entry (TIMEIDX-2)."""
+        return self.entries >= self.max_entries - 1
+
+    def _read_last_entry(self) -> None:
+        view, entries = self._current()
+        if entries:
+            self.last_entry = self._entry(view, entries - 1)
+        else:
+            self.last_entry = TimestampOffset(-1, self.base_offset)
+
+    def _entry(self, view: memoryview, number: int) -> TimestampOffset:
+        timestamp, relative = _ENTRY.unpack_from(view, number * 12)
+        return TimestampOffset(timestamp, self.base_offset + relative)
+
+    def lookup(self, target_timestamp: int) -> TimestampOffset:
+        """Return the entry with the greatest timestamp <= `target_timestamp`, in ms.
+
+        Below the first entry: timestamp -1 and the base offset.
+
+        Cost: at most 2 + log2(entries) probes. Law: TIMEIDX-10. Raises: IndexClosedError.
+        """
+        target = min(max(target_timestamp, -INT64_MAX - 1), INT64_MAX)
+        while True:
+            published = self._published
+            if published is None:
+                raise self._closed()
+            view, entries = published
+            try:
+                slot = lower_slot.call(view, 12, 0, 8, entries, target, _WARM_ENTRIES)
+                if slot < 0:
+                    return TimestampOffset(-1, self.base_offset)
+                timestamp, relative = _ENTRY.unpack_from(view, slot * 12)
+            except ValueError:
+                if self._published is published:
+                    raise
+            else:
+                return TimestampOffset(timestamp, self.base_offset + relative)
+
+    def lookup_many(
+        self, target_timestamps: ArrayLike
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return `lookup` of each target: (timestamps, offsets), each int64 of shape (targets,).
+
+        Fastest for targets that never fall. The keys are tested once for strict growth; where they
+        repeat or fall, each target is searched as `lookup` does.
+
+        Raises: InvalidArgumentError unless the targets are one row of integers; IndexClosedError.
+        """
+        targets = int64_array(target_timestamps, "target_timestamps")
+        timestamps, offsets = self._lookup_many(targets, (-1, 0))
+        offsets += self.base_offset
+        return timestamps, offsets
+
+    def entry(self, n: int) -> TimestampOffset:
+        """Return entry `n`, counted from 0, with its absolute offset.
+
+        Raises: InvalidArgumentError for n >= entries; IndexError for n < 0; IndexClosedError.
+        """
+
+        def read(view: memoryview, entries: int) -> TimestampOffset:
+            if n >= entries:
+                raise InvalidArgumentError(
+                    f"no entry {n} among {entries}", law="OFFIDX-13", path=self.file
+                )
+            if n < 0:
+                raise IndexError(f"{self.file}: entry number {n} is negative [OFFIDX-13]")
+            return self._entry(view, n)
+
+        return self._reading(read)
+
+    def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool = False) -> None:
+        """Add an entry if `timestamp` is larger than the last one; equal changes nothing.
+
+        `skip_full_check` gives the slot away that is kept for the final entry of a segment.
+
+        Laws: TIMEIDX-3 to TIMEIDX-8, TIMEIDX-15.
+        Raises, with nothing changed: IndexFullError, also where nothing would be stored;
+        InvalidOffsetError for an offset below the last one; IndexStateError for a timestamp below
+        the last one; IndexOffsetOverflowError; IndexBufferOverflowError without physical room;
+        ReadOnlyIndexError, IndexClosedError.
+        """
+        view, entries = self._current()
+        if self.is_full and not skip_full_check:
+            raise IndexFullError(
+                f"the index is full with {entries} entries", law="TIMEIDX-3", path=self.file
+            )
+        last = self.last_entry
+        if entries and offset < last.offset:
+            raise InvalidOffsetError(
+                f"offset {offset} is below the last one, {last.offset}",
+                law="TIMEIDX-4",
+                path=self.file,
+            )
+        if entries and timestamp < last.timestamp:
+            raise IndexStateError(
+                f"timestamp {timestamp} is below the last one, {last.timestamp}",
+                law="TIMEIDX-5",
+                path=self.file,
+            )
+        if timestamp <= last.timestamp:
+            return
+        self._check_writable("maybe_append")
+        self._check_room(entries + 1)
+        relative = self.relative_offset(offset)
+        if timestamp > INT64_MAX:
+            raise InvalidArgumentError(f"timestamp {timestamp} is outside 64 bits", path=self.file)
+        _ENTRY.pack_into(view, entries * 12, timestamp, relative)
+        self.last_entry = TimestampOffset(timestamp, offset)
+        self._publish(view, entries + 1)
+
+    def _check_room(self, entries: int) -> None:
+        if entries > self.max_entries:
+            raise IndexBufferOverflowError(
+                f"no physical room for entry {entries - 1}", law="TIMEIDX-15", path=self.file
+            )
+
+    def maybe_append_many(self, timestamps: ArrayLike, offsets: ArrayLike) -> None:
+        """Call `maybe_append` for each pair, all or none; rows of integers of one length.
+
+        Raises: as `maybe_append`, and InvalidArgumentError for rows of different length.
+        """
+        new_timestamps = int64_array(timestamps, "timestamps")
+        new_offsets = int64_array(offsets, "offsets")
+        view, entries = self._current()
+        if len(new_timestamps) != len(new_offsets):
+            raise InvalidArgumentError("timestamps and offsets differ in length", path=self.file)
+        if not len(new_offsets):
+            return
+        before = np.concatenate(([self.last_entry.timestamp], new_timestamps[:-1]))
+        larger = new_timestamps > np.maximum.accumulate(before)
+        self._check_order(new_timestamps, new_offsets, entries)
+        stored = int(larger.sum())
+        if entries + stored > self.max_entries - 1:
+            raise IndexFullError(f"no room for {stored} entries", law="TIMEIDX-3", path=self.file)
+        if not stored:
+            return
+        self._check_writable("maybe_append_many")
+        kept_offsets = new_offsets[larger]
+        self.relative_offset(int(kept_offsets[0]))
+        self.relative_offset(int(kept_offsets[-1]))
+        records = np.empty(stored, self._ENTRY_DTYPE)
+        records["key"] = new_timestamps[larger]
+        records["value"] = kept_offsets - self.base_offset
+        written = records.tobytes()
+        view[entries * 12 : entries * 12 + len(written)] = written
+        self._publish(view, entries + stored)
+        self._read_last_entry()
+
+    def _check_order(
+        self, timestamps: NDArray[np.int64], offsets: NDArray[np.int64], entries: int
+    ) -> None:
+        first_timestamp, first_offset = int(timestamps[0]), int(offsets[0])
+        offsets_fall = bool(np.any(offsets[1:] < offsets[:-1]))
+        if offsets_fall or (entries and first_offset < self.last_entry.offset):
+            raise InvalidOffsetError("the offsets fall", law="TIMEIDX-4", path=self.file)
+        timestamps_fall = bool(np.any(timestamps[1:] < timestamps[:-1]))
+        if timestamps_fall or (entries and first_timestamp < self.last_entry.timestamp):
+            raise IndexStateError("the timestamps fall", law="TIMEIDX-5", path=self.file)
+
+    def truncate_to(self, offset: int) -> None:
+        """Keep the entries with an offset below `offset`; the file stays as it is.
+
+        Timestamps play no part. Where offsets repeat, the entries kept are those the probes of the
+        search leave: the first of the equal ones may stay.
+
+        Laws: TIMEIDX-11, TIMEIDX-12, ABSIDX-20. Raises: IndexClosedError.
+        """
+        view, entries = self._current()
+        limit = INT32_MAX + 1
+        relative = min(max(offset - self.base_offset, -limit - 1), limit)
+        slot = lower_slot(view, 12, 8, 4, entries, relative, _WARM_ENTRIES)
+        if slot >= 0 and _ENTRY.unpack_from(view, slot * 12)[1] != relative:
+            slot += 1
+        self._keep_entries(max(slot, 0))
+
+    def sanity_check(self) -> None:
+        """Check every entry: timestamps strictly increasing; offsets from the base on, not falling.
+
+        Law: TIMEIDX-17, stricter than upstream. Raises: CorruptIndexError, with the position of
+        the first bad entry; IndexClosedError.
+        """
+        records = self._reading(self._records)
+        if self.length % 12:
+            raise CorruptIndexError(
+                f"the length {self.length} is no multiple of 12",
+                law="TIMEIDX-17",
+                path=self.file,
+                position=self.length // 12 * 12,
+                hint="rebuild the index from its log",
+            )
+        timestamps, relatives = records["key"].astype(np.int64), records["value"].astype(np.int64)
+        good = (timestamps >= 0) & (relatives >= 0)
+        good[1:] &= (timestamps[:-1] < timestamps[1:]) & (relatives[:-1] <= relatives[1:])
+        if not bool(good.all()):
+            number = int(np.argmin(good))
+            raise CorruptIndexError(
+                f"entry {number} (timestamp {int(timestamps[number])}, offset "
+                f"{self.base_offset + int(relatives[number])}) does not follow the one before",
+                law="TIMEIDX-17",
+                path=self.file,
+                position=number * 12,
+                hint="rebuild the index from its log",
+            )
+
+    def to_numpy(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return all entries as private arrays: timestamps in ms and absolute offsets, int64."""
+        records = self._reading(self._records)
+        offsets = records["value"].astype(np.int64) + self.base_offset
+        return records["key"].astype(np.int64), offsets
+
+    def __iter__(self) -> Iterator[TimestampOffset]:
+        """Yield the entries of this moment, in the order of the file."""
+        timestamps, offsets = self.to_numpy()
+        return map(TimestampOffset, timestamps.tolist(), offsets.tolist())
