@@ -18,6 +18,7 @@ __all__ = [
     "InvalidArgumentError",
     "InvalidOffsetError",
     "InvalidRecordError",
+    "OutOfBoundsError",
     "ReadOnlyIndexError",
     "SegproofError",
 ]
@@ -120,3 +121,9 @@ class ReadOnlyIndexError(SegproofError):
     """A change of an index that was opened for reading (ReadOnlyBufferException)."""
 
     kind = "read-only"
+
+
+class OutOfBoundsError(SegproofError, IndexError):
+    """A field that lies behind the end of its message (IndexOutOfBoundsException)."""
+
+    kind = "index-error"

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The codecs of record batches, with a bound on what decompression may produce.
+
+Layout of snappy: the xerial block stream, 8 bytes "\\x82SNAPPY\\0", int32 version 1, int32 lowest
+  compatible version 1, then blocks: int32 length, raw snappy. Data without this header is one raw
+  block. All int32 here are big-endian.
+Layout of lz4: a frame of independent 64 KiB blocks. Its header checksum is byte 1 of the xxHash32
+  of the descriptor; magic 0 hashes the four magic bytes too (a mistake kept for old readers).
+gzip and zstd are plain streams of one or several members.
+
+Upstream: Kafka 4.3.1: Compression and its codecs, Lz4BlockOutputStream, SnappyInputStream (xerial).
+Laws: BATCH-11, BATCH-20.
+Not covered: lz4 dictionaries, zstd dictionaries; Kafka has neither.
+Used by: kafka/record_batch.py, kafka/legacy_records.py, kafka/record_writer.py.
+"""
+
+from collections.abc import Callable
+
+import cramjam
+import xxhash
+
+from segproof.errors import InvalidArgumentError, SegproofError
+
+__all__ = ["COMPRESSION_NAMES", "UNCOMPRESSED_LIMIT_BYTES", "compress", "decompress"]
+
+COMPRESSION_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
+"""Codec names by their code, which is bits 0 to 2 of the attributes."""
+
+UNCOMPRESSED_LIMIT_BYTES = 64 << 20
+"""Default bound of one decompressed batch: 64 times Kafka's default limit for a batch, and small
+enough for `verify` to stay below 256 MiB beside a batch that lies about its size."""
+
+Bytes = bytes | bytearray | memoryview
+
+_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_XERIAL_HEADER = _XERIAL_MAGIC + bytes((0, 0, 0, 1, 0, 0, 0, 1))
+_XERIAL_BLOCK_BYTES = 32 << 10
+_LZ4_MAGIC = b"\x04\x22\x4d\x18"
+_LZ4_DESCRIPTOR = b"\x60\x40"
+"""Version 1, independent blocks, no checksums, no content size; blocks of at most 64 KiB."""
+_LZ4_BLOCK_BYTES = 64 << 10
+_LZ4_STORED = 1 << 31
+
+
+def decompress(
+    compression: str, data: Bytes, *, magic: int = 2, limit: int = UNCOMPRESSED_LIMIT_BYTES
+) -> memoryview:
+    """Return the decompressed bytes, at most `limit`.
+
+    For lz4 under `magic` 0 the frame's header checksum is not looked at, as upstream ignores it.
+    `none` returns the data itself.
+
+    Raises: SegproofError (the Kafka error) for damaged data and for data beyond `limit`.
+    """
+    try:
+        if compression == "none":
+            return memoryview(data)
+        if compression == "gzip":
+            return _inflate(cramjam.gzip.decompress_into, data, limit)
+        if compression == "zstd":
+            return _inflate(cramjam.zstd.decompress_into, data, limit)
+        if compression == "lz4":
+            frame = _with_right_checksum(data) if magic == 0 else data
+            return _inflate(cramjam.lz4.decompress_into, frame, limit)
+        if compression == "snappy":
+            return _unsnappy(data, limit)
+    except cramjam.DecompressionError as error:
+        raise SegproofError(
+            f"the {compression} data cannot be decompressed: {error}",
+            hint="the batch was damaged before its checksum was made, or the codec bits are wrong",
+        ) from error
+    raise _unknown(compression)
+
+
+def compress(compression: str, data: Bytes, *, magic: int = 2) -> bytes:
+    """Return the data as Kafka's own producers frame it; lz4 under `magic` 0 with the old checksum.
+
+    Raises: InvalidArgumentError for an unknown codec.
+    """
+    if compression == "none":
+        return bytes(data)
+    if compression == "gzip":
+        return bytes(cramjam.gzip.compress(data))
+    if compression == "zstd":
+        return bytes(cramjam.zstd.compress(data))
+    if compression == "lz4":
+        return _lz4_frame(data, broken_checksum=magic == 0)
+    if compression == "snappy":
+        return _xerial_stream(data)
+    raise _unknown(compression)
+
+
+def _unknown(compression: str) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"no codec {compression!r}", hint=f"known codecs: {', '.join(COMPRESSION_NAMES)}"
+    )
+
+
+def _bomb(limit: int) -> SegproofError:
+    return SegproofError(
+        f"the compressed data grows beyond {limit} bytes",
+        expected=f"at most {limit} bytes",
+        hint="raise the limit if a batch of this size is meant to be there",
+    )
+
+
+def _inflate(decompress_into: Callable[[Bytes, Bytes], int], data: Bytes, limit: int) -> memoryview:
+    """Decompress into buffers that grow up to `limit`.
+
+    cramjam says only in words whether data is damaged or the buffer too small, so either is tried
+    again with more room; the largest buffer decides.
+    """
+    capacity = min(limit, max(64 << 10, 4 * len(data)))
+    while True:
+        target = bytearray(capacity)
+        try:
+            return memoryview(target)[: decompress_into(data, target)]
+        except cramjam.DecompressionError as error:
+            if capacity < limit:
+                capacity = min(limit, 8 * capacity)
+            elif "whole buffer" in str(error):
+                raise _bomb(limit) from error
+            else:
+                raise
+
+
+def _unsnappy(data: Bytes, limit: int) -> memoryview:
+    view = memoryview(data)
+    blocks = list(_xerial_blocks(view)) if view[:8] == _XERIAL_MAGIC else [view]
+    # A block states its own length; the sum is checked before a byte is allocated for it.
+    sizes = [cramjam.snappy.decompress_raw_len(block) for block in blocks]
+    if sum(sizes) > limit:
+        raise _bomb(limit)
+    target = memoryview(bytearray(sum(sizes)))
+    done = 0
+    for block, size in zip(blocks, sizes, strict=True):
+        done += cramjam.snappy.decompress_raw_into(block, target[done : done + size])
+    return target[:done]
+
+
+def _xerial_blocks(view: memoryview) -> list[memoryview]:
+    """Return the raw blocks; a header in the middle begins an appended stream and is skipped.
+
+    One to three bytes behind the last block are ignored, as upstream does.
+    """
+    blocks = []
+    position = len(_XERIAL_HEADER)
+    while position + 4 <= len(view):
+        if view[position : position + 8] == _XERIAL_MAGIC:
+            position += len(_XERIAL_HEADER)
+            continue
+        size = int.from_bytes(view[position : position + 4], "big", signed=True)
+        position += 4
+        if size < 0 or size > len(view) - position:
+            raise SegproofError(
+                "a snappy block is longer than the data",
+                position=position - 4,
+                expected=f"at most {len(view) - position} bytes",
+                actual=size,
+            )
+        blocks.append(view[position : position + size])
+        position += size
+    return blocks
+
+
+def _xerial_stream(data: Bytes) -> bytes:
+    parts = [_XERIAL_HEADER]
+    view = memoryview(data)
+    for start in range(0, len(view), _XERIAL_BLOCK_BYTES):
+        block = bytes(cramjam.snappy.compress_raw(view[start : start + _XERIAL_BLOCK_BYTES]))
+        parts += [len(block).to_bytes(4, "big"), block]
+    return b"".join(parts)
+
+
+def _lz4_checksum(descriptor: Bytes) -> int:
+    return (xxhash.xxh32_intdigest(bytes(descriptor)) >> 8) & 255
+
+
+def _lz4_frame(data: Bytes, *, broken_checksum: bool) -> bytes:
+    """Frame by hand: cramjam's own frames link their blocks, which Kafka refuses to read."""
+    hashed = _LZ4_MAGIC + _LZ4_DESCRIPTOR if broken_checksum else _LZ4_DESCRIPTOR
+    parts = [_LZ4_MAGIC, _LZ4_DESCRIPTOR, bytes((_lz4_checksum(hashed),))]
+    view = memoryview(data)
+    for start in range(0, len(view), _LZ4_BLOCK_BYTES):
+        plain = view[start : start + _LZ4_BLOCK_BYTES]
+        block = bytes(cramjam.lz4.compress_block(plain, store_size=False))
+        if len(block) < len(plain):
+            parts += [len(block).to_bytes(4, "little"), block]
+        else:
+            parts += [(len(plain) | _LZ4_STORED).to_bytes(4, "little"), bytes(plain)]
+    parts.append(bytes(4))
+    return b"".join(parts)
+
+
+def _with_right_checksum(frame: Bytes) -> bytes:
+    """Return the frame with the standard header checksum; other data unchanged."""
+    fixed = bytearray(frame)
+    if len(fixed) < 7 or fixed[:4] != _LZ4_MAGIC:
+        return bytes(fixed)
+    has_content_size, has_dictionary = fixed[4] & 8, fixed[4] & 1
+    at = 6 + (8 if has_content_size else 0) + (4 if has_dictionary else 0)
+    if at < len(fixed):
+        fixed[at] = _lz4_checksum(fixed[4:at])
+    return bytes(fixed)

@@ -1,0 +1,513 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Record batches: what a log is made of, in all three formats, read lazily.
+
+Mirrors: model/segproof_model/kafka/record_batch.py.
+Upstream: Kafka 4.3.1: DefaultRecordBatch, AbstractLegacyRecordBatch, FileChannelRecordBatch.
+Layout: see segproof/kernels/records.py. Attributes: bits 0-2 codec, 3 LogAppendTime,
+  4 transactional, 5 control, 6 delete horizon.
+Laws: BATCH-1 to BATCH-20, SCAN-10.
+Not covered: conversion between formats; what the broker asks of a producer's batch.
+Used by: kafka/record_file.py, kafka/batch_table.py, verify, the command line.
+"""
+
+from array import array
+from collections.abc import Iterator
+from typing import NoReturn, Protocol
+
+import numpy as np
+
+from segproof.checksums import crc32, crc32c
+from segproof.compression import COMPRESSION_NAMES, UNCOMPRESSED_LIMIT_BYTES, decompress
+from segproof.errors import (
+    CorruptRecordError,
+    InvalidArgumentError,
+    InvalidRecordError,
+    OutOfBoundsError,
+    SegproofError,
+)
+from segproof.kafka.legacy_records import legacy_columns
+from segproof.kafka.record_writer import (
+    LOG_APPEND_TIME_BIT,
+    TIMESTAMP_TYPES,
+    write_batch,
+    write_empty_batch,
+    write_end_transaction_marker,
+)
+from segproof.kafka.records import (
+    EndTransactionMarker,
+    Int64Array,
+    Record,
+    RecordColumns,
+    RecordHeader,
+    control_record_type,
+    decode_varint,
+    decode_varlong,
+    decrement_sequence,
+    encode_varint,
+    encode_varlong,
+    end_transaction_marker,
+    increment_sequence,
+)
+from segproof.kernels import records as kernels
+
+__all__ = [
+    "EndTransactionMarker",
+    "Record",
+    "RecordBatch",
+    "RecordColumns",
+    "RecordHeader",
+    "control_record_type",
+    "decode_varint",
+    "decode_varlong",
+    "decrement_sequence",
+    "encode_varint",
+    "encode_varlong",
+    "end_transaction_marker",
+    "increment_sequence",
+    "read_batch",
+    "write_batch",
+    "write_empty_batch",
+    "write_end_transaction_marker",
+]
+
+BATCH_HEADER_BYTES = 61
+"""Bytes of a magic 2 batch before its records."""
+LEGACY_MIN_BYTES = 26
+"""Bytes of the smallest magic 0 message; also enough for the header fields of magic 1."""
+_NO_SEQUENCE = -1
+_ROWS_AT_ONCE = 1 << 12
+_MIN_RECORD_BYTES = 7
+
+_FIELD_ENDS = (8, 27, 17, 23, 21, 35, 43, 51, 53, 57, 16, 61, 27, 12)
+"""Where each field of `decode_batch_header` ends in a magic 2 header."""
+
+_FAULTS = {
+    kernels.RECORDS_TRUNCATED: "the records end inside a length",
+    kernels.RECORDS_BAD_LENGTH: "a record is longer than what is left of the batch",
+    kernels.RECORDS_BAD_VARINT: "a varint does not end inside its record",
+    kernels.RECORDS_BAD_HEADER_COUNT: "a record has more headers than bytes, or fewer than none",
+    kernels.RECORDS_BAD_HEADER_KEY: "a record header has a null key",
+    kernels.RECORDS_NOT_CONSUMED: "a record is longer than its fields",
+    kernels.RECORDS_LEFT_OVER: "bytes are left behind the last record",
+    kernels.RECORDS_NEGATIVE_COUNT: "the record count is negative",
+}
+
+
+class Source(Protocol):
+    """What a batch is read from: a `File`, or bytes in memory."""
+
+    def pread(self, size: int, position: int) -> bytes:
+        """Return `size` bytes from `position`; fewer only at the end."""
+
+
+class _Memory:
+    """One batch in memory; its fields end where it ends."""
+
+    __slots__ = ("_data", "_position")
+
+    def __init__(self, data: bytes, position: int) -> None:
+        self._data = data
+        self._position = position
+
+    def pread(self, size: int, position: int) -> bytes:
+        start = position - self._position
+        return self._data[start : start + size]
+
+
+class RecordBatch:
+    """A batch as it lies in memory or in a file; before magic 2, one message.
+
+    Made by `read_batch` and by `RecordFile.batches`. Only offset, size and magic are known at
+    first; the header is read when a field is asked for, the records when they are. A field beyond
+    a batch in memory raises OutOfBoundsError, one beyond the end of the file SegproofError, the
+    Kafka error (SCAN-10).
+    """
+
+    __slots__ = (
+        "_fields",
+        "_header_bytes",
+        "_in_file",
+        "_source",
+        "magic",
+        "position",
+        "size_bytes",
+    )
+
+    def __init__(
+        self, source: Source, position: int, size_bytes: int, magic: int, *, in_file: bool
+    ) -> None:
+        self.position = position
+        """Where it begins, in bytes from the beginning of the file or of the data."""
+        self.size_bytes = size_bytes
+        """12 + its size field (BATCH-1)."""
+        self.magic = magic
+        """The format: 0, 1 or 2."""
+        self._source = source
+        self._in_file = in_file
+        self._fields: array[int] | None = None
+        self._header = header
+        """The first bytes, as far as a scanner has read them already."""
+
+    def __repr__(self) -> str:
+        return f"RecordBatch(magic={self.magic}, {self.position=}, {self.size_bytes=})".replace(
+            "self.", ""
+        )
+
+    # --- the header
+
+    @property
+    def is_legacy(self) -> bool:
+        """Whether it is a message of magic 0 or 1."""
+        return self.magic < 2
+
+    @property
+    def base_offset(self) -> int:
+        """The first offset; of a message, that of its first record, which must be read for it."""
+        if not self.is_legacy:
+            return self._field(0)
+        columns, error = legacy_columns(self._whole(), UNCOMPRESSED_LIMIT_BYTES)
+        if len(columns):
+            return int(columns.offsets[0])
+        raise error or InvalidArgumentError("the message holds no record")
+
+    @property
+    def last_offset(self) -> int:
+        """The last offset, also where compaction has removed its record. Laws: BATCH-4."""
+        return self._field(1)
+
+    @property
+    def next_offset(self) -> int:
+        """The offset behind the last one, wrapped at 64 bits."""
+        return kernels.add_int64(self._field(1), 1)
+
+    @property
+    def attributes(self) -> int:
+        """The stored attributes, an int8 before magic 2, then an int16."""
+        return self._field(3)
+
+    @property
+    def crc(self) -> int:
+        """The stored checksum, 0 to 2^32 - 1."""
+        return self._field(4)
+
+    @property
+    def compression(self) -> str:
+        """The codec's name. Raises: InvalidArgumentError for codes 5 to 7 (BATCH-18)."""
+        codec = kernels.compression_code(self.attributes)
+        if codec >= len(COMPRESSION_NAMES):
+            raise InvalidArgumentError(
+                f"{codec} is no codec", law="BATCH-18", position=self.position, actual=codec
+            )
+        return COMPRESSION_NAMES[codec]
+
+    @property
+    def timestamp_type(self) -> str:
+        """NoTimestampType (magic 0), CreateTime or LogAppendTime."""
+        is_log_append = self._flag(3)
+        return TIMESTAMP_TYPES[0 if self.magic == 0 else 2 if is_log_append else 1]
+
+    @property
+    def base_timestamp(self) -> int | None:
+        """What timestamps are relative to, or the delete horizon; None before magic 2."""
+        return None if self.is_legacy else self._field(5)
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp in milliseconds; -1 in magic 0."""
+        return self._field(6)
+
+    @property
+    def partition_leader_epoch(self) -> int:
+        """The leader's epoch; -1 if there is none."""
+        return -1 if self.is_legacy else self._field(10)
+
+    @property
+    def producer_id(self) -> int:
+        """The producer's id; -1 if there is none."""
+        return -1 if self.is_legacy else self._field(7)
+
+    @property
+    def producer_epoch(self) -> int:
+        """The producer's epoch; -1 if there is none."""
+        return -1 if self.is_legacy else self._field(8)
+
+    @property
+    def base_sequence(self) -> int:
+        """The first sequence number; -1 if there is none."""
+        return _NO_SEQUENCE if self.is_legacy else self._field(9)
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence number of the last offset; -1 if there is none. Laws: BATCH-5."""
+        base = self.base_sequence
+        return base if base == _NO_SEQUENCE else increment_sequence(base, self._field(12))
+
+    @property
+    def record_count(self) -> int | None:
+        """The stored count; None before magic 2, which does not store it. Laws: BATCH-12."""
+        return None if self.is_legacy else self._field(11)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether it belongs to a transaction."""
+        return not self.is_legacy and self._flag(4)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it holds a control record. Laws: BATCH-19."""
+        return not self.is_legacy and self._flag(5)
+
+    @property
+    def has_delete_horizon(self) -> bool:
+        """Whether the base timestamp says when tombstones may go; older releases ignore it."""
+        return not self.is_legacy and self._flag(6)
+
+    # --- the whole batch
+
+    def is_valid(self) -> bool:
+        """Return whether the size is not too small and the checksum is right.
+
+        Raises: SegproofError if the file has become shorter than the batch. Laws: BATCH-14.
+        """
+        whole = self._whole()
+        if self.size_bytes < (LEGACY_MIN_BYTES if self.is_legacy else BATCH_HEADER_BYTES):
+            return False
+        return self._stored_crc(whole) == (
+            crc32(whole[16:]) if self.is_legacy else crc32c(whole[21:])
+        )
+
+    def ensure_valid(self) -> None:
+        """Return if the batch is valid; no record is looked at.
+
+        Raises: CorruptRecordError otherwise. Laws: BATCH-14.
+        """
+        if self.is_valid():
+            return
+        whole = self._whole()
+        smallest = LEGACY_MIN_BYTES if self.is_legacy else BATCH_HEADER_BYTES
+        if self.size_bytes < smallest:
+            raise CorruptRecordError(
+                f"a magic {self.magic} batch of {self.size_bytes} bytes",
+                law="BATCH-14",
+                position=self.position,
+                expected=f"at least {smallest} bytes",
+                actual=self.size_bytes,
+            )
+        raise CorruptRecordError(
+            "the checksum of the batch is wrong",
+            law="BATCH-2" if self.is_legacy else "BATCH-3",
+            position=self.position,
+            expected=crc32(whole[16:]) if self.is_legacy else crc32c(whole[21:]),
+            actual=self._stored_crc(whole),
+            hint="its bytes were changed after they were written",
+        )
+
+    def records(self, *, limit: int = UNCOMPRESSED_LIMIT_BYTES) -> Iterator[Record]:
+        """Yield every record; raise where reading them fails.
+
+        An uncompressed batch hands out the records before the bad one, a compressed magic 2 batch
+        none. Decompression beyond `limit` bytes is refused. Memory beside the batch is constant,
+        whatever its count claims.
+
+        Raises: InvalidRecordError, InvalidArgumentError, CorruptRecordError, OutOfBoundsError,
+        SegproofError. Laws: BATCH-8 to BATCH-11, BATCH-16 to BATCH-18.
+        """
+        if self.is_legacy:
+            columns, error = legacy_columns(self._whole(), limit)
+            yield from columns
+            if error is not None:
+                raise error
+            return
+        for block in self._blocks(limit, _ROWS_AT_ONCE):
+            yield from block
+
+    def record_columns(self, *, limit: int = UNCOMPRESSED_LIMIT_BYTES) -> RecordColumns:
+        """Return all records as numpy arrays: several times faster than `records`.
+
+        Raises: as `records`, before anything is returned.
+        """
+        if self.is_legacy:
+            columns, error = legacy_columns(self._whole(), limit)
+            if error is not None:
+                raise error
+            return columns
+        blocks = list(self._blocks(limit, None))
+        if blocks:
+            return blocks[0]
+        return self._columns(memoryview(b""), np.empty((0, kernels.RECORD_ROW), np.int64))
+
+    def check_records(self, *, limit: int = UNCOMPRESSED_LIMIT_BYTES) -> tuple[int, int, bool, int]:
+        """Read every record of a magic 2 batch, keep none, and return what they say together:
+
+        count, last offset delta (-1: no record), whether the offset deltas rise from 0 or more,
+        and the largest timestamp delta. Raises: as `records`.
+        """
+        count, data, start = self._record_block(limit)
+        summary = array("q", bytes(8 * kernels.SUMMARY_ROW))
+        kernels.summarise_records.announce(min(count, len(data) // _MIN_RECORD_BYTES))
+        view = memoryview(summary)
+        kernels.summarise_records(data, start, len(data), count, view, 0)
+        if summary[0] != kernels.RECORDS_GOOD:
+            self._raise_fault(summary[0], summary[1])
+        return summary[2], summary[3], bool(summary[4]), summary[5]
+
+    # --- inside
+
+    def _blocks(self, limit: int, rows_at_once: int | None) -> Iterator[RecordColumns]:
+        """Yield the records of a magic 2 batch, in blocks of at most so many rows."""
+        count, data, position = self._record_block(limit)
+        if count > 0 and self.attributes & 7 and rows_at_once is not None:
+            self.check_records(limit=limit)
+        most = len(data) // _MIN_RECORD_BYTES + 1
+        capacity = min(count, most, rows_at_once or most)
+        while True:
+            rows = np.empty((max(capacity, 0), kernels.RECORD_ROW), np.int64)
+            kernels.walk_records.announce(capacity)
+            done, status, position = kernels.walk_records(
+                data, position, len(data), count, capacity, rows.reshape(-1).data
+            )
+            count -= done
+            if status != kernels.RECORDS_GOOD:
+                if rows_at_once is not None and done:
+                    yield self._columns(data, rows[:done])
+                self._raise_fault(status, position)
+            if done:
+                yield self._columns(data, rows[:done])
+            if count == 0:
+                return
+
+    def _record_block(self, limit: int) -> tuple[int, memoryview, int]:
+        """Return the record count, the bytes that hold the records, and where they begin."""
+        whole = self._whole()
+        if len(whole) < BATCH_HEADER_BYTES:
+            raise self._out_of_bounds(BATCH_HEADER_BYTES)
+        count = kernels.decode_int32(whole, 57)
+        if count == 0:
+            return 0, memoryview(b""), 0
+        compression = self.compression
+        if compression == "none":
+            return count, whole, BATCH_HEADER_BYTES
+        return count, decompress(compression, whole[BATCH_HEADER_BYTES:], limit=limit), 0
+
+    def _columns(self, data: memoryview, rows: Int64Array) -> RecordColumns:
+        if self.attributes & LOG_APPEND_TIME_BIT:
+            timestamps = np.full(len(rows), self._field(6), np.int64)
+        else:
+            timestamps = rows[:, 0] + np.int64(self._field(5))
+        return RecordColumns(
+            data,
+            rows[:, 1] + np.int64(self._field(0)),
+            timestamps,
+            self._sequences(rows[:, 1]),
+            rows[:, 2],
+            rows[:, 3],
+            rows[:, 4],
+            rows[:, 5],
+            rows[:, 6],
+            rows[:, 7],
+        )
+
+    def _sequences(self, offset_deltas: Int64Array) -> Int64Array:
+        base = self._field(9)
+        if base < 0:
+            return np.full(len(offset_deltas), _NO_SEQUENCE, np.int64)
+        sequences = (offset_deltas + base) % np.int64(1 << 31)
+        for row in np.flatnonzero(offset_deltas < 0).tolist():
+            sequences[row] = increment_sequence(base, int(offset_deltas[row]))
+        return sequences
+
+    def _field(self, index: int) -> int:
+        fields = self._fields
+        if fields is None:
+            fields = self._load_header()
+        if not self.is_legacy and _FIELD_ENDS[index] > len(self._header):
+            raise self._out_of_bounds(_FIELD_ENDS[index])
+        return fields[index]
+
+    def _flag(self, bit: int) -> bool:
+        return kernels.attribute_bit(self.attributes, bit) == 1
+
+    def _load_header(self) -> "array[int]":
+        needed = LEGACY_MIN_BYTES if self.is_legacy else BATCH_HEADER_BYTES
+        header = self._header
+        if len(header) < needed:
+            header = self._source.pread(needed, self.position)
+        if self._in_file and len(header) < needed:
+            raise SegproofError(
+                "the file ends inside the header of a batch",
+                law="SCAN-10",
+                path=getattr(self._source, "path", None),
+                position=self.position,
+                expected=f"{needed} bytes",
+                actual=len(header),
+            )
+        self._header = header
+        fields = array("q", bytes(8 * kernels.HEADER_FIELDS))
+        kernels.decode_batch_header(header.ljust(needed, b"\0"), 0, memoryview(fields))
+        self._fields = fields
+        return fields
+
+    def _whole(self) -> memoryview:
+        whole = self._source.pread(self.size_bytes, self.position)
+        if len(whole) < self.size_bytes:
+            raise SegproofError(
+                "the file ends inside a batch",
+                path=getattr(self._source, "path", None),
+                position=self.position,
+                expected=f"{self.size_bytes} bytes",
+                actual=len(whole),
+                hint="it became shorter while it was read",
+            )
+        return memoryview(whole)
+
+    def _stored_crc(self, whole: memoryview) -> int:
+        at = 12 if self.is_legacy else 17
+        return kernels.decode_int32(whole, at) % (1 << 32)
+
+    def _out_of_bounds(self, end: int) -> OutOfBoundsError:
+        return OutOfBoundsError(
+            "a header field lies behind the end of the batch",
+            position=self.position,
+            expected=f"at least {end} bytes",
+            actual=self.size_bytes,
+        )
+
+    def _raise_fault(self, status: int, at: int) -> NoReturn:
+        if status == kernels.RECORDS_OVERLONG_LENGTH:
+            raise InvalidArgumentError(
+                f"the length of the record at byte {at} of the records does not end",
+                law="BATCH-18",
+                position=self.position,
+            )
+        raise InvalidRecordError(
+            f"{_FAULTS[status]} (byte {at} of the records)", law="BATCH-16", position=self.position
+        )
+
+
+def read_batch(data: bytes, position: int = 0) -> RecordBatch:
+    """Return the batch that begins at `position`; its fields and records are read on demand.
+
+    Raises: CorruptRecordError for fewer bytes than its size says, a size below 14, or a magic
+    outside 0..2. Laws: BATCH-1, SCAN-9.
+    """
+    available = len(data) - position
+    if position < 0 or available < 17:
+        raise CorruptRecordError(
+            "no batch has room here", position=position, expected="17 bytes", actual=available
+        )
+    size_bytes = kernels.decode_int32(data, position + 8) + 12
+    if size_bytes < LEGACY_MIN_BYTES or size_bytes > available:
+        raise CorruptRecordError(
+            "the size of the batch is wrong",
+            law="BATCH-1",
+            position=position,
+            expected=f"14 to {available - 12}",
+            actual=size_bytes - 12,
+        )
+    magic = data[position + 16]
+    if magic > 2:
+        raise CorruptRecordError(
+            f"no magic {magic}", law="SCAN-9", position=position, expected="0, 1 or 2", actual=magic
+        )
+    whole = bytes(data[position : position + size_bytes])
+    return RecordBatch(_Memory(whole, position), position, size_bytes, magic, in_file=False)

@@ -1,0 +1,510 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inner loops over record batches: scanning, header fields, varints, records, sequences.
+
+Layout of a magic 2 batch (big-endian): offset 0:8, size 8:4, leader epoch 12:4, magic 16:1,
+  CRC-32C 17:4, attributes 21:2, last offset delta 23:4, base timestamp 27:8, max timestamp 35:8,
+  producer id 43:8, producer epoch 51:2, base sequence 53:4, count 57:4, records 61.
+Layout of a magic 0 or 1 message: offset 0:8, size 8:4, CRC-32 12:4, magic 16:1, attributes 17:1,
+  (magic 1: timestamp 18:8,) key length 4, key, value length 4, value; length -1 is null.
+
+`buffer` is always bytes or a memoryview of bytes; `rows` a memoryview of int64, filled row by row.
+A kernel never raises on bad data and never reads outside the limits it is given: it returns a
+status, and the callers make errors of it. Positions count from the start of `buffer`.
+
+Upstream: Kafka 4.3.1: DefaultRecord, DefaultRecordBatch, LegacyRecord, FileLogInputStream.
+Laws: BATCH-1, 4, 5, 7, 16 to 18; SCAN-1, 2, 4 to 6, 10.
+Used by: kafka/record_batch.py, kafka/legacy_records.py, kafka/batch_table.py.
+"""
+
+from segproof.kernels.dispatch import kernel
+
+__all__ = [
+    "add_int64",
+    "attribute_bit",
+    "compression_code",
+    "decode_batch_header",
+    "decode_int16",
+    "decode_int32",
+    "decode_int64",
+    "decode_varint",
+    "decode_varlong",
+    "decrement_sequence",
+    "increment_sequence",
+    "legacy_field",
+    "next_header",
+    "next_record",
+    "summarise_batches",
+    "summarise_records",
+    "walk_batches",
+    "walk_legacy_messages",
+    "walk_records",
+]
+
+Bytes = bytes | memoryview
+BATCH_ROW = 2
+"""Columns of `walk_batches`: position, size in bytes."""
+RECORD_ROW = 8
+"""Columns of `walk_records`: timestamp delta, offset delta, key position, key length (-1: null),
+value position, value length (-1: null), position of the first header, header count."""
+LEGACY_ROW = 8
+"""Columns of `walk_legacy_messages`: offset, timestamp (-1 in magic 0), key position, key length,
+value position, value length, attributes, magic."""
+SUMMARY_ROW = 6
+"""Columns of `summarise_batches`: status, position of the fault, records read, last offset delta
+(-1: no record), 1 if the offset deltas rise and none is negative, largest timestamp delta."""
+HEADER_FIELDS = 14
+"""Values of `decode_batch_header`: base offset, last offset, magic, attributes, checksum, base
+timestamp, max timestamp, producer id, producer epoch, base sequence, leader epoch, record count,
+last offset delta, size in bytes."""
+
+# How a varint fails; both are negative, so that no position can be mistaken for them.
+OVERLONG = -1
+TRUNCATED = -2
+
+# How `walk_batches` stops.
+SCAN_END, SCAN_BAD_SIZE, SCAN_BAD_MAGIC, SCAN_SHORT_HEADER, SCAN_MORE, SCAN_FULL = range(6)
+
+# How a walk over records ends; 0 is success.
+(
+    RECORDS_GOOD, RECORDS_OVERLONG_LENGTH, RECORDS_TRUNCATED, RECORDS_BAD_LENGTH,
+    RECORDS_BAD_VARINT, RECORDS_BAD_HEADER_COUNT, RECORDS_BAD_HEADER_KEY, RECORDS_NOT_CONSUMED,
+    RECORDS_LEFT_OVER, RECORDS_NEGATIVE_COUNT, RECORDS_SKIPPED,
+) = range(11)  # fmt: skip
+
+# How a walk over magic 0 and 1 messages ends, and what is wrong with a field of one.
+LEGACY_GOOD, LEGACY_BAD_SIZE, LEGACY_FULL = range(3)
+FIELD_TOO_LONG = -1
+FIELD_NO_ROOM = -2
+
+
+@kernel
+def decode_int16(buffer: Bytes, position: int) -> int:
+    """Return the signed big-endian int16 at `position`."""
+    value = buffer[position] * 256 + buffer[position + 1]
+    return value - 65536 if value >= 32768 else value
+
+
+@kernel
+def decode_int32(buffer: Bytes, position: int) -> int:
+    """Return the signed big-endian int32 at `position`."""
+    value = (
+        buffer[position] * 16777216
+        + buffer[position + 1] * 65536
+        + buffer[position + 2] * 256
+        + buffer[position + 3]
+    )
+    return value - 4294967296 if value >= 2147483648 else value
+
+
+@kernel
+def decode_int64(buffer: Bytes, position: int) -> int:
+    """Return the signed big-endian int64 at `position`."""
+    high = decode_int32(buffer, position)
+    low = decode_int32(buffer, position + 4)
+    return high * 4294967296 + (low + 4294967296 if low < 0 else low)
+
+
+@kernel
+def add_int64(one: int, other: int) -> int:
+    """Return the sum of two int64, wrapped at 64 bits."""
+    # Each case subtracts in steps that stay inside 64 bits, so that compiled code agrees.
+    if other > 0 and one > 9223372036854775807 - other:
+        return one - 9223372036854775807 - 1 + other - 9223372036854775807 - 1
+    if other < 0 and one < -9223372036854775807 - 1 - other:
+        return one + 9223372036854775807 + 1 + other + 9223372036854775807 + 1
+    return one + other
+
+
+@kernel
+def decode_varint(buffer: Bytes, position: int, end: int) -> tuple[int, int]:
+    """Return (value, position behind it) of a zigzag varint that lies before `end`.
+
+    The second number is OVERLONG after five bytes that all continue, TRUNCATED at `end`. Bits
+    above 32 in the fifth byte are dropped, as upstream's shift drops them. Laws: BATCH-7.
+    """
+    raw = 0
+    scale = 1
+    for _ in range(5):
+        if position >= end:
+            return 0, TRUNCATED
+        byte = buffer[position] + 0
+        position += 1
+        raw += (byte % 128) * scale
+        if byte < 128:
+            raw %= 4294967296
+            return (raw // 2 if raw % 2 == 0 else -(raw // 2) - 1), position
+        scale *= 128
+    return 0, OVERLONG
+
+
+@kernel
+def decode_varlong(buffer: Bytes, position: int, end: int) -> tuple[int, int]:
+    """Return (value, position behind it) of a zigzag varlong that lies before `end`.
+
+    As `decode_varint`, with ten bytes and 64 bits. Bit 63 is held apart, so that no number here
+    needs more than 63 bits. Laws: BATCH-7.
+    """
+    raw = 0
+    scale = 1
+    for index in range(10):
+        if position >= end:
+            return 0, TRUNCATED
+        byte = buffer[position] + 0
+        position += 1
+        if index < 9:
+            raw += (byte % 128) * scale
+        if byte < 128:
+            half = raw // 2
+            if index == 9:
+                half += (byte % 2) * 4611686018427387904
+            return (half if raw % 2 == 0 else -half - 1), position
+        if index < 8:
+            scale *= 128
+    return 0, OVERLONG
+
+
+@kernel
+def compression_code(attributes: int) -> int:
+    """Return bits 0 to 2 of the attributes: none, gzip, snappy, lz4, zstd; 5 to 7 are unknown."""
+    return attributes % 8
+
+
+@kernel
+def attribute_bit(attributes: int, bit: int) -> int:
+    """Return one bit: 3 timestamp type, 4 transactional, 5 control, 6 delete horizon."""
+    for _ in range(bit):
+        attributes //= 2
+    return attributes % 2
+
+
+@kernel
+def increment_sequence(sequence: int, increment: int) -> int:
+    """Return the sequence `increment` later; 2147483647 is followed by 0. Laws: BATCH-5.
+
+    `increment` may be negative (a record's offset delta); then it wraps at 32 bits like upstream.
+    """
+    limit = 2147483647 - increment
+    if limit >= 2147483648:
+        limit -= 4294967296
+    if sequence > limit:
+        following = increment - (2147483647 - sequence) - 1
+    else:
+        following = sequence + increment
+    if following >= 2147483648:
+        following -= 4294967296
+    return following + 4294967296 if following < -2147483648 else following
+
+
+@kernel
+def decrement_sequence(sequence: int, decrement: int) -> int:
+    """Return the sequence `decrement` earlier; 0 follows 2147483647. Laws: BATCH-5."""
+    if sequence < decrement:
+        return 2147483647 - (decrement - sequence) + 1
+    return sequence - decrement
+
+
+@kernel
+def decode_batch_header(buffer: Bytes, position: int, fields: memoryview) -> None:
+    """Decode the header at `position` into HEADER_FIELDS int64 values.
+
+    61 bytes must be there for magic 2, else 26 (18 for magic 0). A magic 0 or 1 message has no
+    base offset of its own: it gets the last one, with count 1, or -1 where it is compressed.
+    Laws: BATCH-1, BATCH-4, BATCH-12.
+    """
+    magic = buffer[position + 16] + 0
+    offset = decode_int64(buffer, position)
+    fields[0] = offset
+    fields[13] = decode_int32(buffer, position + 8) + 12
+    if magic == 2:
+        delta = decode_int32(buffer, position + 23)
+        fields[1] = add_int64(offset, delta)
+        fields[3] = decode_int16(buffer, position + 21)
+        checksum = decode_int32(buffer, position + 17)
+        fields[5] = decode_int64(buffer, position + 27)
+        fields[6] = decode_int64(buffer, position + 35)
+        fields[7] = decode_int64(buffer, position + 43)
+        fields[8] = decode_int16(buffer, position + 51)
+        fields[9] = decode_int32(buffer, position + 53)
+        fields[10] = decode_int32(buffer, position + 12)
+        fields[11] = decode_int32(buffer, position + 57)
+        fields[12] = delta
+    else:
+        attributes = buffer[position + 17] + 0
+        fields[1] = offset
+        fields[3] = attributes - 256 if attributes >= 128 else attributes
+        checksum = decode_int32(buffer, position + 12)
+        timestamp = -1
+        if magic == 1:
+            timestamp = decode_int64(buffer, position + 18)
+        fields[5] = timestamp
+        fields[6] = timestamp
+        fields[7] = -1
+        fields[8] = -1
+        fields[9] = -1
+        fields[10] = -1
+        fields[11] = 1 if compression_code(attributes) == 0 else -1
+        fields[12] = 0
+    fields[2] = magic - 256 if magic >= 128 else magic
+    fields[4] = checksum + 4294967296 if checksum < 0 else checksum
+
+
+@kernel
+def walk_batches(
+    buffer: Bytes, start: int, filled: int, end: int, whole: int, capacity: int, rows: memoryview
+) -> tuple[int, int, int]:
+    """Fill `rows` with the batches from `start`; return (count, next position, how it stopped).
+
+    `filled` bytes of the buffer are read; the scanned range ends at `end`, which may lie behind
+    them. With `whole` 1 a batch counts when all of it is in the buffer, with 0 when its header is.
+    Stops: SCAN_END, SCAN_BAD_SIZE, SCAN_BAD_MAGIC and SCAN_SHORT_HEADER end the scan; SCAN_MORE
+    and SCAN_FULL ask for more bytes or rows, from the returned position. Laws: SCAN-1, 2, 4, 5,
+    6, 10 (a magic outside 0..2 is refused, which upstream's file scanner does not do).
+    """
+    position = start
+    count = 0
+    while True:
+        if position >= end - 17:
+            return count, position, SCAN_END
+        if position + 17 > filled:
+            return count, position, SCAN_MORE
+        size = decode_int32(buffer, position + 8)
+        if size < 14:
+            return count, position, SCAN_BAD_SIZE
+        if position > end - 12 - size:
+            return count, position, SCAN_END
+        magic = buffer[position + 16]
+        if magic > 2:
+            return count, position, SCAN_BAD_MAGIC
+        header = 61 if magic == 2 else 26
+        if position + header > end:
+            return count, position, SCAN_SHORT_HEADER
+        if position + header > filled or (whole == 1 and position + 12 + size > filled):
+            return count, position, SCAN_MORE
+        if count == capacity:
+            return count, position, SCAN_FULL
+        rows[count * BATCH_ROW] = position
+        rows[count * BATCH_ROW + 1] = size + 12
+        count += 1
+        position += size + 12
+
+
+@kernel
+def next_header(buffer: Bytes, position: int, end: int) -> tuple[int, int, int, int, int]:
+    """Return the position behind the header (a fault: minus the status), key and value slices."""
+    key_length, key = decode_varint(buffer, position, end)
+    if key < 0:
+        return -RECORDS_BAD_VARINT, 0, 0, 0, 0
+    if key_length < 0:
+        return -RECORDS_BAD_HEADER_KEY, 0, 0, 0, 0
+    if key_length > end - key:
+        return -RECORDS_TRUNCATED, 0, 0, 0, 0
+    value_length, value = decode_varint(buffer, key + key_length, end)
+    if value < 0:
+        return -RECORDS_BAD_VARINT, 0, 0, 0, 0
+    if value_length > end - value:
+        return -RECORDS_TRUNCATED, 0, 0, 0, 0
+    if value_length < 0:
+        return value, key, key_length, value, -1
+    return value + value_length, key, key_length, value, value_length
+
+
+@kernel
+def next_record(
+    buffer: Bytes, position: int, end: int
+) -> tuple[int, int, int, int, int, int, int, int, int]:
+    """Return the position behind the record, then the RECORD_ROW values; a fault: minus the status.
+
+    Any negative key or value length means null, as upstream reads it. Laws: BATCH-16, BATCH-18.
+    """
+    length, body = decode_varint(buffer, position, end)
+    if body == OVERLONG:
+        return -RECORDS_OVERLONG_LENGTH, 0, 0, 0, 0, 0, 0, 0, 0
+    if body < 0:
+        return -RECORDS_TRUNCATED, 0, 0, 0, 0, 0, 0, 0, 0
+    if length < 0 or length > end - body:
+        return -RECORDS_BAD_LENGTH, 0, 0, 0, 0, 0, 0, 0, 0
+    limit = body + length
+    timestamp_delta, after = decode_varlong(buffer, body + 1, limit)
+    if after < 0:
+        return -RECORDS_BAD_VARINT, 0, 0, 0, 0, 0, 0, 0, 0
+    offset_delta, after = decode_varint(buffer, after, limit)
+    if after < 0:
+        return -RECORDS_BAD_VARINT, 0, 0, 0, 0, 0, 0, 0, 0
+    key_length, key = decode_varint(buffer, after, limit)
+    if key < 0:
+        return -RECORDS_BAD_VARINT, 0, 0, 0, 0, 0, 0, 0, 0
+    if key_length > limit - key:
+        return -RECORDS_TRUNCATED, 0, 0, 0, 0, 0, 0, 0, 0
+    if key_length < 0:
+        key_length = -1
+    value_length, value = decode_varint(buffer, key + max(key_length, 0), limit)
+    if value < 0:
+        return -RECORDS_BAD_VARINT, 0, 0, 0, 0, 0, 0, 0, 0
+    if value_length > limit - value:
+        return -RECORDS_TRUNCATED, 0, 0, 0, 0, 0, 0, 0, 0
+    if value_length < 0:
+        value_length = -1
+    header_count, first_header = decode_varint(buffer, value + max(value_length, 0), limit)
+    if first_header < 0:
+        return -RECORDS_BAD_VARINT, 0, 0, 0, 0, 0, 0, 0, 0
+    if header_count < 0 or header_count > limit - first_header:
+        return -RECORDS_BAD_HEADER_COUNT, 0, 0, 0, 0, 0, 0, 0, 0
+    after = first_header
+    for _ in range(header_count):
+        after = next_header(buffer, after, limit)[0]
+        if after < 0:
+            return after, 0, 0, 0, 0, 0, 0, 0, 0
+    if after != limit:
+        return -RECORDS_NOT_CONSUMED, 0, 0, 0, 0, 0, 0, 0, 0
+    return (
+        limit, timestamp_delta, offset_delta, key, key_length, value, value_length,
+        first_header, header_count,
+    )  # fmt: skip
+
+
+@kernel
+def walk_records(
+    buffer: Bytes, start: int, end: int, count: int, capacity: int, rows: memoryview
+) -> tuple[int, int, int]:
+    """Fill `rows` with the records of a magic 2 block; return (rows, status, position it stopped).
+
+    `count` is what the batch header says; at most `capacity` rows are written, and a block that
+    holds more records than that returns RECORDS_GOOD with `capacity` rows for the caller to go on.
+    The last record counts only if nothing is left behind it. With count 0 nothing is read.
+    Laws: BATCH-16, BATCH-17, BATCH-18.
+    """
+    if count < 0:
+        return 0, RECORDS_NEGATIVE_COUNT, start
+    position = start
+    for row in range(min(count, capacity)):
+        (
+            after, timestamp_delta, offset_delta, key, key_length, value, value_length,
+            headers, header_count,
+        ) = next_record(buffer, position, end)  # fmt: skip
+        if after < 0:
+            return row, -after, position
+        if row == count - 1 and after != end:
+            return row, RECORDS_LEFT_OVER, after
+        at = row * RECORD_ROW
+        rows[at] = timestamp_delta
+        rows[at + 1] = offset_delta
+        rows[at + 2] = key
+        rows[at + 3] = key_length
+        rows[at + 4] = value
+        rows[at + 5] = value_length
+        rows[at + 6] = headers
+        rows[at + 7] = header_count
+        position = after
+    return min(count, capacity), RECORDS_GOOD, position
+
+
+@kernel
+def summarise_records(
+    buffer: Bytes, start: int, end: int, count: int, rows: memoryview, at: int
+) -> None:
+    """Walk the records of one magic 2 block and write its SUMMARY_ROW at `rows[at]`."""
+    status = RECORDS_GOOD if count >= 0 else RECORDS_NEGATIVE_COUNT
+    position = start
+    seen = 0
+    last_delta = -1
+    rising = 1
+    largest = -9223372036854775807 - 1
+    while status == RECORDS_GOOD and seen < count:
+        after, timestamp_delta, offset_delta, _, _, _, _, _, _ = next_record(buffer, position, end)
+        if after < 0:
+            status = -after
+        else:
+            if offset_delta <= last_delta:
+                rising = 0
+            last_delta = offset_delta
+            largest = max(largest, timestamp_delta)
+            position = after
+            seen += 1
+            if seen == count and after != end:
+                status = RECORDS_LEFT_OVER
+    rows[at] = status
+    rows[at + 1] = position
+    rows[at + 2] = seen
+    rows[at + 3] = last_delta
+    rows[at + 4] = rising
+    rows[at + 5] = largest
+
+
+@kernel
+def summarise_batches(buffer: Bytes, batches: memoryview, count: int, rows: memoryview) -> None:
+    """Walk every record of the uncompressed magic 2 batches that lie whole in the buffer.
+
+    `batches` holds `count` rows of `walk_batches`. One SUMMARY_ROW is written for each; its status
+    is RECORDS_SKIPPED for magic 0 and 1, for compressed batches and for those below 61 bytes.
+    """
+    for index in range(count):
+        position = batches[index * BATCH_ROW]
+        size = batches[index * BATCH_ROW + 1]
+        at = index * SUMMARY_ROW
+        if buffer[position + 16] != 2 or size < 61 or buffer[position + 22] % 8 != 0:
+            for column in range(SUMMARY_ROW):
+                rows[at + column] = 0
+            rows[at] = RECORDS_SKIPPED
+        else:
+            records = decode_int32(buffer, position + 57)
+            summarise_records(buffer, position + 61, position + size, records, rows, at)
+
+
+@kernel
+def legacy_field(buffer: Bytes, position: int, end: int) -> tuple[int, int]:
+    """Return (position, length) of a field with an int32 length before it.
+
+    The position is FIELD_TOO_LONG or FIELD_NO_ROOM (for the length itself) where it is bad. Any
+    negative length means null, as upstream reads it; the position is then behind the length.
+    """
+    if position + 4 > end:
+        return FIELD_NO_ROOM, 0
+    length = decode_int32(buffer, position)
+    if length > end - position - 4:
+        return FIELD_TOO_LONG, 0
+    return position + 4, max(length, -1)
+
+
+@kernel
+def walk_legacy_messages(
+    buffer: Bytes, start: int, end: int, capacity: int, rows: memoryview
+) -> tuple[int, int, int]:
+    """Fill `rows` with magic 0 or 1 messages; return (rows, status, position it stopped).
+
+    A partial message at the end is dropped without a word. A bad key or value is left in its row
+    as the negative position of `legacy_field`, and the walk goes on; behind a bad key the value is
+    not looked at. A magic other than 0 is read like 1. LEGACY_FULL asks for more rows from the
+    returned position. Laws: BATCH-11 (a size below 14 is LEGACY_BAD_SIZE).
+    """
+    position = start
+    row = 0
+    while position + 12 <= end:
+        size = decode_int32(buffer, position + 8)
+        if size < 14:
+            return row, LEGACY_BAD_SIZE, position
+        limit = position + 12 + size
+        if limit > end:
+            return row, LEGACY_GOOD, position
+        if row == capacity:
+            return row, LEGACY_FULL, position
+        magic = buffer[position + 16] + 0
+        timestamp = -1
+        if magic != 0:
+            timestamp = decode_int64(buffer, position + 18)
+        key, key_length = legacy_field(buffer, position + (18 if magic == 0 else 26), limit)
+        value = key
+        value_length = 0
+        if key >= 0:
+            value, value_length = legacy_field(buffer, key + max(key_length, 0), limit)
+        at = row * LEGACY_ROW
+        rows[at] = decode_int64(buffer, position)
+        rows[at + 1] = timestamp
+        rows[at + 2] = key
+        rows[at + 3] = key_length
+        rows[at + 4] = value
+        rows[at + 5] = value_length
+        rows[at + 6] = buffer[position + 17]
+        rows[at + 7] = magic
+        row += 1
+        position = limit
+    return row, LEGACY_GOOD, position
