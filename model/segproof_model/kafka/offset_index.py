@@ -162,15 +162,16 @@ class OffsetIndex(AbstractIndex):
             return Step(self, READ_ONLY)
         written = int32_bytes(offset - self.base_offset) + int32_bytes(position)
         image = self.image[: self.position] + written + self.image[self.position + 8 :]
-        return Step(
-            replace(
-                self,
-                directory=self.directory.write(self.name, image),
-                entries=self.entries + 1,
-                position=self.position + 8,
-                last_offset=offset,
-            )
+        grown = replace(
+            self,
+            directory=self.directory.write(self.name, image),
+            entries=self.entries + 1,
+            position=self.position + 8,
+            last_offset=offset,
         )
+        # Behind a failed resize the position is not that of the count: written, then refused.
+        mismatch = grown.position != grown.size_in_bytes
+        return Step(grown, Raised(self.profile.mismatch_kind) if mismatch else None)
 
     def truncate_to(self, offset: int) -> Step[Self]:
         """Keep the entries below `offset` (OFFIDX-17, OFFIDX-18)."""

@@ -97,7 +97,12 @@ class TimeIndex(AbstractIndex):
     def resize(self, new_size: int) -> Step[Self]:
         """Set the file length to whole entries and read the last entry again (TIMEIDX-13)."""
         step = AbstractIndex.resize(self, new_size)
-        return Step(step.after.with_last_entry(), True) if step.outcome is True else step
+        if step.outcome is not True:
+            return step
+        if step.after.size_in_bytes > step.after.length:
+            # Behind a failed resize the last entry may lie outside the file: resized, then refused.
+            return Step(step.after, INDEX_ERROR)
+        return Step(step.after.with_last_entry(), True)
 
     def keys(self) -> list[int]:
         """The timestamps of the slots that are entries and that the file really has."""
