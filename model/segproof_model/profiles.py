@@ -29,7 +29,10 @@ class Profile:
         "warm", "where a slot search begins; seen only where keys repeat", "ABSIDX-23", "ABSIDX-26"
     )
     check_relative_offset: bool = flag(
-        True, "an offset too far from the base is refused, not cut to 32 bits", "OFFIDX-6", "OFFIDX-7"
+        True,
+        "an offset too far from the base is refused, not cut to 32 bits",
+        "OFFIDX-6",
+        "OFFIDX-7",
     )
     absolute_entry: bool = flag(
         True, "entry(n) carries the absolute offset, not the relative one", "OFFIDX-14"
@@ -39,7 +42,10 @@ class Profile:
     )
     close_unmaps: bool = flag(True, "a closed index can no longer be used", "ABSIDX-15")
     mismatch_kind: ErrorKind = flag(
-        ErrorKind.ILLEGAL_STATE, "the error for a position that is not that of the count", "TIMEIDX-14"
+        ErrorKind.ILLEGAL_STATE,
+        "the error for a position that is not that of the count",
+        "ABSIDX-9",
+        "TIMEIDX-14",
     )
     failed_resize_unmaps: bool = flag(
         True, "a resize to a negative size leaves the index unmapped", "ABSIDX-10"
@@ -51,18 +57,27 @@ class Profile:
     checks_before_changing: bool = flag(
         False,
         "an operation that fails has changed nothing",
-        "ABSIDX-9", "ABSIDX-10", "TIMEIDX-14", "TIMEIDX-16", "TXNIDX-6", "ABSIDX-19",
+        "ABSIDX-9",
+        "ABSIDX-10",
+        "TIMEIDX-14",
+        "TIMEIDX-16",
+        "TXNIDX-6",
+        "ABSIDX-19",
     )
     closed_is_closed: bool = flag(
-        False, "every use of a closed index raises the unmapped error", "ABSIDX-17"
+        False,
+        "every use of a closed index raises the unmapped error",
+        "ABSIDX-17",
+        "TXNIDX-9",
+        "TXNIDX-17",
     )
-    resize_keeps_read_only: bool = flag(
-        False, "a read-only index refuses a resize", "ABSIDX-11"
-    )
+    resize_keeps_read_only: bool = flag(False, "a read-only index refuses a resize", "ABSIDX-11")
     upper_bound_exact: bool = flag(
         False,
         "an upper bound search finds the first entry and does not wrap at 32 bits",
-        "ABSIDX-24", "OFFIDX-15", "OFFIDX-16",
+        "ABSIDX-24",
+        "OFFIDX-15",
+        "OFFIDX-16",
     )
     zero_tail_is_free: bool = flag(
         False, "the zero slots at the end of an existing file are no entries", "ABSIDX-4"
@@ -70,14 +85,31 @@ class Profile:
     sanity_checks_all: bool = flag(
         False, "sanity_check looks at every entry", "OFFIDX-20", "TIMEIDX-17", "TXNIDX-15"
     )
+    txn_version_exact: bool = flag(
+        False,
+        "an aborted transaction's version is both of its bytes, and only 0 is known",
+        "TXNIDX-2",
+        "TXNIDX-5",
+    )
+    txn_follows_file: bool = flag(
+        False,
+        "a transaction index that is not closed knows the file at its path: its last offset from"
+        " the start, its entries after a rename",
+        "TXNIDX-4",
+        "TXNIDX-18",
+    )
+    txn_refuses_partial_tail: bool = flag(
+        False, "an append behind a partial tail raises the corrupt-index error", "TXNIDX-16"
+    )
 
     # Records and record files
     slice_start_refused: bool = flag(
         False, "slicing a slice compares the position with size - start", "SCAN-16"
     )
-    scanner_limits_wrap: bool = flag(
-        False, "the scanner computes its limits in 32 bits", "SCAN-6"
+    slice_start_checked: bool = flag(
+        True, "a slice that begins beyond the end is refused, not empty", "SCAN-14"
     )
+    scanner_limits_wrap: bool = flag(False, "the scanner computes its limits in 32 bits", "SCAN-6")
     scanner_eof_kind: ErrorKind = flag(
         ErrorKind.CORRUPT_RECORD, "the error for a file shorter than believed", "SCAN-7"
     )
@@ -86,6 +118,14 @@ class Profile:
     )
     magic_checked_in_files: bool = flag(
         False, "the file scanner refuses a magic outside 0..2", "SCAN-4"
+    )
+
+    zstd_known: bool = flag(True, "codec 4 is zstd, not an unknown codec", "BATCH-11", "BATCH-18")
+    search_answers_base_offset: bool = flag(
+        True, "a search for an offset answers the batch's base offset, not its last", "SCAN-17"
+    )
+    search_compares_base_offsets: bool = flag(
+        True, "a search for an offset compares base offsets and looks one batch back", "SCAN-17"
     )
 
     # Writing
@@ -103,6 +143,8 @@ KAFKA_2_4_1 = replace(
     trim_after_close_handler_fails=True,
     slice_start_refused=True,
     scanner_eof_kind=ErrorKind.KAFKA_ERROR,
+    search_answers_base_offset=False,
+    search_compares_base_offsets=False,
 )
 KAFKA_1_1_1 = replace(
     KAFKA_2_4_1,
@@ -113,6 +155,8 @@ KAFKA_1_1_1 = replace(
     sanity_allows_base=False,
     close_unmaps=False,
     slice_start_refused=False,
+    slice_start_checked=False,
+    zstd_known=False,
     ensure_valid_kind=ErrorKind.INVALID_RECORD,
     index_key="first_offset",
 )
@@ -126,12 +170,14 @@ SEGPROOF = replace(
     upper_bound_exact=True,
     zero_tail_is_free=True,
     sanity_checks_all=True,
+    txn_version_exact=True,
+    txn_follows_file=True,
+    txn_refuses_partial_tail=True,
     magic_checked_in_files=True,
+    search_compares_base_offsets=False,
 )
 
-PROFILES = {
-    profile.name: profile for profile in (SEGPROOF, KAFKA_4_3_1, KAFKA_2_4_1, KAFKA_1_1_1)
-}
+PROFILES = {profile.name: profile for profile in (SEGPROOF, KAFKA_4_3_1, KAFKA_2_4_1, KAFKA_1_1_1)}
 """Every profile by name."""
 
 
@@ -145,8 +191,13 @@ def profile_named(name: str) -> Profile:
 def differences(one: Profile, other: Profile) -> list[tuple[str, Any, Any, str, tuple[str, ...]]]:
     """Return (flag, value in one, value in other, sentence, laws) where two profiles differ."""
     return [
-        (item.name, getattr(one, item.name), getattr(other, item.name),
-         item.metadata["sentence"], item.metadata["laws"])
+        (
+            item.name,
+            getattr(one, item.name),
+            getattr(other, item.name),
+            item.metadata["sentence"],
+            item.metadata["laws"],
+        )
         for item in fields(Profile)
         if item.name != "name" and getattr(one, item.name) != getattr(other, item.name)
     ]
