@@ -202,7 +202,7 @@ def search(
 ) -> tuple[int, int] | Raised:
     """Return (lower slot, upper slot) of `target` among the keys of the first `entries` slots.
 
-    `keys` are the slots the file really has; they may be fewer than `entries` after a failed resize.
+    `keys` are the slots the file really has; fewer than `entries` after a failed resize.
     """
     if len(keys) == entries and all(one < two for one, two in zip(keys, keys[1:], strict=False)):
         return search_by_definition(keys, target, exact_first=profile.upper_bound_exact)
@@ -232,7 +232,7 @@ def search_by_definition(keys: Sequence[int], target: int, *, exact_first: bool)
 def search_by_probing(
     keys: Sequence[int], entries: int, target: int, profile: Profile, warm_entries: int
 ) -> tuple[int, int]:
-    """Return the slots for keys that repeat or fall: those the release's probes meet (ABSIDX-26)."""
+    """Return the slots for keys that repeat or fall: those that probes meet (ABSIDX-26)."""
     if entries == 0:
         return -1, -1
     first = 0

@@ -186,7 +186,7 @@ class OffsetIndex(AbstractIndex):
         return self.keep_entries(slot if self.keys()[slot] == relative else slot + 1)
 
     def sanity_check(self) -> None | Raised:
-        """Raise the corrupt-index error for a broken file (OFFIDX-20); segproof tests every entry."""
+        """Raise the corrupt-index error for a broken file (OFFIDX-20); segproof tests all."""
         if self.is_refused:
             return UNMAPPED
         if self.length % 8 or not self._last_is_sane():
