@@ -125,7 +125,7 @@ class RecordBatch:
 
     __slots__ = (
         "_fields",
-        "_header_bytes",
+        "_header",
         "_in_file",
         "_source",
         "magic",
@@ -134,7 +134,14 @@ class RecordBatch:
     )
 
     def __init__(
-        self, source: Source, position: int, size_bytes: int, magic: int, *, in_file: bool
+        self,
+        source: Source,
+        position: int,
+        size_bytes: int,
+        magic: int,
+        *,
+        in_file: bool,
+        header: bytes = b"",
     ) -> None:
         self.position = position
         """Where it begins, in bytes from the beginning of the file or of the data."""
