@@ -381,14 +381,14 @@ class AbstractIndex:
         if not len(targets):
             return keys, values
         shape = (view, self.ENTRY_SIZE, 0, self._KEY_SIZE)
-        answers = (memoryview(keys), memoryview(values), *missing)
+        answers = (keys.data, values.data, *missing)
         increasing = self._keys_increase(view, entries)
         if self._announce(len(targets)) and increasing and not_falling(targets):
-            entries_of_sorted(*shape, self._KEY_SIZE, entries, memoryview(targets), *answers)
+            entries_of_sorted(*shape, self._KEY_SIZE, entries, targets.data, *answers)
             return keys, values
         slots = self._slots_of(view, entries, targets, increasing)
         if entries_at.is_compiled:
-            entries_at(*shape, self._KEY_SIZE, memoryview(slots), *answers)
+            entries_at(*shape, self._KEY_SIZE, slots.data, *answers)
             return keys, values
         records = self._records(view, entries)
         found = slots >= 0
@@ -407,7 +407,7 @@ class AbstractIndex:
         self, view: memoryview, entries: int, targets: NDArray[np.int64], increasing: bool
     ) -> NDArray[np.int64]:
         slots = np.empty(len(targets), np.int64)
-        asked, answers = memoryview(targets), memoryview(slots)
+        asked, answers = targets.data, slots.data
         if not increasing:
             shape = (view, self.ENTRY_SIZE, 0, self._KEY_SIZE, entries)
             lower_slots_of_any(*shape, asked, answers, WARM_BYTES // self.ENTRY_SIZE)
@@ -415,7 +415,7 @@ class AbstractIndex:
         keys = self._key_column(view, entries)
         if not lower_slots_of_random.is_compiled:
             return np.searchsorted(keys, targets, side="right") - 1
-        lower_slots_of_random(memoryview(keys), entries, asked, answers, _LANES)
+        lower_slots_of_random(keys.data, entries, asked, answers, _LANES)
         return slots
 
     def _records(self, view: memoryview, entries: int) -> NDArray[np.void]:
