@@ -120,6 +120,9 @@ class Profile:
         False, "the file scanner refuses a magic outside 0..2", "SCAN-4"
     )
 
+    second_close_fails: bool = flag(
+        False, "closing a closed record file raises the I/O error", "SCAN-13"
+    )
     zstd_known: bool = flag(True, "codec 4 is zstd, not an unknown codec", "BATCH-11", "BATCH-18")
     search_answers_base_offset: bool = flag(
         True, "a search for an offset answers the batch's base offset, not its last", "SCAN-17"
@@ -145,6 +148,7 @@ KAFKA_2_4_1 = replace(
     scanner_eof_kind=ErrorKind.KAFKA_ERROR,
     search_answers_base_offset=False,
     search_compares_base_offsets=False,
+    second_close_fails=True,
 )
 KAFKA_1_1_1 = replace(
     KAFKA_2_4_1,
