@@ -1,0 +1,451 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The transaction index: which transactions of a segment were aborted.
+
+Mirrors: model/segproof_model/kafka/transaction_index.py.
+Upstream: Kafka, TransactionIndex and AbortedTxn (1.1.1 to 4.3.1).
+Layout: entry i is bytes 34i..34i+33: int16 version, int64 producer id, int64 first offset, int64
+    last offset, int64 last stable offset; all big-endian, nothing else in the file.
+Laws: TXNIDX-1 to TXNIDX-18.
+Not covered: whether an entry belongs to a control batch; `segproof.verify` looks at that.
+Used by: log_segment, verify, the command line.
+"""
+
+import os
+import struct
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from segproof.errors import (
+    CorruptIndexError,
+    IndexClosedError,
+    InvalidArgumentError,
+    ReadOnlyIndexError,
+    SegproofError,
+)
+from segproof.files import REAL_FILES, File, Files
+
+__all__ = [
+    "ABORTED_TXN_DTYPE",
+    "AbortedTxn",
+    "TransactionIndex",
+    "TxnIndexSearchResult",
+    "read_aborted_txns",
+]
+
+_ENTRY = struct.Struct(">hqqqq")
+_ENTRIES_A_READ = 4096
+
+ABORTED_TXN_DTYPE = np.dtype(
+    [
+        ("version", np.int16),
+        ("producer_id", np.int64),
+        ("first_offset", np.int64),
+        ("last_offset", np.int64),
+        ("last_stable_offset", np.int64),
+    ]
+)
+"""One entry in native byte order, as `read_aborted_txns` returns it."""
+
+
+class AbortedTxn(NamedTuple):
+    """One aborted transaction."""
+
+    version: int
+    """0 in every release."""
+    producer_id: int
+    first_offset: int
+    """Offset of the first record, inclusive."""
+    last_offset: int
+    """Offset of the marker that ended the transaction, inclusive."""
+    last_stable_offset: int
+    """First offset that was undecided when the marker was written."""
+
+    def __repr__(self) -> str:
+        state = "closed" if self._open is None else f"{len(self)} entries"
+        return f"TransactionIndex({self._start_offset}, {self._path!r}: {state})"
+
+    def to_bytes(self) -> bytes:
+        """Return the entry as 34 bytes.
+
+        Laws: TXNIDX-1.
+        Raises: InvalidArgumentError for a version of more than 16, a number of more than 64 bits.
+        """
+        try:
+            return _ENTRY.pack(*self)
+        except struct.error as error:
+            raise InvalidArgumentError(f"{self} does not fit an entry: {error}") from error
+
+    @classmethod
+    def from_bytes(cls, data: bytes | memoryview, position: int = 0) -> "AbortedTxn":
+        """Return the entry in the 34 bytes at `position`.
+
+        Raises: InvalidArgumentError if there are fewer bytes.
+        """
+        if position < 0 or len(data) - position < _ENTRY.size:
+            raise InvalidArgumentError(f"no 34 bytes at position {position} of {len(data)}")
+        return cls._make(_ENTRY.unpack_from(data, position))
+
+
+class TxnIndexSearchResult(NamedTuple):
+    """The aborted transactions that meet a range of offsets."""
+
+    aborted_transactions: list[AbortedTxn]
+    is_complete: bool
+    """Whether no later segment can hold another one."""
+
+
+def read_aborted_txns(data: bytes | bytearray | memoryview) -> npt.NDArray[Any]:
+    """Return every whole entry of a file's bytes as an array of `ABORTED_TXN_DTYPE`.
+
+    The array has its own memory, in native byte order. A partial tail is passed over, and no value
+    is judged: a damaged version is there to be seen.
+    Laws: TXNIDX-1, TXNIDX-8.
+    """
+    count = len(data) // _ENTRY.size
+    raw = np.frombuffer(data, dtype=ABORTED_TXN_DTYPE.newbyteorder(">"), count=count)
+    return raw.astype(ABORTED_TXN_DTYPE)
+
+
+class TransactionIndex:
+    """The aborted transactions of one segment, in the order of their markers.
+
+    `start_offset` is the segment's base offset; `file` a path. A missing file is an empty index,
+    and the first `append` creates it. With `writable=False` nothing is ever written.
+
+    One thread may write while others read: a reader sees an entry whole or not at all.
+    """
+
+    ENTRY_SIZE: ClassVar[int] = _ENTRY.size
+
+    def __init__(
+        self,
+        start_offset: int,
+        file: str | os.PathLike[str],
+        writable: bool = True,
+        *,
+        files: Files = REAL_FILES,
+    ) -> None:
+        self._start_offset = start_offset
+        self._path = os.fspath(file)
+        self._writable = writable
+        self._files = files
+        self._open: tuple[File | None, int] | None = (None, 0)
+        """The file and its size in bytes, published as one; None once closed."""
+        self._last_offset: int | None = None
+        self._open_existing()
+
+    def _open_existing(self) -> None:
+        try:
+            file = self._files.open(self._path, writable=self._writable)
+        except FileNotFoundError:
+            return
+        try:
+            size = file.size()
+            if count := size // _ENTRY.size:
+                last = file.pread(_ENTRY.size, (count - 1) * _ENTRY.size)
+                self._last_offset = AbortedTxn.from_bytes(last).last_offset
+        except BaseException:
+            file.close()
+            raise
+        self._open = (file, size)
+
+    @property
+    def file(self) -> str:
+        """The path of the file, whether or not it exists yet."""
+        return self._path
+
+    @property
+    def start_offset(self) -> int:
+        """The base offset of the segment."""
+        return self._start_offset
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing would be listed."""
+        return len(self) == 0
+
+    def __len__(self) -> int:
+        """Return the number of whole entries; 0 once closed."""
+        return 0 if self._open is None else self._open[1] // _ENTRY.size
+
+    def __iter__(self) -> Iterator[AbortedTxn]:
+        """Iterate over the entries in the order of the file.
+
+        Raises: IndexClosedError; SegproofError for an entry of an unknown version.
+        """
+        for number, entry in enumerate(self._entries()):
+            self._refuse_unknown_version(number, entry)
+            yield entry
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._open is None else f"{len(self)} entries"
+        return f"TransactionIndex({self._start_offset}, {self._path!r}: {state})"
+
+    def to_bytes(self) -> bytes:
+        """Return the exact bytes of the file; none if there is no file.
+
+        Raises: IndexClosedError.
+        """
+        file, size = self._opened()
+        return b"" if file is None else file.pread(size, 0)
+
+    def all_aborted_txns(self) -> list[AbortedTxn]:
+        """Return every entry in the order of the file.
+
+        Laws: TXNIDX-2, TXNIDX-7, TXNIDX-8.
+        Raises: IndexClosedError; SegproofError for an entry of an unknown version.
+        """
+        return list(self)
+
+    def collect_aborted_txns(
+        self, fetch_offset: int, upper_bound_offset: int
+    ) -> TxnIndexSearchResult:
+        """Return the entries that meet the offsets from `fetch_offset` up to the upper bound.
+
+        `upper_bound_offset` is exclusive. The search ends, complete, at the first entry whose last
+        stable offset is not below it; an entry behind that one is not looked at.
+        Laws: TXNIDX-10, TXNIDX-11.
+        Raises: IndexClosedError; SegproofError for an entry of an unknown version.
+        """
+        found = []
+        for entry in self:
+            if entry.last_offset >= fetch_offset and entry.first_offset < upper_bound_offset:
+                found.append(entry)
+            if entry.last_stable_offset >= upper_bound_offset:
+                return TxnIndexSearchResult(found, True)
+        return TxnIndexSearchResult(found, False)
+
+    def append(self, aborted_txn: AbortedTxn) -> None:
+        """Add an entry behind the last one; the first one creates the file.
+
+        Nothing has changed when an error is raised; the last offset is remembered after the write.
+        First offset and last stable offset are not checked.
+        Laws: TXNIDX-3 to TXNIDX-7, TXNIDX-16.
+        Raises: IndexClosedError; InvalidArgumentError for a last offset that is not above that of
+        the last entry, or a version other than 0; ReadOnlyIndexError; CorruptIndexError if the file
+        ends with a partial entry; FileExistsError if another program has created the file.
+        """
+        file, size = self._opened()
+        last = self._last_offset
+        if last is not None and last >= aborted_txn.last_offset:
+            raise InvalidArgumentError(
+                f"last offset {aborted_txn.last_offset} is not above {last}, the last entry's",
+                law="TXNIDX-5",
+                path=self._path,
+                expected=f"> {last}",
+                actual=aborted_txn.last_offset,
+            )
+        if aborted_txn.version != 0:
+            raise InvalidArgumentError(
+                f"version {aborted_txn.version} is unknown; only 0 is written",
+                law="TXNIDX-1",
+                path=self._path,
+                expected=0,
+                actual=aborted_txn.version,
+            )
+        self._refuse_read_only()
+        if size % _ENTRY.size:
+            raise self._partial_tail(size)
+        data = aborted_txn.to_bytes()
+        if file is None:
+            file = self._create()
+        file.pwrite(data, size)
+        self._open = (file, size + len(data))
+        self._last_offset = aborted_txn.last_offset
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut the file at the first entry whose last offset is not below `offset`.
+
+        Without such an entry nothing happens; a partial tail stays then too.
+        Laws: TXNIDX-12, TXNIDX-13.
+        Raises: IndexClosedError; ReadOnlyIndexError; SegproofError for an entry of an unknown
+        version before the cut.
+        """
+        self._opened()
+        self._refuse_read_only()
+        kept: int | None = None
+        for number, entry in enumerate(self):
+            if entry.last_offset >= offset:
+                self._cut(number * _ENTRY.size, kept)
+                return
+            kept = entry.last_offset
+
+    def reset(self) -> None:
+        """Forget every entry; a file that exists is cut to length 0, not removed.
+
+        Laws: TXNIDX-14.
+        Raises: IndexClosedError; ReadOnlyIndexError.
+        """
+        self._opened()
+        self._refuse_read_only()
+        self._cut(0, None)
+
+    def sanity_check(self) -> None:
+        """Look at every entry: whole, version 0, last offsets rising and not below the start.
+
+        Laws: TXNIDX-1, TXNIDX-5, TXNIDX-15.
+        Raises: IndexClosedError; CorruptIndexError at the first entry that is broken.
+        """
+        previous = None
+        for number, entry in enumerate(self._entries()):
+            self._refuse_broken(number, entry, previous)
+            previous = entry.last_offset
+        size = self._opened()[1]
+        if size % _ENTRY.size:
+            raise self._partial_tail(size)
+
+    def flush(self) -> None:
+        """Write the entries to the device and wait.
+
+        Raises: IndexClosedError.
+        """
+        file, _ = self._opened()
+        if file is not None and self._writable:
+            file.sync()
+
+    def close(self) -> None:
+        """Close the file; afterwards only `rename_to` and `delete_if_exists` work.
+
+        A second close does nothing. Nothing is flushed.
+        Laws: TXNIDX-9.
+        """
+        opened, self._open = self._open, None
+        if opened is not None and opened[0] is not None:
+            opened[0].close()
+
+    def delete_if_exists(self) -> bool:
+        """Close, remove the file, return whether there was one.
+
+        Laws: TXNIDX-17.
+        """
+        self.close()
+        return self._files.remove(self._path)
+
+    def rename_to(self, file: str | os.PathLike[str]) -> None:
+        """Move the file, if there is one, to the path `file`, over an existing one too.
+
+        Without a file only the path changes, and an index that is not closed opens what is there.
+        Laws: TXNIDX-18.
+        Raises: OSError if the move fails; the path has not changed then.
+        """
+        if self._files.status(self._path) is not None:
+            self._files.rename(self._path, os.fspath(file))
+        self._path = os.fspath(file)
+        self._open_if_missing()
+
+    def update_parent_dir(self, parent_dir: str | os.PathLike[str]) -> None:
+        """Follow the directory that was moved to `parent_dir`; no file is touched."""
+        self._path = os.path.join(parent_dir, os.path.basename(self._path))
+        self._open_if_missing()
+
+    def _open_if_missing(self) -> None:
+        if self._open is not None and self._open[0] is None:
+            self._open_existing()
+
+    def _opened(self) -> tuple[File | None, int]:
+        if self._open is None:
+            raise IndexClosedError(
+                "the transaction index is closed",
+                law="TXNIDX-9",
+                path=self._path,
+                hint="open the file again with TransactionIndex(start_offset, file)",
+            )
+        return self._open
+
+    def _entries(self) -> Iterator[AbortedTxn]:
+        """Iterate over the entries, whatever their version; the size is that of the start."""
+        file, size = self._opened()
+        end = size // _ENTRY.size * _ENTRY.size
+        step = _ENTRIES_A_READ * _ENTRY.size
+        for start in range(0, end, step):
+            try:
+                data = b"" if file is None else file.pread(min(step, end - start), start)
+            except (OSError, ValueError):
+                self._opened()  # raises the clearer error if another thread has closed the index
+                raise
+            whole = len(data) // _ENTRY.size * _ENTRY.size
+            yield from map(AbortedTxn._make, _ENTRY.iter_unpack(data[:whole]))
+
+    def _create(self) -> File:
+        file = self._files.create_new(self._path)
+        if file is None:
+            raise FileExistsError(
+                f"{self._path}: the file was created by another program; open the index again"
+            )
+        self._open = (file, 0)
+        return file
+
+    def _cut(self, size: int, last_offset: int | None) -> None:
+        file, _ = self._opened()
+        if file is not None:
+            # A reader that still has the old size reads to the end of the file, which it expects.
+            file.truncate(size)
+            self._open = (file, size)
+        self._last_offset = last_offset
+
+    def _refuse_read_only(self) -> None:
+        if not self._writable:
+            raise ReadOnlyIndexError(
+                "the transaction index was opened for reading",
+                path=self._path,
+                hint="open it with writable=True",
+            )
+
+    def _refuse_unknown_version(self, number: int, entry: AbortedTxn) -> None:
+        if entry.version != 0:
+            raise SegproofError(
+                f"entry {number} has version {entry.version}; only 0 is known",
+                law="TXNIDX-2",
+                path=self._path,
+                position=number * _ENTRY.size,
+                expected=0,
+                actual=entry.version,
+                hint="the file is damaged, or from a newer release",
+            )
+
+    def _refuse_broken(self, number: int, entry: AbortedTxn, previous: int | None) -> None:
+        if entry.version != 0:
+            law, expected, actual = "TXNIDX-1", "version 0", f"version {entry.version}"
+        elif entry.last_offset < self._start_offset:
+            law, expected = "TXNIDX-15", f"last offset >= {self._start_offset}, the start offset"
+            actual = f"last offset {entry.last_offset}"
+        elif previous is not None and entry.last_offset <= previous:
+            law, expected = "TXNIDX-5", f"last offset > {previous}, that of the entry before"
+            actual = f"last offset {entry.last_offset}"
+        else:
+            return
+        raise CorruptIndexError(
+            f"entry {number} has {actual}, expected {expected}",
+            law=law,
+            path=self._path,
+            position=number * _ENTRY.size,
+            expected=expected,
+            actual=actual,
+            hint="the index can be rebuilt from the log",
+        )
+
+    def _partial_tail(self, size: int) -> CorruptIndexError:
+        return CorruptIndexError(
+            f"{size % _ENTRY.size} bytes behind the last whole entry; an entry has {_ENTRY.size}",
+            law="TXNIDX-16",
+            path=self._path,
+            position=size // _ENTRY.size * _ENTRY.size,
+            expected=f"a length that is a multiple of {_ENTRY.size}",
+            actual=size,
+            hint="the index can be rebuilt from the log; `reset` forgets all of it",
+        )
