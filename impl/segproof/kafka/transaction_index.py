@@ -64,10 +64,6 @@ class AbortedTxn(NamedTuple):
     last_stable_offset: int
     """First offset that was undecided when the marker was written."""
 
-    def __repr__(self) -> str:
-        state = "closed" if self._open is None else f"{len(self)} entries"
-        return f"TransactionIndex({self._start_offset}, {self._path!r}: {state})"
-
     def to_bytes(self) -> bytes:
         """Return the entry as 34 bytes.
 
@@ -129,39 +125,31 @@ class TransactionIndex:
         *,
         files: Files = REAL_FILES,
     ) -> None:
-        self._start_offset = start_offset
-        self._path = os.fspath(file)
-        self._writable = writable
+        self.start_offset = start_offset
+        self.file = os.fspath(file)
+        """The path, whether or not the file exists yet."""
+        self.writable = writable
         self._files = files
         self._open: tuple[File | None, int] | None = (None, 0)
         """The file and its size in bytes, published as one; None once closed."""
-        self._last_offset: int | None = None
+        self.last_offset: int | None = None
+        """The last offset that the next append must exceed, if there is an entry."""
         self._open_existing()
 
     def _open_existing(self) -> None:
         try:
-            file = self._files.open(self._path, writable=self._writable)
+            file = self._files.open(self.file, writable=self.writable)
         except FileNotFoundError:
             return
         try:
             size = file.size()
             if count := size // _ENTRY.size:
                 last = file.pread(_ENTRY.size, (count - 1) * _ENTRY.size)
-                self._last_offset = AbortedTxn.from_bytes(last).last_offset
+                self.last_offset = AbortedTxn.from_bytes(last).last_offset
         except BaseException:
             file.close()
             raise
         self._open = (file, size)
-
-    @property
-    def file(self) -> str:
-        """The path of the file, whether or not it exists yet."""
-        return self._path
-
-    @property
-    def start_offset(self) -> int:
-        """The base offset of the segment."""
-        return self._start_offset
 
     @property
     def is_empty(self) -> bool:
@@ -194,7 +182,7 @@ class TransactionIndex:
 
     def __repr__(self) -> str:
         state = "closed" if self._open is None else f"{len(self)} entries"
-        return f"TransactionIndex({self._start_offset}, {self._path!r}: {state})"
+        return f"TransactionIndex({self.start_offset}, {self.file!r}, {state})"
 
     def to_bytes(self) -> bytes:
         """Return the exact bytes of the file; none if there is no file.
@@ -241,12 +229,12 @@ class TransactionIndex:
         ends with a partial entry; FileExistsError if another program has created the file.
         """
         file, size = self._opened()
-        last = self._last_offset
+        last = self.last_offset
         if last is not None and last >= aborted_txn.last_offset:
             raise InvalidArgumentError(
                 f"last offset {aborted_txn.last_offset} is not above {last}, the last entry's",
                 law="TXNIDX-5",
-                path=self._path,
+                path=self.file,
                 expected=f"> {last}",
                 actual=aborted_txn.last_offset,
             )
@@ -254,7 +242,7 @@ class TransactionIndex:
             raise InvalidArgumentError(
                 f"version {aborted_txn.version} is unknown; only 0 is written",
                 law="TXNIDX-1",
-                path=self._path,
+                path=self.file,
                 expected=0,
                 actual=aborted_txn.version,
             )
@@ -266,7 +254,7 @@ class TransactionIndex:
             file = self._create()
         file.pwrite(data, size)
         self._open = (file, size + len(data))
-        self._last_offset = aborted_txn.last_offset
+        self.last_offset = aborted_txn.last_offset
 
     def truncate_to(self, offset: int) -> None:
         """Cut the file at the first entry whose last offset is not below `offset`.
@@ -315,7 +303,7 @@ class TransactionIndex:
         Raises: IndexClosedError.
         """
         file, _ = self._opened()
-        if file is not None and self._writable:
+        if file is not None and self.writable:
             file.sync()
 
     def close(self) -> None:
@@ -334,7 +322,7 @@ class TransactionIndex:
         Laws: TXNIDX-17.
         """
         self.close()
-        return self._files.remove(self._path)
+        return self._files.remove(self.file)
 
     def rename_to(self, file: str | os.PathLike[str]) -> None:
         """Move the file, if there is one, to the path `file`, over an existing one too.
@@ -343,14 +331,14 @@ class TransactionIndex:
         Laws: TXNIDX-18.
         Raises: OSError if the move fails; the path has not changed then.
         """
-        if self._files.status(self._path) is not None:
-            self._files.rename(self._path, os.fspath(file))
-        self._path = os.fspath(file)
+        if self._files.status(self.file) is not None:
+            self._files.rename(self.file, os.fspath(file))
+        self.file = os.fspath(file)
         self._open_if_missing()
 
     def update_parent_dir(self, parent_dir: str | os.PathLike[str]) -> None:
         """Follow the directory that was moved to `parent_dir`; no file is touched."""
-        self._path = os.path.join(parent_dir, os.path.basename(self._path))
+        self.file = os.path.join(parent_dir, os.path.basename(self.file))
         self._open_if_missing()
 
     def _open_if_missing(self) -> None:
@@ -362,7 +350,7 @@ class TransactionIndex:
             raise IndexClosedError(
                 "the transaction index is closed",
                 law="TXNIDX-9",
-                path=self._path,
+                path=self.file,
                 hint="open the file again with TransactionIndex(start_offset, file)",
             )
         return self._open
@@ -382,10 +370,10 @@ class TransactionIndex:
             yield from map(AbortedTxn._make, _ENTRY.iter_unpack(data[:whole]))
 
     def _create(self) -> File:
-        file = self._files.create_new(self._path)
+        file = self._files.create_new(self.file)
         if file is None:
             raise FileExistsError(
-                f"{self._path}: the file was created by another program; open the index again"
+                f"{self.file}: the file was created by another program; open the index again"
             )
         self._open = (file, 0)
         return file
@@ -396,13 +384,13 @@ class TransactionIndex:
             # A reader that still has the old size reads to the end of the file, which it expects.
             file.truncate(size)
             self._open = (file, size)
-        self._last_offset = last_offset
+        self.last_offset = last_offset
 
     def _refuse_read_only(self) -> None:
-        if not self._writable:
+        if not self.writable:
             raise ReadOnlyIndexError(
                 "the transaction index was opened for reading",
-                path=self._path,
+                path=self.file,
                 hint="open it with writable=True",
             )
 
@@ -411,7 +399,7 @@ class TransactionIndex:
             raise SegproofError(
                 f"entry {number} has version {entry.version}; only 0 is known",
                 law="TXNIDX-2",
-                path=self._path,
+                path=self.file,
                 position=number * _ENTRY.size,
                 expected=0,
                 actual=entry.version,
@@ -421,8 +409,8 @@ class TransactionIndex:
     def _refuse_broken(self, number: int, entry: AbortedTxn, previous: int | None) -> None:
         if entry.version != 0:
             law, expected, actual = "TXNIDX-1", "version 0", f"version {entry.version}"
-        elif entry.last_offset < self._start_offset:
-            law, expected = "TXNIDX-15", f"last offset >= {self._start_offset}, the start offset"
+        elif entry.last_offset < self.start_offset:
+            law, expected = "TXNIDX-15", f"last offset >= {self.start_offset}, the start offset"
             actual = f"last offset {entry.last_offset}"
         elif previous is not None and entry.last_offset <= previous:
             law, expected = "TXNIDX-5", f"last offset > {previous}, that of the entry before"
@@ -432,7 +420,7 @@ class TransactionIndex:
         raise CorruptIndexError(
             f"entry {number} has {actual}, expected {expected}",
             law=law,
-            path=self._path,
+            path=self.file,
             position=number * _ENTRY.size,
             expected=expected,
             actual=actual,
@@ -443,7 +431,7 @@ class TransactionIndex:
         return CorruptIndexError(
             f"{size % _ENTRY.size} bytes behind the last whole entry; an entry has {_ENTRY.size}",
             law="TXNIDX-16",
-            path=self._path,
+            path=self.file,
             position=size // _ENTRY.size * _ENTRY.size,
             expected=f"a length that is a multiple of {_ENTRY.size}",
             actual=size,
