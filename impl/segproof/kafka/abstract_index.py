@@ -29,6 +29,7 @@ from segproof.errors import (
     ReadOnlyIndexError,
 )
 from segproof.files import REAL_FILES, File, Files, Mapping
+from segproof.kernels.index_rules import is_full, offset_distance, whole_entries
 from segproof.kernels.slot_search import (
     entries_at,
     entries_of_sorted,
@@ -56,6 +57,9 @@ class AbstractIndex:
     _KEY_SIZE: ClassVar[int]
     _ENTRY_DTYPE: ClassVar[np.dtype[Any]]
     """One entry with the fields `key` and `value`, big-endian as in the file."""
+
+    length: int
+    """The file's length in bytes; grows and shrinks with `resize`."""
 
     def __init__(
         self,
@@ -133,7 +137,7 @@ class AbstractIndex:
 
     def _whole(self, size: int) -> int:
         """Round to whole entries, toward zero as Java does."""
-        return abs(size) // self.ENTRY_SIZE * self.ENTRY_SIZE * (1 if size >= 0 else -1)
+        return whole_entries(size, self.ENTRY_SIZE)
 
     # What readers see
 
@@ -186,28 +190,32 @@ class AbstractIndex:
     @property
     def is_full(self) -> bool:
         """Whether an append is refused."""
-        return self.entries >= self.max_entries
+        return is_full(self.entries, self.max_entries, 0)
 
     def relative_offset(self, offset: int) -> int:
         """Return the distance of `offset` from the base offset (ABSIDX-21).
 
         Raises: IndexOffsetOverflowError outside 0..2147483647, both inclusive.
         """
-        distance = offset - self.base_offset
+        distance = offset_distance(offset, self.base_offset)
         if not 0 <= distance <= INT32_MAX:
-            raise IndexOffsetOverflowError(
-                f"offset {offset} is {distance} away from the base offset {self.base_offset}",
-                law="OFFIDX-6",
-                path=self.file,
-                expected=f"0 to {INT32_MAX}",
-                actual=distance,
-                hint="roll a new segment before appending",
-            )
+            raise self._too_far(offset)
         return distance
+
+    def _too_far(self, offset: int) -> IndexOffsetOverflowError:
+        distance = offset_distance(offset, self.base_offset)
+        return IndexOffsetOverflowError(
+            f"offset {offset} is {distance} away from the base offset {self.base_offset}",
+            law="OFFIDX-6",
+            path=self.file,
+            expected=f"0 to {INT32_MAX}",
+            actual=distance,
+            hint="roll a new segment before appending",
+        )
 
     def can_append_offset(self, offset: int) -> bool:
         """Return whether the distance from the base offset is in 0..2147483647."""
-        return 0 <= offset - self.base_offset <= INT32_MAX
+        return 0 <= offset_distance(offset, self.base_offset) <= INT32_MAX
 
     # What the writer changes
 

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Model and implementation have the same names: classes, functions, methods and parameters.
+
+The implementation may have more (bulk twins, context managers, arrays), and so may the model
+(keys, values, what laws need). What both have agrees in the order and names of its parameters, and
+what a caller of Kafka would ask for is on both sides.
+"""
+
+import importlib
+import inspect
+from types import ModuleType
+
+import pytest
+
+# What only one side takes: the model's state, the implementation's door to files.
+MODEL_ONLY = {"directory", "profile", "codecs", "cls"}
+IMPL_ONLY = {"files", "limit", "source"}
+TWINS = {
+    "offset_index": ("OffsetIndex", "OffsetPosition"),
+    "time_index": ("TimeIndex", "TimestampOffset"),
+    "transaction_index": ("TransactionIndex", "AbortedTxn", "TxnIndexSearchResult"),
+    "record_batch": ("RecordBatch", "Record", "RecordHeader"),
+    "record_file": ("RecordFile",),
+}
+FUNCTIONS = {
+    "record_batch": (
+        "read_batch", "write_batch", "write_end_transaction_marker", "write_empty_batch",
+        "control_record_type", "encode_varint", "decode_varint", "encode_varlong",
+        "decode_varlong", "increment_sequence", "decrement_sequence",
+    ),
+}  # fmt: skip
+# Upstream's public operations, which both sides have.
+OPERATIONS = {
+    "OffsetIndex": {
+        "append", "lookup", "entry", "fetch_upper_bound_offset", "truncate", "truncate_to",
+        "sanity_check", "last_offset",
+    },
+    "TimeIndex": {
+        "maybe_append", "lookup", "entry", "truncate", "truncate_to", "sanity_check", "last_entry",
+        "is_full",
+    },
+    "AbstractIndex": {
+        "is_full", "max_entries", "entries", "length", "resize", "rename_to", "flush",
+        "delete_if_exists", "trim_to_valid_size", "size_in_bytes", "close", "close_handler",
+        "reset", "relative_offset", "can_append_offset",
+    },
+    "TransactionIndex": {
+        "append", "all_aborted_txns", "collect_aborted_txns", "truncate_to", "reset",
+        "sanity_check", "flush", "close", "delete_if_exists", "rename_to",
+    },
+    "RecordBatch": {"is_valid", "ensure_valid", "records"},
+    "RecordFile": {
+        "append", "truncate_to", "trim", "flush", "close", "slice", "batches",
+        "search_for_offset_with_size", "search_for_timestamp", "largest_timestamp_after",
+        "size_in_bytes",
+    },
+}  # fmt: skip
+
+
+def sides(module: str) -> tuple[ModuleType, ModuleType]:
+    """Return the model's and the implementation's module of one structure."""
+    return (
+        importlib.import_module(f"segproof_model.kafka.{module}"),
+        importlib.import_module(f"segproof.kafka.{module}"),
+    )
+
+
+def parameters(function: object, only: set[str]) -> list[str]:
+    """Return the names of the parameters in order, without `self` and what one side only takes."""
+    assert callable(function)
+    names = inspect.signature(function).parameters
+    return [name for name in names if name not in only | {"self"}]
+
+
+def public(owner: object) -> dict[str, object]:
+    """Return the public functions of a class, inherited ones included."""
+    return {
+        name: member
+        for name, member in inspect.getmembers(owner, inspect.isfunction)
+        if not name.startswith("_")
+    }
+
+
+@pytest.mark.parametrize(("module", "name"), [(m, n) for m in TWINS for n in TWINS[m]])
+def test_methods_that_both_have_take_the_same(module: str, name: str) -> None:
+    """A method of the model and its twin have parameters of one name and order."""
+    model, impl = (getattr(side, name) for side in sides(module))
+    ours, theirs = public(model), public(impl)
+    for shared in sorted(ours.keys() & theirs.keys()):
+        expected = parameters(ours[shared], MODEL_ONLY)
+        assert expected == parameters(theirs[shared], IMPL_ONLY), f"{name}.{shared}"
+
+
+@pytest.mark.parametrize(("module", "name"), [(m, n) for m in TWINS for n in TWINS[m]])
+def test_upstream_operations_are_on_both_sides(module: str, name: str) -> None:
+    """Whatever upstream offers is there on both sides, under the same name."""
+    for side in (getattr(side, name) for side in sides(module)):
+        bases = [base.__name__ for base in side.__mro__]
+        wanted = set().union(*(OPERATIONS.get(base, set()) for base in bases))
+        annotated = set().union(*(getattr(base, "__annotations__", {}) for base in side.__mro__))
+        assert set() == wanted - set(dir(side)) - annotated, side
+
+
+@pytest.mark.parametrize(("module", "name"), [(m, n) for m in FUNCTIONS for n in FUNCTIONS[m]])
+def test_functions_take_the_same(module: str, name: str) -> None:
+    """A function of the model and its twin have parameters of one name and order."""
+    model, impl = (getattr(side, name) for side in sides(module))
+    assert parameters(model, MODEL_ONLY) == parameters(impl, IMPL_ONLY)
+
+
+@pytest.mark.parametrize("name", ["OffsetPosition", "TimestampOffset", "AbortedTxn"])
+def test_values_have_the_same_fields(name: str) -> None:
+    """The value of an entry is the same tuple on both sides."""
+    module = next(module for module, names in TWINS.items() if name in names)
+    model, impl = (getattr(side, name) for side in sides(module))
+    assert model._fields == impl._fields
