@@ -379,7 +379,7 @@ class AbstractIndex:
     def _lookup_many(
         self, targets: NDArray[np.int64], missing: tuple[int, int]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return (keys, values) of the lower slots of the targets, `missing` where there is none."""
+        """Return (keys, values) of the lower slots of the targets, `missing` where none is."""
         return self._reading(lambda view, n: self._entries_of(view, n, targets, missing))
 
     def _entries_of(

@@ -21,6 +21,7 @@ from segproof.errors import (
     IndexFullError,
     InvalidArgumentError,
     InvalidOffsetError,
+    SegproofError,
 )
 from segproof.kafka.abstract_index import (
     INT32_MAX,
@@ -28,6 +29,14 @@ from segproof.kafka.abstract_index import (
     WARM_BYTES,
     AbstractIndex,
     int64_array,
+)
+from segproof.kernels.index_rules import (
+    APPEND_FULL,
+    APPEND_OFFSET_TOO_SMALL,
+    APPEND_STORE,
+    kept_entries,
+    offset_append,
+    offset_distance,
 )
 from segproof.kernels.slot_search import lower_slot, upper_slot
 
@@ -165,25 +174,32 @@ class OffsetIndex(AbstractIndex):
         bits; ReadOnlyIndexError, IndexClosedError.
         """
         view, entries = self._current()
-        if self.is_full:
-            raise IndexFullError(
-                f"the index is full with {entries} entries", law="OFFIDX-4", path=self.file
-            )
-        if entries and offset <= self.last_offset:
-            raise InvalidOffsetError(
-                f"offset {offset} is not larger than the last one, {self.last_offset}",
-                law="OFFIDX-5",
-                path=self.file,
-            )
-        relative = self.relative_offset(offset)
+        base = self.base_offset
+        verdict = offset_append(entries, self.length // 8, self.last_offset, base, offset)
+        if verdict != APPEND_STORE:
+            raise self._refusal(verdict, entries, offset)
         if not -INT32_MAX - 1 <= position <= INT32_MAX:
             raise InvalidArgumentError(
                 f"position {position} is outside 32 bits", law="OFFIDX-1", path=self.file
             )
         self._check_writable("append")
-        _ENTRY.pack_into(view, entries * 8, relative, position)
+        _ENTRY.pack_into(view, entries * 8, offset_distance(offset, base), position)
         self.last_offset = offset
         self._publish(view, entries + 1)
+
+    def _refusal(self, verdict: int, entries: int, offset: int) -> SegproofError:
+        """Return the error for an append that `offset_append` refuses."""
+        if verdict == APPEND_FULL:
+            return IndexFullError(
+                f"the index is full with {entries} entries", law="OFFIDX-4", path=self.file
+            )
+        if verdict == APPEND_OFFSET_TOO_SMALL:
+            return InvalidOffsetError(
+                f"offset {offset} is not larger than the last one, {self.last_offset}",
+                law="OFFIDX-5",
+                path=self.file,
+            )
+        return self._too_far(offset)
 
     def append_many(self, offsets: ArrayLike, positions: ArrayLike) -> None:
         """Append entries, all or none; both arguments are rows of integers of one length.
@@ -230,10 +246,7 @@ class OffsetIndex(AbstractIndex):
         """
         view, entries = self._current()
         relative = min(max(offset - self.base_offset, -_BEYOND - 1), _BEYOND)
-        slot = lower_slot(view, 8, 0, 4, entries, relative, _WARM_ENTRIES)
-        if slot >= 0 and _ENTRY.unpack_from(view, slot * 8)[0] != relative:
-            slot += 1
-        self._keep_entries(max(slot, 0))
+        self._keep_entries(kept_entries(view, 8, 0, entries, relative, _WARM_ENTRIES))
 
     def sanity_check(self) -> None:
         """Check every entry: offsets from the base on, strictly increasing; positions not falling.
@@ -265,7 +278,7 @@ class OffsetIndex(AbstractIndex):
             )
 
     def to_numpy(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Return all entries as private arrays: absolute offsets and positions, shape (entries,)."""
+        """Return all entries as private arrays of shape (entries,): absolute offsets, positions."""
         records = self._reading(self._records)
         offsets = records["key"].astype(np.int64) + self.base_offset
         return offsets, records["value"].astype(np.int32)

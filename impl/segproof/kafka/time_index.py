@@ -23,6 +23,7 @@ from segproof.errors import (
     IndexStateError,
     InvalidArgumentError,
     InvalidOffsetError,
+    SegproofError,
 )
 from segproof.kafka.abstract_index import (
     INT32_MAX,
@@ -30,6 +31,18 @@ from segproof.kafka.abstract_index import (
     WARM_BYTES,
     AbstractIndex,
     int64_array,
+)
+from segproof.kernels.index_rules import (
+    APPEND_FULL,
+    APPEND_NO_ROOM,
+    APPEND_NOTHING,
+    APPEND_OFFSET_TOO_SMALL,
+    APPEND_STORE,
+    APPEND_TIMESTAMP_TOO_SMALL,
+    is_full,
+    kept_entries,
+    offset_distance,
+    time_append,
 )
 from segproof.kernels.slot_search import lower_slot
 
@@ -70,7 +83,7 @@ class TimeIndex(AbstractIndex):
     @property
     def is_full(self) -> bool:
         """Whether an append is refused; one slot is kept for the final entry (TIMEIDX-2)."""
-        return self.entries >= self.max_entries - 1
+        return is_full(self.entries, self.max_entries, 1)
 
     def _read_last_entry(self) -> None:
         view, entries = self._current()
@@ -151,39 +164,46 @@ class TimeIndex(AbstractIndex):
         ReadOnlyIndexError, IndexClosedError.
         """
         view, entries = self._current()
-        if self.is_full and not skip_full_check:
-            raise IndexFullError(
+        base = self.base_offset
+        verdict = time_append(
+            entries, self.length, *self.last_entry, base, timestamp, offset, skip_full_check
+        )
+        if verdict == APPEND_NOTHING:
+            return
+        if verdict > APPEND_TIMESTAMP_TOO_SMALL:
+            self._check_writable("maybe_append")
+        if verdict != APPEND_STORE:
+            raise self._refusal(verdict, entries, timestamp, offset)
+        if timestamp > INT64_MAX:
+            raise InvalidArgumentError(f"timestamp {timestamp} is outside 64 bits", path=self.file)
+        _ENTRY.pack_into(view, entries * 12, timestamp, offset_distance(offset, base))
+        self.last_entry = TimestampOffset(timestamp, offset)
+        self._publish(view, entries + 1)
+
+    def _refusal(self, verdict: int, entries: int, timestamp: int, offset: int) -> SegproofError:
+        """Return the error for an append that `time_append` refuses."""
+        last = self.last_entry
+        if verdict == APPEND_FULL:
+            return IndexFullError(
                 f"the index is full with {entries} entries", law="TIMEIDX-3", path=self.file
             )
-        last = self.last_entry
-        if entries and offset < last.offset:
-            raise InvalidOffsetError(
+        if verdict == APPEND_OFFSET_TOO_SMALL:
+            return InvalidOffsetError(
                 f"offset {offset} is below the last one, {last.offset}",
                 law="TIMEIDX-4",
                 path=self.file,
             )
-        if entries and timestamp < last.timestamp:
-            raise IndexStateError(
+        if verdict == APPEND_TIMESTAMP_TOO_SMALL:
+            return IndexStateError(
                 f"timestamp {timestamp} is below the last one, {last.timestamp}",
                 law="TIMEIDX-5",
                 path=self.file,
             )
-        if timestamp <= last.timestamp:
-            return
-        self._check_writable("maybe_append")
-        self._check_room(entries + 1)
-        relative = self.relative_offset(offset)
-        if timestamp > INT64_MAX:
-            raise InvalidArgumentError(f"timestamp {timestamp} is outside 64 bits", path=self.file)
-        _ENTRY.pack_into(view, entries * 12, timestamp, relative)
-        self.last_entry = TimestampOffset(timestamp, offset)
-        self._publish(view, entries + 1)
-
-    def _check_room(self, entries: int) -> None:
-        if entries > self.max_entries:
-            raise IndexBufferOverflowError(
-                f"no physical room for entry {entries - 1}", law="TIMEIDX-15", path=self.file
+        if verdict == APPEND_NO_ROOM:
+            return IndexBufferOverflowError(
+                f"no physical room for entry {entries}", law="TIMEIDX-15", path=self.file
             )
+        return self._too_far(offset)
 
     def maybe_append_many(self, timestamps: ArrayLike, offsets: ArrayLike) -> None:
         """Call `maybe_append` for each pair, all or none; rows of integers of one length.
@@ -239,10 +259,7 @@ class TimeIndex(AbstractIndex):
         view, entries = self._current()
         limit = INT32_MAX + 1
         relative = min(max(offset - self.base_offset, -limit - 1), limit)
-        slot = lower_slot(view, 12, 8, 4, entries, relative, _WARM_ENTRIES)
-        if slot >= 0 and _ENTRY.unpack_from(view, slot * 12)[1] != relative:
-            slot += 1
-        self._keep_entries(max(slot, 0))
+        self._keep_entries(kept_entries(view, 12, 8, entries, relative, _WARM_ENTRIES))
 
     def sanity_check(self) -> None:
         """Check every entry: timestamps strictly increasing; offsets from the base on, not falling.
