@@ -1,0 +1,426 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Look offsets and timestamps up in the segments of a partition directory, read-only.
+
+The indexes are read as genuine entries (the zero tail of an untrimmed file is none) and only save
+work: without an index file the log is scanned from its start, with the same answer.
+
+Upstream: Kafka 4.3.1: LogSegment.translateOffset, findOffsetByTimestamp; LocalLog.read;
+  UnifiedLog.fetchOffsetByTimestamp.
+Laws: SEG-12, SEG-39, LOG-1, LOG-6, LOG-15.
+Deviates: the largest timestamp of a segment is taken from index and log together, where upstream
+  believes the last index entry or the modification time.
+Not covered: the log start offset, high watermark and leader epochs, which lie outside the segments.
+Used by: the verb `lookup`, `demo`, the conformance comparison.
+"""
+
+import os
+import re
+from bisect import bisect_right
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Self, TypeVar
+
+from segproof.errors import CorruptIndexError, SegproofError
+from segproof.files import REAL_FILES, Files
+from segproof.kafka.offset_index import OffsetIndex, OffsetPosition
+from segproof.kafka.record_file import LogOffsetPosition, RecordFile, TimestampAndOffset
+from segproof.kafka.time_index import TimeIndex, TimestampOffset
+from segproof.kafka.transaction_index import TransactionIndex
+
+__all__ = [
+    "LookupStep",
+    "OffsetAnswer",
+    "PartitionReader",
+    "SegmentReader",
+    "TimestampAnswer",
+    "segment_base_offsets",
+    "segment_file_name",
+]
+
+Index = TypeVar("Index", OffsetIndex, TimeIndex)
+_LOG_NAME = re.compile(r"(-?[0-9]{1,20})\.log")
+_OPEN_SEGMENTS_MAX = 64
+"""A partition may have more segments than a process may open files."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookupStep:
+    """One step of a lookup: what was done to which file, and what came out."""
+
+    action: str
+    """`segment`, `offset-index`, `time-index`, `largest-timestamp`, `scan` or `next-segment`."""
+    path: str
+    """The file or directory that was looked at."""
+    facts: dict[str, int | str | None]
+    """What came out, by name; bytes and counts as numbers, None for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetAnswer:
+    """Where an offset lies: None in every field that has no answer, and then a `reason`."""
+
+    target: int
+    segment_base_offset: int | None = None
+    """The segment that holds the batch; without a batch, the one that the floor picks."""
+    index_offset: int | None = None
+    """Offset of that segment's index entry for the target."""
+    index_position: int | None = None
+    """The position from which the log was scanned, in bytes."""
+    batch_base_offset: int | None = None
+    """Base offset of the first batch whose last offset is not below the target."""
+    batch_position: int | None = None
+    """Where that batch begins in its segment's log, in bytes."""
+    batch_size: int | None = None
+    """Its whole size in bytes."""
+    reason: str | None = None
+    steps: tuple[LookupStep, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampAnswer:
+    """The first record at or after a timestamp in the segment that reaches it."""
+
+    target: int
+    """Milliseconds since 1970."""
+    timestamp: int | None = None
+    offset: int | None = None
+    reason: str | None = None
+    steps: tuple[LookupStep, ...] = field(default=(), compare=False)
+
+
+def segment_file_name(base_offset: int, suffix: str) -> str:
+    """Return the name of a segment's file, the base offset in at least 20 digits (FILE-1)."""
+    sign = "-" if base_offset < 0 else ""
+    return f"{sign}{abs(base_offset):020d}{suffix}"
+
+
+def segment_base_offsets(path: str, *, files: Files = REAL_FILES) -> list[int]:
+    """Return the base offsets of the logs in a directory, ascending.
+
+    Only names that Kafka itself writes count; `segproof.verify` reports the others.
+    Raises: OSError if the directory can't be listed.
+    """
+    found = []
+    for name in files.list_directory(path):
+        match = _LOG_NAME.fullmatch(name)
+        if match and segment_file_name(int(match[1]), ".log") == name and int(match[1]) < 1 << 63:
+            found.append(int(match[1]))
+    return sorted(found)
+
+
+class SegmentReader:
+    """One segment: its log, and those of its indexes that exist.
+
+    Raises: OSError if the log or an existing index can't be read; SegproofError for a file too
+    large to be one.
+    """
+
+    def __init__(self, directory: str, base_offset: int, *, files: Files = REAL_FILES) -> None:
+        self.base_offset = base_offset
+        self._directory = directory
+        self._files = files
+        self.log = RecordFile.open(self.path(".log"), mutable=False, files=files)
+        try:
+            self.offset_index = self._index(OffsetIndex, ".index")
+            """The offset index, or None without a file."""
+            self.time_index = self._index(TimeIndex, ".timeindex")
+            """The time index, or None without a file."""
+            self.transaction_index = TransactionIndex(
+                base_offset, self.path(".txnindex"), writable=False, files=files
+            )
+            """The transaction index; empty without a file."""
+        except BaseException:
+            self.log.close()
+            raise
+
+    def _index(self, kind: type[Index], suffix: str) -> Index | None:
+        with suppress(FileNotFoundError):
+            return kind(self.path(suffix), self.base_offset, writable=False, files=self._files)
+        return None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all files."""
+        self.transaction_index.close()
+        if self.log.is_open:
+            self.log.close()
+
+    def path(self, suffix: str) -> str:
+        """Return the path of one of the segment's files."""
+        return os.path.join(self._directory, segment_file_name(self.base_offset, suffix))
+
+    # --- by offset
+
+    def lookup_offset_index(self, target_offset: int) -> OffsetPosition:
+        """Return the index entry for the target; base offset and 0 without an index file."""
+        if self.offset_index is None:
+            return OffsetPosition(self.base_offset, 0)
+        return self.offset_index.lookup(target_offset)
+
+    def translate_offset(self, offset: int) -> LogOffsetPosition | None:
+        """Return the first batch whose last offset is not below `offset`, or None.
+
+        Laws: SEG-12.
+        Raises: CorruptIndexError if the index points elsewhere than at a batch; CorruptRecordError
+        where the log can't be scanned.
+        """
+        entry = self.lookup_offset_index(offset)
+        self._check_entry(entry)
+        return self.log.search_for_offset_with_size(offset, entry.position)
+
+    def batches_scanned(self, start: int, found: LogOffsetPosition | None) -> int:
+        """Return how many batches lie from `start` up to the found one, inclusive, or the end."""
+        count = 0
+        for batch in self.log.batches(start):
+            count += 1
+            if found is not None and batch.position >= found.position:
+                break
+        return count
+
+    def _check_entry(self, entry: OffsetPosition) -> None:
+        """Refuse an entry that does not point at a batch where its offset can lie."""
+        if entry.position == 0:
+            return
+        if not 0 < entry.position < self.log.size_in_bytes():
+            raise self._astray(entry, f"a log of {self.log.size_in_bytes()} bytes")
+        batch = next(self.log.batches(entry.position), None)
+        if batch is None:
+            raise self._astray(entry, "the end of the log inside a batch")
+        # Without reading a compressed message only its last offset is known.
+        first = batch.last_offset if batch.is_legacy else batch.base_offset
+        if first < self.base_offset or (first > entry.offset and not batch.is_legacy):
+            raise self._astray(entry, f"a batch that begins at offset {first}")
+
+    def _astray(self, entry: OffsetPosition, found: str) -> CorruptIndexError:
+        return CorruptIndexError(
+            f"the entry for offset {entry.offset} points to byte {entry.position} of the log, "
+            f"where there is {found}",
+            law="SEG-7",
+            path=self.path(".index"),
+            hint="`segproof verify` tells which entries are wrong; the index can be rebuilt",
+        )
+
+    # --- by timestamp
+
+    def lookup_time_index(self, target_timestamp: int) -> TimestampOffset:
+        """Return the time index's entry for the target; (-1, base offset) without an index."""
+        if self.time_index is None:
+            return TimestampOffset(-1, self.base_offset)
+        return self.time_index.lookup(target_timestamp)
+
+    def find_offset_by_timestamp(
+        self, timestamp: int, starting_offset: int
+    ) -> TimestampAndOffset | None:
+        """Return the first record at or after the timestamp and the offset, or None.
+
+        Laws: SEG-39. Raises: as `translate_offset`, and what reading records raises.
+        """
+        start = self.timestamp_search_start(timestamp, starting_offset)
+        self._check_entry(start)
+        return self.log.search_for_timestamp(timestamp, start.position, starting_offset)
+
+    def timestamp_search_start(self, timestamp: int, starting_offset: int) -> OffsetPosition:
+        """Return the offset index's entry from which a search for the timestamp begins."""
+        entry = self.lookup_time_index(timestamp)
+        return self.lookup_offset_index(max(entry.offset, starting_offset))
+
+    def largest_timestamp(self) -> int:
+        """Return the largest timestamp of the segment's batches; -1 if there is none.
+
+        The last entry of the time index counts, and every batch from there on: of a segment that
+        is still written, or was not closed, the last batches are not in the index.
+        """
+        last = TimestampOffset(-1, self.base_offset)
+        if self.time_index is not None:
+            last = self.time_index.last_entry
+        start = self.lookup_offset_index(last.offset)
+        self._check_entry(start)
+        return max(last.timestamp, self.log.largest_timestamp_after(start.position).timestamp)
+
+
+class PartitionReader:
+    """The segments of one partition directory.
+
+    `path` is the directory; the segments are those of the moment of opening. A context manager.
+
+    Raises: OSError if the directory can't be listed; SegproofError if it holds no log.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, files: Files = REAL_FILES) -> None:
+        self.path = os.fspath(path)
+        self._files = files
+        self.base_offsets = segment_base_offsets(self.path, files=files)
+        """Base offsets of the segments, ascending."""
+        self._readers: OrderedDict[int, SegmentReader] = OrderedDict()
+        self._largest_timestamps: dict[int, int] = {}
+        if not self.base_offsets:
+            raise SegproofError(
+                "no log whose name is an offset",
+                law="FILE-1",
+                path=self.path,
+                hint="name the directory of one partition, such as TOPIC-0",
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all files."""
+        while self._readers:
+            self._readers.popitem()[1].close()
+
+    def segment(self, base_offset: int) -> SegmentReader:
+        """Return the reader of a segment; it stays open until it was not used for a while."""
+        reader = self._readers.pop(base_offset, None)
+        if reader is None:
+            reader = SegmentReader(self.path, base_offset, files=self._files)
+        self._readers[base_offset] = reader
+        if len(self._readers) > _OPEN_SEGMENTS_MAX:
+            self._readers.popitem(last=False)[1].close()
+        return reader
+
+    def floor_segment(self, offset: int) -> int | None:
+        """Return the greatest base offset that is not above `offset`, or None (LOG-1)."""
+        place = bisect_right(self.base_offsets, offset)
+        return self.base_offsets[place - 1] if place else None
+
+    def lookup_offset(self, target: int, *, explain: bool = False) -> OffsetAnswer:
+        """Return where the first batch lies whose last offset is not below `target`.
+
+        The floor of the target picks the segment. Where its last batch ends before the target, the
+        answer is the first batch of the next segment that has one. With `explain` the answer
+        carries its steps.
+
+        Laws: LOG-1, LOG-6, SEG-12. Raises: OSError, CorruptIndexError, CorruptRecordError.
+        """
+        steps = _Steps(explain)
+        floor = self.floor_segment(target)
+        facts: dict[str, int | str | None] = {"segments": len(self.base_offsets), "floor": floor}
+        steps.add("segment", self.path, facts)
+        if floor is None:
+            reason = f"below the first segment, which begins at offset {self.base_offsets[0]}"
+            return OffsetAnswer(target, reason=reason, steps=steps.taken())
+        first: OffsetPosition | None = None
+        for base_offset in self.base_offsets[self.base_offsets.index(floor) :]:
+            segment = self.segment(base_offset)
+            if base_offset != floor:
+                steps.add("next-segment", segment.path(".log"), {"base_offset": base_offset})
+            entry = segment.lookup_offset_index(target)
+            first = first or entry
+            found = segment.translate_offset(target)
+            steps.add_index(segment, target, entry)
+            steps.add_scan(segment, entry.position, found)
+            if found is not None:
+                return OffsetAnswer(target, base_offset, *entry, *found, steps=steps.taken())
+        assert first is not None
+        reason = f"no batch of the partition reaches offset {target}"
+        return OffsetAnswer(target, floor, *first, reason=reason, steps=steps.taken())
+
+    def lookup_timestamp(self, target: int, *, explain: bool = False) -> TimestampAnswer:
+        """Return the first record at or after the time `target`, in ms since 1970.
+
+        The first segment whose largest timestamp is not below the target is searched, and no
+        other one. With `explain` the answer carries its steps.
+
+        Laws: LOG-15, SEG-39. Raises: OSError, CorruptIndexError, CorruptRecordError, and what
+        reading records raises.
+        """
+        steps = _Steps(explain)
+        base_offset = self._segment_reaching(target, steps)
+        if base_offset is None:
+            reason = f"no segment has a timestamp of {target} or later"
+            return TimestampAnswer(target, reason=reason, steps=steps.taken())
+        segment = self.segment(base_offset)
+        entry = segment.lookup_time_index(target)
+        steps.add_time_index(segment, target, entry)
+        start = segment.timestamp_search_start(target, self.base_offsets[0])
+        steps.add_index(segment, max(entry.offset, self.base_offsets[0]), start)
+        found = segment.find_offset_by_timestamp(target, self.base_offsets[0])
+        if found is None:
+            reason = f"no record of segment {base_offset} has a timestamp of {target} or later"
+            return TimestampAnswer(target, reason=reason, steps=steps.taken())
+        if explain:
+            holder = segment.log.search_for_offset_with_size(found.offset, start.position)
+            steps.add_scan(segment, start.position, holder)
+        return TimestampAnswer(target, found.timestamp, found.offset, steps=steps.taken())
+
+    def _segment_reaching(self, target: int, steps: "_Steps") -> int | None:
+        """Return the first segment whose largest timestamp is not below the target."""
+        for base_offset in self.base_offsets:
+            largest = self._largest_timestamps.get(base_offset)
+            if largest is None:
+                largest = self.segment(base_offset).largest_timestamp()
+                self._largest_timestamps[base_offset] = largest
+            path = os.path.join(self.path, segment_file_name(base_offset, ".log"))
+            steps.add("largest-timestamp", path, {"timestamp": largest})
+            if largest >= target:
+                return base_offset
+        return None
+
+
+class _Steps:
+    """Collects steps, if anybody wants them."""
+
+    def __init__(self, wanted: bool) -> None:
+        self._wanted = wanted
+        self._taken: list[LookupStep] = []
+
+    def taken(self) -> tuple[LookupStep, ...]:
+        return tuple(self._taken)
+
+    def add(self, action: str, path: str, facts: dict[str, int | str | None]) -> None:
+        if self._wanted:
+            self._taken.append(LookupStep(action, path, facts))
+
+    def add_index(self, segment: SegmentReader, target: int, entry: OffsetPosition) -> None:
+        if not self._wanted:
+            return
+        index = segment.offset_index
+        slot = None
+        if index is not None:
+            slot = next((n for n, each in enumerate(index) if each == entry), None)
+        facts: dict[str, int | str | None] = {
+            "target": target,
+            "entries": None if index is None else len(index),
+            "slot": slot,
+            "offset": entry.offset,
+            "position": entry.position,
+        }
+        self.add("offset-index", segment.path(".index"), facts)
+
+    def add_time_index(self, segment: SegmentReader, target: int, entry: TimestampOffset) -> None:
+        if not self._wanted:
+            return
+        index = segment.time_index
+        slot = None
+        if index is not None:
+            slot = next((n for n, each in enumerate(index) if each == entry), None)
+        facts: dict[str, int | str | None] = {
+            "target": target,
+            "entries": None if index is None else len(index),
+            "slot": slot,
+            "timestamp": entry.timestamp,
+            "offset": entry.offset,
+        }
+        self.add("time-index", segment.path(".timeindex"), facts)
+
+    def add_scan(self, segment: SegmentReader, start: int, found: LogOffsetPosition | None) -> None:
+        if not self._wanted:
+            return
+        facts: dict[str, int | str | None] = {
+            "from_position": start,
+            "batches": segment.batches_scanned(start, found),
+            "batch_base_offset": None if found is None else found.offset,
+            "batch_position": None if found is None else found.position,
+            "batch_size": None if found is None else found.size_bytes,
+        }
+        self.add("scan", segment.path(".log"), facts)
