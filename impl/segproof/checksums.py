@@ -18,11 +18,11 @@ __all__ = ["crc32", "crc32c", "crc32c_function"]
 
 Bytes = bytes | bytearray | memoryview
 
-_loaded: Callable[[Bytes, int], int] | None = None
+_loaded: Callable[..., int] | None = None
 
 
-def crc32c_function() -> Callable[[Bytes, int], int]:
-    """Return the CRC-32C function of (data, previous), for loops that call it very often."""
+def crc32c_function() -> Callable[..., int]:
+    """Return the CRC-32C function of (data, previous=0), for loops that call it very often."""
     global _loaded
     if _loaded is None:
         from awscrt.checksums import crc32c as function  # 50 ms, so not at import

@@ -122,6 +122,11 @@ def decode_varint(buffer: Bytes, position: int, end: int) -> tuple[int, int]:
     The second number is OVERLONG after five bytes that all continue, TRUNCATED at `end`. Bits
     above 32 in the fifth byte are dropped, as upstream's shift drops them. Laws: BATCH-7.
     """
+    if position < end:
+        # Nearly every varint of a record is one byte.
+        byte = buffer[position] + 0
+        if byte < 128:
+            return (byte // 2 if byte % 2 == 0 else -(byte // 2) - 1), position + 1
     raw = 0
     scale = 1
     for _ in range(5):
@@ -144,6 +149,10 @@ def decode_varlong(buffer: Bytes, position: int, end: int) -> tuple[int, int]:
     As `decode_varint`, with ten bytes and 64 bits. Bit 63 is held apart, so that no number here
     needs more than 63 bits. Laws: BATCH-7.
     """
+    if position < end:
+        byte = buffer[position] + 0
+        if byte < 128:
+            return (byte // 2 if byte % 2 == 0 else -(byte // 2) - 1), position + 1
     raw = 0
     scale = 1
     for index in range(10):
