@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run a history on subjects beside the model; the first divergence becomes a finding.
+
+Each subject is compared with the model under the subject's own profile. Where the first subject is
+named `model:PROFILE`, all others are compared with that one.
+
+Used by: machines, replay, shrink, Spark.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from segproof_model.laws.checking import broken_state_laws, broken_step_laws
+
+from segproof_harness.findings import Finding
+from segproof_harness.limits import time_limit
+from segproof_harness.operations import Operation, to_json_value
+from segproof_harness.outcomes import Outcome
+from segproof_harness.sometimes import Sometimes
+from segproof_harness.structures import Setup, Structure
+from segproof_harness.subjects import ModelSubject, Subject
+from segproof_harness.traces import Trace
+from segproof_model.profiles import profile_named
+
+IMAGE_EVERY = 10
+"""In workloads the images are compared at least every so many steps, and at the end."""
+HISTORY_SECONDS = 20.0
+"""A history that takes longer has a call that does not end."""
+
+
+@dataclass(slots=True)
+class Counters:
+    """How much was compared."""
+
+    histories: int = 0
+    operations: int = 0
+    answers_compared: int = 0
+    images_compared: int = 0
+    bytes_compared: int = 0
+    sometimes: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: "Counters") -> None:
+        """Add another run's figures."""
+        self.histories += other.histories
+        self.operations += other.operations
+        self.answers_compared += other.answers_compared
+        self.images_compared += other.images_compared
+        self.bytes_compared += other.bytes_compared
+        self.sometimes.update(other.sometimes)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures by name."""
+        return {
+            "histories": self.histories,
+            "operations": self.operations,
+            "answers_compared": self.answers_compared,
+            "images_compared": self.images_compared,
+            "bytes_compared": self.bytes_compared,
+            "sometimes": dict(sorted(self.sometimes.items())),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """Where a subject and the model part, or the model breaks a law."""
+
+    subject: str
+    step: int
+    """Number of the operation, from 1; 0 is the opening."""
+    operation: Operation
+    law: str
+    what: str
+    """`answer`, `accessor NAME`, `bytes`, `files`, `law`."""
+    expected: Any
+    actual: Any
+    path: str | None = None
+    position: int | None = None
+    detail: str = ""
+
+    def message(self) -> str:
+        """Return the divergence in words."""
+        where = f"step {self.step}, {self.operation!r}"
+        if self.what == "law":
+            return f"{where}: the model itself breaks {self.law}"
+        told = f" ({self.detail})" if self.detail else ""
+        return (
+            f"{where}: {self.what} of {self.subject} is {_short(self.actual)}{told}, "
+            f"expected {_short(self.expected)}"
+        )
+
+    def to_finding(self, structure_id: str, reproduce: str) -> Finding:
+        """Return the finding."""
+        return Finding(
+            law=self.law,
+            severity="error",
+            structure=structure_id,
+            path=self.path,
+            position=self.position,
+            expected=_shown(self.expected),
+            actual=_shown(self.actual),
+            message=self.message(),
+            hint=f"read what the law says: segproof explain {self.law}",
+            reproduce=reproduce,
+        )
+
+
+def _shown(value: Any) -> Any:
+    return value.to_json() if isinstance(value, Outcome) else to_json_value(value)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+class Comparison:
+    """Subjects that go through histories side by side with the model."""
+
+    def __init__(
+        self,
+        structure: Structure,
+        profile_name: str,
+        subjects: Sequence[Subject],
+        *,
+        image_every: int = IMAGE_EVERY,
+    ) -> None:
+        self.structure = structure
+        self.guide = ModelSubject(structure, profile_named(profile_name))
+        """The model under the history's profile: draws are made from its state."""
+        self.counters = Counters()
+        self._image_every = image_every
+        self._step = 0
+        self._sometimes = Sometimes(structure)
+        self.counters.sometimes = self._sometimes.counts
+        references = {profile_name: self.guide}
+        explicit = subjects[0] if subjects and subjects[0].name.startswith("model:") else None
+        self._pairs: list[tuple[Subject, ModelSubject]] = []
+        for subject in subjects:
+            if subject is explicit or subject.name == "model":
+                continue
+            wanted = subject.profile_name if explicit is None else explicit.profile_name
+            if wanted not in references:
+                references[wanted] = ModelSubject(structure, profile_named(wanted))
+            self._pairs.append((subject, references[wanted]))
+        self._references = tuple(references.values())
+
+    def start(self, setup: Setup) -> Divergence | None:
+        """Open everywhere."""
+        self.counters.histories += 1
+        self._step = 0
+        expected = {
+            reference.profile_name: reference.start(setup) for reference in self._references
+        }
+        opening = setup.to_operation()
+        answers = [(subject.start(setup), subject, wanted) for subject, wanted in self._pairs]
+        return self._after(opening, expected, answers, with_images=True)
+
+    def apply(self, operation: Operation) -> Divergence | None:
+        """Execute one operation everywhere and compare."""
+        self._step += 1
+        self.counters.operations += 1
+        expected = {
+            reference.profile_name: reference.apply(operation) for reference in self._references
+        }
+        answers = [(subject.apply(operation), subject, wanted) for subject, wanted in self._pairs]
+        return self._after(operation, expected, answers, self._step % self._image_every == 0)
+
+    def _after(
+        self,
+        operation: Operation,
+        expected: Mapping[str, Outcome],
+        answers: Iterable[tuple[Outcome, Subject, ModelSubject]],
+        with_images: bool,
+    ) -> Divergence | None:
+        assert self.guide.event is not None
+        self._sometimes.see(self.guide.event)
+        for reference in self._references:
+            broken = self._broken_law(operation, reference)
+            if broken is not None:
+                return broken
+        for actual, subject, reference in answers:
+            self.counters.answers_compared += 1
+            wanted = expected[reference.profile_name]
+            if actual != wanted:
+                return Divergence(
+                    subject.name,
+                    self._step,
+                    operation,
+                    self._law_of(operation),
+                    "answer",
+                    wanted,
+                    actual,
+                    detail=actual.detail,
+                )
+        return self.compare_images(operation) if with_images else None
+
+    def _law_of(self, operation: Operation) -> str:
+        kind = self.structure.operation(operation.name)
+        laws = self.structure.laws if kind is None else kind.laws
+        return laws[0]
+
+    def _broken_law(self, operation: Operation, reference: ModelSubject) -> Divergence | None:
+        broken: list[str] = []
+        if reference.state is not None:
+            broken += broken_state_laws(reference.state)
+        if reference.transition is not None:
+            broken += broken_step_laws(reference.transition)
+        if not broken:
+            return None
+        return Divergence(
+            f"model:{reference.profile_name}",
+            self._step,
+            operation,
+            broken[0],
+            "law",
+            "the law holds",
+            ", ".join(broken),
+        )
+
+    def compare_images(self, operation: Operation) -> Divergence | None:
+        """Compare the accessors, and every byte of every file."""
+        for subject, reference in self._pairs:
+            found = self._accessors(operation, subject, reference) or self._images(
+                operation, subject, reference
+            )
+            if found is not None:
+                return found
+        return None
+
+    def _accessors(
+        self, operation: Operation, subject: Subject, reference: ModelSubject
+    ) -> Divergence | None:
+        actual = subject.observe()
+        for name, wanted in reference.observe().items():
+            self.counters.answers_compared += 1
+            if actual.get(name) != wanted:
+                law, seen = self._law_of(operation), actual.get(name)
+                return Divergence(
+                    subject.name, self._step, operation, law, f"accessor {name}", wanted, seen
+                )
+        return None
+
+    def _images(
+        self, operation: Operation, subject: Subject, reference: ModelSubject
+    ) -> Divergence | None:
+        expected, actual = reference.image(), subject.image()
+        self.counters.images_compared += 1
+        self.counters.bytes_compared += sum(map(len, expected.values()))
+        if expected == actual:
+            return None
+        law = self._law_of(operation)
+        if set(expected) != set(actual):
+            here, there = tuple(sorted(expected)), tuple(sorted(actual))
+            return Divergence(subject.name, self._step, operation, law, "files", here, there)
+        name = min(name for name in expected if expected[name] != actual[name])
+        position = first_difference(expected[name], actual[name])
+        return Divergence(
+            subject.name,
+            self._step,
+            operation,
+            law,
+            f"bytes of {name} (lengths {len(expected[name])} and {len(actual[name])}) "
+            f"from {position} on",
+            expected[name][position : position + 16],
+            actual[name][position : position + 16],
+            name,
+            position,
+        )
+
+    def finish(self) -> Divergence | None:
+        """Compare the images at the end of a history."""
+        if self._step % self._image_every == 0:
+            return None
+        assert self.guide.event is not None
+        return self.compare_images(self.guide.event.operation)
+
+    def run(self, trace: Trace, seconds: float = HISTORY_SECONDS) -> Divergence | None:
+        """Go through a whole history; return the first divergence."""
+        with time_limit(seconds):
+            found = self.start(trace.setup)
+            for operation in trace.operations:
+                if found is not None:
+                    return found
+                found = self.apply(operation)
+            return found or self.finish()
+
+
+def first_difference(one: bytes, other: bytes) -> int:
+    """Return the first place in which two different byte strings differ.
+
+    >>> first_difference(b"abc", b"abd"), first_difference(b"ab", b"abc")
+    (2, 2)
+    """
+    for place, (left, right) in enumerate(zip(one, other, strict=False)):
+        if left != right:
+            return place
+    return min(len(one), len(other))

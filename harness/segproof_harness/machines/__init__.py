@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hypothesis machines, public: to run as they are, and to subclass for one's own implementation.
+
+    class TestMyIndex(OffsetIndexMachine.TestCase): ...
+
+runs the implementation of segproof on files in memory. For a class of your own:
+
+    class MyMachine(OffsetIndexMachine):
+        subject_name = "my_package.my_module:MyIndex"
+
+    TestMyIndex = MyMachine.TestCase
+
+Used by: tests/stateful, tests/fuzz.
+"""
+
+from segproof_harness.machines.base import StructureMachine
+from segproof_harness.structures import STRUCTURE_IDS
+
+__all__ = ["OffsetIndexMachine", "StructureMachine", "TimeIndexMachine", "machine_for"]
+
+
+class OffsetIndexMachine(StructureMachine):
+    """Histories of an offset index."""
+
+    structure_id = "offset-index"
+
+
+class TimeIndexMachine(StructureMachine):
+    """Histories of a time index."""
+
+    structure_id = "time-index"
+
+
+def machine_for(structure_id: str, subject_name: str = "impl") -> type[StructureMachine]:
+    """Return a new machine for a structure and a subject. Raises ValueError for an unknown id."""
+    if structure_id not in STRUCTURE_IDS:
+        raise ValueError(f"no structure {structure_id!r}; known: {', '.join(STRUCTURE_IDS)}")
+    name = "".join(part.capitalize() for part in structure_id.split("-")) + "Machine"
+    body = {"structure_id": structure_id, "subject_name": subject_name, "__module__": __name__}
+    return type(name, (StructureMachine,), body)

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replay histories, by seed or from a trace, and report what diverged.
+
+Used by: the verb `replay`, `demo`, Spark, canaries.
+"""
+
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from segproof_harness.compare import HISTORY_SECONDS, Comparison, Counters, Divergence
+from segproof_harness.findings import Finding
+from segproof_harness.limits import time_limit
+from segproof_harness.shrink import shrink
+from segproof_harness.structures import structure_named
+from segproof_harness.subjects import subject_named
+from segproof_harness.traces import Trace, read_trace
+from segproof_harness.workloads import choose_for, draw_operation, make_history
+
+LENGTH = 50
+"""Operations of a history, by default."""
+PROFILE = "segproof"
+SUBJECTS = ("model", "impl")
+
+
+@dataclass(slots=True)
+class Result:
+    """What a replay found, and how much it compared."""
+
+    findings: list[Finding] = field(default_factory=list)
+    counters: Counters = field(default_factory=Counters)
+
+    def add(self, other: "Result") -> None:
+        """Add another run."""
+        self.findings += other.findings
+        self.counters.add(other.counters)
+
+
+def seed_command(
+    structure_id: str, profile_name: str, seed: int, length: int, subjects: Sequence[str]
+) -> str:
+    """Return the command that replays one seed."""
+    chosen = f"--structure {structure_id} --profile {profile_name} --seed {seed} --length {length}"
+    return f"segproof replay {chosen} --count 1 --subjects {shlex.quote(','.join(subjects))}"
+
+
+def trace_command(path: str | Path, subjects: Sequence[str]) -> str:
+    """Return the command that replays a trace."""
+    return shlex.join(["segproof", "replay", str(path), "--subjects", ",".join(subjects)])
+
+
+def comparison(structure_id: str, profile_name: str, subjects: Sequence[str]) -> Comparison:
+    """Return the subjects side by side. Raises ValueError for a name that is none."""
+    structure = structure_named(structure_id)
+    named = [subject_named(name, structure) for name in subjects]
+    return Comparison(structure, profile_name, named)
+
+
+def run_seed(comparing: Comparison, seed: int, length: int) -> Divergence | None:
+    """Draw the history of a seed and run it at once: the model runs only once."""
+    choose = choose_for(comparing.structure.structure_id, seed)
+    with time_limit(HISTORY_SECONDS):
+        found = comparing.start(comparing.structure.draw_setup(choose))
+        for _ in range(length):
+            if found is not None:
+                return found
+            found = comparing.apply(draw_operation(choose, comparing.guide))
+        return found or comparing.finish()
+
+
+def replay_seed(
+    structure_id: str,
+    profile_name: str,
+    seed: int,
+    length: int = LENGTH,
+    subjects: Sequence[str] = SUBJECTS,
+) -> Result:
+    """Run the history of one seed on the subjects."""
+    return replay_seeds(structure_id, profile_name, (seed,), length, subjects)
+
+
+def replay_seeds(
+    structure_id: str,
+    profile_name: str,
+    seeds: Iterable[int],
+    length: int = LENGTH,
+    subjects: Sequence[str] = SUBJECTS,
+    *,
+    findings_max: int = 10,
+    traces: str | Path | None = None,
+    progress: Callable[[int], None] = lambda seed: None,
+) -> Result:
+    """Run the histories of the seeds; end early after `findings_max` findings.
+
+    With a directory `traces`, a history that diverges is shrunk and saved there, and the finding
+    names the command that replays it. `progress` is called with each seed that is done.
+    """
+    comparing = comparison(structure_id, profile_name, subjects)
+    result = Result(counters=comparing.counters)
+    for seed in seeds:
+        found = run_seed(comparing, seed, length)
+        if found is not None:
+            command = seed_command(structure_id, profile_name, seed, length, subjects)
+            if traces is None:
+                result.findings.append(found.to_finding(structure_id, command))
+            else:
+                trace = make_history(structure_id, profile_name, seed, length)
+                result.findings.append(_shrunk(trace, subjects, Path(traces), command))
+        progress(seed)
+        if len(result.findings) >= findings_max:
+            break
+    return result
+
+
+def _shrunk(trace: Trace, subjects: Sequence[str], folder: Path, seed_line: str) -> Finding:
+    """Shrink and save a history that diverges; return the finding of what is left."""
+    comparing = comparison(trace.structure_id, trace.profile_name, subjects)
+    small = shrink(trace, comparing.run)
+    found = comparing.run(small)
+    if found is None:
+        raise RuntimeError(f"a divergence did not come again: {seed_line}")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{trace.structure_id}-{trace.profile_name}-{trace.seed}.jsonl"
+    replace(small, seed=None).write(path)
+    return found.to_finding(trace.structure_id, trace_command(path, subjects))
+
+
+def replay_trace(path: str | Path, subjects: Sequence[str] = SUBJECTS) -> Result:
+    """Run the history of a trace file on the subjects.
+
+    Raises: TraceError for a file that is no trace, OSError for one that can't be read.
+    """
+    trace = read_trace(path)
+    comparing = comparison(trace.structure_id, trace.profile_name, subjects)
+    found = comparing.run(trace)
+    result = Result(counters=comparing.counters)
+    if found is not None:
+        result.findings.append(found.to_finding(trace.structure_id, trace_command(path, subjects)))
+    return result

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The smallest history that still diverges: fewer operations first, then smaller arguments.
+
+Used by: replay, canaries.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from segproof_harness.compare import Divergence
+from segproof_harness.operations import Operation, Value
+from segproof_harness.structures import structure_named
+from segproof_harness.traces import Trace
+
+RUNS_MAX = 2000
+SECONDS_MAX = 30.0
+
+
+class _BudgetSpentError(Exception):
+    """The budget is used up."""
+
+
+class _Shrinker:
+    def __init__(
+        self, trace: Trace, run: Callable[[Trace], Divergence | None], runs: int, seconds: float
+    ) -> None:
+        self.best = trace
+        self._run = run
+        self._runs = runs
+        self._until = time.monotonic() + seconds
+
+    def accept(self, candidate: Trace) -> bool:
+        """Return whether the candidate diverges too; then it is the best one."""
+        if self._runs == 0 or time.monotonic() > self._until:
+            raise _BudgetSpentError
+        self._runs -= 1
+        found = self._run(candidate)
+        if found is None:
+            return False
+        self.best = replace(candidate, operations=candidate.operations[: found.step])
+        return True
+
+    def fewer_operations(self) -> None:
+        """Remove runs of operations, longest first (ddmin without the complement step)."""
+        size = max(1, len(self.best.operations) // 2)
+        while True:
+            start = 0
+            while start < len(self.best.operations):
+                kept = self.best.operations[:start] + self.best.operations[start + size :]
+                if not self.accept(replace(self.best, operations=kept)):
+                    start += size
+            if size == 1:
+                return
+            size //= 2
+
+    def smaller_arguments(self) -> bool:
+        """Replace arguments by simpler ones; return whether any was."""
+        changed = False
+        place = 0
+        while place < len(self.best.operations):
+            operation = self.best.operations[place]
+            for candidate in _simpler(self.best, operation):
+                operations = list(self.best.operations)
+                operations[place] = candidate
+                if self.accept(replace(self.best, operations=tuple(operations))):
+                    changed = True
+                    break
+            place += 1
+        return changed
+
+    def no_files(self) -> None:
+        """Begin with an empty directory, if that will do."""
+        if self.best.setup.files:
+            self.accept(replace(self.best, setup=replace(self.best.setup, files={})))
+
+
+def shrink(
+    trace: Trace,
+    run: Callable[[Trace], Divergence | None],
+    *,
+    runs: int = RUNS_MAX,
+    seconds: float = SECONDS_MAX,
+) -> Trace:
+    """Return a trace that is no longer than the given one and diverges too.
+
+    `run` replays a trace; the given one must diverge.
+    """
+    shrinker = _Shrinker(trace, run, runs, seconds)
+    try:
+        shrinker.accept(trace)
+        shrinker.no_files()
+        shrinker.fewer_operations()
+        while shrinker.smaller_arguments():
+            shrinker.fewer_operations()
+    except _BudgetSpentError:
+        pass
+    return shrinker.best
+
+
+def _simpler(trace: Trace, operation: Operation) -> Iterator[Operation]:
+    kind = structure_named(trace.structure_id).operation(operation.name)
+    assert kind is not None
+    base = trace.setup.arguments.get("base_offset", 0)
+    for parameter in kind.parameters:
+        value = operation.arguments[parameter.name]
+        for simpler in simpler_values(value, base if isinstance(base, int) else 0):
+            if parameter.refusal(simpler) is None:
+                yield operation.with_argument(parameter.name, simpler)
+
+
+def simpler_values(value: Value, base: int) -> Iterator[Value]:
+    """Yield values to try in place of this one, the simplest first.
+
+    >>> list(simpler_values(20, 0)), list(simpler_values(True, 0))
+    ([0, 10, 19], [False])
+    """
+    if isinstance(value, bool):
+        if value:
+            yield False
+    elif isinstance(value, int):
+        origin = 0 if abs(value) <= abs(value - base) else base
+        distance = value - origin
+        step = 1 if distance > 0 else -1
+        tried = {value}
+        for shorter in (0, abs(distance) // 2 * step):
+            if origin + shorter not in tried and abs(shorter) < abs(distance):
+                tried.add(origin + shorter)
+                yield origin + shorter
+        if distance and value - step not in tried:
+            yield value - step
+    elif isinstance(value, tuple | bytes) and len(value):
+        yield value[:0]
+        yield value[: len(value) // 2]
+        yield value[1:]

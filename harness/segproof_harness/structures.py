@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the harness has to know of a structure, in one description; and the table of all of them.
+
+Machines, workloads, traces, Spark and the command line read these descriptions, so a structure is
+added to every layer by writing one.
+
+Used by: everything in the harness.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Any, Literal
+
+from segproof_harness.generation import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, Choose
+from segproof_harness.operations import Operation, Value
+from segproof_harness.outcomes import Outcome
+
+Kind = Literal["int64", "int32", "size", "flag", "name", "bytes", "other"]
+SIZE_MAX = 1 << 24
+"""The largest file size a history may ask for; a size from a trace is untrusted."""
+LIMITS = {
+    "int64": (INT64_MIN, INT64_MAX),
+    "int32": (INT32_MIN, INT32_MAX),
+    "size": (-SIZE_MAX, SIZE_MAX),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One argument of an operation."""
+
+    name: str
+    kind: Kind
+    """`size` is a file size or count that memory has to hold; `name` a file in the directory."""
+    draw: Callable[[Choose, "Situation"], Value]
+    """Draw a value, biased by where the model stands."""
+    accepts: Callable[[Value], bool] = lambda value: True
+    """Whether a value read from a trace is one; for kind `other` this is the whole test."""
+
+    def refusal(self, value: Value) -> str | None:
+        """Return why a value from a trace can't be this argument, or None if it can."""
+        if self.kind in LIMITS:
+            low, high = LIMITS[self.kind]
+            if isinstance(value, bool) or not isinstance(value, int):
+                return f"{self.name} must be an integer"
+            if not low <= value <= high:
+                return f"{self.name} must be from {low} to {high}"
+        if self.kind == "flag" and not isinstance(value, bool):
+            return f"{self.name} must be true or false"
+        if self.kind == "bytes" and not isinstance(value, bytes):
+            return f"{self.name} must be base64 bytes"
+        if self.kind == "name" and not is_file_name(value):
+            return f"{self.name} must be the name of a file, without a path"
+        return None if self.accepts(value) else f"{self.name} has a form that this argument lacks"
+
+
+def is_file_name(value: object) -> bool:
+    """Return whether a value is a plain file name."""
+    return (
+        isinstance(value, str)
+        and 0 < len(value) <= 200
+        and value not in (".", "..")
+        and not set(value) & {"/", "\0"}
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Where the model stands when an argument is drawn."""
+
+    state: Any
+    """The model's state; None where nothing is open."""
+    directory: Any
+    """The model's Directory."""
+    opened: Mapping[str, Value]
+    """Arguments of the last opening."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperationKind:
+    """One operation of a structure, and how its arguments are drawn."""
+
+    name: str
+    parameters: tuple[Parameter, ...] = ()
+    weight: int = 4
+    """How often workloads draw it."""
+    laws: tuple[str, ...] = ()
+    """The laws that speak of it, the chief one first."""
+    ends: bool = False
+    """Whether the object can't be used afterwards (close, delete)."""
+    adapt: Callable[[Mapping[str, Value]], Mapping[str, Any]] | None = None
+    """Return the arguments as the methods want them, where plain values won't do."""
+    call_model: Callable[..., Any] | None = None
+    """`f(state, **arguments)` where the model's method of that name won't do."""
+    call_impl: Callable[..., Any] | None = None
+    """`f(object, **arguments)` where the implementation's method of that name won't do."""
+
+    def draw(self, choose: Choose, situation: "Situation") -> Operation:
+        """Draw one call."""
+        drawn = {item.name: item.draw(choose, situation) for item in self.parameters}
+        return Operation(self.name, drawn)
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a history begins with: the directory, and the arguments of the first opening."""
+
+    arguments: Mapping[str, Value]
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+    def to_operation(self) -> Operation:
+        """Return the opening as an operation, for messages."""
+        return Operation("open", self.arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One step as the `sometimes` predicates see it; a state is None where nothing is open."""
+
+    before: Any
+    operation: Operation
+    after: Any
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """Everything the harness knows of one structure."""
+
+    structure_id: str
+    model: str
+    """`module:Class` of the model."""
+    impl: str
+    """`module:Class` of the implementation."""
+    opening: tuple[Parameter, ...]
+    """Arguments of opening, for the first time and by `reopen` and `crash_reopen`."""
+    draw_setup: Callable[[Choose], Setup]
+    operations: tuple[OperationKind, ...]
+    observed: tuple[str, ...]
+    """Accessors compared beside every image."""
+    sometimes: Mapping[str, Callable[[Event], bool]]
+    """States that must really be reached, by name."""
+    is_usable: Callable[[Any], bool]
+    """Whether a state is open: other operations than opening can succeed."""
+    open_model: Callable[..., Any]
+    """`f(arguments, directory, profile)` returns a Step whose `after` is a state or a Directory."""
+    open_impl: Callable[..., Any]
+    """`f(class, arguments, files)` returns the object; names are paths already."""
+    directory_of: Callable[[Any], Any] = lambda state: state.directory
+    """The Directory of a state."""
+    laws: tuple[str, ...] = ()
+    """Laws of opening, the chief one first."""
+
+    def operation(self, name: str) -> OperationKind | None:
+        """Return the operation of this name, `reopen` and `crash_reopen` included."""
+        return self.by_name().get(name)
+
+    def by_name(self) -> Mapping[str, OperationKind]:
+        """Return every operation by name."""
+        return _by_name(self)
+
+    def model_class(self) -> Any:
+        """Return the model's class."""
+        return load(self.model)
+
+    def impl_class(self) -> Any:
+        """Return the implementation's class."""
+        return load(self.impl)
+
+    def __hash__(self) -> int:
+        return hash(self.structure_id)
+
+
+@cache
+def _by_name(structure: Structure) -> Mapping[str, OperationKind]:
+    known = {kind.name: kind for kind in structure.operations}
+    for name in ("reopen", "crash_reopen"):
+        known[name] = OperationKind(name, structure.opening, 3, structure.laws)
+    return known
+
+
+def load(name: str) -> Any:
+    """Return the object `package.module:Name`.
+
+    Raises: ValueError that says what is wrong with the name.
+    """
+    module_name, colon, attribute = name.partition(":")
+    if not (module_name and colon and attribute):
+        raise ValueError(f"{name!r} is no `package.module:Class`")
+    try:
+        module = import_module(module_name)
+    except ImportError as error:
+        raise ValueError(f"{name!r}: the module can't be imported: {error}") from error
+    if not hasattr(module, attribute):
+        raise ValueError(f"{name!r}: the module has no {attribute!r}")
+    return getattr(module, attribute)
+
+
+DESCRIPTIONS = {
+    "offset-index": "segproof_harness.descriptions.offset_index:OFFSET_INDEX",
+    "time-index": "segproof_harness.descriptions.time_index:TIME_INDEX",
+    "transaction-index": "segproof_harness.descriptions.transaction_index:TRANSACTION_INDEX",
+}
+"""Where each structure is described."""
+
+STRUCTURE_IDS = tuple(DESCRIPTIONS)
+
+
+def structure_named(structure_id: str) -> Structure:
+    """Return the description. Raises ValueError with the known ids."""
+    if structure_id not in DESCRIPTIONS:
+        raise ValueError(f"no structure {structure_id!r}; known: {', '.join(DESCRIPTIONS)}")
+    description: Structure = load(DESCRIPTIONS[structure_id])
+    return description

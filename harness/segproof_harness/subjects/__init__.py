@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Subjects: whatever executes operations on a structure, and the names that call for them.
+
+| name | subject |
+| --- | --- |
+| `model` | the model under the profile of whom it is compared with |
+| `model:kafka-4.3.1` | the model under that profile |
+| `impl` | the implementation on files in memory |
+| `impl:real-files` | the implementation on files of the operating system |
+| `package.module:Class` | a class with the implementation's constructor and methods, in memory |
+| `package.module:Class@real-files` | the same on files of the operating system |
+
+Used by: compare, machines, replay, Spark.
+"""
+
+from segproof_harness.structures import Structure, load
+from segproof_harness.subjects.base import Subject
+from segproof_harness.subjects.implementation import ImplementationSubject
+from segproof_harness.subjects.model import ModelSubject
+from segproof_model.profiles import PROFILES, SEGPROOF
+
+__all__ = ["ImplementationSubject", "ModelSubject", "Subject", "subject_named"]
+
+REAL_FILES = "real-files"
+
+
+def subject_named(name: str, structure: Structure) -> Subject:
+    """Return the subject. Raises ValueError that says what is wrong with the name."""
+    if name == "model":
+        return ModelSubject(structure, SEGPROOF)
+    if name.startswith("model:"):
+        profile = PROFILES.get(name.removeprefix("model:"))
+        if profile is None:
+            raise ValueError(f"subject {name!r}: no such profile; known: {', '.join(PROFILES)}")
+        return ModelSubject(structure, profile, name=name)
+    if name in ("impl", f"impl:{REAL_FILES}"):
+        impl_class = structure.impl_class()
+        return ImplementationSubject(structure, impl_class, name, name != "impl")
+    if ":" in name:
+        target, _, where = name.partition("@")
+        if where not in ("", REAL_FILES):
+            raise ValueError(f"subject {name!r}: after @ only {REAL_FILES!r} is known")
+        return ImplementationSubject(structure, load(target), name, bool(where))
+    raise ValueError(
+        f"no subject {name!r}; known: model, model:PROFILE, impl, impl:{REAL_FILES}, "
+        "package.module:Class"
+    )

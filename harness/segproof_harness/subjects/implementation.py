@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The implementation, or a class like it, as a subject; on files in memory or on real ones.
+
+Used by: subjects.
+"""
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from segproof.files import REAL_FILES, File, Files, FileStatus
+from segproof_harness.memory_files import MemoryFiles
+from segproof_harness.operations import Operation, Value
+from segproof_harness.outcomes import Outcome, normalise, of_error, outcome_of
+from segproof_harness.structures import Setup, Structure
+from segproof_harness.subjects.base import OPENED
+from segproof_model.profiles import SEGPROOF
+
+
+class _Place(Protocol):
+    """A directory of a subject's own."""
+
+    @property
+    def files(self) -> Files:
+        """Its door to the operating system."""
+
+    def path(self, name: str) -> str:
+        """Return the path of a file in it."""
+
+    def images(self) -> dict[str, bytes]:
+        """Return all its files."""
+
+    def crash(self) -> None:
+        """Close what the process holds open, as its death would."""
+
+    def remove(self) -> None:
+        """Remove the directory."""
+
+
+class _MemoryPlace:
+    def __init__(self, contents: Mapping[str, bytes]) -> None:
+        self.files = MemoryFiles()
+        self.files.make_directory("/subject")
+        for name, data in contents.items():
+            file = self.files.create_new(self.path(name))
+            assert file is not None
+            file.pwrite(data, 0)
+            file.close()
+
+    def path(self, name: str) -> str:
+        return f"/subject/{name}"
+
+    def images(self) -> dict[str, bytes]:
+        return self.files.images("/subject")
+
+    def crash(self) -> None:
+        pass
+
+    def remove(self) -> None:
+        pass
+
+
+class _WatchedFiles:
+    """The real files; remembers what is open, so that a crash can close it without the object."""
+
+    def __init__(self) -> None:
+        self.handles: list[File] = []
+
+    def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
+        file = REAL_FILES.open(path, writable=writable, create=create)
+        self.handles.append(file)
+        return file
+
+    def create_new(self, path: str) -> File | None:
+        file = REAL_FILES.create_new(path)
+        if file is not None:
+            self.handles.append(file)
+        return file
+
+    def status(self, path: str) -> FileStatus | None:
+        return REAL_FILES.status(path)
+
+    def list_directory(self, path: str) -> list[str]:
+        return REAL_FILES.list_directory(path)
+
+    def rename(self, source: str, target: str) -> None:
+        REAL_FILES.rename(source, target)
+
+    def link(self, source: str, target: str) -> None:
+        REAL_FILES.link(source, target)
+
+    def remove(self, path: str) -> bool:
+        return REAL_FILES.remove(path)
+
+    def sync_directory(self, path: str) -> None:
+        REAL_FILES.sync_directory(path)
+
+
+class _RealPlace:
+    def __init__(self, contents: Mapping[str, bytes]) -> None:
+        self.files = _WatchedFiles()
+        self._root = Path(tempfile.mkdtemp(prefix="segproof-"))
+        for name, data in contents.items():
+            (self._root / name).write_bytes(data)
+
+    def path(self, name: str) -> str:
+        return str(self._root / name)
+
+    def images(self) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in sorted(self._root.iterdir())}
+
+    def crash(self) -> None:
+        for handle in self.files.handles:
+            handle.close()
+        self.files.handles.clear()
+
+    def remove(self) -> None:
+        self.crash()
+        shutil.rmtree(self._root, ignore_errors=True)
+
+
+class ImplementationSubject:
+    """A class with the implementation's constructor and methods."""
+
+    def __init__(
+        self, structure: Structure, implementation: Any, name: str = "impl", real: bool = False
+    ) -> None:
+        self.structure = structure
+        self.name = name
+        self.profile_name = str(getattr(implementation, "profile_name", SEGPROOF.name))
+        self._class = implementation
+        self._make_place: Callable[[Mapping[str, bytes]], _Place] = (
+            _RealPlace if real else _MemoryPlace
+        )
+        self._is_real = real
+        self._place: _Place | None = None
+        self._object: Any = None
+        self._names = {
+            kind.name: tuple(item.name for item in kind.parameters if item.kind == "name")
+            for kind in structure.by_name().values()
+        }
+        self._names["open"] = self._names["reopen"]
+
+    def start(self, setup: Setup) -> Outcome:
+        """Begin with an own directory, and open."""
+        self.stop()
+        self._place = self._make_place(setup.files)
+        return self._open(setup.arguments)
+
+    def _placed(self) -> _Place:
+        if self._place is None:
+            raise RuntimeError(f"subject {self.name} was not started")
+        return self._place
+
+    def _open(self, arguments: Mapping[str, Value]) -> Outcome:
+        place = self._placed()
+        self._object = None
+        try:
+            self._object = self.structure.open_impl(
+                self._class, self._with_paths("open", arguments), place.files
+            )
+        except Exception as error:
+            return of_error(error)
+        return OPENED
+
+    def _with_paths(self, operation: str, arguments: Mapping[str, Value]) -> dict[str, Any]:
+        paths = {name: self._placed().path(str(arguments[name])) for name in self._names[operation]}
+        return {**arguments, **paths}
+
+    def apply(self, operation: Operation) -> Outcome:
+        """Execute one operation."""
+        if operation.name in ("reopen", "crash_reopen"):
+            return self._reopen(operation)
+        if self._object is None:
+            return Outcome.NOT_OPEN
+        return self._call(operation)
+
+    def _call(self, operation: Operation) -> Outcome:
+        kind = self.structure.operation(operation.name)
+        arguments: Mapping[str, Any] = operation.arguments
+        if self._names[operation.name]:
+            arguments = self._with_paths(operation.name, arguments)
+        if kind is not None and kind.adapt is not None:
+            arguments = kind.adapt(arguments)
+        try:
+            if kind is not None and kind.call_impl is not None:
+                return Outcome(normalise(kind.call_impl(self._object, **arguments)))
+            found = getattr(self._object, operation.name)
+            return Outcome(normalise(found(**arguments) if callable(found) else found))
+        except Exception as error:
+            return of_error(error)
+
+    def _reopen(self, operation: Operation) -> Outcome:
+        closed = Outcome()
+        if operation.name == "reopen" and self._object is not None:
+            closed = self._call(Operation("close"))
+        self._object = None
+        self._placed().crash()
+        opened = self._open(operation.arguments)
+        return closed if closed.error is not None else opened
+
+    def observe(self) -> Mapping[str, Outcome]:
+        """Return the accessors of the open object."""
+        if self._object is None:
+            return {}
+        return {name: self._observed(name) for name in self.structure.observed}
+
+    def _observed(self, name: str) -> Outcome:
+        def read() -> Any:
+            found = getattr(self._object, name)
+            return found() if callable(found) else found
+
+        return outcome_of(read)
+
+    def image(self) -> Mapping[str, bytes]:
+        """Return the files of the subject's directory."""
+        return self._placed().images()
+
+    def describe(self) -> str:
+        """Return the class and where its files are."""
+        where = "files of the operating system" if self._is_real else "files in memory"
+        return f"{self._class.__module__}.{self._class.__qualname__} on {where}"
+
+    def stop(self) -> None:
+        """Close the object and remove the directory."""
+        if self._object is not None:
+            with contextlib.suppress(Exception):  # whatever it says, it is given up here
+                self._object.close()
+            self._object = None
+        if self._place is not None:
+            self._place.remove()
+            self._place = None
