@@ -182,6 +182,8 @@ def _inflate_lz4(frame: bytes, magic: int, codecs: Codecs) -> bytes:
             position += 4
         room = min(block_size, codecs.limit_bytes - len(inflated))
         inflated += block if length >= LZ4_STORED else codecs.inflate(LZ4, block, room)
+        if len(inflated) > codecs.limit_bytes:
+            raise ValueError("an lz4 frame grows beyond the limit")
     return inflated
 
 
