@@ -178,7 +178,6 @@ SEGPROOF = replace(
     txn_follows_file=True,
     txn_refuses_partial_tail=True,
     magic_checked_in_files=True,
-    search_compares_base_offsets=False,
 )
 
 PROFILES = {profile.name: profile for profile in (SEGPROOF, KAFKA_4_3_1, KAFKA_2_4_1, KAFKA_1_1_1)}
