@@ -208,6 +208,8 @@ class TimeIndex(AbstractIndex):
             return UNMAPPED
         if self.length % 12:
             return CORRUPT_INDEX
+        if self.entries and self.length == 0:
+            return INDEX_ERROR
         if self.profile.sanity_checks_all and not self._all_are_sane():
             return CORRUPT_INDEX
         if self.entries and self.last_entry.timestamp < int64_at(self.slot(0), 0):
