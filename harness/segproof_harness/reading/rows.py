@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is in a file, one flat object for each entry, batch and record: the rows of `dump`.
+
+Without a profile the implementation reads, and the zero tail of an untrimmed index is no entry.
+Under a profile the model reads the file as found. The names of the fields are part of the command
+line's contract.
+
+Used by: the verb `dump`, `demo`, conformance.
+"""
+
+import base64
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from segproof.errors import SegproofError
+from segproof.files import REAL_FILES, Files
+from segproof.kafka.offset_index import OffsetIndex
+from segproof.kafka.record_file import RecordFile
+from segproof.kafka.time_index import TimeIndex
+from segproof.kafka.transaction_index import TransactionIndex
+from segproof_harness.reading.segments import ModelRaisedError, SegmentAsFound
+from segproof_model.outcomes import Raised
+from segproof_model.profiles import Profile
+
+Row = dict[str, Any]
+
+SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
+"""The kinds of file that can be dumped, in the order of a directory's dump."""
+BATCH_FIELDS = {
+    "base_offset": "base_offset",
+    "last_offset": "last_offset",
+    "position": "position",
+    "size": "size_bytes",
+    "magic": "magic",
+    "compression": "compression",
+    "timestamp_type": "timestamp_type",
+    "max_timestamp": "max_timestamp",
+    "producer_id": "producer_id",
+    "producer_epoch": "producer_epoch",
+    "base_sequence": "base_sequence",
+    "is_transactional": "is_transactional",
+    "is_control": "is_control",
+    "crc_valid": "is_valid",
+    "record_count": "record_count",
+}
+"""The fields of a batch's row, and what both packages call them."""
+_NAME = re.compile(r"(-?[0-9]+)(\.log|\.index|\.timeindex|\.txnindex)(\.(?:deleted|cleaned|swap))?")
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFile:
+    """A file of a segment, told by its name."""
+
+    path: str
+    base_offset: int
+    suffix: str
+
+
+def segment_file(path: str) -> SegmentFile | None:
+    """Return what the name says, or None if it is no name of a log or an index."""
+    match = _NAME.fullmatch(os.path.basename(path))
+    if match is None or abs(int(match[1])) >= 1 << 63:
+        return None
+    return SegmentFile(path, int(match[1]), match[2])
+
+
+def segment_files(directory: str, files: Files = REAL_FILES) -> Iterator[SegmentFile]:
+    """Yield the files of a directory that can be dumped, by offset and then by kind."""
+    found = [
+        segment_file(os.path.join(directory, name)) for name in files.list_directory(directory)
+    ]
+    yield from sorted(
+        (each for each in found if each is not None),
+        key=lambda each: (each.base_offset, SUFFIXES.index(each.suffix), each.path),
+    )
+
+
+def rows_of(
+    file: SegmentFile,
+    *,
+    profile: Profile | None = None,
+    with_records: bool = False,
+    files: Files = REAL_FILES,
+) -> Iterator[Row]:
+    """Yield the rows of a file, in the order of the file.
+
+    Raises: OSError if it can't be read; SegproofError where reading it fails, behind the rows
+    before the damage.
+    """
+    reader = _implementation_rows if profile is None else _model_rows(profile)
+    for row in reader(file, files):
+        if isinstance(row, dict):
+            yield row
+        else:
+            yield batch_row(row)
+            if with_records:
+                yield from map(record_row, _records(row, file.path))
+
+
+def _implementation_rows(file: SegmentFile, files: Files) -> Iterator[Any]:
+    if file.suffix == ".log":
+        with RecordFile.open(file.path, mutable=False, files=files) as log:
+            yield from log.batches()
+    elif file.suffix == ".index":
+        index = OffsetIndex(file.path, file.base_offset, writable=False, files=files)
+        yield from map(_named, index)
+    elif file.suffix == ".timeindex":
+        times = TimeIndex(file.path, file.base_offset, writable=False, files=files)
+        yield from map(_named, times)
+    else:
+        if files.status(file.path) is None:
+            raise FileNotFoundError(f"{file.path}: no such file")
+        with TransactionIndex(file.base_offset, file.path, False, files=files) as transactions:
+            yield from map(_named, transactions)
+
+
+def _model_rows(profile: Profile) -> Callable[[SegmentFile, Files], Iterator[Any]]:
+    def read(file: SegmentFile, files: Files) -> Iterator[Any]:
+        segment = _NamedSegment(file, profile, files)
+        if file.suffix == ".log":
+            yield from segment.scan.batches
+            _refuse(segment.scan.error, file.path)
+        elif file.suffix == ".index":
+            yield from map(_named, segment.offset_index.entries_list())
+        elif file.suffix == ".timeindex":
+            yield from map(_named, segment.time_index.entries_list())
+        else:
+            entries = segment.transaction_index.all_aborted_txns()
+            if isinstance(entries, Raised):
+                raise ModelRaisedError(entries, file.path)
+            yield from map(_named, entries)
+
+    return read
+
+
+class _NamedSegment(SegmentAsFound):
+    """A segment of which one file is read, whatever was put behind its name."""
+
+    def __init__(self, file: SegmentFile, profile: Profile, files: Files) -> None:
+        super().__init__(os.path.dirname(file.path), file.base_offset, profile, files=files)
+        self._path = file.path
+
+    def path(self, suffix: str) -> str:
+        """Return the path of the one file."""
+        return self._path
+
+
+def _refuse(error: Raised | None, path: str) -> None:
+    if error is not None:
+        raise ModelRaisedError(error, path)
+
+
+def _named(entry: Any) -> Row:
+    row: Row = entry._asdict()
+    return row
+
+
+def batch_row(batch: Any) -> Row:
+    """Return the row of a batch, of either package; None for what cannot be read.
+
+    A message of magic 0 or 1 does not store its count: it is counted.
+    """
+    row = {name: field_of(batch, attribute) for name, attribute in BATCH_FIELDS.items()}
+    if batch.is_legacy:
+        row["record_count"] = _count(batch)
+    return row
+
+
+def field_of(batch: Any, attribute: str) -> Any:
+    """Return a field of a batch, or None if it cannot be read."""
+    try:
+        value = getattr(batch, attribute)
+        value = value() if callable(value) else value
+    except SegproofError:
+        return None
+    return None if isinstance(value, Raised) else value
+
+
+def _count(batch: Any) -> int | None:
+    try:
+        return sum(1 for _ in _records(batch, ""))
+    except SegproofError:
+        return None
+
+
+def _records(batch: Any, path: str) -> Iterable[Any]:
+    found = batch.records()
+    if isinstance(found, Raised):
+        raise ModelRaisedError(found, path)
+    records: Iterable[Any] = found
+    return records
+
+
+def record_row(record: Any) -> Row:
+    """Return the row of a record, of either package; bytes as base64, null as None."""
+    return {
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        "key": _base64(record.key),
+        "value": _base64(record.value),
+        "headers": [{"key": each.key, "value": _base64(each.value)} for each in record.headers],
+    }
+
+
+def _base64(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode("ascii")
