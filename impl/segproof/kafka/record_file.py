@@ -200,9 +200,11 @@ class RecordFile:
         self._file.sync()
 
     def close(self) -> None:
-        """Flush, trim, and end the use of the file; a slice has nothing to close. Laws: SCAN-13."""
-        self._check_open()
-        if self.is_slice:
+        """Flush, trim, and end the use of the file. Laws: SCAN-13.
+
+        A slice has nothing to close; a second close does nothing.
+        """
+        if self.is_slice or not self.is_open:
             return
         if self.writable:
             self._file.sync()
