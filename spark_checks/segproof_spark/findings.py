@@ -7,25 +7,42 @@ Used by: replay, data_source.
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-FINDING_FIELDS = (
-    "law",
-    "severity",
-    "structure",
-    "path",
-    "position",
-    "expected",
-    "actual",
-    "message",
-    "hint",
-    "reproduce",
-)
-_TYPES = [(name, "bigint" if name == "position" else "string") for name in FINDING_FIELDS]
-FINDING_DDL = ", ".join(f"{name} {kind}" for name, kind in _TYPES)
-"""The columns of the table `findings`, in Spark's words."""
-FINDING_STRUCT = f"struct<{', '.join(f'{name}: {kind}' for name, kind in _TYPES)}>"
-"""The same as the type of one column."""
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FINDING_COLUMNS = {
+    "law": "string",
+    "severity": "string",
+    "structure": "string",
+    "path": "string",
+    "position": "bigint",
+    "expected": "string",
+    "actual": "string",
+    "message": "string",
+    "hint": "string",
+    "reproduce": "string",
+}
+"""The columns of the table `findings`, with Spark's names of their types."""
+FINDING_FIELDS = tuple(FINDING_COLUMNS)
+
+
+def ddl(columns: Mapping[str, str], separator: str = " ") -> str:
+    """Return columns as Spark's DDL writes them; inside a struct the separator is `: `."""
+    return ", ".join(f"{name}{separator}{kind}" for name, kind in columns.items())
+
+
+FINDING_DDL = ddl(FINDING_COLUMNS)
+FINDING_STRUCT = f"struct<{ddl(FINDING_COLUMNS, ': ')}>"
+
+
+def arrow_fields(columns: Mapping[str, str]) -> "list[pa.Field]":
+    """Return columns of strings and integers as Arrow fields."""
+    import pyarrow as pa
+
+    kinds = {"string": pa.string(), "bigint": pa.int64()}
+    return [pa.field(name, kinds[kind]) for name, kind in columns.items()]
 
 
 def finding_row(finding: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,18 +11,31 @@ Used by: the verb `spark replay`, the demo.
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from segproof_spark.findings import FINDING_STRUCT, finding_of_row, finding_row
+from segproof_spark.findings import (
+    FINDING_COLUMNS,
+    FINDING_STRUCT,
+    arrow_fields,
+    ddl,
+    finding_of_row,
+    finding_row,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-RESULT_DDL = (
-    "structure string, profile string, seed bigint, operations bigint, answers_compared bigint, "
-    f"bytes_compared bigint, sometimes string, findings array<{FINDING_STRUCT}>"
-)
+RESULT_COLUMNS = {
+    "structure": "string",
+    "profile": "string",
+    "seed": "bigint",
+    "operations": "bigint",
+    "answers_compared": "bigint",
+    "bytes_compared": "bigint",
+    "sometimes": "string",
+}
+RESULT_DDL = f"{ddl(RESULT_COLUMNS)}, findings array<{FINDING_STRUCT}>"
 HISTORIES_A_TASK = 250
 
 
@@ -92,10 +105,9 @@ def _run_batches(
     batches: "Iterator[pa.RecordBatch]", subjects: tuple[str, ...]
 ) -> "Iterator[pa.RecordBatch]":
     import pyarrow as pa
-    from pyspark.sql.pandas.types import to_arrow_schema
-    from pyspark.sql.types import StructType
 
-    schema = to_arrow_schema(cast(StructType, StructType.fromDDL(RESULT_DDL)))
+    found = pa.list_(pa.struct(arrow_fields(FINDING_COLUMNS)))
+    schema = pa.schema([*arrow_fields(RESULT_COLUMNS), pa.field("findings", found)])
     for batch in batches:
         rows = [_run_history(row, subjects) for row in batch.to_pylist()]
         yield pa.RecordBatch.from_pylist(rows, schema=schema)
