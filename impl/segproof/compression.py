@@ -17,6 +17,7 @@ Used by: kafka/record_batch.py, kafka/legacy_records.py, kafka/record_writer.py.
 from collections.abc import Callable
 
 import cramjam
+import numpy as np
 import xxhash
 
 from segproof.errors import InvalidArgumentError, SegproofError
@@ -112,10 +113,12 @@ def _inflate(decompress_into: Callable[[Bytes, Bytes], int], data: Bytes, limit:
     """
     capacity = min(limit, max(64 << 10, 4 * len(data)))
     while True:
-        target = bytearray(capacity)
+        # numpy leaves the memory untouched, so a large bound costs nothing until it is used.
+        target = np.empty(capacity, np.uint8).data
         try:
-            return memoryview(target)[: decompress_into(data, target)]
+            return target[: decompress_into(data, target)]
         except cramjam.DecompressionError as error:
+            del target  # before a larger one is made, and before the error keeps this frame
             if capacity < limit:
                 capacity = min(limit, 8 * capacity)
             elif "whole buffer" in str(error):
@@ -131,7 +134,7 @@ def _unsnappy(data: Bytes, limit: int) -> memoryview:
     sizes = [cramjam.snappy.decompress_raw_len(block) for block in blocks]
     if sum(sizes) > limit:
         raise _bomb(limit)
-    target = memoryview(bytearray(sum(sizes)))
+    target = np.empty(sum(sizes), np.uint8).data
     done = 0
     for block, size in zip(blocks, sizes, strict=True):
         done += cramjam.snappy.decompress_raw_into(block, target[done : done + size])

@@ -359,7 +359,7 @@ class BatchScan:
                 )
             except SegproofError as error:
                 error.position = int(table["position"][row])
-                errors[row] = error
+                errors[row] = _without_frames(error)
                 summaries[row] = 0
         return summaries, errors
 
@@ -445,6 +445,12 @@ def _correct_legacy(table: BatchTable, raw: NDArray[np.void], is_legacy: NDArray
     }
     for name, value in values.items():
         table[name][is_legacy] = value
+
+
+def _without_frames(error: SegproofError) -> SegproofError:
+    """Return the error without what would keep the bytes of the batch in memory with it."""
+    error.__cause__ = error.__context__ = None
+    return error.with_traceback(None)
 
 
 def _summary(data: memoryview, limit: int) -> tuple[int, int, int, bool]:

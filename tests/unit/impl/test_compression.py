@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Codecs: round trips, the two framings that are Kafka's own, and bounds."""
+
+import contextlib
+import os
+
+import cramjam
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segproof.checksums import crc32, crc32c
+from segproof.compression import COMPRESSION_NAMES, compress, decompress
+from segproof.errors import InvalidArgumentError, SegproofError
+
+REAL_CODECS = COMPRESSION_NAMES[1:]
+
+
+@pytest.mark.parametrize("compression", COMPRESSION_NAMES)
+@pytest.mark.parametrize("magic", [0, 1, 2])
+@given(data=st.binary(max_size=200), times=st.sampled_from([1, 1000]))
+def test_round_trip(compression: str, magic: int, data: bytes, times: int) -> None:
+    """What is compressed comes back, across the blocks of snappy and lz4."""
+    compressed = compress(compression, data * times, magic=magic)
+    assert bytes(decompress(compression, compressed, magic=magic)) == data * times
+
+
+def test_data_that_does_not_shrink() -> None:
+    """Random bytes are stored, and come back."""
+    data = os.urandom(200_000)
+    for compression in COMPRESSION_NAMES:
+        assert bytes(decompress(compression, compress(compression, data))) == data
+
+
+def test_checksums_of_the_standard_example() -> None:
+    """Both checksums of "123456789", whole and in pieces."""
+    assert crc32(b"123456789") == crc32(b"6789", crc32(b"12345")) == 0xCBF43926
+    assert crc32c(b"123456789") == crc32c(b"6789", crc32c(b"12345")) == 0xE3069283
+    assert crc32c(memoryview(bytearray(b"123456789"))) == 0xE3069283
+
+
+def test_lz4_header_checksum() -> None:
+    """BATCH-20: magic 0 carries the historical header checksum, which is not looked at there."""
+    old, new = compress("lz4", b"data", magic=0), compress("lz4", b"data", magic=1)
+    assert (new[4:7].hex(), old[4:6], old[7:]) == ("604082", new[4:6], new[7:])
+    assert old[6] != new[6]
+    assert bytes(decompress("lz4", old, magic=0)) == bytes(decompress("lz4", new, magic=0))
+    with pytest.raises(SegproofError):
+        decompress("lz4", old, magic=1)
+
+
+def test_lz4_blocks_are_independent() -> None:
+    """Kafka refuses frames with linked blocks, which cramjam would write."""
+    assert compress("lz4", b"x" * 200_000)[4] & 0x20
+    assert not bytes(cramjam.lz4.compress(b"x"))[4] & 0x20
+    linked = bytes(cramjam.lz4.compress(b"linked" * 50_000))
+    assert bytes(decompress("lz4", linked)) == b"linked" * 50_000
+
+
+def test_snappy_without_the_stream_header() -> None:
+    """One raw block is read too, as xerial's reader does."""
+    raw = bytes(cramjam.snappy.compress_raw(b"hello" * 99))
+    assert bytes(decompress("snappy", raw)) == b"hello" * 99
+
+
+def test_snappy_streams_that_were_appended() -> None:
+    """A header in the middle begins another stream."""
+    both = compress("snappy", b"one") + compress("snappy", b"two")
+    assert bytes(decompress("snappy", both)) == b"onetwo"
+
+
+@pytest.mark.parametrize("compression", REAL_CODECS)
+def test_the_limit_holds(compression: str) -> None:
+    """Exactly the limit is allowed, a byte more is refused, and the message says the limit."""
+    compressed = compress(compression, bytes(5_000_000))
+    assert len(decompress(compression, compressed, limit=5_000_000)) == 5_000_000
+    with pytest.raises(SegproofError, match="4999999 bytes"):
+        decompress(compression, compressed, limit=4_999_999)
+
+
+@pytest.mark.parametrize("compression", REAL_CODECS)
+@given(cut=st.integers(1, 60), junk=st.binary(max_size=40))
+def test_damaged_data_is_an_error_of_ours(compression: str, cut: int, junk: bytes) -> None:
+    """Cut or foreign data raises SegproofError or gives bytes; nothing else gets out."""
+    compressed = compress(compression, bytes(range(256)) * 4)
+    with pytest.raises(SegproofError) as caught:
+        decompress(compression, compressed[:-cut])
+    assert caught.value.kind == "kafka-error"
+    for data in (junk, compressed[:20] + junk):
+        with contextlib.suppress(SegproofError):
+            decompress(compression, data)
+
+
+def test_unknown_codec() -> None:
+    """A name that is no codec is the caller's mistake."""
+    for function in (compress, decompress):
+        with pytest.raises(InvalidArgumentError, match="brotli"):
+            function("brotli", b"")

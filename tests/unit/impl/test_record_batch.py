@@ -1,0 +1,476 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Record batches: golden bytes, round trips, and every way in which bad ones are refused."""
+
+import struct
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segproof.checksums import crc32, crc32c
+from segproof.compression import compress
+from segproof.errors import (
+    CorruptRecordError,
+    InvalidArgumentError,
+    InvalidRecordError,
+    OutOfBoundsError,
+    SegproofError,
+)
+from segproof.kafka.record_batch import (
+    EndTransactionMarker,
+    Record,
+    RecordBatch,
+    RecordHeader,
+    control_record_type,
+    decode_varint,
+    decode_varlong,
+    decrement_sequence,
+    encode_varint,
+    encode_varlong,
+    end_transaction_marker,
+    increment_sequence,
+    read_batch,
+    write_batch,
+    write_empty_batch,
+    write_end_transaction_marker,
+)
+
+HEADERS = (RecordHeader("h1", b"x"), RecordHeader("h2", None))
+GOLDEN = {
+    "magic 0": (
+        "000000000000000700000014a4cdab3a0000000000016b0000000568656c6c6f",
+        write_batch([Record(7, -1, b"k", b"hello")], magic=0, base_offset=7),
+    ),
+    "magic 1": (
+        "00000000000000070000001c806a8245010000000000000003e8000000016b0000000568656c6c6f",
+        write_batch([Record(7, 1000, b"k", b"hello")], magic=1, base_offset=7),
+    ),
+    "magic 1, null key": (
+        "00000000000000070000001b942da341010000000000000003e8ffffffff0000000568656c6c6f",
+        write_batch([Record(7, 1000, None, b"hello")], magic=1, base_offset=7),
+    ),
+    "magic 2": (
+        (
+            "000000000000000700000049ffffffff026b2efbb500000000000100000000000003e8000000000000"
+            "03e9ffffffffffffffffffffffffffff0000000216000000010a68656c6c6f0016000202010a746865726500"
+        ),
+        write_batch(
+            [Record(7, 1000, None, b"hello"), Record(8, 1001, None, b"there")], base_offset=7
+        ),
+    ),
+    "transactional": (
+        (
+            "00000000000000640000004c0000000402e8ce2ba700100000000300000000000013880000000000001388"
+            "000000000000003700030000000a0000000222000000046b6b01040468310278046832011000130601"
+            "04767600"
+        ),
+        write_batch(
+            [Record(100, 5000, b"kk", None, HEADERS), Record(103, 4990, None, b"vv")],
+            base_offset=100,
+            producer_id=55,
+            producer_epoch=3,
+            base_sequence=10,
+            partition_leader_epoch=4,
+            is_transactional=True,
+        ),
+    ),
+    "abort": (
+        (
+            "000000000000006a000000420000000f028be5aead003000000000000000000000232800000000000023"
+            "28000000000000000a0000ffffffff000000012000000008000000000c00000000004d00"
+        ),
+        write_end_transaction_marker(
+            "ABORT",
+            offset=106,
+            timestamp=9000,
+            producer_id=10,
+            producer_epoch=0,
+            coordinator_epoch=77,
+            partition_leader_epoch=15,
+        ),
+    ),
+    "LogAppendTime": (
+        (
+            "00000000000000050000003affffffff02132dd75e0008000000000000000000000001000000000001e2"
+            "40ffffffffffffffffffffffffffff00000001100000000261026200"
+        ),
+        write_batch(
+            [Record(5, 1, b"a", b"b")],
+            base_offset=5,
+            timestamp_type="LogAppendTime",
+            log_append_time=123456,
+        ),
+    ),
+}
+
+some_bytes = st.none() | st.binary(max_size=20)
+some_headers = st.lists(st.builds(RecordHeader, st.text(max_size=5), some_bytes), max_size=3).map(
+    tuple
+)
+
+
+@st.composite
+def record_lists(draw: st.DrawFn, *, has_headers: bool = True) -> list[Record]:
+    """Records in order, with gaps, and timestamps in any order."""
+    offsets = sorted(draw(st.sets(st.integers(0, 3000), min_size=1, max_size=8)))
+    return [
+        Record(
+            offset,
+            draw(st.integers(-1, 2**62)),
+            draw(some_bytes),
+            draw(some_bytes),
+            draw(some_headers) if has_headers else (),
+        )
+        for offset in offsets
+    ]
+
+
+def batch_of(block: bytes, count: int, *, attributes: int = 0) -> RecordBatch:
+    """A magic 2 batch with a right checksum around any block of records."""
+    checked = struct.pack(">hiqqqhii", attributes, 0, 0, 0, -1, -1, -1, count) + block
+    return read_batch(struct.pack(">qiibI", 0, len(checked) + 9, -1, 2, crc32c(checked)) + checked)
+
+
+def message(value: bytes | None, *, magic: int, attributes: int, offset: int = 0) -> bytes:
+    """A magic 0 or 1 message with a right checksum."""
+    body = (
+        bytes((magic, attributes))
+        + (bytes(8) if magic == 1 else b"")
+        + struct.pack(">ii", -1, -1 if value is None else len(value))
+        + (value or b"")
+    )
+    return struct.pack(">qiI", offset, len(body) + 4, crc32(body)) + body
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_golden_bytes_are_produced(name: str) -> None:
+    """BATCH-13: what is written equals what Kafka's classes wrote, byte for byte."""
+    expected, written = GOLDEN[name]
+    assert expected == written.hex()
+    read_batch(written).ensure_valid()
+
+
+def test_golden_transactional_batch_is_read() -> None:
+    """BATCH-4, BATCH-5, BATCH-6: every field of a real transactional batch."""
+    batch = read_batch(GOLDEN["transactional"][1])
+    assert list(batch.records()) == [
+        Record(100, 5000, b"kk", None, HEADERS, 10),
+        Record(103, 4990, None, b"vv", (), 13),
+    ]
+    assert (batch.base_offset, batch.last_offset, batch.next_offset) == (100, 103, 104)
+    assert (batch.base_sequence, batch.last_sequence, batch.record_count) == (10, 13, 2)
+    assert (batch.producer_id, batch.producer_epoch, batch.partition_leader_epoch) == (55, 3, 4)
+    assert (batch.is_transactional, batch.is_control, batch.has_delete_horizon) == (
+        True, False, False,
+    )  # fmt: skip
+    assert (batch.base_timestamp, batch.max_timestamp) == (5000, 5000)
+    assert (batch.compression, batch.timestamp_type) == ("none", "CreateTime")
+
+
+def test_golden_abort_marker_is_read() -> None:
+    """BATCH-19: the marker says what ended, and under which coordinator epoch."""
+    batch = read_batch(GOLDEN["abort"][1])
+    (record,) = batch.records()
+    assert batch.is_control
+    assert end_transaction_marker(record) == EndTransactionMarker("ABORT", 77)
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
+@given(records=record_lists(), is_appended=st.booleans())
+def test_magic_2_round_trip(compression: str, records: list[Record], is_appended: bool) -> None:
+    """BATCH-6, BATCH-8: the same records come back, null and empty kept apart."""
+    time = 77 if is_appended else None
+    written = write_batch(
+        records,
+        base_offset=0,
+        compression=compression,
+        timestamp_type="LogAppendTime" if is_appended else "CreateTime",
+        log_append_time=time,
+    )
+    batch = read_batch(b"xx" + written, 2)
+    batch.ensure_valid()
+    expected = [
+        Record(r.offset, r.timestamp if time is None else time, r.key, r.value, r.headers)
+        for r in records
+    ]
+    assert expected == list(batch.records()) == list(batch.record_columns())
+    assert batch.check_records()[:3] == (len(records), records[-1].offset, True)
+    assert batch.max_timestamp == max(r.timestamp for r in expected)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4"])
+@given(records=record_lists(has_headers=False), base=st.integers(0, 2**40))
+def test_legacy_round_trip(magic: int, compression: str, records: list[Record], base: int) -> None:
+    """BATCH-9, BATCH-12, BATCH-20: messages and wrappers give back the records, gaps kept."""
+    moved = [Record(base + r.offset, r.timestamp, r.key, r.value) for r in records]
+    written = write_batch(moved, magic=magic, base_offset=base, compression=compression)
+    found: list[Record] = []
+    position = 0
+    while position < len(written):
+        batch = read_batch(written, position)
+        batch.ensure_valid()
+        found += batch.records()
+        position += batch.size_bytes
+    assert [Record(r.offset, r.timestamp if magic else -1, r.key, r.value) for r in moved] == found
+    assert batch.last_offset == moved[-1].offset
+    if compression != "none":
+        assert batch.base_offset == moved[0].offset
+        assert batch.record_count is None
+
+
+@given(st.integers(-(2**31), 2**31 - 1), st.binary(max_size=3))
+def test_varint_round_trip(value: int, rest: bytes) -> None:
+    """BATCH-7: what is encoded is decoded, and the position is behind it."""
+    encoded = encode_varint(value)
+    assert decode_varint(b"!" + encoded + rest, 1) == (value, 1 + len(encoded))
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_varlong_round_trip(value: int) -> None:
+    """BATCH-7: all 64 bits, in at most ten bytes."""
+    encoded = encode_varlong(value)
+    assert len(encoded) <= 10
+    assert decode_varlong(encoded, 0) == (value, len(encoded))
+
+
+def test_varints_that_do_not_end() -> None:
+    """BATCH-7: one byte more than allowed is invalid-argument, an early end invalid-record."""
+    with pytest.raises(InvalidArgumentError):
+        decode_varint(b"\x80" * 5 + b"\0", 0)
+    with pytest.raises(InvalidArgumentError):
+        decode_varlong(b"\x80" * 10 + b"\0", 0)
+    with pytest.raises(InvalidRecordError):
+        decode_varint(b"\x80", 0)
+
+
+@given(st.integers(0, 2**31 - 1), st.integers(0, 2**31 - 1))
+def test_sequences_wrap(sequence: int, count: int) -> None:
+    """BATCH-5: 0 follows 2147483647, and decrement undoes increment."""
+    later = increment_sequence(sequence, count)
+    assert later == (sequence + count) % 2**31
+    assert decrement_sequence(later, count) == sequence
+
+
+@pytest.mark.parametrize(
+    ("block", "count", "error"),
+    [
+        ("0c000000010100", -1, InvalidRecordError),  # a negative count
+        ("0c000000010100", 2, InvalidRecordError),  # fewer records than counted
+        ("0c000000010100", 2**31 - 1, InvalidRecordError),  # a count that would not fit in memory
+        ("0c0000000101000c000000010100", 1, InvalidRecordError),  # bytes behind the last record
+        ("0e000000010100", 1, InvalidRecordError),  # a length beyond the rest
+        ("0d000000010100", 1, InvalidRecordError),  # a negative length
+        ("0c000000010102", 1, InvalidRecordError),  # a header count beyond the rest
+        ("0c000000010101", 1, InvalidRecordError),  # a negative header count
+        ("10000000010102" + "0101", 1, InvalidRecordError),  # a header without a key
+        ("0e00000001010000", 1, InvalidRecordError),  # a record longer than its fields
+        ("0c000000080100", 1, InvalidRecordError),  # a key longer than its record
+        ("ffffffffff000000010100", 1, InvalidArgumentError),  # a length that does not end
+    ],
+)
+def test_bad_records_are_refused(block: str, count: int, error: type[SegproofError]) -> None:
+    """BATCH-16, BATCH-18, behind a right checksum; valid all the same, since BATCH-14."""
+    batch = batch_of(bytes.fromhex(block), count)
+    batch.ensure_valid()
+    for read in (batch.records, batch.record_columns, batch.check_records):
+        with pytest.raises(error):
+            list(read())
+
+
+def test_records_before_a_bad_one_are_handed_out() -> None:
+    """An uncompressed batch gives what comes before the fault, a compressed one nothing."""
+    good = bytes.fromhex("0c000000010100")
+    found = _until_error(batch_of(good + b"\x7f", 2))
+    assert found == [Record(0, 0, None, None)]
+    assert _until_error(batch_of(compress("gzip", good + b"\x7f"), 2, attributes=1)) == []
+
+
+def _until_error(batch: RecordBatch) -> list[Record]:
+    found = []
+    records = batch.records()
+    while True:
+        try:
+            found.append(next(records))
+        except SegproofError:
+            return found
+
+
+def test_count_zero_reads_nothing() -> None:
+    """BATCH-17: bytes behind an empty batch are not noticed."""
+    assert list(batch_of(b"junk", 0).records()) == []
+    assert len(batch_of(b"junk", 0).record_columns()) == 0
+
+
+@pytest.mark.parametrize("codec", [5, 6, 7])
+def test_unknown_codecs_are_invalid_arguments(codec: int) -> None:
+    """BATCH-18: also when only asked for the name."""
+    batch = batch_of(b"\0" * 9, 1, attributes=codec)
+    with pytest.raises(InvalidArgumentError):
+        _ = batch.compression
+    with pytest.raises(InvalidArgumentError):
+        list(batch.records())
+
+
+def test_more_records_than_one_block() -> None:
+    """Records are read in blocks; a batch of 10000 comes out whole, and in order."""
+    records = [Record(i, i, None, b"%d" % i) for i in range(10_000)]
+    for compression in ("none", "lz4"):
+        batch = read_batch(write_batch(records, base_offset=0, compression=compression))
+        assert list(batch.records()) == records
+
+
+def test_empty_batch() -> None:
+    """BATCH-15: 61 bytes, valid, and it keeps offsets, sequence and the largest timestamp."""
+    batch = read_batch(
+        write_empty_batch(5, 9, 1234, producer_id=1, producer_epoch=0, base_sequence=2**31 - 2)
+    )
+    batch.ensure_valid()
+    assert (batch.size_bytes, batch.record_count, list(batch.records())) == (61, 0, [])
+    assert (batch.base_offset, batch.last_offset, batch.last_sequence) == (5, 9, 2)
+    assert (batch.base_timestamp, batch.max_timestamp) == (-1, 1234)
+
+
+def test_checksum_covers_what_it_should() -> None:
+    """BATCH-2, BATCH-3: a change in front of the covered bytes is not seen, behind it is."""
+    for name, first in (("magic 0", 16), ("magic 1", 16), ("magic 2", 21)):
+        image = GOLDEN[name][1]
+        for position in range(len(image)):
+            if position in range(8, 12) or position == 16:
+                continue  # a size or magic makes it another batch
+            changed = bytearray(image)
+            changed[position] ^= 1
+            in_checksum = position in (range(12, 16) if first == 16 else range(17, 21))
+            assert read_batch(bytes(changed)).is_valid() == (
+                position < first and not in_checksum
+            ), (name, position)
+
+
+def test_ensure_valid_says_what_is_wrong() -> None:
+    """BATCH-14: a size below 61 or a wrong checksum is corrupt-record."""
+    small = struct.pack(">qiibI", 0, 30, -1, 2, 0) + bytes(21)
+    with pytest.raises(CorruptRecordError, match="42 bytes"):
+        read_batch(small).ensure_valid()
+    with pytest.raises(OutOfBoundsError):
+        _ = read_batch(small).record_count
+    changed = GOLDEN["magic 2"][1][:-1] + b"!"
+    with pytest.raises(CorruptRecordError, match="checksum"):
+        read_batch(changed).ensure_valid()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", bytes(16), bytes(40), GOLDEN["magic 2"][1][:-1], b"\0" * 11 + b"\x20" + b"\x03" * 40],
+)
+def test_read_batch_refuses(data: bytes) -> None:
+    """Nothing, a size below 14, a cut batch and an unknown magic are corrupt-record."""
+    with pytest.raises(CorruptRecordError):
+        read_batch(data)
+
+
+def test_wrapper_rules() -> None:
+    """BATCH-9, BATCH-10, BATCH-11, each with a right checksum around it."""
+    plain = message(b"v", magic=1, attributes=0, offset=3)
+    gzipped = compress("gzip", plain)
+
+    def read(data: bytes | None, offset: int = 0, attributes: int = 1) -> list[Record]:
+        return list(
+            read_batch(message(data, magic=1, attributes=attributes, offset=offset)).records()
+        )
+
+    assert [record.offset for record in read(gzipped, offset=10)] == [10]
+    assert [record.offset for record in read(gzipped, offset=0)] == [3]
+    assert [record.offset for record in read(compress("gzip", plain + plain[:20]), 10)] == [10]
+    refused: list[tuple[bytes | None, int, int, type[SegproofError]]] = [
+        (gzipped, 2, 1, InvalidRecordError),  # below the last inner offset
+        (None, 0, 1, InvalidRecordError),  # null value
+        (compress("gzip", b""), 0, 1, InvalidRecordError),  # no inner message
+        (compress("gzip", message(gzipped, magic=1, attributes=1)), 0, 1, InvalidRecordError),
+        (compress("zstd", plain), 0, 4, InvalidRecordError),
+        (compress("gzip", bytes(20)), 0, 1, CorruptRecordError),  # an inner size below 14
+        (plain, 0, 5, InvalidArgumentError),  # an unknown codec
+        (b"junk", 0, 1, SegproofError),
+    ]
+    for data, offset, attributes, error in refused:
+        with pytest.raises(error) as caught:
+            read(data, offset, attributes)
+        assert caught.value.kind == error.kind
+
+
+def test_log_append_time_of_a_wrapper_is_that_of_its_records() -> None:
+    """The wrapper's timestamp and type hold for all inner messages of magic 1."""
+    batch = read_batch(
+        write_batch(
+            [Record(4, 1, None, b"a"), Record(5, 2, None, b"b")],
+            magic=1,
+            base_offset=4,
+            compression="gzip",
+            timestamp_type="LogAppendTime",
+            log_append_time=99,
+        )
+    )
+    assert batch.timestamp_type == "LogAppendTime"
+    assert [record.timestamp for record in batch.records()] == [99, 99]
+
+
+@pytest.mark.parametrize("key", [None, b"", b"\0\0\0", b"\xff\xff\0\0"])
+def test_bad_control_keys(key: bytes | None) -> None:
+    """BATCH-19: a key below 4 bytes or a negative version is invalid-record."""
+    with pytest.raises(InvalidRecordError):
+        control_record_type(key)
+
+
+def test_control_types_and_values() -> None:
+    """BATCH-19: unknown types have a name too; other types end no transaction."""
+    assert [control_record_type(bytes((0, 0, 0, i))) for i in (0, 1, 2, 9)] == [
+        "ABORT", "COMMIT", "LEADER_CHANGE", "UNKNOWN",
+    ]  # fmt: skip
+    with pytest.raises(InvalidArgumentError):
+        end_transaction_marker(Record(0, 0, b"\0\0\0\2", bytes(6)))
+    with pytest.raises(InvalidRecordError):
+        end_transaction_marker(Record(0, 0, b"\0\0\0\0", bytes(5)))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"magic": 3},
+        {"compression": "brotli"},
+        {"base_offset": 8},
+        {"last_offset": 6},
+        {"last_offset": 7 + 2**31},
+        {"is_transactional": True},
+        {"producer_id": 1},
+        {"producer_id": 1, "producer_epoch": 0},
+        {"timestamp_type": "LogAppendTime"},
+        {"timestamp_type": "NoTimestampType"},
+        {"magic": 1, "compression": "zstd"},
+        {"magic": 1, "producer_id": 1, "producer_epoch": 0, "base_sequence": 0},
+        {"magic": 0, "last_offset": 9},
+        {"producer_epoch": 2**15},
+    ],
+)
+def test_what_a_format_cannot_say_is_refused(changes: dict[str, Any]) -> None:
+    """Writing refuses, and says why; nothing unreadable is ever made."""
+    with pytest.raises(InvalidArgumentError):
+        write_batch([Record(7, 0, None, None)], **{"base_offset": 7, **changes})
+
+
+def test_records_out_of_order_are_refused() -> None:
+    """Offsets must rise."""
+    with pytest.raises(InvalidArgumentError):
+        write_batch([Record(2, 0, None, None), Record(1, 0, None, None)], base_offset=0)
+    with pytest.raises(InvalidArgumentError):
+        write_batch([], base_offset=0)
+
+
+def test_columns_are_as_wide_as_the_records() -> None:
+    """The arrays slice keys and values out of one buffer, without copies."""
+    records = [Record(i, i, b"k" * i, None if i == 1 else b"v") for i in range(3)]
+    columns = read_batch(write_batch(records, base_offset=0, compression="zstd")).record_columns()
+    assert list(columns.keys()) == [b"", b"k", b"kk"]
+    assert list(columns.values()) == [b"v", None, b"v"]
+    assert columns.value_lengths.tolist() == [1, -1, 1]
+    assert all(one < other for one, other in pairwise(columns.key_positions.tolist()))
