@@ -12,6 +12,7 @@ Used by: `demo`, the golden tests; `python -m segproof_harness.reading.conforman
 
 import gzip
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +26,7 @@ from segproof.lookup import SegmentReader
 from segproof_harness.reading.rows import field_of
 from segproof_harness.reading.segments import SegmentAsFound
 from segproof_model.outcomes import ErrorKind, Raised
-from segproof_model.profiles import Profile, profile_named
+from segproof_model.profiles import PROFILES, Profile, profile_named
 
 LARGE_READ_BYTES = 100_000
 """The second read of an offset query asks for so many bytes."""
@@ -100,16 +101,23 @@ class Tally:
         return self.compared.total()
 
 
-def load_expected(scenario: Path) -> dict[str, Any]:
-    """Return the recorded answers of a scenario's directory. Raises: OSError, ValueError."""
-    plain = scenario / "expected.json"
-    data = (
-        plain.read_bytes()
-        if plain.exists()
-        else gzip.decompress((scenario / "expected.json.gz").read_bytes())
-    )
+def load_expected(scenario: Path, release: str | None = None) -> dict[str, Any]:
+    """Return the answers of 4.3.1, or of the release that wrote the files.
+
+    Raises: OSError, ValueError.
+    """
+    plain = scenario / ("expected.json" if release is None else f"expected-{release}.json")
+    packed = plain.with_suffix(".json.gz")
+    data = plain.read_bytes() if plain.exists() else gzip.decompress(packed.read_bytes())
     expected: dict[str, Any] = json.loads(data)
     return expected
+
+
+def older_releases(scenario: Path) -> list[str]:
+    """Return the older releases whose answers are recorded, if there is a profile for them."""
+    found = (re.fullmatch(r"expected-(.+?)\.json(\.gz)?", path.name) for path in scenario.iterdir())
+    releases = sorted(match[1] for match in found if match)
+    return [release for release in releases if f"kafka-{release}" in PROFILES]
 
 
 def partition_of(scenario: Path) -> Path:
@@ -117,13 +125,13 @@ def partition_of(scenario: Path) -> Path:
     return scenario / str(load_expected(scenario)["partition_dir"])
 
 
-def compare_scenario(scenario: Path, profile: Profile | None) -> Tally:
+def compare_scenario(scenario: Path, profile: Profile | None, release: str | None = None) -> Tally:
     """Ask everything that is recorded: the model under a profile, or the implementation.
 
     Raises: OSError if the scenario can't be read.
     """
-    expected = load_expected(scenario)
-    directory = str(scenario / str(expected["partition_dir"]))
+    expected = load_expected(scenario, release)
+    directory = str(partition_of(scenario))
     tally = Tally()
     for segment in expected["segments"]:
         where = f"{scenario.name} {segment['base']}"
@@ -369,12 +377,13 @@ def main(arguments: Sequence[str]) -> int:
     if not arguments:
         print("usage: python -m segproof_harness.reading.conformance DIR...", file=sys.stderr)
         return 2
-    everything = {"kafka-4.3.1": Tally(), "segproof": Tally()}
+    everything: dict[str, Tally] = {}
     for scenario in (each for name in arguments for each in scenarios_below(Path(name))):
-        for name, tally in everything.items():
+        newest: list[tuple[str, str | None]] = [("kafka-4.3.1", None), ("segproof", None)]
+        for name, release in newest + [(f"kafka-{old}", old) for old in older_releases(scenario)]:
             profile = None if name == "segproof" else profile_named(name)
-            one = compare_scenario(scenario, profile)
-            tally.add(one)
+            one = compare_scenario(scenario, profile, release)
+            everything.setdefault(name, Tally()).add(one)
             print(f"{scenario.name:16} {name:12} {one.total:7} {one.mismatched:5} mismatched")
     for name, tally in everything.items():
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(tally.compared.items()))
