@@ -410,11 +410,15 @@ def upper_slot_passes_over_the_first(
 
 @law("ABSIDX-25", structure=STRUCTURE, scope="pure", source=SEARCHING)
 def search_is_bounded(entries: int, probes: Sequence[int]) -> bool:
-    """A search of n entries reads only those, and at most 2 + log2(n), rounded up, of them."""
+    """A search of n entries reads only those, and probes at most 2 + log2(n), rounded up, slots.
+
+    `probes` are the slots in the order they were read; reading one twice in a row is one probe.
+    """
     if entries == 0:
         return not probes
+    repeated = sum(1 for one, two in zip(probes, probes[1:], strict=False) if one == two)
     inside = all(0 <= slot < entries for slot in probes)
-    return inside and len(probes) <= 2 + ceil(log2(entries))
+    return inside and len(probes) - repeated <= 2 + ceil(log2(entries))
 
 
 @law("ABSIDX-26", structure=STRUCTURE, scope="pure", source=SEARCHING)
