@@ -22,7 +22,7 @@ from segproof.errors import (
 from segproof.kafka.records import Int64Array, RecordColumns
 from segproof.kernels import records as kernels
 
-__all__ = ["legacy_columns"]
+__all__ = ["legacy_columns", "legacy_times"]
 
 MIN_MESSAGE_BYTES = 26
 """Offset, size, and a magic 0 message without key and value."""
@@ -35,11 +35,27 @@ def legacy_columns(message: memoryview, limit: int) -> tuple[RecordColumns, Segp
     `limit` bounds the decompressed bytes. Errors that upstream meets before the first record come
     with no records. Laws: BATCH-9 to BATCH-11.
     """
+    data, rows, error = _rows(message, limit)
+    return _columns(data, rows, error)
+
+
+def legacy_times(
+    message: memoryview, limit: int
+) -> tuple[Int64Array, Int64Array, SegproofError | None]:
+    """Return timestamps and offsets of the same records, and the error that ended them.
+
+    Keys and values are not looked at, so a bad one ends nothing, as in upstream's searches.
+    """
+    _, rows, error = _rows(message, limit)
+    return rows[:, 1], rows[:, 0], error
+
+
+def _rows(message: memoryview, limit: int) -> tuple[memoryview, Int64Array, SegproofError | None]:
+    """Return the rows of the records, the bytes they point into, and the error behind them."""
     (outer,), _ = _walk(message)
-    attributes = int(outer[6])
-    codec = kernels.compression_code(attributes)
+    codec = kernels.compression_code(int(outer[6]))
     if codec == 0:
-        return _columns(message, outer[np.newaxis, :], is_wrapped=False)
+        return message, outer[np.newaxis, :], None
     try:
         value = _wrapped_value(message, outer, codec)
         data = decompress(COMPRESSION_NAMES[codec], value, magic=int(outer[7]), limit=limit)
@@ -50,8 +66,12 @@ def legacy_columns(message: memoryview, limit: int) -> tuple[RecordColumns, Segp
             )
         _unwrap(outer, rows)
     except SegproofError as error:
-        return _columns(message, np.empty((0, kernels.LEGACY_ROW), np.int64), False)[0], error
-    return _columns(data, rows, is_wrapped=True)
+        return message, np.empty((0, kernels.LEGACY_ROW), np.int64), error
+    is_compressed = rows[:, 6] % 8 != 0
+    if is_compressed.any():
+        first = int(is_compressed.argmax())
+        return data, rows[:first], _nested_error(int(rows[first, 6]) % 8)
+    return data, rows, None
 
 
 def _walk(data: memoryview) -> tuple[Int64Array, bool]:
@@ -105,18 +125,13 @@ def _unwrap(outer: Int64Array, rows: Int64Array) -> None:
 
 
 def _columns(
-    data: memoryview, rows: Int64Array, is_wrapped: bool
+    data: memoryview, rows: Int64Array, error: SegproofError | None
 ) -> tuple[RecordColumns, SegproofError | None]:
-    error: SegproofError | None = None
     is_bad = (rows[:, 2] < 0) | (rows[:, 4] < 0)
-    if is_wrapped:
-        is_bad |= rows[:, 6] % 8 != 0
     if is_bad.any():
         first = int(is_bad.argmax())
-        if is_wrapped and rows[first, 6] % 8 != 0:
-            error = InvalidRecordError("a message inside another is compressed", law="BATCH-11")
-        else:
-            error = _field_error(int(min(rows[first, 2], rows[first, 4])))
+        key, value = int(rows[first, 2]), int(rows[first, 4])
+        error = _field_error(key if key < 0 else value)
         rows = rows[:first]
     none = np.full(len(rows), -1, np.int64)
     zero = np.zeros(len(rows), np.int64)
@@ -125,6 +140,12 @@ def _columns(
         zero, zero,
     )  # fmt: skip
     return columns, error
+
+
+def _nested_error(codec: int) -> SegproofError:
+    if codec >= len(COMPRESSION_NAMES):
+        return InvalidArgumentError(f"{codec} is no codec", law="BATCH-18", actual=codec)
+    return InvalidRecordError("a message inside another is compressed", law="BATCH-11")
 
 
 def _field_error(position: int) -> SegproofError:

@@ -25,7 +25,7 @@ from segproof.errors import (
     OutOfBoundsError,
     SegproofError,
 )
-from segproof.kafka.legacy_records import legacy_columns
+from segproof.kafka.legacy_records import legacy_columns, legacy_times
 from segproof.kafka.record_writer import (
     LOG_APPEND_TIME_BIT,
     TIMESTAMP_TYPES,
@@ -172,9 +172,9 @@ class RecordBatch:
         """The first offset; of a message, that of its first record, which must be read for it."""
         if not self.is_legacy:
             return self._field(0)
-        columns, error = legacy_columns(self._whole(), UNCOMPRESSED_LIMIT_BYTES)
-        if len(columns):
-            return int(columns.offsets[0])
+        _, offsets, error = legacy_times(self._whole(), UNCOMPRESSED_LIMIT_BYTES)
+        if len(offsets):
+            return int(offsets[0])
         raise error or InvalidArgumentError("the message holds no record")
 
     @property
@@ -327,6 +327,21 @@ class RecordBatch:
             return
         for block in self._blocks(limit, _ROWS_AT_ONCE):
             yield from block
+
+    def times(self, *, limit: int = UNCOMPRESSED_LIMIT_BYTES) -> Iterator[tuple[int, int]]:
+        """Yield (timestamp, offset) of every record; raise where reading them fails.
+
+        Those of a message before magic 2 can be read where its key or value can't.
+        Raises: as `records`.
+        """
+        if self.is_legacy:
+            timestamps, offsets, error = legacy_times(self._whole(), limit)
+            yield from zip(timestamps.tolist(), offsets.tolist(), strict=True)
+            if error is not None:
+                raise error
+            return
+        for block in self._blocks(limit, _ROWS_AT_ONCE):
+            yield from zip(block.timestamps.tolist(), block.offsets.tolist(), strict=True)
 
     def record_columns(self, *, limit: int = UNCOMPRESSED_LIMIT_BYTES) -> RecordColumns:
         """Return all records as numpy arrays: several times faster than `records`.

@@ -278,14 +278,14 @@ class RecordFile:
         """Return the first record at or after both the timestamp and the offset.
 
         Batches whose largest timestamp is below the target are not read.
-        Raises: as `batches` and `RecordBatch.records`. Laws: SCAN-18.
+        Raises: as `batches` and `RecordBatch.times`. Laws: SCAN-18.
         """
         for batch in self.batches(starting_position):
             if batch.max_timestamp < target_timestamp:
                 continue
-            for record in batch.records():
-                if record.timestamp >= target_timestamp and record.offset >= starting_offset:
-                    return _with_epoch(record.timestamp, record.offset, batch)
+            for timestamp, offset in batch.times():
+                if timestamp >= target_timestamp and offset >= starting_offset:
+                    return _with_epoch(timestamp, offset, batch)
         return None
 
     def largest_timestamp_after(self, starting_position: int) -> TimestampAndOffset:

@@ -481,8 +481,8 @@ def walk_legacy_messages(
     """Fill `rows` with magic 0 or 1 messages; return (rows, status, position it stopped).
 
     A partial message at the end is dropped without a word. A bad key or value is left in its row
-    as the negative position of `legacy_field`, and the walk goes on; behind a bad key the value is
-    not looked at. A magic other than 0 is read like 1. LEGACY_FULL asks for more rows from the
+    as the negative position of `legacy_field`, and the walk goes on; behind a bad key there is no
+    room for a value. A magic other than 0 is read like 1. LEGACY_FULL asks for more rows from the
     returned position. Laws: BATCH-11 (a size below 14 is LEGACY_BAD_SIZE).
     """
     position = start
@@ -501,7 +501,7 @@ def walk_legacy_messages(
         if magic != 0:
             timestamp = decode_int64(buffer, position + 18)
         key, key_length = legacy_field(buffer, position + (18 if magic == 0 else 26), limit)
-        value = key
+        value = FIELD_NO_ROOM
         value_length = 0
         if key >= 0:
             value, value_length = legacy_field(buffer, key + max(key_length, 0), limit)
