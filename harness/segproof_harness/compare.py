@@ -7,14 +7,13 @@ named `model:PROFILE`, all others are compared with that one.
 Used by: machines, replay, shrink, Spark.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from segproof_model.laws.checking import broken_state_laws, broken_step_laws
-
-from segproof_harness.findings import Finding
+from segproof.findings import Finding, Severity
 from segproof_harness.limits import time_limit
 from segproof_harness.operations import Operation, to_json_value
 from segproof_harness.outcomes import Outcome
@@ -94,9 +93,9 @@ class Divergence:
         """Return the finding."""
         return Finding(
             law=self.law,
-            severity="error",
+            severity=Severity.ERROR,
             structure=structure_id,
-            path=self.path,
+            path=self.path or self.subject,
             position=self.position,
             expected=_shown(self.expected),
             actual=_shown(self.actual),
@@ -106,8 +105,10 @@ class Divergence:
         )
 
 
-def _shown(value: Any) -> Any:
-    return value.to_json() if isinstance(value, Outcome) else to_json_value(value)
+def _shown(value: Any) -> str:
+    """Return a value as one line of JSON: a finding holds words and numbers only."""
+    plain = value.to_json() if isinstance(value, Outcome) else to_json_value(value)
+    return plain if isinstance(plain, str) else json.dumps(plain)
 
 
 def _short(value: Any) -> str:
@@ -204,9 +205,9 @@ class Comparison:
     def _broken_law(self, operation: Operation, reference: ModelSubject) -> Divergence | None:
         broken: list[str] = []
         if reference.state is not None:
-            broken += broken_state_laws(reference.state)
-        if reference.transition is not None:
-            broken += broken_step_laws(reference.transition)
+            broken += self.structure.judge_state(reference.state)
+        for transition in reference.transitions:
+            broken += self.structure.judge_step(transition)
         if not broken:
             return None
         return Divergence(

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from segproof.findings import Finding
 from segproof_harness.compare import HISTORY_SECONDS, Comparison, Counters, Divergence
-from segproof_harness.findings import Finding
 from segproof_harness.limits import time_limit
 from segproof_harness.shrink import shrink
 from segproof_harness.structures import structure_named

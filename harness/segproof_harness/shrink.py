@@ -29,15 +29,17 @@ class _Shrinker:
         self._run = run
         self._runs = runs
         self._until = time.monotonic() + seconds
+        self._wanted: tuple[str, ...] | None = None
 
     def accept(self, candidate: Trace) -> bool:
-        """Return whether the candidate diverges too; then it is the best one."""
+        """Return whether the candidate diverges in the same way; then it is the best one."""
         if self._runs == 0 or time.monotonic() > self._until:
             raise _BudgetSpentError
         self._runs -= 1
         found = self._run(candidate)
-        if found is None:
+        if found is None or self._wanted not in (None, _way(found)):
             return False
+        self._wanted = _way(found)
         self.best = replace(candidate, operations=candidate.operations[: found.step])
         return True
 
@@ -96,6 +98,11 @@ def shrink(
     except _BudgetSpentError:
         pass
     return shrinker.best
+
+
+def _way(found: Divergence) -> tuple[str, ...]:
+    """Return what must stay the same, lest one defect shrinks into another."""
+    return found.subject, found.law, found.what.partition(" ")[0]
 
 
 def _simpler(trace: Trace, operation: Operation) -> Iterator[Operation]:

@@ -7,6 +7,7 @@ Used by: compare, machines, the tests that demand every state.
 from collections import Counter
 from collections.abc import Iterable
 
+from segproof_harness.outcomes import Outcome
 from segproof_harness.structures import Event, Structure
 
 
@@ -18,7 +19,9 @@ class Sometimes:
         self.counts: Counter[str] = Counter()
 
     def see(self, event: Event) -> None:
-        """Count the states that this step is in."""
+        """Count the states that this step is in; a step on what is not open is in none."""
+        if event.outcome == Outcome.NOT_OPEN:
+            return
         for name, holds in self.structure.sometimes.items():
             if holds(event):
                 self.counts[name] += 1

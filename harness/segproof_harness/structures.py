@@ -16,6 +16,8 @@ from typing import Any, Literal
 from segproof_harness.generation import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, Choose
 from segproof_harness.operations import Operation, Value
 from segproof_harness.outcomes import Outcome
+from segproof_model.laws.checking import broken_state_laws, broken_step_laws
+from segproof_model.laws.registry import Transition
 
 Kind = Literal["int64", "int32", "size", "flag", "name", "bytes", "other"]
 SIZE_MAX = 1 << 24
@@ -96,6 +98,8 @@ class OperationKind:
     """`f(state, **arguments)` where the model's method of that name won't do."""
     call_impl: Callable[..., Any] | None = None
     """`f(object, **arguments)` where the implementation's method of that name won't do."""
+    show: Callable[[Any], Any] | None = None
+    """Return the part of an answer that is compared, where it is more than plain values."""
 
     def draw(self, choose: Choose, situation: "Situation") -> Operation:
         """Draw one call."""
@@ -152,6 +156,10 @@ class Structure:
     """The Directory of a state."""
     laws: tuple[str, ...] = ()
     """Laws of opening, the chief one first."""
+    judge_state: Callable[[Any], list[str]] = broken_state_laws
+    """Return the ids of the laws that a state breaks."""
+    judge_step: Callable[[Transition], list[str]] = broken_step_laws
+    """Return the ids of the laws that a step breaks."""
 
     def operation(self, name: str) -> OperationKind | None:
         """Return the operation of this name, `reopen` and `crash_reopen` included."""
@@ -202,6 +210,8 @@ DESCRIPTIONS = {
     "offset-index": "segproof_harness.descriptions.offset_index:OFFSET_INDEX",
     "time-index": "segproof_harness.descriptions.time_index:TIME_INDEX",
     "transaction-index": "segproof_harness.descriptions.transaction_index:TRANSACTION_INDEX",
+    "record-batch": "segproof_harness.descriptions.record_batch:RECORD_BATCH",
+    "record-file": "segproof_harness.descriptions.record_file:RECORD_FILE",
 }
 """Where each structure is described."""
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hypothesis machines, public: to run as they are, and to subclass for one's own implementation.
 
-    class TestMyIndex(OffsetIndexMachine.TestCase): ...
+    TestOffsetIndex = OffsetIndexMachine.TestCase
 
 runs the implementation of segproof on files in memory. For a class of your own:
 
@@ -16,7 +16,15 @@ Used by: tests/stateful, tests/fuzz.
 from segproof_harness.machines.base import StructureMachine
 from segproof_harness.structures import STRUCTURE_IDS
 
-__all__ = ["OffsetIndexMachine", "StructureMachine", "TimeIndexMachine", "machine_for"]
+__all__ = [
+    "OffsetIndexMachine",
+    "RecordBatchMachine",
+    "RecordFileMachine",
+    "StructureMachine",
+    "TimeIndexMachine",
+    "TransactionIndexMachine",
+    "machine_for",
+]
 
 
 class OffsetIndexMachine(StructureMachine):
@@ -29,6 +37,24 @@ class TimeIndexMachine(StructureMachine):
     """Histories of a time index."""
 
     structure_id = "time-index"
+
+
+class TransactionIndexMachine(StructureMachine):
+    """Histories of a transaction index."""
+
+    structure_id = "transaction-index"
+
+
+class RecordBatchMachine(StructureMachine):
+    """A batch that is damaged, mended, and read in every way."""
+
+    structure_id = "record-batch"
+
+
+class RecordFileMachine(StructureMachine):
+    """Histories of a record file."""
+
+    structure_id = "record-file"
 
 
 def machine_for(structure_id: str, subject_name: str = "impl") -> type[StructureMachine]:

@@ -142,7 +142,7 @@ class ImplementationSubject:
             kind.name: tuple(item.name for item in kind.parameters if item.kind == "name")
             for kind in structure.by_name().values()
         }
-        self._names["open"] = self._names["reopen"]
+        self._names |= {"open": self._names["reopen"], "close": ()}
 
     def start(self, setup: Setup) -> Outcome:
         """Begin with an own directory, and open."""
@@ -187,9 +187,13 @@ class ImplementationSubject:
             arguments = kind.adapt(arguments)
         try:
             if kind is not None and kind.call_impl is not None:
-                return Outcome(normalise(kind.call_impl(self._object, **arguments)))
-            found = getattr(self._object, operation.name)
-            return Outcome(normalise(found(**arguments) if callable(found) else found))
+                answer = kind.call_impl(self._object, **arguments)
+            else:
+                found = getattr(self._object, operation.name)
+                answer = found(**arguments) if callable(found) else found
+            if kind is not None and kind.show is not None:
+                answer = kind.show(answer)
+            return Outcome(normalise(answer))
         except Exception as error:
             return of_error(error)
 

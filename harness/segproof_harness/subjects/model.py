@@ -12,6 +12,7 @@ from segproof_harness.outcomes import Outcome, of_model
 from segproof_harness.structures import Event, OperationKind, Setup, Situation, Structure
 from segproof_harness.subjects.base import OPENED
 from segproof_model.directory import Directory
+from segproof_model.laws.checking import opening
 from segproof_model.laws.registry import Transition
 from segproof_model.outcomes import Raised, Step
 from segproof_model.profiles import Profile
@@ -30,22 +31,25 @@ class ModelSubject:
         self.opened: Mapping[str, Value] = {}
         self.event: Event | None = None
         """The last step, for the `sometimes` predicates."""
-        self.transition: Transition | None = None
-        """The last step, for the laws; None for an opening."""
+        self.transitions: list[Transition] = []
+        """What the last step did, for the laws; reopening is a closing and an opening."""
 
     def start(self, setup: Setup) -> Outcome:
         """Begin with the setup's directory and open."""
         self.state = None
         self.directory = Directory(tuple(sorted(setup.files.items())))
         self.opened = setup.arguments
+        self.transitions = []
         outcome = self._open(setup.arguments)
         self.event = Event(None, setup.to_operation(), self.state, outcome)
-        self.transition = None
         return outcome
 
     def _open(self, arguments: Mapping[str, Value]) -> Outcome:
         self.opened = arguments
         step = self.structure.open_model(arguments, self.directory, self.profile)
+        self.transitions.append(
+            opening(self.structure.structure_id, arguments, self.directory, self.profile, step)
+        )
         if isinstance(step.outcome, Raised):
             self.state, self.directory = None, step.after
             return of_model(step.outcome)
@@ -56,7 +60,7 @@ class ModelSubject:
     def apply(self, operation: Operation) -> Outcome:
         """Execute one operation."""
         before = self.state
-        self.transition = None
+        self.transitions = []
         if operation.name in ("reopen", "crash_reopen"):
             outcome = self._reopen(operation)
         elif before is None:
@@ -70,7 +74,6 @@ class ModelSubject:
         closed = Outcome()
         if operation.name == "reopen" and self.state is not None:
             closed = self._call(self.state, Operation("close"))
-            self.transition = None
         self.state = None
         opened = self._open(operation.arguments)
         return closed if closed.error is not None else opened
@@ -87,6 +90,8 @@ class ModelSubject:
         else:
             raw_outcome = raw
         self.transition = Transition(before, operation.name, arguments, self.state, raw_outcome)
+        if kind is not None and kind.show is not None and not isinstance(raw_outcome, Raised):
+            return of_model(kind.show(raw_outcome))
         return of_model(raw_outcome)
 
     def _answer(

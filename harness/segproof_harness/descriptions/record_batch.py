@@ -1,0 +1,490 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Record batches, described for the harness: one is read, damaged, mended and read again.
+
+A batch is no file, so its histories keep it in one: `overwrite` writes over its bytes and reads it
+anew. Writing batches and the pure functions beside them are queries.
+
+Mirrors: segproof_model/kafka/record_batch.py, segproof/kafka/record_batch.py.
+Used by: structures.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from segproof.files import Files
+from segproof_harness.codecs import CODECS
+from segproof_harness.descriptions.batches import (
+    BASE_OFFSETS,
+    TIMES,
+    draw_batch,
+    draw_bytes,
+    draw_damage,
+    draw_records,
+    show_fields,
+    show_place,
+    show_record,
+    show_records_of_model,
+    until_error,
+)
+from segproof_harness.generation import INT32_MAX, Choose, beside, one_in, weighted
+from segproof_harness.operations import Value
+from segproof_harness.structures import (
+    Event,
+    OperationKind,
+    Parameter,
+    Setup,
+    Situation,
+    Structure,
+)
+from segproof_model.directory import Directory
+from segproof_model.kafka import record_batch as model
+from segproof_model.kafka.compression import COMPRESSIONS
+from segproof_model.kafka.record_file import scan_memory as scan_memory_of_model
+from segproof_model.laws.registry import LAWS
+from segproof_model.outcomes import ErrorKind, Raised, Step
+
+NAME = "batch"
+SIZE_MAX = 1 << 20
+
+
+class Implementation:
+    """The functions of the implementation that histories of batches use; a subject offers these."""
+
+    module = "segproof.kafka.record_batch"
+    scanner_module = "segproof.kafka.record_file"
+
+    @classmethod
+    def functions(cls) -> Any:
+        """Return the module with read_batch, write_batch, decode_varint and the others."""
+        return import_module(cls.module)
+
+    @classmethod
+    def scan_memory(cls, data: bytes, max_message_size_bytes: int) -> Any:
+        """Return the scan of records in memory."""
+        return import_module(cls.scanner_module).scan_memory(data, max_message_size_bytes)
+
+
+class Holder:
+    """A batch of the implementation and the file in which it is kept."""
+
+    def __init__(self, implementation: Any, file: str, files: Files) -> None:
+        self.implementation = implementation
+        self.functions = implementation.functions()
+        self._file = files.open(file, writable=True)
+        try:
+            self._read()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _read(self) -> None:
+        self.batch = self.functions.read_batch(self._file.pread(self._file.size(), 0))
+
+    def overwrite(self, position: int, data: bytes) -> None:
+        """Write over the batch and read it anew; if it can't be read, nothing has changed."""
+        before = self._file.pread(self._file.size(), 0)
+        changed = written_over(before, position, data)
+        batch = self.functions.read_batch(changed)
+        self._file.pwrite(changed, 0)
+        self.batch = batch
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def written_over(before: bytes, position: int, data: bytes) -> bytes:
+    """Return the bytes with `data` in place of what was at `position`, at the same length."""
+    place = max(0, min(position, len(before)))
+    return (before[:place] + data + before[place + len(data) :])[: len(before)]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A batch of the model and the directory in which it is kept."""
+
+    batch: model.RecordBatch
+    directory: Directory
+
+    @property
+    def file(self) -> bytes:
+        """The bytes of the file; the batch is their beginning."""
+        return self.directory.read(NAME) or b""
+
+    def close(self) -> Step["Kept"]:
+        """Change nothing: a batch is not open or closed."""
+        return Step(self)
+
+
+def _open_model(arguments: Mapping[str, Any], directory: Directory, profile: Any) -> Any:
+    data = directory.read(str(arguments["file"]))
+    if data is None:
+        return Step(directory, Raised(ErrorKind.FILE_NOT_FOUND))
+    batch = model.read_batch(data, codecs=CODECS, profile=profile)
+    return Step(directory, batch) if isinstance(batch, Raised) else Step(Kept(batch, directory))
+
+
+def _overwrite_of_model(kept: Kept, position: int, data: bytes) -> Any:
+    changed = written_over(kept.file, position, data)
+    batch = model.read_batch(changed, codecs=CODECS, profile=kept.batch.profile)
+    if isinstance(batch, Raised):
+        return Step(kept, batch)
+    return Step(Kept(batch, kept.directory.write(NAME, changed)))
+
+
+def _judge(kept: Kept) -> list[str]:
+    """Hold a batch, damaged or not, against the laws that damage cannot break."""
+    return [
+        law_id
+        for law_id in ("BATCH-1", "BATCH-4", "BATCH-14")
+        if not LAWS[law_id].predicate(kept.batch.data)
+    ]
+
+
+def _damage(choose: Choose, situation: Situation) -> tuple[int, bytes]:
+    return draw_damage(choose, situation.state.file)
+
+
+# What is written over is drawn as one value, so that position and bytes belong together.
+def _overwrite(call: Any) -> Any:
+    return lambda target, damage: call(target, *damage)
+
+
+def _is_damage(value: Value) -> bool:
+    return (
+        isinstance(value, tuple)
+        and len(value) == 2
+        and type(value[0]) is int
+        and 0 <= value[0] <= SIZE_MAX
+        and isinstance(value[1], bytes)
+        and len(value[1]) <= SIZE_MAX
+    )
+
+
+def _draw_setup(choose: Choose) -> Setup:
+    data = draw_batch(choose, choose.one_of(BASE_OFFSETS))
+    kind = weighted(choose, (12, 2, 1))
+    if kind == 1:
+        data += choose.data(choose.integer(0, 20))
+    elif kind == 2:
+        data = data[: choose.integer(0, len(data))]
+    # Messages of magic 0 and 1 that are not compressed are one batch each: the first is read.
+    return Setup({"file": NAME}, {NAME: data})
+
+
+def _new_batch(choose: Choose, situation: Situation) -> Value:
+    """Draw the arguments of `write_batch`: (magic, base offset, compression, ..., records)."""
+    magic, base_offset = choose.one_of((2, 2, 1, 0)), choose.one_of(BASE_OFFSETS)
+    records = draw_records(choose, base_offset, magic == 2 or one_in(choose, 6))
+    plain = tuple(
+        (
+            record.offset,
+            record.timestamp,
+            record.key,
+            record.value,
+            tuple((header.key, header.value) for header in record.headers),
+        )
+        for record in records
+    )
+    codec = choose.one_of(COMPRESSIONS)
+    timestamp_type = choose.one_of(("CreateTime", "CreateTime", "LogAppendTime", "NoTimestampType"))
+    appended = choose.one_of((5_000, None)) if timestamp_type == "LogAppendTime" else None
+    producer = (-1, -1, -1)
+    if magic == 2 and choose.boolean():
+        producer = (choose.integer(0, 9), choose.integer(-1, 3), choose.one_of((0, INT32_MAX, -1)))
+    flags = (one_in(choose, 4), one_in(choose, 8))
+    return (magic, base_offset, codec, timestamp_type, appended, producer, flags, plain)
+
+
+def _is_new_batch(value: Any) -> bool:
+    """Return whether a value from a trace has the form that `_new_batch` draws."""
+    try:
+        magic, base_offset, codec, timestamp_type, appended, producer, flags, records = value
+        numbers = [magic, base_offset, appended or 0, *producer]
+        optional, names = [], [codec, timestamp_type]
+        for offset, timestamp, key, data, headers in records:
+            numbers += [offset, timestamp]
+            optional += [key, data, *(header_value for _, header_value in headers)]
+            names += [name for name, _ in headers]
+    except (TypeError, ValueError):
+        return False
+    return (
+        all(type(item) is int and -(2**63) <= item < 2**63 for item in numbers)
+        and all(item is None or isinstance(item, bytes) for item in optional)
+        and all(isinstance(item, str) for item in names)
+        and len(producer) == 3
+        and len(flags) == 2
+        and all(isinstance(item, bool) for item in flags)
+    )
+
+
+def _write(functions: Any, batch: tuple[Any, ...], **more: Any) -> Any:
+    magic, base_offset, compression, timestamp_type, appended, producer, flags, plain = batch
+    records = [
+        functions.Record(
+            offset,
+            timestamp,
+            key,
+            value,
+            tuple(functions.RecordHeader(*header) for header in headers),
+        )
+        for offset, timestamp, key, value, headers in plain
+    ]
+    return functions.write_batch(
+        records,
+        magic=magic,
+        base_offset=base_offset,
+        compression=compression,
+        timestamp_type=timestamp_type,
+        log_append_time=appended,
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+        base_sequence=producer[2],
+        is_transactional=flags[0],
+        is_control=flags[1],
+        **more,
+    )
+
+
+def _shown_written(written: Any, compression: str) -> Any:
+    """Show what was written: its bytes, or, compressed, what the model reads in it.
+
+    Compressed bytes are the library's affair; what they mean is not.
+    """
+    if not isinstance(written, bytes) or compression == "none":
+        return written
+    batch = model.read_batch(written, codecs=CODECS)
+    if not isinstance(batch, model.RecordBatch):
+        return "unreadable"
+    fields = show_fields(batch)
+    # Neither size nor checksum: they depend on the compressed bytes.
+    return fields[0], fields[2:5], fields[6:], batch.is_valid(), show_records_of_model(batch)
+
+
+def _write_of_model(kept: Kept, batch: tuple[Any, ...]) -> Any:
+    return _shown_written(_write(model, batch, codecs=CODECS), batch[2])
+
+
+def _write_of_impl(holder: Holder, batch: tuple[Any, ...]) -> Any:
+    return _shown_written(_write(holder.functions, batch), batch[2])
+
+
+def _columns_of_impl(holder: Holder) -> Any:
+    """Return the bulk reader's records, or its error."""
+    return tuple(map(show_record, holder.batch.record_columns()))
+
+
+def _columns_of_model(kept: Kept) -> Any:
+    records = kept.batch.records()
+    return records if isinstance(records, Raised) else tuple(map(show_record, records))
+
+
+def _memory(choose: Choose, situation: Situation) -> bytes:
+    data, offset = b"", choose.one_of(BASE_OFFSETS)
+    for _ in range(choose.integer(0, 3)):
+        data += draw_batch(choose, offset)
+        offset += 50
+    if data and one_in(choose, 3):
+        data = written_over(data, *draw_damage(choose, data))
+    return data[: len(data) - choose.one_of((0, 0, 0, 1, 5, 13, 20))] if data else data
+
+
+def _scan_of_model(kept: Kept, data: bytes, max_message_size_bytes: int) -> Any:
+    scan = scan_memory_of_model(
+        data, max_message_size_bytes, codecs=CODECS, profile=kept.batch.profile
+    )
+    shown = tuple(map(show_place, scan.batches))
+    return shown, None if scan.error is None else str(scan.error.kind)
+
+
+def _scan_of_impl(holder: Holder, data: bytes, max_message_size_bytes: int) -> Any:
+    found = holder.implementation.scan_memory(data, max_message_size_bytes)
+    return until_error(found, show_place)
+
+
+def _of_functions(name: str) -> tuple[Any, Any]:
+    """Return how one pure function is called on the model and on the implementation."""
+    return (
+        lambda state, **arguments: getattr(model, name)(*arguments.values()),
+        lambda holder, **arguments: getattr(holder.functions, name)(*arguments.values()),
+    )
+
+
+def _pure(name: str, parameters: tuple[Parameter, ...], law: str) -> OperationKind:
+    of_model, of_impl = _of_functions(name)
+    return OperationKind(name, parameters, 2, (law,), call_model=of_model, call_impl=of_impl)
+
+
+def _varint_bytes(choose: Choose, situation: Situation) -> bytes:
+    count = choose.integer(0, 11)
+    body = bytes(byte | 128 for byte in choose.data(count))
+    return body + bytes([choose.integer(0, 127)]) if choose.boolean() else body
+
+
+def _number(choose: Choose, situation: Situation) -> int:
+    border = choose.one_of((0, 64, 2**31 - 1, -(2**31), 2**31, 2**62, -(2**63) + 1, *TIMES))
+    return beside(choose, border)
+
+
+def _sequence(choose: Choose, situation: Situation) -> int:
+    return choose.one_of((0, 1, 5, INT32_MAX, INT32_MAX - 1, choose.integer(0, INT32_MAX)))
+
+
+def _key(choose: Choose, situation: Situation) -> bytes | None:
+    kind = weighted(choose, (4, 1))
+    return bytes([0, 0, 0, choose.integer(0, 9)]) if kind == 0 else draw_bytes(choose)
+
+
+VARINT = (
+    Parameter("data", "bytes", _varint_bytes),
+    Parameter("position", "int32", lambda choose, _: choose.integer(0, 2)),
+)
+SEQUENCES = (Parameter("sequence", "int32", _sequence), Parameter("change", "int32", _sequence))
+
+
+def _records_error(event: Event) -> Any:
+    return event.outcome.value[1] if event.operation.name == "records" else None
+
+
+RECORD_BATCH = Structure(
+    structure_id="record-batch",
+    model="segproof_model.kafka.record_batch:RecordBatch",
+    impl="segproof_harness.descriptions.record_batch:Implementation",
+    opening=(Parameter("file", "name", lambda choose, situation: NAME),),
+    draw_setup=_draw_setup,
+    operations=(
+        OperationKind(
+            "overwrite",
+            (Parameter("damage", "other", _damage, _is_damage),),
+            24,
+            ("BATCH-1",),
+            call_model=_overwrite(_overwrite_of_model),
+            call_impl=_overwrite(Holder.overwrite),
+        ),
+        OperationKind(
+            "fields",
+            (),
+            10,
+            ("BATCH-4", "BATCH-12", "BATCH-15"),
+            call_model=lambda kept: show_fields(kept.batch),
+            call_impl=lambda holder: show_fields(holder.batch),
+        ),
+        OperationKind(
+            "records",
+            (),
+            16,
+            ("BATCH-16", "BATCH-6", "BATCH-8", "BATCH-9", "BATCH-10", "BATCH-11", "BATCH-17"),
+            call_model=lambda kept: show_records_of_model(kept.batch),
+            call_impl=lambda holder: until_error(holder.batch.records(), show_record),
+        ),
+        OperationKind(
+            "record_columns",
+            (),
+            6,
+            ("BATCH-16", "BATCH-18"),
+            call_model=_columns_of_model,
+            call_impl=_columns_of_impl,
+        ),
+        OperationKind(
+            "is_valid",
+            (),
+            4,
+            ("BATCH-14", "BATCH-2", "BATCH-3"),
+            call_model=lambda kept: kept.batch.is_valid(),
+            call_impl=lambda holder: holder.batch.is_valid(),
+        ),
+        OperationKind(
+            "ensure_valid",
+            (),
+            4,
+            ("BATCH-14",),
+            call_model=lambda kept: kept.batch.ensure_valid(),
+            call_impl=lambda holder: holder.batch.ensure_valid(),
+        ),
+        OperationKind(
+            "write_batch",
+            (Parameter("batch", "other", _new_batch, _is_new_batch),),
+            8,
+            ("BATCH-13", "BATCH-6", "BATCH-20"),
+            call_model=_write_of_model,
+            call_impl=_write_of_impl,
+        ),
+        OperationKind(
+            "scan_memory",
+            (
+                Parameter("data", "bytes", _memory),
+                Parameter(
+                    "max_message_size_bytes",
+                    "int32",
+                    lambda choose, _: choose.one_of((INT32_MAX, 70, 100)),
+                ),
+            ),
+            4,
+            ("SCAN-9",),
+            call_model=_scan_of_model,
+            call_impl=_scan_of_impl,
+        ),
+        _pure("decode_varint", VARINT, "BATCH-7"),
+        _pure("decode_varlong", VARINT, "BATCH-7"),
+        _pure("encode_varint", (Parameter("value", "int64", _number),), "BATCH-7"),
+        _pure("encode_varlong", (Parameter("value", "int64", _number),), "BATCH-7"),
+        _pure("increment_sequence", SEQUENCES, "BATCH-5"),
+        _pure("decrement_sequence", SEQUENCES, "BATCH-5"),
+        _pure(
+            "control_record_type",
+            (
+                Parameter(
+                    "key", "other", _key, lambda value: value is None or isinstance(value, bytes)
+                ),
+            ),
+            "BATCH-19",
+        ),
+    ),
+    observed=(),
+    sometimes={
+        "magic-0": lambda event: event.after is not None and event.after.batch.magic == 0,
+        "magic-1": lambda event: event.after is not None and event.after.batch.magic == 1,
+        "magic-2": lambda event: event.after is not None and event.after.batch.magic == 2,
+        "compressed-read": lambda event: (
+            event.operation.name == "records"
+            and event.after.batch.compression in COMPRESSIONS[1:]
+            and _records_error(event) is None
+        ),
+        "empty-batch": lambda event: (
+            event.after is not None and event.after.batch.record_count == 0
+        ),
+        "invalid-record": lambda event: _records_error(event) == "invalid-record",
+        "unknown-codec": lambda event: _records_error(event) == "invalid-argument",
+        "checksum-wrong": lambda event: (
+            event.operation.name == "is_valid" and event.outcome.value is False
+        ),
+        "checksum-right": lambda event: (
+            event.operation.name == "is_valid" and event.outcome.value is True
+        ),
+        "overwrite-refused": lambda event: (
+            event.operation.name == "overwrite" and event.outcome.error == "corrupt-record"
+        ),
+        "varint-refused": lambda event: (
+            event.operation.name in ("decode_varint", "decode_varlong")
+            and event.outcome.error == "invalid-argument"
+        ),
+        "write-refused": lambda event: (
+            event.operation.name == "write_batch" and event.outcome.error == "invalid-argument"
+        ),
+        "scan-refused": lambda event: (
+            event.operation.name == "scan_memory" and event.outcome.value[1] == "corrupt-record"
+        ),
+        "open-refused": lambda event: event.after is None,
+        "reopened": lambda event: event.operation.name == "reopen" and event.after is not None,
+    },
+    is_usable=lambda state: True,
+    open_model=_open_model,
+    open_impl=lambda impl_class, arguments, files: Holder(
+        impl_class, str(arguments["file"]), files
+    ),
+    laws=("BATCH-1",),
+    judge_state=_judge,
+    judge_step=lambda transition: [],
+)
