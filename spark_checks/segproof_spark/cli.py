@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verbs below `segproof spark`.
+
+Spark is imported inside the functions only.
+Used by: segproof_harness.cli, through the entry-point group `segproof.commands`.
+"""
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from segproof_harness.cli.common import (
+    EXIT_FINDINGS,
+    EXIT_USAGE,
+    Format,
+    FormatOption,
+    complain,
+    refuse,
+    summarise,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+app = typer.Typer(
+    name="spark",
+    help="The same checks on Spark: on all cores by default, on a cluster with --master.",
+    no_args_is_help=True,
+)
+
+Master = Annotated[
+    str, typer.Option("--master", help="Spark master: local[N], local[*], spark://HOST:PORT.")
+]
+
+
+@contextlib.contextmanager
+def running(master: str, what: str) -> Iterator["SparkSession"]:
+    """Open a session, show progress on a terminal, and stop the session."""
+    from segproof_spark.session import SparkNotRunError, start_session
+
+    try:
+        session = start_session(master)
+    except SparkNotRunError as reason:
+        complain(f"Spark: not run: {reason}")
+        raise typer.Exit(EXIT_USAGE) from None
+    try:
+        with progress_of(session, what):
+            yield session
+    finally:
+        session.stop()
+
+
+@contextlib.contextmanager
+def progress_of(session: "SparkSession", what: str) -> Iterator[None]:
+    """Show the tasks done of all tasks, while the block runs and stderr is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    done = threading.Event()
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+
+        def watch() -> None:
+            tracker = session.sparkContext.statusTracker()
+            while not done.wait(0.5):
+                stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
+                known = [stage for stage in stages if stage is not None]
+                if known:
+                    total = sum(stage.numTasks for stage in known)
+                    finished = sum(stage.numCompletedTasks for stage in known)
+                    bar.update(task, total=total, completed=finished)
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
+
+
+@app.command("verify")
+def verify(
+    paths: Annotated[
+        list[Path], typer.Argument(help="Files, partition directories, data directories.")
+    ],
+    deep: Annotated[bool, typer.Option("--deep", help="Read every record too.")] = False,
+    master: Master = "local[*]",
+    format: FormatOption = Format.TEXT,
+) -> None:
+    """Verify files on Spark: the findings of `segproof verify`, partition directories in parallel.
+
+    Every worker must see the files under the same paths.
+
+    \b
+    Examples:
+      segproof spark verify /var/lib/kafka/data
+      segproof spark verify --master spark://host:7077 /mnt/dumps/a /mnt/dumps/b
+    """
+    from segproof_harness.report import write_jsonl, write_text
+    from segproof_spark.verification import verify_on_spark
+
+    for path in paths:
+        if not path.exists():
+            refuse(f"{path}: no such file or directory")
+    write = write_jsonl if format is Format.JSONL else write_text
+    started, defects, notes = time.monotonic(), 0, 0
+    with running(master, "verify") as session:
+        for finding in verify_on_spark(session, paths, deep=deep):
+            write(finding, sys.stdout)
+            if finding["severity"] == "note":
+                notes += 1
+            else:
+                defects += 1
+    seconds = time.monotonic() - started
+    summarise(f"{len(paths)} paths on Spark in {seconds:.1f} s: {defects} findings, {notes} notes")
+    if defects:
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+@app.command("replay")
+def replay(
+    structure: Annotated[
+        str, typer.Option("--structure", help="Structure to draw histories of, or all.")
+    ] = "all",
+    profile: Annotated[
+        str, typer.Option("--profile", help="The model's profile while drawing.")
+    ] = "segproof",
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The first seed.")] = 0,
+    length: Annotated[
+        int, typer.Option("--length", min=1, max=100_000, help="Operations in a history.")
+    ] = 50,
+    count: Annotated[
+        int, typer.Option("--count", min=1, help="Histories of each structure, one a seed.")
+    ] = 1000,
+    subjects: Annotated[
+        str,
+        typer.Option("--subjects", help="Who runs them: model, model:PROFILE, impl, module:Class."),
+    ] = "model,impl",
+    master: Master = "local[*]",
+    format: FormatOption = Format.TEXT,
+) -> None:
+    """Run random histories on Spark and compare every answer, error and byte.
+
+    Each finding names the `segproof replay` that shows it in one process.
+
+    \b
+    Example:
+      segproof spark replay --structure offset-index --count 100000
+    """
+    from segproof_harness.replay import comparison
+    from segproof_harness.report import write_jsonl, write_text
+    from segproof_harness.structures import STRUCTURE_IDS
+    from segproof_model.profiles import PROFILES
+    from segproof_spark.replay import replay_on_spark
+
+    if structure != "all" and structure not in STRUCTURE_IDS:
+        refuse(f"no structure {structure!r}; known: {', '.join(STRUCTURE_IDS)}, all")
+    if profile not in PROFILES:
+        refuse(f"no profile {profile!r}; known: {', '.join(PROFILES)}")
+    structures = STRUCTURE_IDS if structure == "all" else (structure,)
+    names = [name.strip() for name in subjects.split(",") if name.strip()]
+    for each in structures:
+        try:
+            comparison(each, profile, names)
+        except ValueError as error:
+            refuse(str(error))
+    started = time.monotonic()
+    with running(master, "replay") as session:
+        result = replay_on_spark(
+            session,
+            structures,
+            profile=profile,
+            seeds=range(seed, seed + count),
+            length=length,
+            subjects=names,
+        )
+    write = write_jsonl if format is Format.JSONL else write_text
+    for finding in result.findings:
+        write(finding, sys.stdout)
+    summarise(
+        f"{result.histories} histories, {result.operations} operations, "
+        f"{result.answers_compared} answers and {result.bytes_compared} bytes compared on Spark "
+        f"in {time.monotonic() - started:.1f} s: {len(result.findings)} findings"
+    )
+    if result.findings:
+        raise typer.Exit(EXIT_FINDINGS)
