@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one verifier: is what lies on this disk what Kafka's files promise to be?
+
+The command line, continuous integration and Spark all drive `verify`. It reads by `pread` into
+private memory, maps nothing, writes nothing, and holds its memory constant for files of any size.
+
+Upstream: Kafka 0.11.0 to 4.3.1: LogSegment.recover, DumpLogSegments, LogLoader.
+Laws: those of `VERIFIED_LAWS`.
+Not covered: checkpoint files, producer snapshots, leader epochs: known by name, not looked into.
+Used by: the command line, the Spark checks, every Python program that imports it.
+"""
+
+import os
+from collections.abc import Collection, Iterator
+
+from segproof.errors import InvalidArgumentError
+from segproof.files import REAL_FILES, Files
+from segproof.findings import Finding, Severity
+from segproof.verifying.reporting import Wanted
+from segproof.verifying.rules import RULES
+from segproof.verifying.running import Progress, run
+
+__all__ = ["VERIFIED_LAWS", "Finding", "Severity", "verify"]
+
+VERIFIED_LAWS = frozenset(RULES)
+"""Ids of the laws that `verify` can report as broken."""
+
+
+def verify(
+    path: str | os.PathLike[str],
+    *,
+    deep: bool = False,
+    laws: Collection[str] | None = None,
+    position: int | None = None,
+    files: Files = REAL_FILES,
+    on_progress: Progress | None = None,
+    jobs: int = 1,
+) -> Iterator[Finding]:
+    """Yield a finding for each law that the files at `path` break; nothing: all is well.
+
+    `path` is a partition directory, a directory with partitions at any depth, or one `.log`,
+    `.index`, `.timeindex` or `.txnindex` file, which is compared with the files beside it.
+
+    With `deep` every record is read too. `laws` restricts the findings to some law ids, `position`
+    to one byte of a file. `on_progress` is called with the bytes read and the bytes to read.
+    `jobs` is the number of processes; the findings and their order do not depend on it.
+
+    Findings of severity `note` are no defects: see `Finding.is_defect`. Of one law in one file the
+    first hundred are shown and the others counted.
+
+    Raises: InvalidArgumentError at once for a law that is not verified or a bad number; OSError at
+    the first step where `path` itself can't be read. Bad data, and trouble with files below `path`,
+    are findings and never raised.
+    """
+    unknown = sorted(set(laws or ()) - VERIFIED_LAWS)
+    if unknown:
+        raise InvalidArgumentError(
+            f"verify does not check {', '.join(unknown)}",
+            hint=f"it checks {', '.join(sorted(VERIFIED_LAWS))}",
+        )
+    if jobs < 1 or (position is not None and position < 0):
+        raise InvalidArgumentError(
+            "jobs must be 1 or more and a position 0 or more", actual=(jobs, position)
+        )
+    wanted = Wanted(None if laws is None else frozenset(laws), position, deep)
+    return run(os.fspath(path), wanted, files, on_progress, jobs)

@@ -1,0 +1,428 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The batches of one log, in blocks, and what their headers and checksums say.
+
+A batch whose checksum is wrong, or whose offsets don't fit between its neighbours, is *loose*: it
+is reported once, and its claims are not held against the batches and index entries around it.
+
+Laws: BATCH-2, 3, 11, 14, 15, 16, 18; SCAN-2, 4, 10; SEG-2; LOG-4; DUMP-6; DISK-6, 13, 14, 15, 19.
+Used by: verifying/segment_checks.py.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segproof.checksums import crc32, crc32c
+from segproof.errors import SegproofError
+from segproof.files import File
+from segproof.findings import Severity
+from segproof.kafka.batch_table import BatchScan, BatchTable, CheckedBatches
+from segproof.verifying.reporting import Described, Int64Array, Reporter
+from segproof.verifying.segments import Segment, report_shrunk
+
+__all__ = ["Block", "LogCheck", "blocks_of"]
+
+STRUCTURE = "record-file"
+BLOCK_ROWS = 8192
+BLOCK_CHUNKS = 64
+FAR = 1 << 40
+"""Stands for every distance from the base offset that 31 bits can't hold."""
+MAX_DISTANCE = (1 << 31) - 1
+MIN_RECORD_BYTES = 7
+MAX_CRC_BYTES = 32 << 20
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class Block:
+    """Some batches of a log in file order, with what is derived for all checks."""
+
+    table: BatchTable
+    crc_valid: Bools
+    summaries: NDArray[np.void] | None
+    errors: dict[int, SegproofError]
+    end_position: int
+    """Where the batch behind the last row begins."""
+    first: Int64Array
+    """Distance of each base offset from the segment's; of a compressed message, of what follows
+    the batch before it, since its own is not known."""
+    last: Int64Array
+    """Distance of each last offset, of loose batches bounded by the following batch."""
+    before: Int64Array
+    """The largest `last` of all earlier batches; -1 if there is none."""
+    reach: Int64Array
+    """The largest `last` up to and including the row."""
+    is_loose: Bools
+
+
+def distances(offsets: Int64Array, base_offset: int) -> Int64Array:
+    """Return offset - base, with FAR or -FAR for what lies outside of 31 bits."""
+    base = np.int64(base_offset)
+    with np.errstate(over="ignore"):
+        apart = offsets - base
+    wrapped = (apart < 0) != (offsets < base)
+    apart = np.where(wrapped, np.where(offsets < base, -FAR, FAR), apart)
+    return np.asarray(np.clip(apart, -FAR, FAR), np.int64)
+
+
+def blocks_of(scan: BatchScan, segment: Segment) -> Iterator[Block]:
+    """Yield the batches of a scan in blocks; each row knows the row behind it."""
+    waiting: list[CheckedBatches] = []
+    rows, reach = 0, -1
+    for checked in scan:
+        waiting.append(checked)
+        rows += len(checked.table)
+        if rows >= BLOCK_ROWS or len(waiting) >= BLOCK_CHUNKS:
+            joined = _joined(waiting)
+            if rows > 1:
+                block = _block(joined, segment, reach, rows - 1)
+                reach = int(block.reach[-1])
+                yield block
+            waiting = [_part(joined, rows - 1, rows)]
+            rows = 1
+    if rows:
+        yield _block(_joined(waiting), segment, reach, rows)
+
+
+def _joined(parts: list[CheckedBatches]) -> CheckedBatches:
+    if len(parts) == 1:
+        return parts[0]
+    errors: dict[int, SegproofError] = {}
+    row = 0
+    for part in parts:
+        errors.update({row + at: error for at, error in part.errors.items()})
+        row += len(part.table)
+    summaries = [part.summaries for part in parts if part.summaries is not None]
+    return CheckedBatches(
+        np.concatenate([part.table for part in parts]),
+        np.concatenate([part.crc_valid for part in parts]),
+        np.concatenate(summaries) if summaries else None,
+        errors,
+    )
+
+
+def _part(whole: CheckedBatches, start: int, end: int) -> CheckedBatches:
+    return CheckedBatches(
+        whole.table[start:end].copy(),
+        whole.crc_valid[start:end].copy(),
+        None if whole.summaries is None else whole.summaries[start:end].copy(),
+        {row - start: error for row, error in whole.errors.items() if start <= row < end},
+    )
+
+
+def _block(all_rows: CheckedBatches, segment: Segment, reach: int, count: int) -> Block:
+    """Derive what the checks need of the first `count` rows; a row behind them is looked at."""
+    table = all_rows.table
+    base = distances(table["base_offset"], segment.base_offset)
+    last = distances(table["last_offset"], segment.base_offset)
+    known = len(table)
+    following = np.full(known, FAR, np.int64)
+    following[:-1] = base[1:]
+    before_raw = np.empty(known, np.int64)
+    before_raw[0], before_raw[1:] = reach, last[:-1]
+    is_loose = ~all_rows.crc_valid | (last < base)
+    is_loose |= (last >= following) & (following > before_raw) & (following < FAR)
+    # What a loose batch may hold ends before the following one begins.
+    bounded = np.where(is_loose, np.minimum(np.maximum(last, base), following - 1), last)[:count]
+    up_to = np.maximum(np.maximum.accumulate(bounded), reach)
+    before = np.empty(count, np.int64)
+    before[0], before[1:] = reach, up_to[:-1]
+    is_wrapper = (table["record_count"][:count] < 0) & (table["magic"][:count] < 2)
+    rows = all_rows if count == known else _part(all_rows, 0, count)
+    return Block(
+        rows.table,
+        rows.crc_valid,
+        rows.summaries,
+        rows.errors,
+        int(rows.table["position"][-1] + rows.table["size_bytes"][-1]),
+        np.where(is_wrapper, before + 1, base[:count]),
+        bounded,
+        before,
+        up_to,
+        is_loose[:count],
+    )
+
+
+class LogCheck:
+    """Judges the batches of one log, block by block."""
+
+    def __init__(self, file: File, size: int, segment: Segment, reporter: Reporter) -> None:
+        self._file = file
+        self._size = size
+        self._segment = segment
+        self._reporter = reporter
+        self.path = segment.path(".log")
+        self.batches = 0
+        self.max_timestamp = -1
+        """The largest timestamp of the sound batches."""
+        self.is_sound = True
+        """Whether every checksum was right and the scan reached the last batch."""
+        self.tail_is_empty = False
+        """Whether what follows the last batch is no batch: zeros, or too few bytes for one."""
+        self._last = -1
+        """Distance of the last offset so far, as stored, for the order of batches."""
+        self._gaps = 0
+        self._missing = 0
+        self._first_gap: int | None = None
+
+    def check(self, block: Block) -> None:
+        """Judge one block."""
+        table = block.table
+        self.batches += len(table)
+        if not block.crc_valid.all():
+            self.is_sound = False
+            self._check_checksums(block)
+        self._check_attributes(block)
+        if (table["magic"] == 2).any():
+            self._check_counts(block)
+        self._check_offsets(block)
+        sound = table["max_timestamp"][block.crc_valid]
+        if len(sound):
+            self.max_timestamp = max(self.max_timestamp, int(sound.max()))
+
+    def _report(
+        self, law: str, block: Block, is_broken: Bools, describe: Callable[[np.void], Described]
+    ) -> None:
+        if not is_broken.any():
+            return
+        rows = block.table[is_broken]
+        self._reporter.add_rows(law, self.path, rows["position"], lambda row: describe(rows[row]))
+
+    # --- one batch by itself
+
+    def _check_checksums(self, block: Block) -> None:
+        table, bad = block.table, ~block.crc_valid
+        is_small = (table["magic"] == 2) & (table["size_bytes"] < 61)
+        self._report(
+            "BATCH-14", block, bad & is_small,
+            lambda row: Described(
+                f"a batch of magic 2 needs 61 bytes and this one says it has {row['size_bytes']}",
+                "61 or more", int(row["size_bytes"]),
+            ),
+        )  # fmt: skip
+        for law, is_format in (("BATCH-3", table["magic"] == 2), ("BATCH-2", table["magic"] < 2)):
+            self._report(law, block, bad & is_format & ~is_small, self._wrong_checksum)
+
+    def _wrong_checksum(self, row: np.void) -> Described:
+        size, magic = int(row["size_bytes"]), int(row["magic"])
+        made: str | None = None
+        if size <= MAX_CRC_BYTES:
+            data = self._file.pread(size, int(row["position"]))
+            made = f"{crc32c(data[21:]) if magic == 2 else crc32(data[16:]):#010x}"
+        return Described(
+            f"the checksum of this batch of {size} bytes is wrong: bytes in it were changed",
+            made,
+            f"{int(row['crc']):#010x}",
+        )
+
+    def _check_attributes(self, block: Block) -> None:
+        table = block.table
+        attributes = table["attributes"]
+        if not attributes.any():
+            return
+        good, codec = block.crc_valid, attributes & 7
+        self._report(
+            "BATCH-18", block, good & (codec > 4),
+            lambda row: Described(
+                f"codec {row['attributes'] & 7} is none of 0 to 4", "0 to 4",
+                int(row["attributes"] & 7),
+            ),
+        )  # fmt: skip
+        self._report(
+            "BATCH-11", block, good & (codec == 4) & (table["magic"] < 2),
+            lambda row: Described(f"a message of magic {row['magic']} is compressed with zstd"),
+        )  # fmt: skip
+        used = np.where(table["magic"] == 2, 0x7F, 0x0F)
+        self._report(
+            "DISK-15", block, good & (attributes & ~used != 0),
+            lambda row: Described(
+                "attribute bits are set that no release uses",
+                "0 in all bits but 0 to 6 (magic 2) or 0 to 3", int(row["attributes"]),
+            ),
+        )  # fmt: skip
+
+    def _check_counts(self, block: Block) -> None:
+        table = block.table
+        count, size = table["record_count"].astype(np.int64), table["size_bytes"]
+        delta = table["last_offset_delta"].astype(np.int64)
+        good = block.crc_valid & (table["magic"] == 2)
+        is_plain = table["attributes"] & 7 == 0
+        self._report(
+            "BATCH-15", block, good & (count == 0) & (size != 61),
+            lambda row: Described(
+                "a batch without records has 61 bytes, this one has more", 61,
+                int(row["size_bytes"]),
+            ),
+        )  # fmt: skip
+        too_many = is_plain & (count * MIN_RECORD_BYTES > size - 61)
+        self._report(
+            "BATCH-16", block, good & ((count < 0) | too_many),
+            lambda row: Described(
+                f"{row['record_count']} records cannot lie in the {row['size_bytes'] - 61} bytes"
+                " behind the header", f"0 to {(row['size_bytes'] - 61) // MIN_RECORD_BYTES}",
+                int(row["record_count"]),
+            ),
+        )  # fmt: skip
+        self._report(
+            "DISK-14", block, good & ((delta < 0) | ((count > delta + 1) & (count > 0))),
+            lambda row: Described(
+                f"{row['record_count']} records cannot have offsets from {row['base_offset']} to"
+                f" {row['last_offset']}", f"at most {int(row['last_offset_delta']) + 1}",
+                int(row["record_count"]),
+            ),
+        )  # fmt: skip
+
+    # --- batches beside each other
+
+    def _check_offsets(self, block: Block) -> None:
+        table, base_offset = block.table, self._segment.base_offset
+        last = distances(table["last_offset"], base_offset)
+        own = np.where(table["magic"] == 2, distances(table["base_offset"], base_offset), last)
+        good = block.crc_valid
+        self._report(
+            "SEG-2", block, good & ((last < 0) | (last > MAX_DISTANCE)),
+            lambda row: Described(
+                f"last offset {row['last_offset']} is not within 2^31 - 1 of the segment's base"
+                f" offset {base_offset}", f"{base_offset} to {base_offset + MAX_DISTANCE}",
+                int(row["last_offset"]),
+            ),
+        )  # fmt: skip
+        # Of a loose batch only what is certain counts: see `Block.last`.
+        claimed = np.where(good, last, block.last)
+        previous = np.empty(len(table), np.int64)
+        previous[0], previous[1:] = self._last, claimed[:-1]
+        self._last = int(claimed[-1])
+        overlaps = (own <= previous) & (last >= 0)
+        if overlaps.any():
+            before = previous[overlaps] + base_offset
+            rows = table[overlaps]
+            self._reporter.add_rows(
+                "DISK-13", self.path, rows["position"],
+                lambda row: Described(
+                    f"the batch begins at offset {rows[row]['base_offset']}, and the log has"
+                    f" reached offset {before[row]} before it", f"{before[row] + 1} or more",
+                    int(rows[row]["base_offset"]),
+                ),
+            )  # fmt: skip
+        self._check_next_segment(block, good)
+        self._count_gaps(block)
+
+    def _check_next_segment(self, block: Block, good: Bools) -> None:
+        following = self._segment.next_base_offset
+        if following is None:
+            return
+        self._report(
+            "LOG-4", block, good & (block.table["last_offset"] >= following),
+            lambda row: Described(
+                f"the batch ends at offset {row['last_offset']}, and the next segment begins at"
+                f" {following}: both claim the offsets between", f"less than {following}",
+                int(row["last_offset"]),
+            ),
+        )  # fmt: skip
+
+    def _count_gaps(self, block: Block) -> None:
+        is_gap = (block.first > block.before + 1) & ~block.is_loose & (block.first < FAR)
+        if is_gap.any():
+            self._gaps += int(is_gap.sum())
+            self._missing += int((block.first - block.before - 1)[is_gap].sum())
+            if self._first_gap is None:
+                self._first_gap = int(block.table["position"][is_gap.argmax()])
+
+    # --- the end
+
+    def finish(self, scan: BatchScan, reach: int) -> None:
+        """Judge how the scan ended; `reach` is the distance of the last offset, -1 for none."""
+        rest = self._size - scan.end_position
+        self._report_gaps(reach if rest <= 0 else None)
+        if rest <= 0:
+            return
+        self.is_sound = False
+        position, error = scan.end_position, scan.error
+        if error is not None and error.law == "SCAN-7":
+            report_shrunk(self.path, self._size, position, self._reporter, STRUCTURE)
+        elif self._is_zero(position, rest):
+            self.tail_is_empty = True
+            self._report_zero_tail(position, rest)
+        elif error is not None:
+            self._reporter.add(
+                error.law or "SCAN-10",
+                self.path,
+                f"{error.message}: no batch can be read here, and {rest} bytes up to the end of"
+                " the file are out of reach",
+                position=position,
+                actual=self._file.pread(17, position).hex(),
+                expected="a batch header",
+                hint="copy the segment from another replica; the broker would cut the log here",
+            )
+        else:
+            self._report_partial(position, rest)
+
+    def _report_gaps(self, reach: int | None) -> None:
+        segment = self._segment
+        following = segment.next_base_offset
+        behind = 0
+        if following is not None and reach is not None:
+            behind = following - segment.base_offset - reach - 1
+        if behind > 0:
+            self._gaps += 1
+            self._missing += behind
+        if not self._gaps:
+            return
+        where = "" if self._first_gap is None else ", the first before this batch"
+        self._reporter.add(
+            "DISK-19",
+            self.path,
+            f"{self._missing} offsets are in no batch, in {self._gaps} gaps{where}",
+            position=self._first_gap,
+            expected=0,
+            actual=self._missing,
+        )
+
+    def _is_zero(self, position: int, rest: int) -> bool:
+        """Return whether the file holds nothing but zeros from `position` on."""
+        end = position + rest
+        while position < end:
+            piece = self._file.pread(min(1 << 20, end - position), position)
+            if not piece or piece.count(0) != len(piece):
+                return False
+            position += len(piece)
+        return True
+
+    def _report_zero_tail(self, position: int, rest: int) -> None:
+        segment = self._segment
+        why = f", although {segment.why_closed}" if segment.is_closed else ""
+        self._reporter.add(
+            "DISK-6",
+            self.path,
+            f"{rest} zero bytes follow the last batch{why}: the tail of a preallocated file",
+            position=position,
+            expected=position,
+            actual=self._size,
+            severity=segment.tail_severity,
+            hint=None if segment.is_closed else "nothing: closing or recovery trims the file",
+            structure=STRUCTURE,
+        )
+
+    def _report_partial(self, position: int, rest: int) -> None:
+        segment = self._segment
+        self.tail_is_empty = rest < 18
+        if rest >= 18:
+            size = int.from_bytes(self._file.pread(4, position + 8), "big", signed=True) + 12
+            message = f"the last batch says it has {size} bytes, and the file has {rest} of them"
+        else:
+            message = f"{rest} bytes behind the last batch are too few for another one"
+        self._reporter.add(
+            "DUMP-6",
+            self.path,
+            message,
+            position=position,
+            expected=position,
+            actual=self._size,
+            severity=Severity.ERROR if segment.is_closed else Severity.WARNING,
+            hint=None
+            if segment.is_closed
+            else "the broker is writing, or was killed: recovery removes these bytes",
+        )

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the names in a data directory and in a partition directory mean.
+
+Upstream: Kafka 4.3.1: LogFileUtils, UnifiedLog, LogManager, Snapshots.
+Laws: FILE-1, FILE-2, LOAD-1, DISK-3.
+Used by: verifying/directory_checks.py.
+"""
+
+import re
+from enum import Enum
+from typing import NamedTuple
+
+__all__ = [
+    "CLEAN_SHUTDOWN_MARKER",
+    "SEGMENT_SUFFIXES",
+    "FileName",
+    "NameKind",
+    "PartitionName",
+    "is_known_in_data_directory",
+    "read_file_name",
+    "read_partition_name",
+    "segment_file_name",
+]
+
+SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
+CLEAN_SHUTDOWN_MARKER = ".kafka_cleanshutdown"
+INT64_MAX = (1 << 63) - 1
+
+_PENDING = re.compile(r"\.(deleted|cleaned|swap)$")
+_TEMPORARY = re.compile(r"\.tmp$")
+_NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_KNOWN_IN_PARTITION = re.compile(
+    r"leader-epoch-checkpoint|partition\.metadata|quorum-state|remote_log_snapshot"
+    r"|[0-9]{20,}\.snapshot"
+    r"|[0-9]{20,}-[0-9]{10,}\.checkpoint(\.part)?",
+    re.ASCII,
+)
+_KNOWN_IN_DATA_DIRECTORY = frozenset(
+    {
+        CLEAN_SHUTDOWN_MARKER,
+        ".lock",
+        "bootstrap.checkpoint",
+        "cleaner-offset-checkpoint",
+        "log-start-offset-checkpoint",
+        "meta.properties",
+        "recovery-point-offset-checkpoint",
+        "replication-offset-checkpoint",
+        "lost+found",
+    }
+)
+_PARTITION = re.compile(
+    r"(?P<topic>.+)-(?P<partition>[0-9]+)(\.[0-9a-f]{32}-(?P<state>delete|future|stray))?",
+    re.ASCII | re.DOTALL,
+)
+
+
+class NameKind(Enum):
+    """What a name in a partition directory stands for."""
+
+    SEGMENT = "a file of a segment"
+    MISNAMED = "a file of a segment whose name is not a padded base offset (FILE-1)"
+    NO_OFFSET = "a file of a segment without an offset in its name (FILE-2)"
+    PENDING = "a file that the broker is about to remove or to put in place (LOAD-1)"
+    KNOWN = "a file of the partition that verify does not look into"
+    FOREIGN = "no file of Kafka's (DISK-3)"
+
+
+class FileName(NamedTuple):
+    """The meaning of one name; offset and suffix where it has them."""
+
+    kind: NameKind
+    base_offset: int = 0
+    suffix: str = ""
+
+
+class PartitionName(NamedTuple):
+    """The meaning of a directory's name."""
+
+    topic: str
+    partition: int
+    state: str
+    """`delete`, `future`, `stray`, or empty for a partition in use."""
+
+
+def segment_file_name(base_offset: int, suffix: str) -> str:
+    """Return the only right name of a segment's file; a minus sign is not counted. Laws: FILE-1."""
+    sign = "-" if base_offset < 0 else ""
+    return f"{sign}{abs(base_offset):020d}{suffix}"
+
+
+def read_file_name(name: str) -> FileName:
+    """Return what a name in a partition directory stands for."""
+    plain = _TEMPORARY.sub("", name)
+    if _KNOWN_IN_PARTITION.fullmatch(plain):
+        return FileName(NameKind.KNOWN)
+    bare = _PENDING.sub("", name)
+    head, dot, tail = bare.partition(".")
+    suffix = dot + tail
+    is_segment = suffix in SEGMENT_SUFFIXES
+    if bare != name and (is_segment or _KNOWN_IN_PARTITION.fullmatch(bare)):
+        return FileName(NameKind.PENDING)
+    if not is_segment:
+        ends = any(name.endswith(known) for known in SEGMENT_SUFFIXES)
+        return FileName(NameKind.NO_OFFSET if ends else NameKind.FOREIGN)
+    if not _NUMBER.fullmatch(head) or not -INT64_MAX - 1 <= int(head) <= INT64_MAX:
+        return FileName(NameKind.NO_OFFSET, suffix=suffix)
+    base_offset = int(head)
+    is_right = name == segment_file_name(base_offset, suffix)
+    return FileName(NameKind.SEGMENT if is_right else NameKind.MISNAMED, base_offset, suffix)
+
+
+def read_partition_name(name: str) -> PartitionName | None:
+    """Return topic, partition and state that a directory is named by, or None."""
+    match = _PARTITION.fullmatch(name)
+    if match is None:
+        return None
+    return PartitionName(match["topic"], int(match["partition"]), match["state"] or "")
+
+
+def is_known_in_data_directory(name: str) -> bool:
+    """Return whether a broker keeps a file of this name beside its partitions."""
+    return _TEMPORARY.sub("", name) in _KNOWN_IN_DATA_DIRECTORY

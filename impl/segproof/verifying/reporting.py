@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collecting findings: what was asked for only, and never more than memory holds.
+
+A damaged file can break a law in every entry. The first FINDINGS_PER_LAW of a law and file are kept
+one by one; the others are counted, and one finding at the end says how many there were.
+
+Used by: every check in this package.
+"""
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segproof.findings import Finding, Severity
+from segproof.verifying.rules import RULES
+
+__all__ = ["FINDINGS_PER_LAW", "Described", "Reporter", "Wanted"]
+
+FINDINGS_PER_LAW = 100
+
+Value = int | str | None
+Int64Array = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a run is asked for."""
+
+    laws: frozenset[str] | None = None
+    """None: all."""
+    position: int | None = None
+    """Only findings at this byte; None: all."""
+    deep: bool = False
+
+    def includes(self, *laws: str) -> bool:
+        """Return whether one of the laws is asked for."""
+        return self.laws is None or not self.laws.isdisjoint(laws)
+
+
+class Described(NamedTuple):
+    """The words of one finding."""
+
+    message: str
+    expected: Value = None
+    actual: Value = None
+
+
+class Reporter:
+    """Takes findings and hands them out in order."""
+
+    def __init__(self, wanted: Wanted, paths: frozenset[str] | None = None) -> None:
+        self.wanted = wanted
+        self._paths = paths
+        """The files that are reported on; None: all."""
+        self._found: list[Finding] = []
+        self._counts: dict[tuple[str, str], int] = {}
+        self._worst: dict[tuple[str, str], Severity] = {}
+
+    def add(
+        self,
+        law: str,
+        path: str,
+        message: str,
+        *,
+        position: int | None = None,
+        expected: Value = None,
+        actual: Value = None,
+        severity: Severity | None = None,
+        hint: str | None = None,
+        structure: str | None = None,
+        reproduce_path: str | None = None,
+    ) -> None:
+        """Take one finding; what is not given comes from the law's rule."""
+        wanted = self.wanted
+        if not wanted.includes(law) or wanted.position not in (None, position):
+            return
+        if self._paths is not None and path not in self._paths:
+            return
+        key = (law, path)
+        count = self._counts[key] = self._counts.get(key, 0) + 1
+        rule = RULES[law]
+        severity = severity or rule.severity
+        if count > FINDINGS_PER_LAW:
+            self._worst.setdefault(key, severity)
+            return
+        self._found.append(
+            Finding(
+                law,
+                severity,
+                structure or rule.structure,
+                path,
+                position,
+                expected,
+                actual,
+                message,
+                hint or rule.hint,
+                _command(reproduce_path or path, law, position, wanted.deep),
+            )
+        )
+
+    def add_rows(
+        self,
+        law: str,
+        path: str,
+        positions: Int64Array,
+        describe: Callable[[int], Described],
+        *,
+        severity: Severity | None = None,
+    ) -> None:
+        """Take a finding for each position; `describe` gets its index in `positions`.
+
+        Cost: beyond FINDINGS_PER_LAW of them, only counting.
+        """
+        if not len(positions) or not self.wanted.includes(law):
+            return
+        if self._paths is not None and path not in self._paths:
+            return
+        rows = np.arange(len(positions))
+        if self.wanted.position is not None:
+            rows = np.flatnonzero(positions == self.wanted.position)
+        key = (law, path)
+        room = max(0, FINDINGS_PER_LAW - self._counts.get(key, 0))
+        for row in rows[:room].tolist():
+            words = describe(row)
+            self.add(
+                law,
+                path,
+                words.message,
+                position=int(positions[row]),
+                expected=words.expected,
+                actual=words.actual,
+                severity=severity,
+            )
+        if len(rows) > room:
+            self._counts[key] = self._counts.get(key, 0) + len(rows) - room
+            self._worst.setdefault(key, severity or RULES[law].severity)
+
+    def is_full(self, law: str, path: str) -> bool:
+        """Return whether further findings of the law in the file are only counted."""
+        return self._counts.get((law, path), 0) >= FINDINGS_PER_LAW
+
+    def drain(self) -> list[Finding]:
+        """Return what was found since the last call."""
+        found, self._found = self._found, []
+        return found
+
+    def finish(self) -> list[Finding]:
+        """Return the rest, and how many findings were only counted."""
+        for (law, path), severity in self._worst.items():
+            more = self._counts[law, path] - FINDINGS_PER_LAW
+            rule = RULES[law]
+            self._found.append(
+                Finding(
+                    law,
+                    severity,
+                    rule.structure,
+                    path,
+                    None,
+                    None,
+                    more,
+                    f"{more} further places in this file break the same law",
+                    rule.hint,
+                    _command(path, law, None, self.wanted.deep),
+                )
+            )
+        self._worst.clear()
+        return self.drain()
+
+
+def _command(path: str, law: str, position: int | None, deep: bool) -> str:
+    at = "" if position is None else f" --position {position}"
+    return f"segproof verify {shlex.quote(path)}{' --deep' if deep else ''} --law {law}{at}"

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `verify` checks: each law with its structure, its usual severity, and what to do.
+
+The laws themselves are stated and kept in the model; this table is what a user reads beside them.
+
+Used by: verifying/reporting.py, verification.py.
+"""
+
+from typing import NamedTuple
+
+from segproof.findings import Severity
+
+__all__ = ["RULES", "Rule"]
+
+ERROR, WARNING, NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
+
+REBUILD = (
+    "stop the broker, remove this index file and let the broker rebuild it from the log, or rebuild"
+    " it from the log beside the data and replace it"
+)
+RESTORE = (
+    "copy the segment from another replica, or let the broker recover the partition: it cuts the"
+    " log here"
+)
+RELIST = "find out what put it there; Kafka does not read it"
+REMAKE_TRANSACTIONS = (
+    "copy the segment from another replica, or remove the three index files and recover the"
+    " partition, so that the broker makes them new"
+)
+
+
+class Rule(NamedTuple):
+    """How a broken law is shown."""
+
+    structure: str
+    severity: Severity
+    hint: str
+    is_deep: bool = False
+    """Whether only a deep run checks it."""
+
+
+def _rules(structure: str, severity: Severity, hint: str, *laws: str) -> dict[str, Rule]:
+    return {law: Rule(structure, severity, hint) for law in laws}
+
+
+def _deep(hint: str, *laws: str) -> dict[str, Rule]:
+    return {law: Rule("record-batch", ERROR, hint, is_deep=True) for law in laws}
+
+
+RULES: dict[str, Rule] = {
+    # names and files
+    **_rules("log-segment", ERROR, "rename the file to the offset it begins with, or remove it",
+             "FILE-1", "FILE-2"),
+    **_rules("log-segment", ERROR, "check the rights and the disk, then verify again", "DISK-1"),
+    **_rules("log-segment", WARNING, "verify again, best while nothing writes here", "DISK-2"),
+    **_rules("partition-log", NOTE, RELIST, "DISK-3"),
+    **_rules("log-segment", ERROR, "find the log; at its next start the broker removes the index",
+             "DISK-4"),
+    **_rules("log-segment", WARNING,
+             "nothing is lost: the broker makes the index new when it recovers the segment",
+             "DISK-5"),
+    **_rules("log-segment", ERROR,
+             "this file was not closed: the broker did not stop as the marker or the later segment"
+             " says; recover the partition", "DISK-6"),
+    **_rules("log-segment", ERROR, "Kafka addresses files with 31 bits; this is no file of Kafka's",
+             "DISK-7"),
+    **_rules("partition-log", NOTE, "the broker removes or completes it at its next start",
+             "LOAD-1"),
+    **_rules("partition-log", WARNING, "give the path of a partition or data directory, or of a"
+             " .log, .index, .timeindex or .txnindex file", "DISK-20"),
+    # offset index
+    **_rules("offset-index", ERROR, REBUILD, "OFFIDX-1", "OFFIDX-2", "OFFIDX-20", "DISK-8",
+             "SEG-7"),
+    # time index
+    **_rules("time-index", ERROR, REBUILD, "TIMEIDX-1", "TIMEIDX-7", "TIMEIDX-8", "TIMEIDX-17",
+             "DISK-9", "DISK-10"),
+    # transaction index
+    **_rules("transaction-index", ERROR, REMAKE_TRANSACTIONS, "TXNIDX-1", "TXNIDX-2", "TXNIDX-5",
+             "TXNIDX-15", "DISK-11", "DISK-12", "DISK-21"),
+    # log
+    **_rules("record-file", ERROR, RESTORE, "SCAN-2", "SCAN-4", "SCAN-10", "DUMP-6"),
+    **_rules("record-batch", ERROR, RESTORE, "BATCH-2", "BATCH-3", "BATCH-11", "BATCH-14",
+             "BATCH-15", "BATCH-16", "BATCH-18", "BATCH-19", "DISK-14"),
+    **_rules("record-batch", WARNING, "a newer release wrote it, or it is damaged", "DISK-15"),
+    **_rules("log-segment", ERROR, RESTORE, "SEG-2", "DISK-13"),
+    **_rules("partition-log", ERROR, "compare both segments with another replica and keep the right"
+             " one", "LOG-4"),
+    **_rules("partition-log", NOTE, "compaction and aborted appends leave gaps; elsewhere compare"
+             " with another replica", "DISK-19"),
+    # records
+    **_deep(RESTORE, "BATCH-9", "BATCH-10", "DISK-16", "DISK-17"),
+    **_deep("if a batch of this size is meant to be there, read it with a higher limit; else"
+            " restore the segment from another replica", "DISK-18"),
+}  # fmt: skip
+"""Every law that `verify` can report."""

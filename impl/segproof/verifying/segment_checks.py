@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All checks of one segment: each file by itself, then the log once with everything beside it.
+
+Used by: verifying/running.py.
+"""
+
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack
+
+from segproof.files import File, Files
+from segproof.kafka.batch_table import check_batches
+from segproof.verifying.against_log import OffsetEntriesCheck, TimeEntriesCheck
+from segproof.verifying.deep_checks import check_records
+from segproof.verifying.index_checks import (
+    OFFSET_FORM,
+    TIME_FORM,
+    IndexForm,
+    IndexStream,
+    check_offset_entries,
+    check_time_entries,
+)
+from segproof.verifying.log_checks import LogCheck, blocks_of
+from segproof.verifying.reporting import Reporter
+from segproof.verifying.segments import (
+    Segment,
+    open_guarded,
+    report_unreadable,
+    size_guarded,
+)
+from segproof.verifying.transaction_checks import (
+    TransactionCarry,
+    TransactionEntries,
+    TransactionMarkers,
+)
+
+__all__ = ["SegmentCheck"]
+
+STRUCTURES = {
+    ".log": "record-file",
+    ".index": "offset-index",
+    ".timeindex": "time-index",
+    ".txnindex": "transaction-index",
+}
+
+
+class SegmentCheck:
+    """Checks one segment; iterate `run` to the end, then `carry` is what follows from it."""
+
+    def __init__(self, segment: Segment, reporter: Reporter, files: Files) -> None:
+        self._segment = segment
+        self._reporter = reporter
+        self._files = files
+        self.carry = TransactionCarry(is_complete=False)
+
+    def run(self) -> Iterator[int]:
+        """Do all checks; yield the bytes read since the last time."""
+        self._check_presence()
+        with ExitStack() as stack:
+            offsets = yield from self._index(OFFSET_FORM, stack)
+            times = yield from self._index(TIME_FORM, stack)
+            entries = yield from self._transactions(stack)
+            log = self._open(".log", stack)
+            if log is not None and self._needs_log():
+                yield from self._guarded(".log", self._log(log, offsets, times, entries))
+
+    def _check_presence(self) -> None:
+        segment, reporter = self._segment, self._reporter
+        present = segment.suffixes
+        if ".log" not in present:
+            for suffix in sorted(present):
+                reporter.add(
+                    "DISK-4",
+                    segment.path(suffix),
+                    f"the segment of base offset {segment.base_offset} has no .log file",
+                    expected=segment.path(".log"),
+                    structure=STRUCTURES[suffix],
+                )
+        elif segment.next_base_offset is not None:
+            for suffix in (".index", ".timeindex"):
+                if suffix not in present:
+                    reporter.add(
+                        "DISK-5",
+                        segment.path(".log"),
+                        f"the segment has no {suffix} file, although {segment.why_closed}",
+                        expected=segment.path(suffix),
+                    )
+
+    def _needs_log(self) -> bool:
+        """Return whether the log has to be read for what is asked."""
+        return self._segment.judged != frozenset() and ".log" in self._segment.suffixes
+
+    def _open(self, suffix: str, stack: ExitStack) -> File | None:
+        if suffix not in self._segment.suffixes:
+            return None
+        path = self._segment.path(suffix)
+        file = open_guarded(self._files, path, self._reporter, STRUCTURES[suffix])
+        if file is not None:
+            stack.callback(file.close)
+        return file
+
+    def _guarded(self, suffix: str, steps: Iterator[int]) -> Iterator[int]:
+        """Go through the steps; report what the operating system refuses on the way."""
+        try:
+            yield from steps
+        except OSError as error:
+            path = self._segment.path(suffix)
+            report_unreadable(path, error, self._reporter, STRUCTURES[suffix])
+
+    def _index(self, form: IndexForm, stack: ExitStack) -> Generator[int, None, IndexStream | None]:
+        """Check an index by itself and return its stream, or None."""
+        file = self._open(form.suffix, stack)
+        if file is None or not self._reads(form.suffix):
+            return None
+        try:
+            stream = IndexStream(file, form, self._segment, self._reporter)
+            yield from stream.find_tail()
+            stream.check_length()
+            check = check_offset_entries if form is OFFSET_FORM else check_time_entries
+            yield from check(stream, self._reporter)
+        except OSError as error:
+            path = self._segment.path(form.suffix)
+            report_unreadable(path, error, self._reporter, form.structure)
+            return None
+        return stream
+
+    def _transactions(self, stack: ExitStack) -> Generator[int, None, TransactionEntries | None]:
+        file = self._open(".txnindex", stack)
+        if file is None or not self._reads(".txnindex", ".log"):
+            return None
+        entries = TransactionEntries(file, self._segment, self._reporter)
+        yield from self._guarded(".txnindex", entries.check())
+        return entries
+
+    def _reads(self, *suffixes: str) -> bool:
+        return not self._segment.judged.isdisjoint(suffixes)
+
+    def _log(
+        self,
+        file: File,
+        offsets: IndexStream | None,
+        times: IndexStream | None,
+        entries: TransactionEntries | None,
+    ) -> Iterator[int]:
+        segment, reporter = self._segment, self._reporter
+        size = size_guarded(file, segment.path(".log"), reporter, STRUCTURES[".log"])
+        scan = check_batches(file, 0, size, deep=reporter.wanted.deep and self._reads(".log"))
+        log = LogCheck(file, size, segment, reporter)
+        markers = TransactionMarkers(file, entries, segment, reporter)
+        offset_check = offsets and OffsetEntriesCheck(offsets, size, segment, reporter)
+        time_check = times and TimeEntriesCheck(times, segment, reporter)
+        done, reach = 0, -1
+        for block in blocks_of(scan, segment):
+            log.check(block)
+            check_records(block, log.path, reporter)
+            if offset_check:
+                offset_check.check(block)
+            if time_check:
+                time_check.check(block)
+            markers.check(block)
+            reach = int(block.reach[-1])
+            yield block.end_position - done
+            done = block.end_position
+        log.finish(scan, reach)
+        is_read = scan.end_position >= size or log.tail_is_empty
+        if offset_check:
+            offset_check.finish(scan.end_position, is_read)
+        if time_check:
+            time_check.finish(is_read, log.max_timestamp if log.is_sound else -1)
+        markers.finish(is_read, segment.base_offset + reach)
+        self.carry = markers.carry
+        yield max(0, size - done)

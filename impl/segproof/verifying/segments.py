@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One segment as `verify` sees it: which files it has, and what stands beside them.
+
+Used by: every check in this package.
+"""
+
+from dataclasses import dataclass
+
+from segproof.files import File, Files
+from segproof.findings import Severity
+from segproof.verifying.names import segment_file_name
+from segproof.verifying.reporting import Reporter
+
+__all__ = ["FILE_SIZE_MAX_BYTES", "Segment", "open_guarded", "size_guarded"]
+
+FILE_SIZE_MAX_BYTES = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The files of one base offset in one directory. Small and plain: it travels to processes."""
+
+    directory: str
+    base_offset: int
+    suffixes: frozenset[str]
+    """Which of the four files exist."""
+    next_base_offset: int | None
+    """Base offset of the following segment, None for the last one."""
+    is_stopped: bool
+    """Whether the marker of a clean stop stands in the data directory."""
+    judged: frozenset[str]
+    """Suffixes of the files to report on; the others are only read where these need them."""
+    size_bytes: int = 0
+    """Bytes that will be read, as far as known; for progress only."""
+
+    def path(self, suffix: str) -> str:
+        """Return the path of one of its files."""
+        separator = "" if self.directory.endswith("/") else "/"
+        return f"{self.directory}{separator}{segment_file_name(self.base_offset, suffix)}"
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the broker has finished with its files, so that their tails are trimmed."""
+        return self.next_base_offset is not None or self.is_stopped
+
+    @property
+    def why_closed(self) -> str:
+        """Why it should be finished, in words."""
+        if self.next_base_offset is not None:
+            return "a later segment follows"
+        return "the broker has stopped cleanly"
+
+    @property
+    def tail_severity(self) -> Severity:
+        """How bad a file is that ends in preallocated zeros."""
+        return Severity.ERROR if self.is_closed else Severity.NOTE
+
+
+def open_guarded(files: Files, path: str, reporter: Reporter, structure: str) -> File | None:
+    """Open a file, or report why it can't be opened and return None."""
+    try:
+        return files.open(path)
+    except FileNotFoundError:
+        report_vanished(path, reporter, structure)
+    except OSError as error:
+        report_unreadable(path, error, reporter, structure)
+    return None
+
+
+def report_vanished(path: str, reporter: Reporter, structure: str) -> None:
+    """Report a file that was listed and is gone."""
+    reporter.add(
+        "DISK-2", path, "the file vanished while the directory was read", structure=structure
+    )
+
+
+def report_shrunk(
+    path: str, believed: int, position: int, reporter: Reporter, structure: str
+) -> None:
+    """Report a file that became shorter while it was read."""
+    reporter.add(
+        "DISK-2",
+        path,
+        f"the file became shorter while it was read: it had {believed} bytes and ends now at or"
+        f" behind byte {position}",
+        position=position,
+        expected=believed,
+        structure=structure,
+    )
+
+
+def report_unreadable(path: str, error: OSError, reporter: Reporter, structure: str) -> None:
+    """Report what the operating system says."""
+    reporter.add(
+        "DISK-1",
+        path,
+        f"it cannot be read: {error.strerror or error}",
+        actual=error.strerror or str(error),
+        structure=structure,
+    )
+
+
+def size_guarded(file: File, path: str, reporter: Reporter, structure: str) -> int:
+    """Return the size of a file; report one that Kafka could not address."""
+    size = file.size()
+    if size > FILE_SIZE_MAX_BYTES:
+        reporter.add(
+            "DISK-7",
+            path,
+            f"the file has {size} bytes, more than 31 bits can address",
+            position=FILE_SIZE_MAX_BYTES,
+            expected=FILE_SIZE_MAX_BYTES,
+            actual=size,
+            structure=structure,
+        )
+    return size

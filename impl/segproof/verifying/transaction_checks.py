@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The transaction index by itself and against the markers of its log.
+
+A transaction may begin in one segment and end in a later one, so each segment hands on what it saw:
+see `TransactionCarry` and `CarriedTransactions`.
+
+Upstream: Kafka 4.3.1: TransactionIndex, ProducerStateManager, Cleaner.
+Laws: TXNIDX-1, 2, 5, 15; BATCH-19; DISK-11, DISK-12, DISK-21.
+Used by: verifying/segment_checks.py, verifying/running.py.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segproof.errors import InvalidRecordError, SegproofError
+from segproof.files import File
+from segproof.kafka.record_batch import RecordBatch, control_record_type, end_transaction_marker
+from segproof.verifying.log_checks import Block
+from segproof.verifying.reporting import Described, Reporter
+from segproof.verifying.segments import Segment, report_shrunk, size_guarded
+
+__all__ = ["CarriedTransactions", "TransactionCarry", "TransactionEntries", "TransactionMarkers"]
+
+STRUCTURE = "transaction-index"
+ENTRY = np.dtype(
+    [
+        ("version", ">i2"),
+        ("producer_id", ">i8"),
+        ("first_offset", ">i8"),
+        ("last_offset", ">i8"),
+        ("last_stable_offset", ">i8"),
+    ]
+)
+ENTRY_BYTES = ENTRY.itemsize
+BLOCK_ENTRIES = 1 << 14
+COMPARED_MAX = 1 << 18
+"""Entries that are compared with the log; a segment has hardly ever a thousandth of that."""
+PRODUCERS_MAX = 1 << 16
+"""Open transactions that are followed; with more, absent entries are no longer looked for."""
+CONTROL_BATCH_MAX_BYTES = 1 << 20
+TRANSACTIONAL, CONTROL = 16, 32
+
+
+@dataclass(slots=True)
+class TransactionCarry:
+    """What one segment says about transactions that cross its borders. Travels to processes."""
+
+    opened: dict[int, int] = field(default_factory=dict)
+    """Producer id to first offset of each transaction that is open at the end."""
+    ended: dict[int, tuple[int, int, bool]] = field(default_factory=dict)
+    """Producer id to its first marker without data before it here: offset, byte, and whether it is
+    an abort that the transaction index does not have."""
+    is_complete: bool = True
+    """Whether all of the log was read."""
+
+
+class TransactionEntries:
+    """The entries of a `.txnindex` file, judged by themselves, kept for the comparison."""
+
+    def __init__(self, file: File, segment: Segment, reporter: Reporter) -> None:
+        self._file = file
+        self.path = segment.path(".txnindex")
+        self._segment = segment
+        self._reporter = reporter
+        self.size = size_guarded(file, self.path, reporter, STRUCTURE)
+        self.kept: NDArray[np.void] = np.empty(0, ENTRY)
+        """The first COMPARED_MAX entries, in file order."""
+
+    def check(self) -> Iterator[int]:
+        """Judge all entries; yield the bytes read."""
+        count = self.size // ENTRY_BYTES
+        rest = self.size - count * ENTRY_BYTES
+        if rest:
+            self._reporter.add(
+                "TXNIDX-1",
+                self.path,
+                f"the file ends inside an entry: {self.size} bytes are {count} entries of"
+                f" {ENTRY_BYTES} bytes and {rest} bytes more",
+                position=count * ENTRY_BYTES,
+                expected=count * ENTRY_BYTES,
+                actual=self.size,
+            )
+        previous = np.empty(0, ENTRY)
+        kept = []
+        for start in range(0, count, BLOCK_ENTRIES):
+            wanted = min(BLOCK_ENTRIES, count - start)
+            data = self._file.pread(wanted * ENTRY_BYTES, start * ENTRY_BYTES)
+            block = np.frombuffer(data, ENTRY, len(data) // ENTRY_BYTES)
+            self._check_block(start, block, previous)
+            if start < COMPARED_MAX:
+                kept.append(block)
+            previous = block[-1:]
+            yield len(data)
+            if len(block) < wanted:
+                at = start * ENTRY_BYTES + len(data)
+                report_shrunk(self.path, self.size, at, self._reporter, STRUCTURE)
+                break
+        if kept:
+            self.kept = np.concatenate(kept)
+        if count > COMPARED_MAX:
+            self._reporter.add(
+                "DISK-11",
+                self.path,
+                f"only the first {COMPARED_MAX} of {count} entries are compared with the log",
+                position=COMPARED_MAX * ENTRY_BYTES,
+                actual=count,
+            )
+
+    def _check_block(self, start: int, block: NDArray[np.void], previous: NDArray[np.void]) -> None:
+        base = self._segment.base_offset
+        read_as = block["version"] >> 8
+        first, last = block["first_offset"], block["last_offset"]
+        stable = block["last_stable_offset"]
+        lasts = np.concatenate((previous["last_offset"], last)).astype(np.int64)
+        falls = np.zeros(len(block), np.bool_)
+        falls[len(block) - len(lasts) + 1 :] = lasts[1:] <= lasts[:-1]
+        broken: tuple[tuple[str, NDArray[np.bool_], str, str, str], ...] = (
+            ("TXNIDX-2", read_as > 0, "version", "0",
+             "version {} is not known: a broker refuses to read this entry"),
+            ("TXNIDX-1", (read_as <= 0) & (block["version"] != 0), "version", "0",
+             "version {} is not 0, the only one that is written"),
+            ("TXNIDX-15", last < base, "last_offset", f"{base} or more",
+             "last offset {} is below the base offset of the segment"),
+            ("TXNIDX-5", falls, "last_offset", "more than the entry before has",
+             "last offset {} is not above that of the entry before; entries are in order"),
+            ("DISK-21", (first > last) | (first < 0), "first_offset", "0 to the last offset",
+             "first offset {} is negative or behind the last offset of the transaction"),
+            ("DISK-21", (stable < 0) | (stable > last + 1), "last_stable_offset",
+             "0 to the last offset + 1",
+             "last stable offset {} is negative or behind the end of the transaction"),
+        )  # fmt: skip
+        for law, is_broken, name, expected, words in broken:
+            rows = np.flatnonzero(is_broken)
+            values = block[name][rows]
+            self._reporter.add_rows(
+                law, self.path, (rows + start) * ENTRY_BYTES,
+                lambda row, values=values, words=words, expected=expected: Described(  # type: ignore[misc]
+                    words.format(values[row]), expected, int(values[row])
+                ),
+            )  # fmt: skip
+
+
+class TransactionMarkers:
+    """Follows the transactions of one log and judges the transaction index by them."""
+
+    def __init__(
+        self,
+        file: File,
+        entries: TransactionEntries | None,
+        segment: Segment,
+        reporter: Reporter,
+    ) -> None:
+        self._file = file
+        self._segment = segment
+        self._log_path = segment.path(".log")
+        self._index_path = segment.path(".txnindex")
+        self._reporter = reporter
+        kept = np.empty(0, ENTRY) if entries is None else entries.kept
+        self._kept = kept
+        self._order = np.argsort(kept["last_offset"], kind="stable")
+        self._lasts = kept["last_offset"].astype(np.int64)[self._order]
+        self._is_matched = np.zeros(len(kept), np.bool_)
+        self._unsure: list[tuple[int, int]] = []
+        self._last_markers: dict[int, int] = {}
+        self._follows = True
+        self.carry = TransactionCarry()
+
+    def check(self, block: Block) -> None:
+        """Follow the transactional batches of one block."""
+        table = block.table
+        attributes = table["attributes"]
+        if not block.crc_valid.all():
+            for row in np.flatnonzero(~block.crc_valid)[:1024].tolist():
+                base = int(table["base_offset"][row])
+                self._unsure.append((base, base + max(0, int(table["last_offset_delta"][row]))))
+        relevant = (table["magic"] == 2) & block.crc_valid
+        relevant &= attributes & (TRANSACTIONAL | CONTROL) != 0
+        rows = np.flatnonzero(relevant)
+        if not len(rows):
+            return
+        opened, last_markers = self.carry.opened, self._last_markers
+        columns = table[rows]
+        for is_control, producer_id, base_offset, row in zip(
+            (columns["attributes"] & CONTROL != 0).tolist(),
+            columns["producer_id"].tolist(),
+            columns["base_offset"].tolist(),
+            rows.tolist(),
+            strict=True,
+        ):
+            if is_control:
+                self._control(table[row])
+            elif producer_id not in opened:
+                opened[producer_id] = base_offset
+        if len(opened) + len(last_markers) > PRODUCERS_MAX:
+            self._follows = False
+            opened.clear()
+            last_markers.clear()
+
+    def _control(self, row: np.void) -> None:
+        """Read a control batch; follow it if it ends a transaction."""
+        position, offset = int(row["position"]), int(row["base_offset"])
+        try:
+            control_type = self._control_type(row)
+        except (SegproofError, OSError) as error:
+            message = error.message if isinstance(error, SegproofError) else str(error)
+            self._reporter.add(
+                "BATCH-19",
+                self._log_path,
+                f"the control batch cannot be read: {message}",
+                position=position,
+            )
+            return
+        if control_type not in ("ABORT", "COMMIT"):
+            return
+        producer_id = int(row["producer_id"])
+        is_abort = control_type == "ABORT"
+        first = self.carry.opened.pop(producer_id, None)
+        has_entry = self._match(producer_id, offset, first) if is_abort else True
+        is_missing = is_abort and not has_entry
+        if first is None:
+            if producer_id not in self._last_markers:
+                self.carry.ended.setdefault(producer_id, (offset, position, is_missing))
+        elif is_missing and self._follows:
+            report_missing_entry(
+                self._reporter, self._segment, producer_id, first, offset, position, None
+            )
+        self._last_markers[producer_id] = offset
+
+    def _control_type(self, row: np.void) -> str:
+        size, position = int(row["size_bytes"]), int(row["position"])
+        if row["record_count"] == 0:
+            return "EMPTY"
+        if size > CONTROL_BATCH_MAX_BYTES:
+            raise InvalidRecordError(f"it has {size} bytes")
+        batch = RecordBatch(self._file, position, size, 2, in_file=True)
+        record = next(batch.records(limit=CONTROL_BATCH_MAX_BYTES))
+        control_type = control_record_type(record.key)
+        if control_type in ("ABORT", "COMMIT"):
+            end_transaction_marker(record)
+            if row["record_count"] != 1:
+                raise InvalidRecordError(
+                    f"it ends a transaction and has {row['record_count']} records"
+                )
+        return control_type
+
+    def _match(self, producer_id: int, offset: int, first: int | None) -> bool:
+        """Find and judge the index entry of an abort marker."""
+        at = int(np.searchsorted(self._lasts, offset))
+        found = False
+        while at < len(self._lasts) and self._lasts[at] == offset:
+            number = int(self._order[at])
+            at += 1
+            entry = self._kept[number]
+            if int(entry["producer_id"]) != producer_id:
+                continue
+            found = True
+            self._is_matched[number] = True
+            claimed = int(entry["first_offset"])
+            before = self._last_markers.get(producer_id, -1)
+            if (first is not None and claimed > first) or claimed <= before:
+                limits = f"{before + 1} to {'the marker' if first is None else first}"
+                self._reporter.add(
+                    "DISK-11",
+                    self._index_path,
+                    f"the transaction of producer {producer_id} that was aborted at offset"
+                    f" {offset} begins at offset {claimed} by this entry; by the log it begins"
+                    f" within {limits}",
+                    position=number * ENTRY_BYTES,
+                    expected=limits,
+                    actual=claimed,
+                )
+        return found
+
+    def finish(self, is_complete: bool, last_offset: int) -> None:
+        """Judge the entries without a marker; `last_offset` is as far as the log was read."""
+        self.carry.is_complete = is_complete and self._follows
+        unmatched = ~self._is_matched
+        if not is_complete:
+            unmatched &= self._kept["last_offset"] <= last_offset
+        numbers = np.flatnonzero(unmatched)
+        for low, high in self._unsure:
+            lasts = self._kept["last_offset"][numbers]
+            numbers = numbers[(lasts < low) | (lasts > high)]
+        rows = self._kept[numbers]
+        self._reporter.add_rows(
+            "DISK-11",
+            self._index_path,
+            numbers * ENTRY_BYTES,
+            lambda row: Described(
+                f"the log has no marker at offset {rows['last_offset'][row]} that aborts a"
+                f" transaction of producer {rows['producer_id'][row]}",
+                "the offset of an ABORT marker of this producer",
+                int(rows["last_offset"][row]),
+            ),
+        )
+
+
+def report_missing_entry(
+    reporter: Reporter,
+    segment: Segment,
+    producer_id: int,
+    first: int,
+    offset: int,
+    position: int,
+    directory: str | None,
+) -> None:
+    """Report an aborted transaction that its transaction index, or the lack of one, leaves out.
+
+    `directory` is given where it takes the whole partition to see it.
+    """
+    has_index = ".txnindex" in segment.suffixes
+    reporter.add(
+        "DISK-12",
+        segment.path(".txnindex" if has_index else ".log"),
+        f"producer {producer_id} aborted at offset {offset} (byte {position} of the log) a"
+        f" transaction that began at offset {first}, and the transaction index has no entry for"
+        " it: a read_committed consumer would get its records",
+        position=None if has_index else position,
+        expected=offset,
+        reproduce_path=directory,
+    )
+
+
+class CarriedTransactions:
+    """Follows transactions across the segments of one partition, in order."""
+
+    def __init__(self, directory: str, reporter: Reporter) -> None:
+        self._directory = directory
+        self._reporter = reporter
+        self._open: dict[int, int] = {}
+
+    def add(self, segment: Segment, carry: TransactionCarry) -> None:
+        """Take the next segment; report an aborted transaction that no index has."""
+        for producer_id, (offset, position, is_missing) in carry.ended.items():
+            first = self._open.pop(producer_id, None)
+            if first is not None and is_missing:
+                report_missing_entry(
+                    self._reporter, segment, producer_id, first, offset, position, self._directory
+                )
+        if not carry.is_complete or len(self._open) > PRODUCERS_MAX:
+            # What lies in the unread part is unknown: an absent entry can't be told from it.
+            self._open.clear()
+        for producer_id, first in carry.opened.items():
+            self._open.setdefault(producer_id, first)
