@@ -95,7 +95,7 @@ def verify(
     ],
     deep: Annotated[bool, typer.Option("--deep", help="Read every record too.")] = False,
     master: Master = "local[*]",
-    format: FormatOption = Format.TEXT,
+    output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Verify files on Spark: the findings of `segproof verify`, partition directories in parallel.
 
@@ -112,7 +112,7 @@ def verify(
     for path in paths:
         if not path.exists():
             refuse(f"{path}: no such file or directory")
-    write = write_jsonl if format is Format.JSONL else write_text
+    write = write_jsonl if output_format is Format.JSONL else write_text
     started, defects, notes = time.monotonic(), 0, 0
     with running(master, "verify") as session:
         for finding in verify_on_spark(session, paths, deep=deep):
@@ -147,7 +147,7 @@ def replay(
         typer.Option("--subjects", help="Who runs them: model, model:PROFILE, impl, module:Class."),
     ] = "model,impl",
     master: Master = "local[*]",
-    format: FormatOption = Format.TEXT,
+    output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Run random histories on Spark and compare every answer, error and byte.
 
@@ -184,7 +184,7 @@ def replay(
             length=length,
             subjects=names,
         )
-    write = write_jsonl if format is Format.JSONL else write_text
+    write = write_jsonl if output_format is Format.JSONL else write_text
     for finding in result.findings:
         write(finding, sys.stdout)
     summarise(
