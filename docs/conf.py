@@ -5,6 +5,10 @@ Used by: the tox environment `docs`.
 """
 
 import importlib.metadata
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 project = "segproof"
 author = "The segproof authors"
@@ -16,6 +20,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.doctest",
     "sphinx.ext.napoleon",
+    "law_role",
 ]
 exclude_patterns = ["_build"]
 html_theme = "furo"

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages of the laws, one for each structure: docs/reference/laws/*.md, from the model's register.
+
+Used by: docs/generate.py.
+"""
+
+from dataclasses import fields
+
+import segproof_model.laws
+from segproof_model.laws.registry import LAWS, Law
+from segproof_model.profiles import Profile
+
+assert segproof_model.laws, "importing the package enters the laws"
+
+TITLES = {
+    "abstract-index": "Laws of both index files",
+    "offset-index": "Laws of the offset index",
+    "time-index": "Laws of the time index",
+    "transaction-index": "Laws of the transaction index",
+    "record-batch": "Laws of record batches",
+    "record-file": "Laws of the record file",
+    "log-segment": "Laws of segment files",
+}
+SCOPES = {
+    "state": "every state, after every step of every machine and replay",
+    "step": "every step: the state before, the call, the state after, the outcome",
+    "file": "the bytes of a file or batch; `segproof verify` looks at them too",
+    "pure": "the arguments and the answer of one function, on drawn values",
+}
+OPENING = """\
+Who should read this: who implements the format, or wants to know what a finding means. The bytes
+are in {format}; which layer of checking looks at which law is in
+[the traceability matrix](../../results/traceability.md).
+
+The page is made from the model's register, module `{module}`,
+where each law is a function that returns whether it holds. An id is never reused. A law speaks of the newest release unless its
+sentence names others; the flags under a law are where a release or segproof itself differs, and
+[the profiles](../profiles.md) say which.
+"""
+FORMATS = {
+    "abstract-index": "[the offset index](../formats/offset_index.md) and "
+    "[the time index](../formats/time_index.md)",
+    "log-segment": "[the architecture](../../architecture.md)",
+}
+
+
+def format_link(structure: str) -> str:
+    """Return the link to the page of the structure's bytes."""
+    page = structure.replace("-", "_")
+    return FORMATS.get(structure, f"[the format](../formats/{page}.md)")
+
+
+def flags_of(law: Law) -> list[str]:
+    """Return a line for each profile flag that bends the law."""
+    return [
+        f"`{item.name}`: {item.metadata['sentence']}"
+        for item in fields(Profile)
+        if law.law_id in item.metadata.get("laws", ())
+    ]
+
+
+def law_entry(law: Law) -> str:
+    """Return the entry of one law."""
+    flags = flags_of(law)
+    lines = [
+        f"(law-{law.law_id.lower()})=",
+        f"## {law.law_id}",
+        "",
+        law.sentence,
+        "",
+        f"- Judges: {law.scope}",
+        f"- Upstream: {law.source}",
+        f"- Predicate: `{law.predicate.__module__}.{law.predicate.__name__}`",
+        *(f"- Flag {flag}" for flag in flags),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def structure_page(structure: str, laws: list[Law]) -> str:
+    """Return the page of one structure."""
+    module = laws[0].predicate.__module__
+    scopes = [f"{scope}\n: {SCOPES[scope]}\n" for scope in SCOPES]
+    parts = [
+        f"# {TITLES[structure]}\n",
+        OPENING.format(format=format_link(structure), module=module),
+        "What a law judges:\n",
+        *scopes,
+        *(law_entry(law) for law in laws),
+    ]
+    return "\n".join(parts)
+
+
+def pages() -> dict[str, str]:
+    """Return the pages by path."""
+    structures: dict[str, list[Law]] = {}
+    for law in LAWS.values():
+        structures.setdefault(law.structure, []).append(law)
+    return {
+        f"reference/laws/{structure.replace('-', '_')}.md": structure_page(structure, laws)
+        for structure, laws in structures.items()
+    }

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of the profiles, docs/reference/profiles.md: what differs, flag by flag.
+
+Used by: docs/generate.py.
+"""
+
+from typing import Any
+
+import segproof_model.laws
+from segproof_model.laws.registry import LAWS
+from segproof_model.profiles import KAFKA_4_3_1, PROFILES, SEGPROOF, Profile, differences
+
+assert segproof_model.laws, "importing the package enters the laws"
+
+OPENING = f"""\
+# Profiles
+
+Who should read this: who compares segproof with a release, or reads files that an older one wrote.
+
+A profile is a named set of behaviours, data of the model: `{SEGPROOF.name}` is what
+`segproof.kafka` does, and each other name is a release. A flag that a profile does not list below
+has the newest release's value. Profiles so far:
+{", ".join(f"`{name}`" for name in PROFILES)}. Nothing is claimed about a release
+without one.
+"""
+DEVIATIONS = f"""\
+## What segproof does otherwise
+
+Upstream's oddities live in the model only. The implementation differs from `{KAFKA_4_3_1.name}` in
+these flags, each on purpose: it never answers what can't be right, and never half changes a file.
+"""
+RELEASES = f"""\
+## What older releases do otherwise
+
+Against `{KAFKA_4_3_1.name}`.
+"""
+
+
+def value_text(value: Any) -> str:
+    """Return a flag's value as a reader expects it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"`{value}`"
+
+
+def law_links(laws: tuple[str, ...]) -> str:
+    """Return references to the laws; one that is not stated yet is plain."""
+    return ", ".join(f"{{law}}`{law}`" if law in LAWS else law for law in laws)
+
+
+def table(profile: Profile, newest: Profile) -> str:
+    """Return the table of the differences of two profiles."""
+    lines = [
+        f"| flag | meaning | laws | {newest.name} | {profile.name} |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for name, old, new, sentence, laws in differences(newest, profile):
+        lines.append(
+            f"| `{name}` | {sentence} | {law_links(laws)} | {value_text(old)} | {value_text(new)} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def pages() -> dict[str, str]:
+    """Return the page by path."""
+    parts = [OPENING, DEVIATIONS, table(SEGPROOF, KAFKA_4_3_1), RELEASES]
+    for profile in PROFILES.values():
+        if profile not in (SEGPROOF, KAFKA_4_3_1):
+            parts += [f"### {profile.name}\n", table(profile, KAFKA_4_3_1)]
+    return {"reference/profiles.md": "\n".join(parts)}
