@@ -6,11 +6,8 @@ Used by: docs/generate.py.
 
 from dataclasses import fields
 
-import segproof_model.laws
 from segproof_model.laws.registry import LAWS, Law
 from segproof_model.profiles import Profile
-
-assert segproof_model.laws, "importing the package enters the laws"
 
 TITLES = {
     "abstract-index": "Laws of both index files",
@@ -33,9 +30,9 @@ are in {format}; which layer of checking looks at which law is in
 [the traceability matrix](../../results/traceability.md).
 
 The page is made from the model's register, module `{module}`,
-where each law is a function that returns whether it holds. An id is never reused. A law speaks of the newest release unless its
-sentence names others; the flags under a law are where a release or segproof itself differs, and
-[the profiles](../profiles.md) say which.
+where each law is a function that returns whether it holds. An id is never reused. A law speaks of
+the newest release unless its sentence names others; the flags under a law are where a release or
+segproof itself differs, and [the profiles](../profiles.md) say which.
 """
 FORMATS = {
     "abstract-index": "[the offset index](../formats/offset_index.md) and "
