@@ -189,7 +189,7 @@ class Comparison:
                     subject.name,
                     self._step,
                     operation,
-                    self._law_of(operation),
+                    self._law_of(operation, wanted, actual),
                     "answer",
                     wanted,
                     actual,
@@ -197,10 +197,14 @@ class Comparison:
                 )
         return self.compare_images(operation) if with_images else None
 
-    def _law_of(self, operation: Operation) -> str:
+    def _law_of(self, operation: Operation, *answers: Outcome) -> str:
+        """Return the law that speaks of an operation, or of the error that it should raise."""
         kind = self.structure.operation(operation.name)
-        laws = self.structure.laws if kind is None else kind.laws
-        return laws[0]
+        if kind is None:
+            return self.structure.laws[0]
+        errors = [answer.error or "" for answer in answers]
+        known = [kind.errors[error] for error in errors if error in kind.errors]
+        return [*known, *kind.laws][0]
 
     def _broken_law(self, operation: Operation, reference: ModelSubject) -> Divergence | None:
         broken: list[str] = []

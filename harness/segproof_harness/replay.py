@@ -10,7 +10,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from segproof.findings import Finding
-from segproof_harness.compare import HISTORY_SECONDS, Comparison, Counters, Divergence
+from segproof_harness.compare import (
+    HISTORY_SECONDS,
+    IMAGE_EVERY,
+    Comparison,
+    Counters,
+    Divergence,
+)
 from segproof_harness.limits import time_limit
 from segproof_harness.shrink import shrink
 from segproof_harness.structures import structure_named
@@ -50,11 +56,17 @@ def trace_command(path: str | Path, subjects: Sequence[str]) -> str:
     return shlex.join(["segproof", "replay", str(path), "--subjects", ",".join(subjects)])
 
 
-def comparison(structure_id: str, profile_name: str, subjects: Sequence[str]) -> Comparison:
+def comparison(
+    structure_id: str,
+    profile_name: str,
+    subjects: Sequence[str],
+    *,
+    image_every: int = IMAGE_EVERY,
+) -> Comparison:
     """Return the subjects side by side. Raises ValueError for a name that is none."""
     structure = structure_named(structure_id)
     named = [subject_named(name, structure) for name in subjects]
-    return Comparison(structure, profile_name, named)
+    return Comparison(structure, profile_name, named, image_every=image_every)
 
 
 def run_seed(comparing: Comparison, seed: int, length: int) -> Divergence | None:
@@ -115,7 +127,7 @@ def replay_seeds(
 
 def _shrunk(trace: Trace, subjects: Sequence[str], folder: Path, seed_line: str) -> Finding:
     """Shrink and save a history that diverges; return the finding of what is left."""
-    comparing = comparison(trace.structure_id, trace.profile_name, subjects)
+    comparing = comparison(trace.structure_id, trace.profile_name, subjects, image_every=1)
     small = shrink(trace, comparing.run)
     found = comparing.run(small)
     if found is None:
@@ -127,12 +139,12 @@ def _shrunk(trace: Trace, subjects: Sequence[str], folder: Path, seed_line: str)
 
 
 def replay_trace(path: str | Path, subjects: Sequence[str] = SUBJECTS) -> Result:
-    """Run the history of a trace file on the subjects.
+    """Run the history of a trace file on the subjects, and compare every byte at each step.
 
     Raises: TraceError for a file that is no trace, OSError for one that can't be read.
     """
     trace = read_trace(path)
-    comparing = comparison(trace.structure_id, trace.profile_name, subjects)
+    comparing = comparison(trace.structure_id, trace.profile_name, subjects, image_every=1)
     found = comparing.run(trace)
     result = Result(counters=comparing.counters)
     if found is not None:

@@ -80,7 +80,7 @@ class Situation:
     """Arguments of the last opening."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class OperationKind:
     """One operation of a structure, and how its arguments are drawn."""
 
@@ -90,6 +90,8 @@ class OperationKind:
     """How often workloads draw it."""
     laws: tuple[str, ...] = ()
     """The laws that speak of it, the chief one first."""
+    errors: Mapping[str, str] = field(default_factory=dict)
+    """The law that speaks of each kind of error, where it is another one."""
     ends: bool = False
     """Whether the object can't be used afterwards (close, delete)."""
     adapt: Callable[[Mapping[str, Value]], Mapping[str, Any]] | None = None

@@ -125,7 +125,14 @@ OFFSET_INDEX = Structure(
                 Parameter("position", "int32", _new_position),
             ),
             44,
-            ("OFFIDX-8", "OFFIDX-2", "OFFIDX-4", "OFFIDX-5", "OFFIDX-6", "OFFIDX-9", "OFFIDX-23"),
+            ("OFFIDX-8", "OFFIDX-2", "OFFIDX-9"),
+            {
+                "invalid-argument": "OFFIDX-4",
+                "invalid-offset": "OFFIDX-5",
+                "index-offset-overflow": "OFFIDX-6",
+                "read-only": "OFFIDX-23",
+                "unmapped": "ABSIDX-15",
+            },
         ),
         OperationKind(
             "lookup",
@@ -159,7 +166,7 @@ OFFSET_INDEX = Structure(
         OperationKind(
             "list_entries", (), 2, ("OFFIDX-1",), call_model=list_entries_of_model, call_impl=list
         ),
-        *shared_operations(SUFFIX, ENTRY_SIZE),
+        *shared_operations(SUFFIX, ENTRY_SIZE, "OFFIDX-20"),
     ),
     observed=("entries", "max_entries", "length", "size_in_bytes", "is_full", "last_offset"),
     sometimes={**SOMETIMES, "duplicate-key": _has_duplicate},

@@ -114,17 +114,15 @@ TIME_INDEX = Structure(
                 Parameter("skip_full_check", "flag", lambda choose, _: one_in(choose, 4)),
             ),
             44,
-            (
-                "TIMEIDX-7",
-                "TIMEIDX-3",
-                "TIMEIDX-4",
-                "TIMEIDX-5",
-                "TIMEIDX-6",
-                "TIMEIDX-8",
-                "TIMEIDX-14",
-                "TIMEIDX-15",
-                "TIMEIDX-16",
-            ),
+            ("TIMEIDX-7", "TIMEIDX-6", "TIMEIDX-8"),
+            {
+                "invalid-argument": "TIMEIDX-3",
+                "invalid-offset": "TIMEIDX-4",
+                "illegal-state": "TIMEIDX-5",
+                "index-offset-overflow": "TIMEIDX-14",
+                "buffer-overflow": "TIMEIDX-15",
+                "unmapped": "ABSIDX-15",
+            },
         ),
         OperationKind(
             "lookup",
@@ -148,7 +146,7 @@ TIME_INDEX = Structure(
         OperationKind(
             "list_entries", (), 2, ("TIMEIDX-1",), call_model=list_entries_of_model, call_impl=list
         ),
-        *shared_operations(SUFFIX, ENTRY_SIZE),
+        *shared_operations(SUFFIX, ENTRY_SIZE, "TIMEIDX-17"),
     ),
     observed=("entries", "max_entries", "length", "size_in_bytes", "is_full", "last_entry"),
     sometimes={

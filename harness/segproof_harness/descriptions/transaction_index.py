@@ -143,10 +143,16 @@ TRANSACTION_INDEX = Structure(
             "append",
             (Parameter("aborted_txn", "other", _new_txn, _is_txn),),
             40,
-            ("TXNIDX-7", "TXNIDX-5", "TXNIDX-6", "TXNIDX-3", "TXNIDX-16"),
+            ("TXNIDX-7", "TXNIDX-6", "TXNIDX-3"),
+            {"invalid-argument": "TXNIDX-5", "corrupt-index": "TXNIDX-16"},
             adapt=_with_txn,
         ),
-        OperationKind("all_aborted_txns", weight=8, laws=("TXNIDX-7", "TXNIDX-8", "TXNIDX-2")),
+        OperationKind(
+            "all_aborted_txns",
+            weight=8,
+            laws=("TXNIDX-8", "TXNIDX-7"),
+            errors={"kafka-error": "TXNIDX-2", "unmapped": "TXNIDX-9"},
+        ),
         OperationKind(
             "collect_aborted_txns",
             (

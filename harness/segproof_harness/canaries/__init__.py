@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Planted defects, each a subject: they measure whether the checks can fail at all.
+
+Every one is a known defect of a real release, or a likely one, planted into the implementation by
+a subclass. A check that no canary troubles is not yet a check.
+
+    segproof replay --structure offset-index --count 1000 \\
+        --subjects model,segproof_harness.canaries.indexes:K04OffsetIndex
+
+Used by: tests/canaries, Spark.
+"""
+
+from dataclasses import dataclass
+
+_INDEXES = "segproof_harness.canaries.indexes"
+_TRANSACTIONS = "segproof_harness.canaries.transaction_index"
+_RECORDS = "segproof_harness.canaries.records"
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """One planted defect."""
+
+    canary_id: str
+    structure_id: str
+    subject_name: str
+    """What `--subjects` takes."""
+    defect: str
+    """What was planted, in words."""
+    laws: tuple[str, ...]
+    """Laws that it breaks."""
+
+
+CANARIES = (
+    Canary(
+        "K-01",
+        "offset-index",
+        f"{_INDEXES}:K01OffsetIndex",
+        "reset removes what truncate_to(base offset) finds",
+        ("ABSIDX-13",),
+    ),
+    Canary(
+        "K-04",
+        "offset-index",
+        f"{_INDEXES}:K04OffsetIndex",
+        "the midpoint of the search rounds down, so that it may never end",
+        ("ABSIDX-25",),
+    ),
+    Canary(
+        "K-05",
+        "offset-index",
+        f"{_INDEXES}:K05OffsetIndex",
+        "sanity_check refuses a last offset that equals the base offset",
+        ("OFFIDX-20",),
+    ),
+    Canary(
+        "K-14",
+        "offset-index",
+        f"{_INDEXES}:K14OffsetIndex",
+        "an offset too far from the base is cut to 32 bits",
+        ("OFFIDX-6",),
+    ),
+    Canary(
+        "K-51",
+        "offset-index",
+        f"{_INDEXES}:K51OffsetIndex",
+        "max_entries is computed at construction only",
+        ("ABSIDX-8",),
+    ),
+    Canary(
+        "K-55",
+        "time-index",
+        f"{_INDEXES}:K55TimeIndex",
+        "no slot is kept for the final entry",
+        ("TIMEIDX-2", "TIMEIDX-18"),
+    ),
+    Canary(
+        "K-57",
+        "time-index",
+        f"{_INDEXES}:K57TimeIndex",
+        "the time index is truncated by timestamp instead of offset",
+        ("TIMEIDX-11",),
+    ),
+    Canary(
+        "K-58",
+        "time-index",
+        f"{_INDEXES}:K58TimeIndex",
+        "an equal timestamp is appended again",
+        ("TIMEIDX-6",),
+    ),
+    Canary(
+        "K-62",
+        "transaction-index",
+        f"{_TRANSACTIONS}:K62TransactionIndex",
+        "the listing goes on while any byte is left",
+        ("TXNIDX-8",),
+    ),
+    Canary(
+        "K-63",
+        "transaction-index",
+        f"{_TRANSACTIONS}:K63TransactionIndex",
+        "collecting stops before the entry whose last stable offset reaches the bound",
+        ("TXNIDX-10", "TXNIDX-11"),
+    ),
+    Canary(
+        "K-64",
+        "transaction-index",
+        f"{_TRANSACTIONS}:K64TransactionIndex",
+        "collecting takes the upper bound as inclusive",
+        ("TXNIDX-10",),
+    ),
+    Canary(
+        "K-65",
+        "transaction-index",
+        f"{_TRANSACTIONS}:K65TransactionIndex",
+        "the transaction index is truncated by first offset",
+        ("TXNIDX-12",),
+    ),
+    Canary(
+        "K-24",
+        "record-file",
+        f"{_RECORDS}:K24RecordFile",
+        "the end of a slice of a slice is bounded by a relative size",
+        ("SCAN-14", "SCAN-16"),
+    ),
+    Canary(
+        "K-26",
+        "record-file",
+        f"{_RECORDS}:K26RecordFile",
+        "the scanner's limits wrap at 32 bits",
+        ("SCAN-6",),
+    ),
+    Canary(
+        "K-27",
+        "record-file",
+        f"{_RECORDS}:K27RecordFile",
+        "the scanner refuses only negative sizes, not those below 14",
+        ("SCAN-2", "SCAN-3"),
+    ),
+    Canary(
+        "K-28",
+        "record-file",
+        f"{_RECORDS}:K28RecordFile",
+        "a short read is taken for the end of the file",
+        ("SCAN-7",),
+    ),
+    Canary(
+        "K-30a",
+        "record-file",
+        f"{_RECORDS}:K30aRecordFile",
+        "a preallocated file is closed without trimming",
+        ("SCAN-13",),
+    ),
+    Canary(
+        "K-30b",
+        "record-file",
+        f"{_RECORDS}:K30bRecordFile",
+        "reading is bounded by the physical length of the file",
+        ("SCAN-20",),
+    ),
+    Canary(
+        "K-29c",
+        "record-batch",
+        f"{_RECORDS}:K29cBatches",
+        "bytes behind the last record of a batch are not noticed",
+        ("BATCH-16",),
+    ),
+    Canary(
+        "K-43",
+        "record-batch",
+        f"{_RECORDS}:K43Batches",
+        "sequence numbers are added without wrapping to 0",
+        ("BATCH-5",),
+    ),
+)
+"""Every planted defect."""
