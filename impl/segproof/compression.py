@@ -41,6 +41,11 @@ _LZ4_DESCRIPTOR = b"\x60\x40"
 """Version 1, independent blocks, no checksums, no content size; blocks of at most 64 KiB."""
 _LZ4_BLOCK_BYTES = 64 << 10
 _LZ4_STORED = 1 << 31
+_LZ4_BLOCK_SIZES = {0x40: 64 << 10, 0x50: 256 << 10, 0x60: 1 << 20, 0x70: 4 << 20}
+_LZ4_FIXED_BITS = 0b11100011
+"""Version, independence, and the two bits (reserved, dictionary) that must be 0."""
+_LZ4_BLOCK_CHECKSUM = 16
+_LZ4_CONTENT_SIZE = 8
 
 
 def decompress(
@@ -61,8 +66,7 @@ def decompress(
         if compression == "zstd":
             return _inflate(cramjam.zstd.decompress_into, data, limit)
         if compression == "lz4":
-            frame = _with_right_checksum(data) if magic == 0 else data
-            return _inflate(cramjam.lz4.decompress_into, frame, limit)
+            return _unlz4(memoryview(data), magic, limit)
         if compression == "snappy":
             return _unsnappy(data, limit)
     except cramjam.DecompressionError as error:
@@ -195,13 +199,66 @@ def _lz4_frame(data: Bytes, *, broken_checksum: bool) -> bytes:
     return b"".join(parts)
 
 
-def _with_right_checksum(frame: Bytes) -> bytes:
-    """Return the frame with the standard header checksum; other data unchanged."""
-    fixed = bytearray(frame)
-    if len(fixed) < 7 or fixed[:4] != _LZ4_MAGIC:
-        return bytes(fixed)
-    has_content_size, has_dictionary = fixed[4] & 8, fixed[4] & 1
-    at = 6 + (8 if has_content_size else 0) + (4 if has_dictionary else 0)
-    if at < len(fixed):
-        fixed[at] = _lz4_checksum(fixed[4:at])
-    return bytes(fixed)
+def _unlz4(frame: memoryview, magic: int, limit: int) -> memoryview:
+    """Read a frame as Kafka does: independent blocks only, and nothing behind the end mark.
+
+    Magic 0 takes any header checksum. The content's own checksum is not looked at, as upstream
+    does not; those of the blocks are, where the frame has them.
+    """
+    flags = frame[4] if len(frame) > 5 else 0
+    block_bytes = _LZ4_BLOCK_SIZES.get(frame[5] if flags else 0, 0)
+    if frame[:4] != _LZ4_MAGIC or flags & _LZ4_FIXED_BITS != _LZ4_DESCRIPTOR[0] or not block_bytes:
+        raise cramjam.DecompressionError("it is no lz4 frame of independent blocks")
+    end = 14 if flags & _LZ4_CONTENT_SIZE else 6
+    if len(frame) <= end or (magic > 0 and frame[end] != _lz4_checksum(frame[4:end])):
+        raise cramjam.DecompressionError("the header checksum of the lz4 frame is wrong")
+    blocks = _lz4_blocks(frame, end + 1, block_bytes, bool(flags & _LZ4_BLOCK_CHECKSUM))
+    # A block states the size it has compressed; what it may grow to follows from the header.
+    target = np.empty(min(limit, len(blocks) * block_bytes), np.uint8).data
+    done = 0
+    for block, is_stored in blocks:
+        room = target[done : done + block_bytes]
+        if is_stored and len(block) <= len(room):
+            room[: len(block)] = block
+            done += len(block)
+        elif len(room) < block_bytes and (is_stored or not _fits(block, room)):
+            raise _bomb(limit)
+        else:
+            done += cramjam.lz4.decompress_block_into(block, room, output_len=len(room))
+    return target[:done]
+
+
+def _fits(block: memoryview, room: memoryview) -> bool:
+    """Whether a block inflates into less than a whole block's room, which the limit has cut."""
+    if not len(room):
+        return False
+    try:
+        cramjam.lz4.decompress_block_into(block, room, output_len=len(room))
+    except cramjam.DecompressionError:
+        return False
+    return True
+
+
+def _lz4_blocks(
+    frame: memoryview, position: int, block_bytes: int, has_checksums: bool
+) -> list[tuple[memoryview, bool]]:
+    """Return (bytes, whether they are stored as they are) of each block up to the end mark."""
+    blocks: list[tuple[memoryview, bool]] = []
+    while True:
+        size = int.from_bytes(frame[position : position + 4], "little")
+        if position + 4 > len(frame):
+            raise cramjam.DecompressionError("the lz4 frame is cut")
+        position += 4
+        if size == 0:
+            return blocks
+        is_stored, size = size >= _LZ4_STORED, size % _LZ4_STORED
+        if size > block_bytes or position + size > len(frame):
+            raise cramjam.DecompressionError("an lz4 block is cut or too long")
+        block = frame[position : position + size]
+        position += size
+        if has_checksums:
+            stored = frame[position : position + 4]
+            if stored != xxhash.xxh32_intdigest(bytes(block)).to_bytes(4, "little"):
+                raise cramjam.DecompressionError("an lz4 block has a wrong checksum")
+            position += 4
+        blocks.append((block, is_stored))

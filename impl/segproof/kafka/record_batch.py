@@ -171,7 +171,8 @@ class RecordBatch:
     def base_offset(self) -> int:
         """The first offset; of a message, that of its first record, which must be read for it."""
         if not self.is_legacy:
-            return self._field(0)
+            # The scanner has read it, so it is known even where the file ends inside the header.
+            return kernels.decode_int64(self._header or self._source.pread(8, self.position), 0)
         _, offsets, error = legacy_times(self._whole(), UNCOMPRESSED_LIMIT_BYTES)
         if len(offsets):
             return int(offsets[0])

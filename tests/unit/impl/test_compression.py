@@ -6,6 +6,7 @@ import os
 
 import cramjam
 import pytest
+import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,11 +51,29 @@ def test_lz4_header_checksum() -> None:
 
 
 def test_lz4_blocks_are_independent() -> None:
-    """Kafka refuses frames with linked blocks, which cramjam would write."""
+    """Kafka refuses frames with linked blocks, which cramjam would write; so do we."""
     assert compress("lz4", b"x" * 200_000)[4] & 0x20
-    assert not bytes(cramjam.lz4.compress(b"x"))[4] & 0x20
-    linked = bytes(cramjam.lz4.compress(b"linked" * 50_000))
-    assert bytes(decompress("lz4", linked)) == b"linked" * 50_000
+    with pytest.raises(SegproofError, match="independent"):
+        decompress("lz4", bytes(cramjam.lz4.compress(b"linked" * 50_000)))
+
+
+def test_lz4_frames_of_others() -> None:
+    """Optional parts of a frame are read: content size, block checksums, larger blocks."""
+    data = b"content" * 3000
+    block = bytes(cramjam.lz4.compress_block(data, store_size=False))
+    descriptor = b"\x7c\x50" + len(data).to_bytes(8, "little")
+    frame = (
+        b"\x04\x22\x4d\x18"
+        + descriptor
+        + bytes(((xxhash.xxh32_intdigest(descriptor) >> 8) & 255,))
+        + len(block).to_bytes(4, "little")
+        + block
+        + xxhash.xxh32_intdigest(block).to_bytes(4, "little")
+        + bytes(4)
+    )
+    assert bytes(decompress("lz4", frame + b"behind the end mark")) == data
+    with pytest.raises(SegproofError, match="block has a wrong checksum"):
+        decompress("lz4", frame[:-8] + b"!" + frame[-7:])
 
 
 def test_snappy_without_the_stream_header() -> None:
