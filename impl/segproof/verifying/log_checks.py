@@ -91,17 +91,28 @@ def _joined(parts: list[CheckedBatches]) -> CheckedBatches:
     if len(parts) == 1:
         return parts[0]
     errors: dict[int, SegproofError] = {}
-    row = 0
+    tables, row = [], 0
     for part in parts:
         errors.update({row + at: error for at, error in part.errors.items()})
+        tables.append(part.table)
         row += len(part.table)
     summaries = [part.summaries for part in parts if part.summaries is not None]
     return CheckedBatches(
-        np.concatenate([part.table for part in parts]),
+        _stacked(tables, row),
         np.concatenate([part.crc_valid for part in parts]),
-        np.concatenate(summaries) if summaries else None,
+        _stacked(summaries, row) if summaries else None,
         errors,
     )
+
+
+def _stacked(parts: list[BatchTable], rows: int) -> BatchTable:
+    """Concatenate; numpy's own way works out the common type of structured arrays each time."""
+    whole = np.empty(rows, parts[0].dtype)
+    row = 0
+    for part in parts:
+        whole[row : row + len(part)] = part
+        row += len(part)
+    return whole
 
 
 def _part(whole: CheckedBatches, start: int, end: int) -> CheckedBatches:
