@@ -207,3 +207,24 @@ def record_row(record: Any) -> Row:
 
 def _base64(data: bytes | None) -> str | None:
     return None if data is None else base64.b64encode(data).decode("ascii")
+
+
+def unread_bytes(file: SegmentFile, profile: Profile | None, files: Files = REAL_FILES) -> str:
+    """Return in words which bytes at the end of the file are in no row; empty if none."""
+    status = files.status(file.path)
+    size = 0 if status is None else status.size_bytes
+    if file.suffix == ".log":
+        with RecordFile.open(file.path, mutable=False, files=files) as log:
+            end = 0
+            for batch in log.batches():
+                end = batch.position + batch.size_bytes
+        return f"{size - end} bytes behind the last whole batch" if size > end else ""
+    entry_size = {".index": 8, ".timeindex": 12, ".txnindex": 34}[file.suffix]
+    if partial := size % entry_size:
+        return f"{partial} bytes behind the last whole entry"
+    if profile is None and file.suffix in (".index", ".timeindex"):
+        kind = OffsetIndex if file.suffix == ".index" else TimeIndex
+        index = kind(file.path, file.base_offset, writable=False, files=files)
+        if size > index.size_in_bytes:
+            return f"{size - index.size_in_bytes} bytes of zeros behind the last entry"
+    return ""

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all verbs share: exit codes, formats, output, complaints, progress.
+
+Used by: every verb.
+"""
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
+from importlib import metadata
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from segproof_model.profiles import Profile
+
+EXIT_CLEAN = 0
+EXIT_FINDINGS = 1
+EXIT_USAGE = 2
+EXIT_INTERNAL_ERROR = 3
+
+REPORT_TO = "the issue tracker of the place where you got segproof"
+FORMATS = """record batches magic 0, 1 and 2 (none, gzip, snappy, lz4, zstd)
+         offset index (8-byte entries), time index (12-byte entries)
+         transaction index version 0 (34-byte entries)"""
+
+
+class Format(StrEnum):
+    """How data is written to stdout."""
+
+    TEXT = "text"
+    JSONL = "jsonl"
+
+
+FormatOption = Annotated[
+    Format, typer.Option("--format", help="text for people, jsonl for programs.")
+]
+ProfileOption = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="NAME",
+        help="Answer as this release does on the files as found, such as kafka-4.3.1. "
+        "Default: segproof, which counts genuine entries only.",
+    ),
+]
+
+
+def version() -> str:
+    """Return what `--version` shows."""
+    from segproof_harness.traces import FORMAT
+    from segproof_model.profiles import PROFILES
+
+    return (
+        f"segproof {release()}\n"
+        f"formats: {FORMATS}\n"
+        f"         trace {FORMAT}\n"
+        f"profiles: {', '.join(PROFILES)}"
+    )
+
+
+def release() -> str:
+    """Return the release of the installed distribution."""
+    try:
+        return metadata.version("segproof")
+    except metadata.PackageNotFoundError:
+        return "(not installed)"
+
+
+def complain(text: str) -> None:
+    """Write a line to stderr."""
+    from segproof_harness.report.text import printable
+
+    typer.echo(f"segproof: {printable(text)}", err=True)
+
+
+def summarise(text: str) -> None:
+    """Write a summary line to stderr."""
+    typer.echo(text, err=True)
+
+
+def refuse(text: str) -> NoReturn:
+    """Complain and end: usage, or a path that can't be read."""
+    complain(text)
+    raise typer.Exit(EXIT_USAGE)
+
+
+def reason_of(error: OSError) -> str:
+    """Return an error of the operating system in one line, with its path."""
+    words = (error.strerror or str(error)).lower()
+    return f"{error.filename}: {words}" if error.filename else words
+
+
+def write_row(row: dict[str, Any], output_format: Format, prefix: str = "") -> None:
+    """Write one flat object to stdout: as JSON, or as `name: value` pairs."""
+    if output_format is Format.JSONL:
+        sys.stdout.write(json.dumps(row) + "\n")
+        return
+    from segproof_harness.report.text import printable
+
+    pairs = (f"{name}: {_shown(value)}" for name, value in row.items())
+    sys.stdout.write(prefix + printable(" ".join(pairs)) + "\n")
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return json.dumps(value) if isinstance(value, list | dict) or value == "" else str(value)
+
+
+def known_profile(name: str | None) -> "Profile | None":
+    """Return the profile of a release; None for segproof's own. Refuses an unknown name."""
+    from segproof_model.profiles import PROFILES, SEGPROOF
+
+    if name is None or name == SEGPROOF.name:
+        return None
+    if name not in PROFILES:
+        refuse(f"no profile {name!r}; known: {', '.join(PROFILES)}")
+    return PROFILES[name]
+
+
+Show = Callable[[int, int], None]
+
+
+@contextlib.contextmanager
+def progress(what: str, *, unit: str = "bytes") -> Iterator[Show]:
+    """Show progress while the block runs: done, rate, time left; only on a terminal.
+
+    The block gets a function to call with what is done and what there is in all.
+    """
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    measured: Iterable[ProgressColumn] = (
+        (DownloadColumn(), TransferSpeedColumn()) if unit == "bytes" else (MofNCompleteColumn(),)
+    )
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        *measured,
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

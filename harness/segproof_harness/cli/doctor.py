@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verb `doctor`: what works on this machine, what is not run here, and what to do about it.
+
+Used by: cli.
+"""
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib import import_module, metadata, util
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from segproof_harness.cli.common import Format, FormatOption, release, write_row
+
+WORKS, NOT_RUN = "works", "not run"
+JAVA_OLDEST = 17
+MODULES = {
+    "numba": ("fast", "inner loops run interpreted: right, but slower on large files"),
+    "hypothesis": ("testing", "the stateful machines can't run"),
+    "crosshair": ("testing", "the contracts can't be proved"),
+    "pyspark": ("spark", "segproof spark can't run"),
+    "pyarrow": ("spark", "segproof spark can't run"),
+    "pandas": ("spark", "segproof spark can't run"),
+}
+"""Optional modules: the extra that brings each, and what is missing without it."""
+DISTRIBUTIONS = {"crosshair": "crosshair-tool"}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    state: str
+    """`works` or `not run`."""
+    detail: str
+    remedy: str | None = None
+
+
+def command(output_format: FormatOption = Format.TEXT) -> None:
+    """Show what works on this machine.
+
+    What reads `not run` comes with the reason and the remedy.
+
+    \b
+    Examples:
+      segproof doctor
+      segproof doctor --format jsonl
+    """
+    for check in checks():
+        if output_format is Format.JSONL:
+            write_row(asdict(check), output_format)
+            continue
+        typer.echo(f"{check.name:12} {check.state:8} {check.detail}")
+        if check.remedy:
+            typer.echo(f"{'':12} {'':8} remedy: {check.remedy}")
+
+
+def checks() -> Iterator[Check]:
+    """Look at everything, in the order shown."""
+    yield Check("segproof", WORKS, release())
+    yield _python()
+    yield Check("machine", WORKS, _machine())
+    yield from (_core(name) for name in ("numpy", "google_crc32c", "awscrt", "cramjam", "xxhash"))
+    yield from (_optional(name) for name in MODULES)
+    yield _kernels()
+    java = java_version()
+    yield _java(java)
+    yield _spark(java)
+    yield _program("mvn", "the JVM side of the benchmarks can't be built", "install Maven 3.9")
+    yield _jars()
+
+
+def _python() -> Check:
+    found = f"{platform.python_implementation()} {platform.python_version()} at {sys.executable}"
+    return Check("python", WORKS, found)
+
+
+def _machine() -> str:
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{_processor()}, {allowed} cores, {platform.system()} {platform.release()}"
+
+
+def _processor() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = ""
+    named = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return named[1].strip() if named else platform.machine()
+
+
+def _core(name: str) -> Check:
+    try:
+        module: Any = import_module(name)
+    except ImportError as error:
+        return Check(name, NOT_RUN, str(error), "pip install --force-reinstall segproof")
+    detail = _version_of(name.replace("_", "-"))
+    if getattr(module, "implementation", "c") != "c":
+        return Check(
+            name,
+            NOT_RUN,
+            f"{detail}, without its C part: checksums are very slow",
+            "pip install --force-reinstall --only-binary :all: google-crc32c",
+        )
+    return Check(name, WORKS, detail)
+
+
+def _version_of(distribution: str) -> str:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return "unknown version"
+
+
+def _optional(name: str) -> Check:
+    extra, missing = MODULES[name]
+    if util.find_spec(name) is None:
+        return Check(name, NOT_RUN, missing, f"pip install 'segproof[{extra}]'")
+    return Check(name, WORKS, _version_of(DISTRIBUTIONS.get(name, name)))
+
+
+def _kernels() -> Check:
+    from segproof.kernels.dispatch import kernel_mode, numba_available
+
+    try:
+        mode = kernel_mode()
+    except ValueError as error:
+        return Check("kernels", NOT_RUN, str(error), "unset SEGPROOF_KERNELS")
+    if mode == "interpreted" or not numba_available():
+        why = "SEGPROOF_KERNELS says so" if mode == "interpreted" else "there is no numba"
+        return Check("kernels", WORKS, f"interpreted: {why}")
+    return Check("kernels", WORKS, f"{mode}: compiled where it pays; cache: {_kernel_cache()}")
+
+
+def _kernel_cache() -> str:
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    folder = named or os.path.join(root, "segproof", "kernels")
+    return f"{folder} ({'filled' if os.path.isdir(folder) else 'empty'})"
+
+
+def java_version() -> int | None:
+    """Return the major version of the Java that Spark would take, or None without one."""
+    home = os.environ.get("JAVA_HOME")
+    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    if not java or not os.path.exists(java):
+        return None
+    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    found = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
+    return int(found[1]) if found else None
+
+
+def _java(version: int | None) -> Check:
+    remedy = f"install Java {JAVA_OLDEST} or newer and put java on PATH, or set JAVA_HOME"
+    if version is None:
+        return Check("java", NOT_RUN, "no Java found", remedy)
+    if version < JAVA_OLDEST:
+        return Check("java", NOT_RUN, f"Java {version} is too old", remedy)
+    return Check("java", WORKS, f"Java {version}")
+
+
+def _spark(java: int | None) -> Check:
+    absent = [name for name in ("pyspark", "pyarrow", "pandas") if util.find_spec(name) is None]
+    if absent:
+        return Check("spark", NOT_RUN, f"no {', '.join(absent)}", "pip install 'segproof[spark]'")
+    if java is None or java < JAVA_OLDEST:
+        return Check("spark", NOT_RUN, "no Java that is new enough", "see java")
+    return Check("spark", WORKS, f"pyspark {_version_of('pyspark')} on Java {java}")
+
+
+def _program(name: str, missing: str, remedy: str) -> Check:
+    found = shutil.which(name)
+    return Check(name, WORKS, found) if found else Check(name, NOT_RUN, missing, remedy)
+
+
+def _jars() -> Check:
+    folder = Path.home() / ".m2" / "repository" / "org" / "apache" / "kafka"
+    count = len(list(folder.glob("**/*.jar")))
+    if not count:
+        missing = "no Kafka jars fetched yet; only the benchmarks use them"
+        return Check("jars", NOT_RUN, missing, "segproof bench, in a checkout, with Maven")
+    return Check("jars", WORKS, f"{count} of Kafka in {folder}")

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verb `dump`: what is in a file.
+
+Used by: cli.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from segproof_harness.cli.common import (
+    EXIT_FINDINGS,
+    Format,
+    FormatOption,
+    ProfileOption,
+    complain,
+    known_profile,
+    reason_of,
+    refuse,
+    write_row,
+)
+
+if TYPE_CHECKING:
+    from segproof_harness.reading.rows import SegmentFile
+    from segproof_model.profiles import Profile
+
+
+def command(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            help="A .index, .timeindex, .txnindex or .log file, or a directory of them."
+        ),
+    ],
+    records: Annotated[
+        bool, typer.Option("--records", help="After each batch of a log, its records.")
+    ] = False,
+    profile: ProfileOption = None,
+    output_format: FormatOption = Format.TEXT,
+) -> None:
+    """Show what is in a file, line by line.
+
+    There is one line for each entry, batch or record. The zero tail of an index that was never
+    trimmed is no entry; with --profile it is, as the release reads it. Keys, values and header
+    values are base64. Under a profile a whole file is read into memory.
+
+    \b
+    Examples:
+      segproof dump my-topic-0/00000000000000000000.index
+      segproof dump my-topic-0/00000000000000000000.log --records --format jsonl
+      segproof dump my-topic-0 --profile kafka-4.3.1
+    """
+    from segproof_harness.reading.rows import segment_file, segment_files
+
+    release = known_profile(profile)
+    name = os.fspath(path)
+    try:
+        if path.is_dir():
+            files = list(segment_files(name))
+            if not files:
+                refuse(f"{name}: no log or index file in this directory")
+            sane = [
+                _dump(each, release, records, output_format, in_directory=True) for each in files
+            ]
+            if not all(sane):
+                raise typer.Exit(EXIT_FINDINGS)
+            return
+        file = segment_file(name)
+        if file is None and path.exists():
+            refuse(
+                f"{name}: not the name of a log or an index; it must be OFFSET.log, "
+                "OFFSET.index, OFFSET.timeindex or OFFSET.txnindex"
+            )
+        if file is None:
+            refuse(f"{name}: no such file or directory")
+        with open(name, "rb"):  # a path that can't be read is usage, not bad data
+            pass
+        if not _dump(file, release, records, output_format, in_directory=False):
+            raise typer.Exit(EXIT_FINDINGS)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        refuse(reason_of(error))
+
+
+def _dump(
+    file: "SegmentFile",
+    profile: "Profile | None",
+    records: bool,
+    output_format: Format,
+    *,
+    in_directory: bool,
+) -> bool:
+    """Write the rows of one file; return whether it could be read to its end."""
+    from segproof.errors import SegproofError
+    from segproof_harness.reading.rows import rows_of
+
+    if output_format is Format.TEXT:
+        sys.stdout.write(f"# {file.path}\n")
+    try:
+        for row in rows_of(file, profile=profile, with_records=records):
+            is_record = file.suffix == ".log" and "magic" not in row
+            shown = {"path": file.path, **row} if in_directory else row
+            if output_format is Format.TEXT:
+                shown = row
+            write_row(shown, output_format, prefix="| " if is_record else "")
+    except SegproofError as error:
+        complain(str(error) if file.path in str(error) else f"{file.path}: {error}")
+        return False
+    except OSError as error:
+        if isinstance(error, BrokenPipeError) or not in_directory:
+            raise
+        complain(reason_of(error))
+        return False
+    _tell_rest(file, profile)
+    return True
+
+
+def _tell_rest(file: "SegmentFile", profile: "Profile | None") -> None:
+    """Say on stderr what bytes at the end of the file were not shown."""
+    from segproof_harness.reading.rows import unread_bytes
+
+    rest = unread_bytes(file, profile)
+    if rest:
+        complain(f"{file.path}: {rest}")

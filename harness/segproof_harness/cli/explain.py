@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verb `explain`: a law in words, where it comes from, a file that breaks it, what to do.
+
+Used by: cli.
+"""
+
+import difflib
+import pkgutil
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from segproof_harness.cli.common import Format, FormatOption, refuse, write_row
+
+if TYPE_CHECKING:
+    from segproof.findings import Finding
+
+FILES = "files on disk"
+SCOPES = {
+    "state": "every state of the structure",
+    "step": "every operation on the structure",
+    "file": "the bytes of a file",
+    "pure": "every call of one function",
+}
+
+
+def command(
+    law_id: Annotated[
+        str | None, typer.Argument(metavar="LAW-ID", help="Such as OFFIDX-2; without it, all.")
+    ] = None,
+    output_format: FormatOption = Format.TEXT,
+) -> None:
+    """Explain a law, with a file that breaks it.
+
+    Shown are its sentence, its source, an example of a broken file, and what to do. The example is
+    made anew each time: a real file of this package is copied, damaged, and verified. Without a
+    law, all of them are listed.
+
+    \b
+    Examples:
+      segproof explain OFFIDX-2
+      segproof explain BATCH-3 --format jsonl
+      segproof explain
+    """
+    known = known_laws()
+    if law_id is None:
+        for each, facts in known.items():
+            write_row({"law": each, "sentence": facts["sentence"]}, output_format)
+        return
+    wanted = law_id.upper()
+    if wanted not in known:
+        near = difflib.get_close_matches(wanted, known, n=3)
+        hint = f"; did you mean {', '.join(near)}?" if near else ""
+        refuse(f"no law {law_id!r}{hint} (`segproof explain` lists all)")
+    facts = {"law": wanted, **known[wanted]}
+    finding, damage = _example(wanted)
+    facts["example"] = damage
+    facts["finding"] = None if finding is None else finding.to_json()
+    if output_format is Format.JSONL:
+        write_row(facts, output_format)
+    else:
+        _show(facts)
+
+
+def known_laws() -> dict[str, dict[str, Any]]:
+    """Return the facts of every law: those that the model states, and those `verify` reports."""
+    import segproof_model.laws
+    from segproof.verifying.rules import RULES
+    from segproof_harness.law_sentences import SENTENCES
+    from segproof_model.laws.registry import LAWS
+
+    for module in pkgutil.iter_modules(segproof_model.laws.__path__):
+        import_module(f"segproof_model.laws.{module.name}")
+    known: dict[str, dict[str, Any]] = {}
+    for law_id in sorted({*LAWS, *RULES}, key=_order):
+        law, rule = LAWS.get(law_id), RULES.get(law_id)
+        known[law_id] = {
+            "structure": law.structure if law else rule.structure if rule else None,
+            "sentence": law.sentence if law else SENTENCES[law_id],
+            "source": law.source if law else None,
+            "speaks_of": SCOPES[law.scope] if law else FILES,
+            "severity": rule.severity.value if rule else None,
+            "hint": rule.hint if rule else None,
+        }
+    return known
+
+
+def _order(law_id: str) -> tuple[str, int]:
+    area, _, number = law_id.rpartition("-")
+    return area, int(number)
+
+
+def _example(law_id: str) -> "tuple[Finding | None, str | None]":
+    """Return what `verify` says of a damaged copy of a real file, and the damage in words."""
+    from segproof_harness.broken_files import EXAMPLES, finding_of
+
+    example = EXAMPLES.get(law_id)
+    if example is None:
+        return None, None
+    return finding_of(law_id, example), example.damage
+
+
+def _show(facts: dict[str, Any]) -> None:
+    """Write the facts for people."""
+    from segproof_harness.report import write_text
+
+    out = sys.stdout.write
+    out(f"{facts['law']} ({facts['structure']})\n\n")
+    out(f"  {facts['sentence']}\n\n")
+    if facts["source"]:
+        out(f"source:     {facts['source']}\n")
+    out(f"speaks of:  {facts['speaks_of']}\n")
+    if facts["severity"] is None:
+        out(
+            "checked by: replay, machines and contracts; it says what operations do, so no file "
+            "breaks it by itself\n"
+        )
+        return
+    out(f"checked by: segproof verify, which reports it as {facts['severity']}\n")
+    out(f"what to do: {facts['hint']}\n")
+    if facts["finding"] is not None:
+        out(f"\nexample: {facts['example']}\n\n")
+        write_text(facts["finding"], sys.stdout)

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verb `lookup`: where an offset lies, which record a time begins with.
+
+Used by: cli.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from segproof_harness.cli.common import (
+    EXIT_FINDINGS,
+    Format,
+    FormatOption,
+    ProfileOption,
+    complain,
+    known_profile,
+    reason_of,
+    refuse,
+    write_row,
+)
+
+if TYPE_CHECKING:
+    from segproof.lookup import LookupStep, OffsetAnswer, TimestampAnswer
+
+    Ask = Callable[..., OffsetAnswer | TimestampAnswer]
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+OFFSET_FIELDS = (
+    "segment_base_offset",
+    "index_offset",
+    "index_position",
+    "batch_base_offset",
+    "batch_position",
+    "batch_size",
+)
+TIMESTAMP_FIELDS = ("timestamp", "offset")
+
+
+def command(
+    directory: Annotated[Path, typer.Argument(help="The directory of one partition.")],
+    offset: Annotated[
+        list[int] | None, typer.Option("--offset", help="An offset; may be repeated.")
+    ] = None,
+    timestamp: Annotated[
+        list[int] | None,
+        typer.Option("--timestamp", help="Milliseconds since 1970; may be repeated."),
+    ] = None,
+    offsets: Annotated[
+        str | None,
+        typer.Option("--offsets", metavar="FILE", help="Offsets, one a line; - is stdin."),
+    ] = None,
+    timestamps: Annotated[
+        str | None,
+        typer.Option("--timestamps", metavar="FILE", help="Timestamps, one a line; - is stdin."),
+    ] = None,
+    explain: Annotated[
+        bool,
+        typer.Option("--explain", help="Show each step: segment, index slot, position, scan."),
+    ] = False,
+    profile: ProfileOption = None,
+    output_format: FormatOption = Format.TEXT,
+) -> None:
+    """Show where offsets and timestamps are found.
+
+    There is one line for each, in the order asked. An offset is answered by the first batch whose
+    last offset is not below it: in the segment that the floor of the offset picks, or where that
+    one ends before, in the next. A timestamp is answered by the first record at or after it, in the
+    first segment that reaches it. What has no answer has nulls and a reason, and is no finding. An
+    index that points astray is one: exit 1.
+
+    \b
+    Examples:
+      segproof lookup my-topic-0 --offset 4711 --explain
+      segproof lookup my-topic-0 --timestamp 1700000000000
+      seq 0 100 | segproof lookup my-topic-0 --offsets - --format jsonl
+      segproof lookup my-topic-0 --offset 4711 --profile kafka-4.3.1
+    """
+    if not (offset or timestamp or offsets or timestamps):
+        refuse("nothing asked: give --offset, --timestamp, --offsets or --timestamps")
+    release = known_profile(profile)
+    name = os.fspath(directory)
+    from segproof.errors import SegproofError
+    from segproof.lookup import PartitionReader
+    from segproof_harness.reading.segments import PartitionAsFound
+
+    try:
+        if release is None:
+            opened: Any = PartitionReader(name)
+            guard: Any = closing(opened)
+        else:
+            opened = PartitionAsFound(name, release)
+            guard = nullcontext()
+    except OSError as error:
+        refuse(reason_of(error))
+    except SegproofError as error:
+        refuse(str(error))
+    with guard:
+        sane = True
+        for numbers, ask, fields in (
+            (_asked(offset, offsets), opened.lookup_offset, OFFSET_FIELDS),
+            (_asked(timestamp, timestamps), opened.lookup_timestamp, TIMESTAMP_FIELDS),
+        ):
+            for number in numbers:
+                sane &= _answer(number, ask, fields, explain, output_format)
+    if not sane:
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+def _asked(given: list[int] | None, file: str | None) -> Iterator[int]:
+    """Yield the numbers given, then those of the file."""
+    for number in given or ():
+        yield _int64(number, "the command line")
+    if file is None:
+        return
+    try:
+        with nullcontext(sys.stdin) if file == "-" else open(file, encoding="ascii") as lines:
+            for place, line in enumerate(lines, 1):
+                if not line.strip():
+                    continue
+                try:
+                    number = int(line)
+                except ValueError:
+                    refuse(f"{file}: line {place}: {line.strip()[:40]!r} is no number")
+                yield _int64(number, f"{file}: line {place}")
+    except UnicodeDecodeError:
+        refuse(f"{file}: not a text of numbers")
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        refuse(reason_of(error))
+
+
+def _int64(number: int, where: str) -> int:
+    if not INT64_MIN <= number <= INT64_MAX:
+        refuse(f"{where}: {number} does not fit 64 bits")
+    return number
+
+
+def _answer(
+    target: int, ask: "Ask", fields: tuple[str, ...], explain: bool, output_format: Format
+) -> bool:
+    """Write the answer for one target; return whether the data allowed one."""
+    from segproof.errors import SegproofError
+
+    steps: tuple[LookupStep, ...] = ()
+    row: dict[str, Any] = {"target": target, **dict.fromkeys(fields)}
+    sane = True
+    try:
+        answer = ask(target, explain=explain)
+    except SegproofError as error:
+        row["reason"] = str(error)
+        sane = False
+    except OSError as error:
+        row["reason"] = reason_of(error)
+        sane = False
+    else:
+        row |= {name: getattr(answer, name) for name in fields}
+        steps = answer.steps
+        if answer.reason is not None:
+            row["reason"] = answer.reason
+    if not sane:
+        complain(f"{target}: {row['reason']}")
+    if output_format is Format.JSONL:
+        if explain:
+            row["steps"] = [asdict(step) for step in steps]
+        write_row(row, output_format)
+        return sane
+    write_row(row, output_format)
+    for step in steps:
+        sys.stdout.write(f"  {_told(step)}\n")
+    return sane
+
+
+def _told(step: "LookupStep") -> str:
+    """Return a step in words."""
+    facts = dict(step.facts)
+    if step.action == "segment":
+        if facts["floor"] is None:
+            return f"segment: none of {facts['segments']} begins at or below the target"
+        return f"segment: of {facts['segments']} the floor is {facts['floor']}"
+    name = os.path.basename(step.path)
+    if step.action == "next-segment":
+        return f"next segment: {facts['base_offset']}"
+    if step.action == "largest-timestamp":
+        return f"{name}: the largest timestamp is {facts['timestamp']}"
+    if step.action == "scan":
+        found = ""
+        if facts.get("batch_position") is not None:
+            found = f", found at byte {facts['batch_position']}"
+        batches = "1 batch" if facts["batches"] == 1 else f"{facts['batches']} batches"
+        return f"{name}: {batches} scanned from byte {facts['from_position']}{found}"
+    return f"{name}: {_told_slot(facts)}"
+
+
+def _told_slot(facts: dict[str, int | str | None]) -> str:
+    if facts["entries"] is None:
+        return "no such file, so the log is scanned from its start"
+    entry = ", ".join(
+        f"{name} {facts[name]}" for name in ("timestamp", "offset", "position") if name in facts
+    )
+    if facts["slot"] is None:
+        return f"no entry of {facts['entries']} is at or below {facts['target']}: {entry}"
+    return f"slot {facts['slot']} of {facts['entries']} for {facts['target']}: {entry}"

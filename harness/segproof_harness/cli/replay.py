@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verb `replay`: histories, from a trace or drawn by seeds, on several subjects side by side.
+
+Used by: cli.
+"""
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from segproof_harness.cli.common import (
+    EXIT_FINDINGS,
+    Format,
+    FormatOption,
+    progress,
+    reason_of,
+    refuse,
+    summarise,
+)
+
+if TYPE_CHECKING:
+    from segproof_harness.replay import Result
+
+ALL = "all"
+
+
+def command(
+    trace: Annotated[
+        Path | None, typer.Argument(help="A trace file; without one, histories are drawn by seed.")
+    ] = None,
+    structure: Annotated[
+        str, typer.Option("--structure", help="Structure to draw histories of, or all.")
+    ] = ALL,
+    profile: Annotated[
+        str, typer.Option("--profile", help="The model's profile while drawing.")
+    ] = "segproof",
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The first seed.")] = 0,
+    length: Annotated[
+        int, typer.Option("--length", min=1, max=100_000, help="Operations in a history.")
+    ] = 50,
+    count: Annotated[
+        int, typer.Option("--count", min=1, help="Histories of each structure, one a seed.")
+    ] = 100,
+    subjects: Annotated[
+        str,
+        typer.Option("--subjects", help="Who runs them: model, model:PROFILE, impl, module:Class."),
+    ] = "model,impl",
+    traces: Annotated[
+        Path, typer.Option("--traces", help="Where the trace of a divergence is saved.")
+    ] = Path("traces"),
+    output_format: FormatOption = Format.TEXT,
+) -> None:
+    """Run histories on several subjects and compare them.
+
+    Every answer, every kind of error and every byte of the files counts. The model is always
+    compared with, under the profile each subject is to equal. A history that diverges is made as
+    short as it goes and saved; the finding names the command that replays it.
+
+    \b
+    Examples:
+      segproof replay --structure offset-index --count 10000
+      segproof replay --structure time-index --subjects model,my.package:MyTimeIndex
+      segproof replay traces/offset-index-segproof-17.jsonl
+    """
+    from segproof_harness.traces import TraceError
+
+    names = [name.strip() for name in subjects.split(",") if name.strip()]
+    if not names:
+        refuse("--subjects names nobody")
+    started = time.monotonic()
+    try:
+        if trace is not None:
+            result = _replay_trace(trace, names)
+        else:
+            result = _replay_seeds(structure, profile, seed, length, count, names, traces)
+    except TraceError as error:
+        refuse(str(error))
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        refuse(reason_of(error))
+    _show(result, output_format, time.monotonic() - started)
+    if result.findings:
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+def _replay_trace(trace: Path, subjects: list[str]) -> "Result":
+    from segproof_harness.replay import replay_trace
+    from segproof_harness.traces import TraceError
+
+    try:
+        return replay_trace(trace, subjects)
+    except TraceError:
+        raise
+    except ValueError as error:
+        refuse(str(error))
+
+
+def _replay_seeds(
+    structure: str,
+    profile: str,
+    seed: int,
+    length: int,
+    count: int,
+    subjects: list[str],
+    traces: Path,
+) -> "Result":
+    from segproof_harness.replay import Result, comparison, replay_seeds
+    from segproof_harness.structures import STRUCTURE_IDS
+    from segproof_model.profiles import PROFILES
+
+    if structure != ALL and structure not in STRUCTURE_IDS:
+        refuse(f"no structure {structure!r}; known: {', '.join(STRUCTURE_IDS)}, {ALL}")
+    if profile not in PROFILES:
+        refuse(f"no profile {profile!r}; known: {', '.join(PROFILES)}")
+    wanted = STRUCTURE_IDS if structure == ALL else (structure,)
+    total = Result()
+    for name in wanted:
+        try:
+            comparison(name, profile, subjects)
+        except ValueError as error:
+            refuse(str(error))
+    done = 0
+
+    def advance(seed: int) -> None:
+        nonlocal done
+        done += 1
+        show(done, count * len(wanted))
+
+    with progress("replay", unit="histories") as show:
+        for name in wanted:
+            total.add(
+                replay_seeds(
+                    name,
+                    profile,
+                    range(seed, seed + count),
+                    length,
+                    subjects,
+                    traces=traces,
+                    progress=advance,
+                )
+            )
+    return total
+
+
+def _show(result: "Result", output_format: Format, seconds: float) -> None:
+    from segproof_harness.report import write_jsonl, write_text
+
+    write = write_jsonl if output_format is Format.JSONL else write_text
+    for finding in result.findings:
+        write(finding.to_json(), sys.stdout)
+    counters = result.counters
+    summarise(
+        f"{counters.histories} histories, {counters.operations} operations, "
+        f"{counters.answers_compared} answers and {counters.bytes_compared} bytes compared in "
+        f"{seconds:.1f} s: {_verdict(len(result.findings))}"
+    )
+
+
+def _verdict(findings: int) -> str:
+    if findings:
+        return f"{findings} divergences" if findings > 1 else "1 divergence"
+    return "no divergence"

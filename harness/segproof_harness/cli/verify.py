@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verb `verify`: hold files against the laws.
+
+Used by: cli.
+"""
+
+import os
+import sys
+import time
+from collections import Counter
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from segproof_harness.cli.common import (
+    EXIT_FINDINGS,
+    Format,
+    FormatOption,
+    progress,
+    reason_of,
+    refuse,
+    summarise,
+)
+
+if TYPE_CHECKING:
+    from segproof.findings import Finding
+
+
+class FailOn(StrEnum):
+    """From which severity on a finding makes the exit code 1."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+def command(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH...", help="Files, partition directories, whole data directories."
+        ),
+    ],
+    deep: Annotated[bool, typer.Option("--deep", help="Read each record too.")] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", min=1, help="Processes at a time. Default: one a core."),
+    ] = None,
+    law: Annotated[
+        list[str] | None,
+        typer.Option("--law", metavar="LAW-ID", help="Only this law; may be repeated."),
+    ] = None,
+    position: Annotated[
+        int | None, typer.Option("--position", min=0, help="Only findings at this byte of a file.")
+    ] = None,
+    fail_on: Annotated[
+        FailOn, typer.Option("--fail-on", help="The least severity that makes the exit code 1.")
+    ] = FailOn.WARNING,
+    max_findings: Annotated[
+        int | None, typer.Option("--max-findings", min=1, help="End after so many findings.")
+    ] = None,
+    output_format: FormatOption = Format.TEXT,
+) -> None:
+    """Check files against the laws of their formats.
+
+    Every finding names the law, the file, the byte, what to do, and a command that shows it again.
+    Files are opened read-only and read once; memory stays the same for any size. Exit code 1 for
+    errors and warnings; notes, such as the zero tail of an index that is still written, do not
+    count.
+
+    \b
+    Examples:
+      segproof verify /var/lib/kafka/data
+      segproof verify my-topic-0 --deep --format jsonl
+      segproof verify my-topic-0/00000000000000000000.index --law OFFIDX-2
+    """
+    from segproof.verification import verify
+
+    laws = _known_laws(law)
+    for path in paths:
+        _check_readable(path)
+    started = time.monotonic()
+    counts: Counter[str] = Counter()
+    with progress("verify") as show:
+        for path in paths:
+            for finding in verify(
+                path,
+                deep=deep,
+                laws=laws,
+                position=position,
+                on_progress=show,
+                jobs=jobs or _cores(),
+            ):
+                _write(finding, output_format)
+                counts[finding.severity.value] += 1
+                if counts.total() == max_findings:
+                    break
+            if counts.total() == max_findings:
+                break
+    cut = f" (ended after {max_findings} findings)" if counts.total() == max_findings else ""
+    summarise(
+        f"{_plural(counts['error'], 'error')}, {_plural(counts['warning'], 'warning')}, "
+        f"{_plural(counts['note'], 'note')} in {time.monotonic() - started:.1f} s{cut}"
+    )
+    if counts["error"] or (counts["warning"] and fail_on is FailOn.WARNING):
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+def _plural(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
+def _known_laws(given: list[str] | None) -> frozenset[str] | None:
+    if not given:
+        return None
+    from segproof.verification import VERIFIED_LAWS
+
+    wanted = frozenset(law_id.upper() for law_id in given)
+    if unknown := sorted(wanted - VERIFIED_LAWS):
+        known = ", ".join(sorted(VERIFIED_LAWS))
+        refuse(f"verify does not check {', '.join(unknown)}; it checks: {known}")
+    return wanted
+
+
+def _check_readable(path: Path) -> None:
+    """Refuse a path that can't be read; what can't be read inside it is a finding."""
+    try:
+        if path.is_dir():
+            os.listdir(path)
+        elif path.exists() and not path.is_file():
+            refuse(f"{path}: neither a file nor a directory")
+        else:
+            with path.open("rb"):
+                pass
+    except OSError as error:
+        refuse(reason_of(error))
+
+
+def _cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _write(finding: "Finding", output_format: Format) -> None:
+    from segproof_harness.report import write_jsonl, write_text
+
+    write = write_jsonl if output_format is Format.JSONL else write_text
+    write(finding.to_json(), sys.stdout)

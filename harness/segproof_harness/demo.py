@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The main job on the real files that ship with the package, in under two minutes.
+
+Verify them; compare what `dump` and `lookup` say with recorded answers of the real classes; replay
+random histories on model and implementation; then verify and replay again on Spark. What is
+missing here (Java, an extra) reads `not run` with the reason and the remedy, never as a pass.
+
+Used by: the verb `demo`.
+"""
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module, util
+from pathlib import Path
+from typing import Any
+
+PASSED, FAILED, NOT_RUN = "passed", "FAILED", "not run"
+PROFILE = "kafka-4.3.1"
+HISTORIES = 500
+HISTORY_LENGTH = 50
+SECONDS_A_STRUCTURE = 8.0
+"""A slow machine replays fewer histories; the table says how many."""
+SPARK_HISTORIES = 100
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the closing table."""
+
+    what: str
+    verdict: str
+    """`passed`, `FAILED` or `not run`."""
+    figures: str
+    """What was done, or why it was not run and what to do."""
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields by name."""
+        return {
+            "what": self.what,
+            "verdict": self.verdict,
+            "figures": self.figures,
+            "seconds": round(self.seconds, 1),
+        }
+
+
+def scenarios() -> list[Path]:
+    """Return the directories of real files that ship with the package."""
+    from segproof_harness.reading.conformance import scenarios_below
+
+    return scenarios_below(Path(__file__).parent / "data" / "kafka")
+
+
+def run(say: Say) -> Iterator[Row]:
+    """Do everything, one row after the other; `say` gets a line for each thing that is wrong."""
+    yield _timed("verify real files", lambda: _verify(say))
+    yield _timed("answers of Kafka 4.3.1", lambda: _compare(say, None))
+    yield _timed(f"the same, profile {PROFILE}", lambda: _compare(say, PROFILE))
+    for name in _ids():
+        yield _timed(f"replay {name}", partial(_replay, name, say))
+    yield from _spark(say)
+
+
+def _ids() -> tuple[str, ...]:
+    from segproof_harness.structures import STRUCTURE_IDS
+
+    return STRUCTURE_IDS
+
+
+def _timed(what: str, do: Callable[[], tuple[bool, str]]) -> Row:
+    started = time.monotonic()
+    sound, figures = do()
+    return Row(what, PASSED if sound else FAILED, figures, time.monotonic() - started)
+
+
+def _verify(say: Say) -> tuple[bool, str]:
+    from segproof.verification import verify
+    from segproof_harness.reading.conformance import partition_of
+
+    notes = wrong = size = 0
+    for scenario in scenarios():
+        partition = partition_of(scenario)
+        size += sum(path.stat().st_size for path in partition.iterdir())
+        for finding in verify(partition, deep=True):
+            if finding.is_defect:
+                wrong += 1
+                say(str(finding))
+            else:
+                notes += 1
+    figures = f"{len(scenarios())} directories, {size / 1e6:.1f} MB, every record: {wrong} findings"
+    return wrong == 0, f"{figures}, {notes} notes"
+
+
+def _compare(say: Say, profile_name: str | None) -> tuple[bool, str]:
+    from segproof_harness.reading.conformance import Tally, compare_scenario
+    from segproof_model.profiles import profile_named
+
+    profile = None if profile_name is None else profile_named(profile_name)
+    total = Tally()
+    for scenario in scenarios():
+        total.add(compare_scenario(scenario, profile))
+    for line in total.mismatches:
+        say(line)
+    lookups = total.compared["offset_queries"] + total.compared["time_queries"]
+    return total.mismatched == 0, (
+        f"{total.total} answers, {lookups} of them lookups: {total.mismatched} differ"
+    )
+
+
+def _replay(structure_id: str, say: Say) -> tuple[bool, str]:
+    from segproof_harness.replay import replay_seeds
+
+    until = time.monotonic() + SECONDS_A_STRUCTURE
+    seeds = itertools.takewhile(lambda seed: time.monotonic() < until, range(HISTORIES))
+    result = replay_seeds(structure_id, "segproof", seeds, HISTORY_LENGTH)
+    for finding in result.findings:
+        say(f"{finding.message}; {finding.reproduce}")
+    counters = result.counters
+    return not result.findings, (
+        f"{counters.histories} histories, {counters.operations} operations, "
+        f"{counters.answers_compared} answers: {len(result.findings)} differ"
+    )
+
+
+def _spark(say: Say) -> Iterator[Row]:
+    """Verify and replay on local Spark, or say why not.
+
+    The Spark package stands on top of this one, so it is found by name, if it is there.
+    """
+    what = "verify and replay on Spark"
+    if util.find_spec("segproof_spark") is None:
+        yield Row(what, NOT_RUN, "the package segproof_spark is not installed", 0.0)
+        return
+    session_module: Any = import_module("segproof_spark.session")
+    started = time.monotonic()
+    try:
+        session = session_module.start_session()
+    except session_module.SparkNotRunError as reason:
+        yield Row(what, NOT_RUN, f"Spark: not run: {reason}", time.monotonic() - started)
+        return
+    try:
+        yield _timed("verify on Spark", lambda: _spark_verify(session, say))
+        yield _timed("replay on Spark", lambda: _spark_replay(session, say))
+    finally:
+        session.stop()
+
+
+def _spark_verify(session: Any, say: Say) -> tuple[bool, str]:
+    from segproof_harness.reading.conformance import partition_of
+
+    module: Any = import_module("segproof_spark.verification")
+    partitions = [partition_of(scenario) for scenario in scenarios()]
+    wrong = notes = 0
+    for finding in module.verify_on_spark(session, partitions, deep=True):
+        if finding["severity"] == "note":
+            notes += 1
+        else:
+            wrong += 1
+            say(f"{finding['path']}: {finding['message']} [{finding['law']}]")
+    return wrong == 0, f"{len(partitions)} directories: {wrong} findings, {notes} notes"
+
+
+def _spark_replay(session: Any, say: Say) -> tuple[bool, str]:
+    module: Any = import_module("segproof_spark.replay")
+    result = module.replay_on_spark(
+        session, _ids(), seeds=range(SPARK_HISTORIES), length=HISTORY_LENGTH
+    )
+    for finding in result.findings:
+        say(f"{finding['message']}; {finding['reproduce']}")
+    return not result.findings, (
+        f"{result.histories} histories, {result.operations} operations, "
+        f"{result.answers_compared} answers: {len(result.findings)} differ"
+    )
