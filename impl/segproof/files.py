@@ -9,6 +9,7 @@ Not covered: Windows, where a mapped file can be neither cut nor removed.
 Used by: every structure, `verify`, the command line; replaced by the harness.
 """
 
+import errno
 import mmap
 import os
 import stat as stat_modes
@@ -166,6 +167,8 @@ class _RealFile:
         os.ftruncate(self._descriptor, size)
 
     def map(self, size: int) -> Mapping:
+        if self._descriptor < 0:  # mmap takes -1 for memory without a file
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), self.path)
         return _RealMapping(self._descriptor, size)
 
     def sync(self) -> None:
@@ -243,5 +246,3 @@ class RealFiles:
 
 REAL_FILES = RealFiles()
 """The default of every `files` argument."""
-
-
