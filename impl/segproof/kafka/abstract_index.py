@@ -29,19 +29,16 @@ from segproof.errors import (
     ReadOnlyIndexError,
 )
 from segproof.files import REAL_FILES, File, Files, Mapping
+from segproof.kafka.bulk_lookup import Columns
 from segproof.kernels.index_rules import is_full, offset_distance, whole_entries
-from segproof.kernels.slot_search import (
-    entries_at,
-    entries_of_sorted,
-    lower_slots_of_any,
-    lower_slots_of_random,
-)
+from segproof.kernels.slot_search import entries_at, lower_slots_of_any
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 WARM_BYTES = 8192
 """The warm section of a search: as many entries as fill this many bytes."""
-_LANES = 32
+_ENTRIES_DECODED = {True: 100, False: 4000}
+"""So many entries are decoded while one is searched, by kernels that are compiled or not."""
 
 Answer = TypeVar("Answer")
 Published = tuple[memoryview, int]
@@ -78,7 +75,7 @@ class AbstractIndex:
         self._published: Published | None = None
         self._handle: File | None = None
         self._mapping: Mapping | None = None
-        self._increasing_entries = 0
+        self._columns: tuple[Published, Columns] | None = None
         if writable:
             self._open_for_writing()
         else:
@@ -162,7 +159,6 @@ class AbstractIndex:
 
     def _publish(self, view: memoryview, entries: int) -> None:
         assert 0 <= entries * self.ENTRY_SIZE <= self.length
-        self._increasing_entries = min(self._increasing_entries, entries)
         self._published = (view, entries)
 
     def __len__(self) -> int:
@@ -297,6 +293,7 @@ class AbstractIndex:
             return
         self._entries_at_close = published[1]
         self._published = None
+        self._columns = None
         self._unmap(published[0])
         if self._handle is not None:
             self._handle.close()
@@ -377,71 +374,60 @@ class AbstractIndex:
     # Bulk
 
     def _lookup_many(
-        self, targets: NDArray[np.int64], missing: tuple[int, int]
+        self, targets: NDArray[np.int64], bases: tuple[int, int], missing: tuple[int, int]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return (keys, values) of the lower slots of the targets, `missing` where none is."""
-        return self._reading(lambda view, n: self._entries_of(view, n, targets, missing))
+        """Return (keys, values) of the lower slots of the targets, `missing` where there is none.
 
-    def _entries_of(
-        self, view: memoryview, entries: int, targets: NDArray[np.int64], missing: tuple[int, int]
+        The bases are added to both.
+        """
+        while True:
+            published = self._current()
+            try:
+                columns = self._columns_of(published, len(targets), bases, missing)
+                if columns is not None and columns.increase:
+                    return columns.look_up(targets)
+                return self._each_entry_of(published, targets, bases, missing)
+            except ValueError:
+                if self._published is published:
+                    raise
+
+    def _columns_of(
+        self, published: Published, targets: int, bases: tuple[int, int], missing: tuple[int, int]
+    ) -> Columns | None:
+        """Return the decoded entries of this moment; None where so few targets do not pay it."""
+        if self._columns is not None and self._columns[0] is published:
+            return self._columns[1]
+        paying = _ENTRIES_DECODED[lower_slots_of_any.is_compiled]
+        if targets * paying < published[1]:
+            return None
+        columns = Columns.of(self._records(*published), bases, missing)
+        self._columns = (published, columns)
+        return columns
+
+    def _each_entry_of(
+        self,
+        published: Published,
+        targets: NDArray[np.int64],
+        bases: tuple[int, int],
+        missing: tuple[int, int],
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        keys, values = np.empty(len(targets), np.int64), np.empty(len(targets), np.int64)
-        if not len(targets):
-            return keys, values
-        shape = (view, self.ENTRY_SIZE, 0, self._KEY_SIZE)
-        answers = (keys.data, values.data, *missing)
-        increasing = self._keys_increase(view, entries)
-        if self._announce(len(targets)) and increasing and not_falling(targets):
-            entries_of_sorted(*shape, self._KEY_SIZE, entries, targets.data, *answers)
-            return keys, values
-        slots = self._slots_of(view, entries, targets, increasing)
-        if entries_at.is_compiled:
-            entries_at(*shape, self._KEY_SIZE, slots.data, *answers)
-            return keys, values
-        records = self._records(view, entries)
-        found = slots >= 0
-        keys[:], values[:] = missing
-        keys[found] = records["key"][slots[found]]
-        values[found] = records["value"][slots[found]]
+        """Search for each target as `lookup` does, on the bytes as they are."""
+        view, entries = published
+        slots, keys, values = (np.empty(len(targets), np.int64) for _ in range(3))
+        if len(targets):
+            shape = (view, self.ENTRY_SIZE, 0, self._KEY_SIZE)
+            warm_entries = WARM_BYTES // self.ENTRY_SIZE
+            for kernel in (lower_slots_of_any, entries_at):
+                kernel.announce(len(targets))
+            lower_slots_of_any(*shape, entries, targets.data, slots.data, warm_entries)
+            entries_at(*shape, self._KEY_SIZE, slots.data, keys.data, values.data, *missing)
+        keys += bases[0]
+        values += bases[1]
         return keys, values
-
-    def _announce(self, work: int) -> bool:
-        """Announce bulk work to the kernels; return whether they are compiled."""
-        for kernel in (entries_of_sorted, entries_at, lower_slots_of_random):
-            kernel.announce(work)
-        return entries_of_sorted.is_compiled
-
-    def _slots_of(
-        self, view: memoryview, entries: int, targets: NDArray[np.int64], increasing: bool
-    ) -> NDArray[np.int64]:
-        slots = np.empty(len(targets), np.int64)
-        asked, answers = targets.data, slots.data
-        if not increasing:
-            shape = (view, self.ENTRY_SIZE, 0, self._KEY_SIZE, entries)
-            lower_slots_of_any(*shape, asked, answers, WARM_BYTES // self.ENTRY_SIZE)
-            return slots
-        keys = self._key_column(view, entries)
-        if not lower_slots_of_random.is_compiled:
-            return np.searchsorted(keys, targets, side="right") - 1
-        lower_slots_of_random(keys.data, entries, asked, answers, _LANES)
-        return slots
 
     def _records(self, view: memoryview, entries: int) -> NDArray[np.void]:
         """Return a private copy of the entries, fields `key` and `value`."""
         return np.frombuffer(bytes(view[: entries * self.ENTRY_SIZE]), self._ENTRY_DTYPE)
-
-    def _key_column(self, view: memoryview, entries: int) -> NDArray[np.signedinteger[Any]]:
-        records = self._records(view, entries)
-        return np.ascontiguousarray(records["key"], dtype=f"=i{self._KEY_SIZE}")
-
-    def _keys_increase(self, view: memoryview, entries: int) -> bool:
-        """Return whether the keys strictly increase; looks at each entry once."""
-        if self._increasing_entries < entries:
-            keys = self._key_column(view, entries)
-            if not bool(np.all(keys[:-1] < keys[1:])):
-                return False
-            self._increasing_entries = entries
-        return True
 
 
 def int64_array(values: ArrayLike, what: str) -> NDArray[np.int64]:
@@ -452,8 +438,3 @@ def int64_array(values: ArrayLike, what: str) -> NDArray[np.int64]:
     if array.dtype == np.uint64 and array.size and int(array.max()) > INT64_MAX:
         raise InvalidArgumentError(f"{what} must be at most {INT64_MAX}")
     return np.ascontiguousarray(array, dtype=np.int64)
-
-
-def not_falling(values: NDArray[np.int64]) -> bool:
-    """Return whether no value is below the one before it."""
-    return bool(np.all(values[:-1] <= values[1:]))

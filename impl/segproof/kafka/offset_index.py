@@ -30,6 +30,7 @@ from segproof.kafka.abstract_index import (
     AbstractIndex,
     int64_array,
 )
+from segproof.kafka.bulk_lookup import int64_difference
 from segproof.kernels.index_rules import (
     APPEND_FULL,
     APPEND_OFFSET_TOO_SMALL,
@@ -119,12 +120,8 @@ class OffsetIndex(AbstractIndex):
         """
         targets = int64_array(target_offsets, "target_offsets")
         base = self.base_offset
-        # Clipped first, the difference cannot wrap.
-        low, high = max(base - _BEYOND - 1, -INT64_MAX - 1), min(base + _BEYOND, INT64_MAX)
-        relative = np.clip(targets, low, high) - base
-        keys, positions = self._lookup_many(relative, (0, 0))
-        keys += base
-        return keys, positions
+        relative = int64_difference(targets, base, -_BEYOND - 1, _BEYOND)
+        return self._lookup_many(relative, (base, 0), (0, 0))
 
     def entry(self, n: int) -> OffsetPosition:
         """Return entry `n`, counted from 0, with its absolute offset (OFFIDX-13, OFFIDX-14).

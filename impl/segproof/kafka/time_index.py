@@ -131,9 +131,7 @@ class TimeIndex(AbstractIndex):
         Raises: InvalidArgumentError unless the targets are one row of integers; IndexClosedError.
         """
         targets = int64_array(target_timestamps, "target_timestamps")
-        timestamps, offsets = self._lookup_many(targets, (-1, 0))
-        offsets += self.base_offset
-        return timestamps, offsets
+        return self._lookup_many(targets, (0, self.base_offset), (-1, 0))
 
     def entry(self, n: int) -> TimestampOffset:
         """Return entry `n`, counted from 0, with its absolute offset.

@@ -23,6 +23,8 @@ __all__ = [
     "lower_slot",
     "lower_slots_of_any",
     "lower_slots_of_random",
+    "lower_slots_of_rising",
+    "native_entries_at",
     "upper_slot",
 ]
 
@@ -265,3 +267,111 @@ def lower_slots_of_random(
             if entries == 0 or keys[base] > targets[number]:
                 slots[number] = base - 1
         start = end
+
+
+@kernel
+def _lower_native_slot(keys: memoryview, entries: int, target: int) -> int:
+    """Return the greatest slot with key <= target, or -1, of native keys that strictly increase."""
+    low = -1
+    high = entries
+    while high - low > 1:
+        middle = (low + high) // 2
+        if keys[middle] <= target:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def _merge(
+    keys: memoryview,
+    entries: int,
+    targets: memoryview,
+    slots: memoryview,
+    number: int,
+    end: int,
+    slot: int,
+) -> None:
+    """Write the lower slots of the targets number..end-1; that of the first is not below `slot`."""
+    while number < end:
+        slots[number] = slot
+        if slot + 1 < entries and keys[slot + 1] <= targets[number]:
+            slot = slot + 1
+        else:
+            number = number + 1
+
+
+@kernel
+def lower_slots_of_rising(
+    keys: memoryview, entries: int, targets: memoryview, slots: memoryview
+) -> None:
+    """Write the lower slot of each target into `slots`, for targets that never fall.
+
+    `keys` (format i or q) are native and must strictly increase. Four quarters of the targets are
+    merged with the keys side by side. A step takes the next key or the next target without a
+    branch: it writes the slot so far, which the last step of that target makes the right one.
+    """
+    quarter = len(targets) // 4
+    if quarter == 0:
+        _merge(keys, entries, targets, slots, 0, len(targets), -1)
+        return
+    a, b, c, d = 0, quarter, 2 * quarter, 3 * quarter
+    at_a = _lower_native_slot(keys, entries, targets[a])
+    at_b = _lower_native_slot(keys, entries, targets[b])
+    at_c = _lower_native_slot(keys, entries, targets[c])
+    at_d = _lower_native_slot(keys, entries, targets[d])
+    last = entries - 1
+    while (
+        a < quarter
+        and b < 2 * quarter
+        and c < 3 * quarter
+        and d < len(targets)
+        and at_a < last
+        and at_b < last
+        and at_c < last
+        and at_d < last
+    ):
+        slots[a] = at_a
+        slots[b] = at_b
+        slots[c] = at_c
+        slots[d] = at_d
+        key_a = 1 if keys[at_a + 1] <= targets[a] else 0
+        key_b = 1 if keys[at_b + 1] <= targets[b] else 0
+        key_c = 1 if keys[at_c + 1] <= targets[c] else 0
+        key_d = 1 if keys[at_d + 1] <= targets[d] else 0
+        at_a = at_a + key_a
+        at_b = at_b + key_b
+        at_c = at_c + key_c
+        at_d = at_d + key_d
+        a = a + 1 - key_a
+        b = b + 1 - key_b
+        c = c + 1 - key_c
+        d = d + 1 - key_d
+    _merge(keys, entries, targets, slots, a, quarter, at_a)
+    _merge(keys, entries, targets, slots, b, 2 * quarter, at_b)
+    _merge(keys, entries, targets, slots, c, 3 * quarter, at_c)
+    _merge(keys, entries, targets, slots, d, len(targets), at_d)
+
+
+@kernel
+def native_entries_at(
+    keys: memoryview,
+    values: memoryview,
+    missing_slot: int,
+    slots: memoryview,
+    found_keys: memoryview,
+    found_values: memoryview,
+    key_base: int,
+    value_base: int,
+) -> None:
+    """Write base + key and base + value of each slot (format q); of -1 those at `missing_slot`.
+
+    `keys` and `values` (format i or q) are native; the sums must fit into 64 bits.
+    """
+    for number in range(len(slots)):
+        slot = slots[number]
+        if slot < 0:
+            slot = missing_slot
+        found_keys[number] = keys[slot] + key_base
+        found_values[number] = values[slot] + value_base
