@@ -14,6 +14,7 @@ Not covered: lz4 dictionaries, zstd dictionaries; Kafka has neither.
 Used by: kafka/record_batch.py, kafka/legacy_records.py, kafka/record_writer.py.
 """
 
+import zlib
 from collections.abc import Callable
 
 import cramjam
@@ -36,6 +37,8 @@ Bytes = bytes | bytearray | memoryview
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + bytes((0, 0, 0, 1, 0, 0, 0, 1))
 _XERIAL_BLOCK_BYTES = 32 << 10
+_GZIP_WINDOW_BITS = 31
+_GZIP_PIECE_BYTES = 1 << 20
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
 _LZ4_DESCRIPTOR = b"\x60\x40"
 """Version 1, independent blocks, no checksums, no content size; blocks of at most 64 KiB."""
@@ -62,14 +65,14 @@ def decompress(
         if compression == "none":
             return memoryview(data)
         if compression == "gzip":
-            return _inflate(cramjam.gzip.decompress_into, data, limit)
+            return _gunzip(data, limit)
         if compression == "zstd":
             return _inflate(cramjam.zstd.decompress_into, data, limit)
         if compression == "lz4":
             return _unlz4(memoryview(data), magic, limit)
         if compression == "snappy":
             return _unsnappy(data, limit)
-    except cramjam.DecompressionError as error:
+    except (cramjam.DecompressionError, zlib.error) as error:
         raise SegproofError(
             f"the {compression} data cannot be decompressed: {error}",
             hint="the batch was damaged before its checksum was made, or the codec bits are wrong",
@@ -107,6 +110,29 @@ def _bomb(limit: int) -> SegproofError:
         expected=f"at most {limit} bytes",
         hint="raise the limit if a batch of this size is meant to be there",
     )
+
+
+def _gunzip(data: Bytes, limit: int) -> memoryview:
+    """Inflate every member of a gzip stream, with the zlib that the JVM uses too.
+
+    cramjam's inflate takes a distance that reaches before the first byte for zeros.
+    """
+    parts: list[bytes] = []
+    done = 0
+    rest: Bytes = data
+    while not parts or len(rest):
+        stream = zlib.decompressobj(wbits=_GZIP_WINDOW_BITS)
+        while not stream.eof:
+            part = stream.decompress(rest, _GZIP_PIECE_BYTES)
+            rest = stream.unconsumed_tail
+            if not part and not rest and not stream.eof:
+                raise zlib.error("the gzip stream is cut")
+            done += len(part)
+            if done > limit:
+                raise _bomb(limit)
+            parts.append(part)
+        rest = stream.unused_data
+    return memoryview(parts[0] if len(parts) == 1 else b"".join(parts))
 
 
 def _inflate(decompress_into: Callable[[Bytes, Bytes], int], data: Bytes, limit: int) -> memoryview:
