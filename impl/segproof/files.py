@@ -148,6 +148,8 @@ class _RealFile:
         return b"".join(parts)
 
     def pread_into(self, buffer: memoryview, position: int) -> int:
+        if position < 0 and len(buffer):  # preadv takes -1 for the handle's own position
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), self.path)
         done = 0
         while done < len(buffer):
             count = os.preadv(self._descriptor, [buffer[done:]], position + done)
