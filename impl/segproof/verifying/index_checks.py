@@ -4,7 +4,7 @@
 The file is read in blocks, from the end until its zero tail is known and then from the start, so
 memory is constant for any size. Offsets are relative to the base offset throughout.
 
-Laws: OFFIDX-1, OFFIDX-2, OFFIDX-20, TIMEIDX-1, TIMEIDX-7, TIMEIDX-8, TIMEIDX-17, DISK-6, DISK-8.
+Laws: OFFIDX-1, OFFIDX-2, TIMEIDX-1, TIMEIDX-7, DISK-6, DISK-8, DISK-22.
 Used by: verifying/segment_checks.py.
 """
 
@@ -152,7 +152,7 @@ def check_offset_entries(stream: IndexStream, reporter: Reporter) -> Iterator[in
         offsets, positions = both["offset"].astype(np.int64), both["position"].astype(np.int64)
         own = slice(len(previous), None)
         first = start - len(previous)
-        _report_below_base(stream, reporter, "OFFIDX-20", start, offsets[own])
+        _report_below_base(stream, reporter, "OFFIDX-2", start, offsets[own])
         _report_falls(
             stream, reporter, "OFFIDX-2", first, offsets, np.diff(offsets) <= 0,
             "offset {now} follows offset {before}; offsets must increase", stream_base(stream),
@@ -174,7 +174,7 @@ def check_time_entries(stream: IndexStream, reporter: Reporter) -> Iterator[int]
         offsets = both["offset"].astype(np.int64)
         own = slice(len(previous), None)
         first = start - len(previous)
-        _report_below_base(stream, reporter, "TIMEIDX-17", start, offsets[own])
+        _report_below_base(stream, reporter, "DISK-22", start, offsets[own])
         _report_falls(
             stream, reporter, "TIMEIDX-7", first, timestamps, timestamps[1:] <= timestamps[:-1],
             "timestamp {now} follows timestamp {before}; timestamps must increase", 0,
@@ -185,7 +185,7 @@ def check_time_entries(stream: IndexStream, reporter: Reporter) -> Iterator[int]
         )  # fmt: skip
         negative = np.flatnonzero(timestamps[own] < 0)
         reporter.add_rows(
-            "TIMEIDX-8",
+            "DISK-22",
             stream.path,
             (negative + start) * TIME_FORM.entry_size,
             lambda row, found=timestamps[own][negative]: Described(  # type: ignore[misc]

@@ -4,7 +4,7 @@
 A batch whose checksum is wrong, or whose offsets don't fit between its neighbours, is *loose*: it
 is reported once, and its claims are not held against the batches and index entries around it.
 
-Laws: BATCH-2, 3, 11, 14, 15, 16, 18; SCAN-2, 4, 10; SEG-2; LOG-4; DUMP-6; DISK-6, 13, 14, 15, 19.
+Laws: BATCH-2, 3, 11, 14, 15, 16, 18; SCAN-2, 10; LOG-4; DUMP-6; DISK-6, 13, 14, 15, 19, 23.
 Used by: verifying/segment_checks.py.
 """
 
@@ -294,7 +294,7 @@ class LogCheck:
         own = np.where(table["magic"] == 2, distances(table["base_offset"], base_offset), last)
         good = block.crc_valid
         self._report(
-            "SEG-2", block, good & ((last < 0) | (last > MAX_DISTANCE)),
+            "DISK-13", block, good & ((last < 0) | (last > MAX_DISTANCE)),
             lambda row: Described(
                 f"last offset {row['last_offset']} is not within 2^31 - 1 of the segment's base"
                 f" offset {base_offset}", f"{base_offset} to {base_offset + MAX_DISTANCE}",
@@ -359,7 +359,7 @@ class LogCheck:
             self._report_zero_tail(position, rest)
         elif error is not None:
             self._reporter.add(
-                error.law or "SCAN-10",
+                "DISK-23" if error.law == "SCAN-4" else error.law or "SCAN-10",
                 self.path,
                 f"{error.message}: no batch can be read here, and {rest} bytes up to the end of"
                 " the file are out of reach",

@@ -69,20 +69,18 @@ RULES: dict[str, Rule] = {
     **_rules("partition-log", WARNING, "give the path of a partition or data directory, or of a"
              " .log, .index, .timeindex or .txnindex file", "DISK-20"),
     # offset index
-    **_rules("offset-index", ERROR, REBUILD, "OFFIDX-1", "OFFIDX-2", "OFFIDX-20", "DISK-8",
-             "SEG-7"),
+    **_rules("offset-index", ERROR, REBUILD, "OFFIDX-1", "OFFIDX-2", "DISK-8", "SEG-7"),
     # time index
-    **_rules("time-index", ERROR, REBUILD, "TIMEIDX-1", "TIMEIDX-7", "TIMEIDX-8", "TIMEIDX-17",
-             "DISK-9", "DISK-10"),
+    **_rules("time-index", ERROR, REBUILD, "TIMEIDX-1", "TIMEIDX-7", "DISK-9", "DISK-10",
+             "DISK-22"),
     # transaction index
-    **_rules("transaction-index", ERROR, REMAKE_TRANSACTIONS, "TXNIDX-1", "TXNIDX-2", "TXNIDX-5",
-             "TXNIDX-15", "DISK-11", "DISK-12", "DISK-21"),
+    **_rules("transaction-index", ERROR, REMAKE_TRANSACTIONS, "TXNIDX-1", "DISK-11", "DISK-12", "DISK-21"),
     # log
-    **_rules("record-file", ERROR, RESTORE, "SCAN-2", "SCAN-4", "SCAN-10", "DUMP-6"),
+    **_rules("record-file", ERROR, RESTORE, "SCAN-2", "SCAN-10", "DUMP-6", "DISK-23"),
     **_rules("record-batch", ERROR, RESTORE, "BATCH-2", "BATCH-3", "BATCH-11", "BATCH-14",
              "BATCH-15", "BATCH-16", "BATCH-18", "BATCH-19", "DISK-14"),
     **_rules("record-batch", WARNING, "a newer release wrote it, or it is damaged", "DISK-15"),
-    **_rules("log-segment", ERROR, RESTORE, "SEG-2", "DISK-13"),
+    **_rules("log-segment", ERROR, RESTORE, "DISK-13"),
     **_rules("partition-log", ERROR, "compare both segments with another replica and keep the right"
              " one", "LOG-4"),
     **_rules("partition-log", NOTE, "compaction and aborted appends leave gaps; elsewhere compare"

@@ -5,7 +5,7 @@ A transaction may begin in one segment and end in a later one, so each segment h
 see `TransactionCarry` and `CarriedTransactions`.
 
 Upstream: Kafka 4.3.1: TransactionIndex, ProducerStateManager, Cleaner.
-Laws: TXNIDX-1, 2, 5, 15; BATCH-19; DISK-11, DISK-12, DISK-21.
+Laws: TXNIDX-1, BATCH-19; DISK-11, DISK-12, DISK-21.
 Used by: verifying/segment_checks.py, verifying/running.py.
 """
 
@@ -118,13 +118,13 @@ class TransactionEntries:
         falls = np.zeros(len(block), np.bool_)
         falls[len(block) - len(lasts) + 1 :] = lasts[1:] <= lasts[:-1]
         broken: tuple[tuple[str, NDArray[np.bool_], str, str, str], ...] = (
-            ("TXNIDX-2", read_as > 0, "version", "0",
+            ("TXNIDX-1", read_as > 0, "version", "0",
              "version {} is not known: a broker refuses to read this entry"),
             ("TXNIDX-1", (read_as <= 0) & (block["version"] != 0), "version", "0",
              "version {} is not 0, the only one that is written"),
-            ("TXNIDX-15", last < base, "last_offset", f"{base} or more",
+            ("DISK-21", last < base, "last_offset", f"{base} or more",
              "last offset {} is below the base offset of the segment"),
-            ("TXNIDX-5", falls, "last_offset", "more than the entry before has",
+            ("DISK-21", falls, "last_offset", "more than the entry before has",
              "last offset {} is not above that of the entry before; entries are in order"),
             ("DISK-21", (first > last) | (first < 0), "first_offset", "0 to the last offset",
              "first offset {} is negative or behind the last offset of the transaction"),
