@@ -22,6 +22,7 @@ SCOPES = {
     "state": "every state of the structure",
     "step": "every operation on the structure",
     "file": "the bytes of a file",
+    "disk": "the files of a partition beside each other",
     "pure": "every call of one function",
 }
 

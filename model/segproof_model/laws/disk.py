@@ -117,19 +117,19 @@ def control_type(batch: RecordBatch) -> str | Raised:
 # --- files and names
 
 
-@law("DISK-1", structure=FILE, scope="file", source=OWN)
+@law("DISK-1", structure=FILE, scope="disk", source=OWN)
 def every_listed_file_is_read(listed: Collection[str], read: Mapping[str, bytes]) -> bool:
     """Every file that a directory lists can be opened and read."""
     return all(name in read for name in listed)
 
 
-@law("DISK-2", structure=FILE, scope="file", source=OWN)
+@law("DISK-2", structure=FILE, scope="disk", source=OWN)
 def file_keeps_its_bytes(before: bytes, after: bytes | None) -> bool:
     """A file that is being read neither vanishes nor becomes shorter; it may grow."""
     return after is not None and len(after) >= len(before)
 
 
-@law("DISK-3", structure=PARTITION, scope="file", source="Kafka LogFileUtils, UnifiedLog 4.3.1")
+@law("DISK-3", structure=PARTITION, scope="disk", source="Kafka LogFileUtils, UnifiedLog 4.3.1")
 def names_are_known(directory: Directory) -> bool:
     """A partition directory holds files of segments and the partition's own files, no others."""
 
@@ -141,20 +141,20 @@ def names_are_known(directory: Directory) -> bool:
     return all(is_known(name) for name in directory)
 
 
-@law("LOAD-1", structure=PARTITION, scope="file", source="Kafka LogLoader 4.3.1")
+@law("LOAD-1", structure=PARTITION, scope="disk", source="Kafka LogLoader 4.3.1")
 def no_pending_file_is_left(directory: Directory) -> bool:
     """Loading leaves no `.deleted`, `.cleaned` or `.swap` file."""
     return not any(name.endswith((".deleted", ".cleaned", ".swap")) for name in directory)
 
 
-@law("DISK-4", structure=FILE, scope="file", source="Kafka LogLoader 4.3.1 (removes the index)")
+@law("DISK-4", structure=FILE, scope="disk", source="Kafka LogLoader 4.3.1 (removes the index)")
 def index_has_its_log(directory: Directory) -> bool:
     """Every index file lies beside the log of the same base offset."""
     matches = [SEGMENT_NAME.fullmatch(name) for name in directory]
     return all(match is None or match[1] + ".log" in directory for match in matches)
 
 
-@law("DISK-5", structure=FILE, scope="file", source="Kafka LogSegment.onBecomeInactiveSegment")
+@law("DISK-5", structure=FILE, scope="disk", source="Kafka LogSegment.onBecomeInactiveSegment")
 def closed_segment_has_its_indexes(directory: Directory) -> bool:
     """Every segment but the last has its offset index and its time index."""
     logs = sorted((name[:-4] for name in directory if name.endswith(".log")), key=int)
@@ -163,7 +163,7 @@ def closed_segment_has_its_indexes(directory: Directory) -> bool:
     )
 
 
-@law("DISK-6", structure=FILE, scope="file", source="Kafka AbstractIndex.trimToValidSize")
+@law("DISK-6", structure=FILE, scope="disk", source="Kafka AbstractIndex.trimToValidSize")
 def closed_file_has_no_zero_tail(image: bytes, entry_size: int, is_closed: bool) -> bool:
     """Only the files of the last segment, and no longer after a clean stop, end in preallocated
     zeros.
@@ -177,13 +177,13 @@ def closed_file_has_no_zero_tail(image: bytes, entry_size: int, is_closed: bool)
     return not is_closed or is_lone_entry or len(without_zero_tail(image, entry_size)) == slots
 
 
-@law("DISK-7", structure=FILE, scope="file", source="Kafka FileRecords, AbstractIndex 4.3.1")
+@law("DISK-7", structure=FILE, scope="disk", source="Kafka FileRecords, AbstractIndex 4.3.1")
 def size_fits_31_bits(size_bytes: int) -> bool:
     """A log or index file has at most 2147483647 bytes."""
     return size_bytes <= INT32_MAX
 
 
-@law("DISK-20", structure=PARTITION, scope="file", source=OWN)
+@law("DISK-20", structure=PARTITION, scope="disk", source=OWN)
 def there_is_something_to_verify(directory: Directory) -> bool:
     """A path that is given to be verified holds a file of a segment."""
     return any(SEGMENT_NAME.fullmatch(name) for name in directory)
@@ -192,7 +192,7 @@ def there_is_something_to_verify(directory: Directory) -> bool:
 # --- the log
 
 
-@law("DISK-13", structure=FILE, scope="file", source=SEGMENT)
+@law("DISK-13", structure=FILE, scope="disk", source=SEGMENT)
 def batch_offsets_rise_within_segment(log: bytes, base_offset: int) -> bool:
     """Each batch begins behind the offsets of the batches before it, and all offsets lie within
     2147483647 of the base offset of the segment."""
@@ -205,14 +205,14 @@ def batch_offsets_rise_within_segment(log: bytes, base_offset: int) -> bool:
     return True
 
 
-@law("LOG-4", structure=PARTITION, scope="file", source="Kafka LogSegments, LocalLog.roll 4.3.1")
+@law("LOG-4", structure=PARTITION, scope="disk", source="Kafka LogSegments, LocalLog.roll 4.3.1")
 def segments_do_not_overlap(log: bytes, next_base_offset: int) -> bool:
     """Segments do not overlap: every batch of a segment has last offset < the next segment's
     base."""
     return all(number(batch.last_offset) < next_base_offset for batch in valid_batches(log))
 
 
-@law("DISK-19", structure=PARTITION, scope="file", source=OWN)
+@law("DISK-19", structure=PARTITION, scope="disk", source=OWN)
 def offsets_have_no_gaps(log: bytes, base_offset: int, next_base_offset: int | None) -> bool:
     """Each batch begins right behind the one before it, the first at the base offset, and the next
     segment right behind the last. A note: compaction leaves gaps."""
@@ -224,7 +224,7 @@ def offsets_have_no_gaps(log: bytes, base_offset: int, next_base_offset: int | N
     return next_base_offset is None or next_base_offset == expected
 
 
-@law("DISK-23", structure=LOG, scope="file", source="Kafka ByteBufferLogInputStream 4.3.1")
+@law("DISK-23", structure=LOG, scope="disk", source="Kafka ByteBufferLogInputStream 4.3.1")
 def magic_is_known(log: bytes) -> bool:
     """Where a batch should begin, the magic is 0, 1 or 2."""
     end = end_of(log)
@@ -233,13 +233,13 @@ def magic_is_known(log: bytes) -> bool:
     return log[end + 16] <= 2
 
 
-@law("DUMP-6", structure=LOG, scope="file", source=DUMP)
+@law("DUMP-6", structure=LOG, scope="disk", source=DUMP)
 def log_ends_with_a_batch(log: bytes) -> bool:
     """No byte lies behind the last complete batch of a log."""
     return end_of(log) == len(log)
 
 
-@law("DISK-14", structure=BATCH, scope="file", source="Kafka DefaultRecordBatch 4.3.1")
+@law("DISK-14", structure=BATCH, scope="disk", source="Kafka DefaultRecordBatch 4.3.1")
 def count_fits_the_offsets(log: bytes) -> bool:
     """A batch of magic 2 has no more records than offsets from its first to its last."""
     return all(
@@ -250,7 +250,7 @@ def count_fits_the_offsets(log: bytes) -> bool:
     )
 
 
-@law("DISK-15", structure=BATCH, scope="file", source="Kafka DefaultRecordBatch 4.3.1")
+@law("DISK-15", structure=BATCH, scope="disk", source="Kafka DefaultRecordBatch 4.3.1")
 def unused_attribute_bits_are_zero(log: bytes) -> bool:
     """Attribute bits that no release uses are 0: 7 to 15 in magic 2, 4 to 7 before."""
     return all(
@@ -262,7 +262,7 @@ def unused_attribute_bits_are_zero(log: bytes) -> bool:
 # --- records
 
 
-@law("DISK-16", structure=BATCH, scope="file", source="Kafka DefaultRecordBatch 4.3.1")
+@law("DISK-16", structure=BATCH, scope="disk", source="Kafka DefaultRecordBatch 4.3.1")
 def record_offsets_rise_within_batch(log: bytes, codecs: Codecs) -> bool:
     """The offsets of the records of a magic 2 batch rise from its base to at most its last."""
 
@@ -277,7 +277,7 @@ def record_offsets_rise_within_batch(log: bytes, codecs: Codecs) -> bool:
     return all(is_right(batch) for batch in valid_batches(log, codecs) if not batch.is_legacy)
 
 
-@law("DISK-17", structure=BATCH, scope="file", source="Kafka MemoryRecordsBuilder 4.3.1")
+@law("DISK-17", structure=BATCH, scope="disk", source="Kafka MemoryRecordsBuilder 4.3.1")
 def max_timestamp_is_the_largest(log: bytes, codecs: Codecs) -> bool:
     """The largest timestamp in the header is the largest of the records, where there are any."""
 
@@ -290,7 +290,7 @@ def max_timestamp_is_the_largest(log: bytes, codecs: Codecs) -> bool:
     return all(is_right(batch) for batch in valid_batches(log, codecs))
 
 
-@law("DISK-18", structure=BATCH, scope="file", source=OWN)
+@law("DISK-18", structure=BATCH, scope="disk", source=OWN)
 def records_decompress(log: bytes, codecs: Codecs) -> bool:
     """The compressed records of a batch can be decompressed, to a bounded size."""
     compressed = [batch for batch in valid_batches(log, codecs) if number(batch.attributes) % 8]
@@ -300,13 +300,13 @@ def records_decompress(log: bytes, codecs: Codecs) -> bool:
 # --- offset index and log
 
 
-@law("DISK-8", structure=OFFSETS, scope="file", source=SEGMENT)
+@law("DISK-8", structure=OFFSETS, scope="disk", source=SEGMENT)
 def positions_strictly_increase(index: bytes) -> bool:
     """The positions of the entries before the zero tail strictly increase."""
     return is_rising([position for _, position in offset_entries(index, 0)])
 
 
-@law("SEG-7", structure=OFFSETS, scope="file", source=SEGMENT)
+@law("SEG-7", structure=OFFSETS, scope="disk", source=SEGMENT)
 def entry_points_at_batch(log: bytes, index: bytes, base_offset: int) -> bool:
     """Every offset-index entry (o, p) has p at a batch start, o the last offset of some batch at or
     after p, and no batch before p with last offset >= o.
@@ -339,14 +339,14 @@ def _is_key_of(batches: Sequence[RecordBatch], row: int, offset: int) -> bool:
 # --- time index and log
 
 
-@law("DISK-22", structure=TIMES, scope="file", source="Kafka TimeIndex.maybeAppend 4.3.1")
+@law("DISK-22", structure=TIMES, scope="disk", source="Kafka TimeIndex.maybeAppend 4.3.1")
 def time_entries_are_in_range(index: bytes, base_offset: int) -> bool:
     """No entry of a time index has a timestamp below 0 or an offset below the base offset."""
     entries = time_entries(index[: len(index) // 12 * 12], base_offset)
     return all(time >= 0 and offset >= base_offset for time, offset in entries)
 
 
-@law("DISK-9", structure=TIMES, scope="file", source=SEGMENT)
+@law("DISK-9", structure=TIMES, scope="disk", source=SEGMENT)
 def entry_tells_largest_timestamp(log: bytes, index: bytes, base_offset: int) -> bool:
     """Every time-index entry (t, o) has o inside a batch whose largest timestamp is t, and no
     batch before that one has a larger timestamp.
@@ -369,7 +369,7 @@ def entry_tells_largest_timestamp(log: bytes, index: bytes, base_offset: int) ->
     return all(is_right(time, offset) for time, offset in entries)
 
 
-@law("DISK-10", structure=TIMES, scope="file", source="LogSegment.onBecomeInactiveSegment, close")
+@law("DISK-10", structure=TIMES, scope="disk", source="LogSegment.onBecomeInactiveSegment, close")
 def closed_segment_tells_its_largest_timestamp(log: bytes, index: bytes) -> bool:
     """The last time-index entry of a closed segment has the largest timestamp of its batches."""
     largest = max((number(batch.max_timestamp) for batch in valid_batches(log)), default=-1)
@@ -380,7 +380,7 @@ def closed_segment_tells_its_largest_timestamp(log: bytes, index: bytes) -> bool
 # --- transaction index and log
 
 
-@law("DISK-21", structure=TRANSACTIONS, scope="file", source="Kafka TransactionIndex.append 4.3.1")
+@law("DISK-21", structure=TRANSACTIONS, scope="disk", source="Kafka TransactionIndex.append 4.3.1")
 def aborted_transactions_are_in_range(index: bytes, base_offset: int) -> bool:
     """Entries are in the order of their last offsets, which lie at or above the base offset; a
     transaction begins before it ends, and its last stable offset is at most behind its end."""
@@ -393,7 +393,7 @@ def aborted_transactions_are_in_range(index: bytes, base_offset: int) -> bool:
     )
 
 
-@law("DISK-11", structure=TRANSACTIONS, scope="file", source="ProducerStateManager 4.3.1")
+@law("DISK-11", structure=TRANSACTIONS, scope="disk", source="ProducerStateManager 4.3.1")
 def aborted_transaction_has_its_marker(log: bytes, index: bytes, codecs: Codecs) -> bool:
     """Every entry's last offset is that of an ABORT marker of its producer, and it begins at or
     before the first batch of that transaction in the log, behind the producer's last marker."""
@@ -419,7 +419,7 @@ def _is_told_by(log: bytes, entry: AbortedTxn, codecs: Codecs) -> bool:
     return False
 
 
-@law("DISK-12", structure=TRANSACTIONS, scope="file", source="ProducerStateManager 4.3.1")
+@law("DISK-12", structure=TRANSACTIONS, scope="disk", source="ProducerStateManager 4.3.1")
 def abort_marker_has_its_entry(logs: Sequence[tuple[bytes, bytes]], codecs: Codecs) -> bool:
     """Every ABORT marker that ends a transaction with a batch in the log has its entry in the
     transaction index of its segment.

@@ -7,6 +7,7 @@ paragraph is the law's sentence. What it takes is its `scope`:
 - `state`: one state of the structure; checked after every step of every machine and replay;
 - `step`: a `Transition`; checked for every step;
 - `file`: the bytes of a file and what is needed to read them; checked by `verify` too;
+- `disk`: the bytes of several files of one partition beside each other; checked by `verify`;
 - `pure`: the arguments of one pure function (a codec, an arithmetic rule); checked on drawn values.
 
 Used by: the modules of this package, the harness, the generated pages.
@@ -16,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-Scope = Literal["state", "step", "file", "pure"]
+Scope = Literal["state", "step", "file", "disk", "pure"]
 Predicate = TypeVar("Predicate", bound=Callable[..., bool])
 
 
