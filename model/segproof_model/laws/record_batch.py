@@ -243,7 +243,8 @@ def bad_wrappers_are_refused(magic: int, codec: int, inner: bytes | None, codecs
 )
 def legacy_header_says_little(data: bytes) -> bool:
     """Without decompression a v0/v1 batch yields only its last offset and maximum timestamp."""
-    batch = read_batch(data, codecs=NO_CODECS)
+    # What is behind the header fields, a compressed value above all, is blanked.
+    batch = read_batch(data[:26] + bytes(len(data[26:])), codecs=NO_CODECS)
     if isinstance(batch, Raised) or not batch.is_legacy:
         return True
     return (

@@ -144,6 +144,7 @@ def message(value: bytes | None, *, magic: int, attributes: int, offset: int = 0
     return struct.pack(">qiI", offset, len(body) + 4, crc32(body)) + body
 
 
+@pytest.mark.checks("BATCH-13")
 @pytest.mark.parametrize("name", GOLDEN)
 def test_golden_bytes_are_produced(name: str) -> None:
     """BATCH-13: what is written equals what Kafka's classes wrote, byte for byte."""
@@ -152,6 +153,7 @@ def test_golden_bytes_are_produced(name: str) -> None:
     read_batch(written).ensure_valid()
 
 
+@pytest.mark.checks("BATCH-6")
 def test_golden_transactional_batch_is_read() -> None:
     """BATCH-4, BATCH-5, BATCH-6: every field of a real transactional batch."""
     batch = read_batch(GOLDEN["transactional"][1])
@@ -177,6 +179,7 @@ def test_golden_abort_marker_is_read() -> None:
     assert end_transaction_marker(record) == EndTransactionMarker("ABORT", 77)
 
 
+@pytest.mark.checks("BATCH-6")
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
 @given(records=record_lists(), is_appended=st.booleans())
 def test_magic_2_round_trip(compression: str, records: list[Record], is_appended: bool) -> None:
@@ -200,6 +203,7 @@ def test_magic_2_round_trip(compression: str, records: list[Record], is_appended
     assert batch.max_timestamp == max(r.timestamp for r in expected)
 
 
+@pytest.mark.checks("BATCH-6")
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4"])
 @given(records=record_lists(has_headers=False), base=st.integers(0, 2**40))
@@ -221,6 +225,7 @@ def test_legacy_round_trip(magic: int, compression: str, records: list[Record], 
         assert batch.record_count is None
 
 
+@pytest.mark.checks("BATCH-7")
 @given(st.integers(-(2**31), 2**31 - 1), st.binary(max_size=3))
 def test_varint_round_trip(value: int, rest: bytes) -> None:
     """BATCH-7: what is encoded is decoded, and the position is behind it."""
@@ -228,6 +233,7 @@ def test_varint_round_trip(value: int, rest: bytes) -> None:
     assert decode_varint(b"!" + encoded + rest, 1) == (value, 1 + len(encoded))
 
 
+@pytest.mark.checks("BATCH-7")
 @given(st.integers(-(2**63), 2**63 - 1))
 def test_varlong_round_trip(value: int) -> None:
     """BATCH-7: all 64 bits, in at most ten bytes."""
@@ -236,6 +242,7 @@ def test_varlong_round_trip(value: int) -> None:
     assert decode_varlong(encoded, 0) == (value, len(encoded))
 
 
+@pytest.mark.checks("BATCH-7")
 def test_varints_that_do_not_end() -> None:
     """BATCH-7: one byte more than allowed is invalid-argument, an early end invalid-record."""
     with pytest.raises(InvalidArgumentError):
@@ -246,6 +253,7 @@ def test_varints_that_do_not_end() -> None:
         decode_varint(b"\x80", 0)
 
 
+@pytest.mark.checks("BATCH-5")
 @given(st.integers(0, 2**31 - 1), st.integers(0, 2**31 - 1))
 def test_sequences_wrap(sequence: int, count: int) -> None:
     """BATCH-5: 0 follows 2147483647, and decrement undoes increment."""
@@ -254,6 +262,7 @@ def test_sequences_wrap(sequence: int, count: int) -> None:
     assert decrement_sequence(later, count) == sequence
 
 
+@pytest.mark.checks("BATCH-16", "BATCH-18")
 @pytest.mark.parametrize(
     ("block", "count", "error"),
     [
@@ -298,12 +307,14 @@ def _until_error(batch: RecordBatch) -> list[Record]:
             return found
 
 
+@pytest.mark.checks("BATCH-17")
 def test_count_zero_reads_nothing() -> None:
     """BATCH-17: bytes behind an empty batch are not noticed."""
     assert list(batch_of(b"junk", 0).records()) == []
     assert len(batch_of(b"junk", 0).record_columns()) == 0
 
 
+@pytest.mark.checks("BATCH-18")
 @pytest.mark.parametrize("codec", [5, 6, 7])
 def test_unknown_codecs_are_invalid_arguments(codec: int) -> None:
     """BATCH-18: also when only asked for the name."""
@@ -322,6 +333,7 @@ def test_more_records_than_one_block() -> None:
         assert list(batch.records()) == records
 
 
+@pytest.mark.checks("BATCH-15")
 def test_empty_batch() -> None:
     """BATCH-15: 61 bytes, valid, and it keeps offsets, sequence and the largest timestamp."""
     batch = read_batch(
@@ -333,6 +345,7 @@ def test_empty_batch() -> None:
     assert (batch.base_timestamp, batch.max_timestamp) == (-1, 1234)
 
 
+@pytest.mark.checks("BATCH-2", "BATCH-3")
 def test_checksum_covers_what_it_should() -> None:
     """BATCH-2, BATCH-3: a change in front of the covered bytes is not seen, behind it is."""
     for name, first in (("magic 0", 16), ("magic 1", 16), ("magic 2", 21)):
@@ -348,6 +361,7 @@ def test_checksum_covers_what_it_should() -> None:
             ), (name, position)
 
 
+@pytest.mark.checks("BATCH-14")
 def test_ensure_valid_says_what_is_wrong() -> None:
     """BATCH-14: a size below 61 or a wrong checksum is corrupt-record."""
     small = struct.pack(">qiibI", 0, 30, -1, 2, 0) + bytes(21)
@@ -415,6 +429,7 @@ def test_log_append_time_of_a_wrapper_is_that_of_its_records() -> None:
     assert [record.timestamp for record in batch.records()] == [99, 99]
 
 
+@pytest.mark.checks("BATCH-19")
 @pytest.mark.parametrize("key", [None, b"", b"\0\0\0", b"\xff\xff\0\0"])
 def test_bad_control_keys(key: bytes | None) -> None:
     """BATCH-19: a key below 4 bytes or a negative version is invalid-record."""
@@ -422,6 +437,7 @@ def test_bad_control_keys(key: bytes | None) -> None:
         control_record_type(key)
 
 
+@pytest.mark.checks("BATCH-19")
 def test_control_types_and_values() -> None:
     """BATCH-19: unknown types have a name too; other types end no transaction."""
     assert [control_record_type(bytes((0, 0, 0, i))) for i in (0, 1, 2, 9)] == [

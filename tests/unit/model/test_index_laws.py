@@ -331,6 +331,7 @@ PURE: Mapping[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
 """Arguments that obey the law, and arguments that break it."""
 
 
+@pytest.mark.checks(*STEPS)
 @pytest.mark.parametrize("law_id", STEPS)
 def test_step_law_can_be_broken(law_id: str) -> None:
     """A law holds for the model's step, and not for the same step with another end."""
@@ -340,6 +341,7 @@ def test_step_law_can_be_broken(law_id: str) -> None:
     assert LAWS[law_id].predicate(case.altered(transition)) is False
 
 
+@pytest.mark.checks(*STATES)
 @pytest.mark.parametrize("law_id", STATES)
 def test_state_law_can_be_broken(law_id: str) -> None:
     """A law holds for a state of the model, and not for a damaged one."""
@@ -348,6 +350,7 @@ def test_state_law_can_be_broken(law_id: str) -> None:
     assert LAWS[law_id].predicate(broken) is False
 
 
+@pytest.mark.checks(*FILES)
 @pytest.mark.parametrize("law_id", FILES)
 def test_file_law_can_be_broken(law_id: str) -> None:
     """A law holds for one file, and not for another."""
@@ -356,6 +359,7 @@ def test_file_law_can_be_broken(law_id: str) -> None:
     assert LAWS[law_id].predicate(broken, 100) is False
 
 
+@pytest.mark.checks(*PURE)
 @pytest.mark.parametrize("law_id", PURE)
 def test_pure_law_can_be_broken(law_id: str) -> None:
     """A law holds for one answer of a function, and not for another."""
@@ -531,6 +535,7 @@ class Watched(Sequence[int]):
         return self.keys[slot]
 
 
+@pytest.mark.checks("ABSIDX-22", "ABSIDX-23", "ABSIDX-24", "ABSIDX-25", "ABSIDX-26")
 @given(keys=st.lists(st.integers(0, 12), max_size=12), target=st.integers(-1, 13))
 @pytest.mark.parametrize("warm_entries", [1, 2, 1024])
 def test_search_obeys_the_laws(keys: list[int], target: int, warm_entries: int) -> None:

@@ -121,6 +121,7 @@ def with_checksum(data: bytes) -> bytes:
 # --- golden bytes ------------------------------------------------------------------------------
 
 
+@pytest.mark.checks("BATCH-1", "BATCH-2", "BATCH-3", "BATCH-4", "BATCH-12", "BATCH-13")
 @pytest.mark.parametrize("golden", laws.GOLDEN_BATCHES, ids=lambda golden: golden.data[-9:].hex())
 def test_golden_bytes_are_produced_and_parsed(golden: laws.Golden) -> None:
     """What Kafka wrote is read as it meant it, and written again byte for byte."""
@@ -133,6 +134,7 @@ def test_golden_bytes_are_produced_and_parsed(golden: laws.Golden) -> None:
     assert laws.only_size_and_checksum_count(golden.data)
 
 
+@pytest.mark.checks("BATCH-13")
 def test_golden_law_holds() -> None:
     """BATCH-13 takes no arguments."""
     assert laws.golden_bytes_are_reproduced()
@@ -184,18 +186,21 @@ def test_delete_horizon_leaves_deltas_as_they_are() -> None:
 # --- round trips -------------------------------------------------------------------------------
 
 
+@pytest.mark.checks("BATCH-6")
 @given(records(), st.sampled_from(COMPRESSIONS))
 def test_magic_2_round_trip(drawn: list[Record], compression: str) -> None:
     """BATCH-6 for every codec."""
     assert laws.records_survive_writing(drawn, 2, compression, CODECS)
 
 
+@pytest.mark.checks("BATCH-6")
 @given(records(with_headers=False), st.sampled_from((0, 1)), st.sampled_from(COMPRESSIONS[:4]))
 def test_legacy_round_trip(drawn: list[Record], magic: int, compression: str) -> None:
     """BATCH-6 for messages and wrappers."""
     assert laws.records_survive_writing(drawn, magic, compression, CODECS)
 
 
+@pytest.mark.checks("BATCH-1", "BATCH-3", "BATCH-4")
 @given(records(), st.sampled_from(COMPRESSIONS), st.integers(0, 5))
 def test_written_batches_are_lawful(drawn: list[Record], compression: str, beyond: int) -> None:
     """What is written obeys every law of a file."""
@@ -214,6 +219,26 @@ def test_written_batches_are_lawful(drawn: list[Record], compression: str, beyon
             assert law.predicate(data), law.law_id
 
 
+@pytest.mark.checks("BATCH-1", "BATCH-2", "BATCH-12")
+@given(records(with_headers=False), st.sampled_from((0, 1)), st.sampled_from(COMPRESSIONS[:4]))
+def test_written_messages_are_lawful(drawn: list[Record], magic: int, compression: str) -> None:
+    """Each message of the old formats obeys every law of a file."""
+    data = write_batch(
+        drawn, magic=magic, base_offset=drawn[0].offset, compression=compression, codecs=CODECS
+    )
+    assert isinstance(data, bytes)
+    position = 0
+    while position < len(data):
+        message = data[
+            position : position + 12 + int.from_bytes(data[position + 8 : position + 12])
+        ]
+        for law in LAWS.values():
+            if law.structure == "record-batch" and law.scope == "file":
+                assert law.predicate(message), law.law_id
+        position += len(message)
+
+
+@pytest.mark.checks("BATCH-5")
 @given(records(), st.integers(0, INT32_MAX))
 def test_sequences_follow_offsets(drawn: list[Record], base_sequence: int) -> None:
     """A record's sequence is the base sequence plus its offset delta, wrapped (BATCH-5)."""
@@ -233,6 +258,7 @@ def test_sequences_follow_offsets(drawn: list[Record], base_sequence: int) -> No
     assert batch.last_sequence == expected[-1]
 
 
+@pytest.mark.checks("BATCH-8")
 def test_log_append_time_of_a_wrapper_covers_its_messages() -> None:
     """Inner timestamps of magic 1 give way to the wrapper's."""
     some = [Record(5, 1, b"a", b"b"), Record(6, 2, None, b"")]
@@ -247,12 +273,14 @@ def test_log_append_time_of_a_wrapper_covers_its_messages() -> None:
     assert (created.max_timestamp, created.last_offset, created.base_offset) == (2, 6, 5)
 
 
+@pytest.mark.checks("BATCH-8")
 @given(records(), timestamps)
 def test_timestamp_law(drawn: list[Record], appended: int) -> None:
     """BATCH-8."""
     assert laws.timestamps_follow_their_type(drawn, appended)
 
 
+@pytest.mark.checks("BATCH-9", "BATCH-10")
 @given(
     st.sampled_from((0, 1)),
     st.integers(0, 20),
@@ -264,6 +292,7 @@ def test_wrapper_offset_laws(magic: int, wrapper_offset: int, inner: list[int]) 
     assert laws.wrapper_offset_is_not_too_small(wrapper_offset, sorted(inner), CODECS)
 
 
+@pytest.mark.checks("BATCH-15")
 @given(st.integers(0, 2**63 - 1), st.integers(0, INT32_MAX), timestamps, st.integers(0, INT32_MAX))
 def test_empty_batch_law(base: int, delta: int, timestamp: int, sequence: int) -> None:
     """BATCH-15."""
@@ -274,12 +303,14 @@ def test_empty_batch_law(base: int, delta: int, timestamp: int, sequence: int) -
 # --- varints, sequences, control records -------------------------------------------------------
 
 
+@pytest.mark.checks("BATCH-7")
 @given(st.integers(-(2**63), 2**63 - 1) | st.integers(-(2**31), 2**31 - 1))
 def test_varint_law(value: int) -> None:
     """BATCH-7."""
     assert laws.varints_are_zigzag(value)
 
 
+@pytest.mark.checks("BATCH-7")
 def test_varint_examples() -> None:
     """Borders, and what is cut or too long."""
     assert encode_varint(-1) == b"\x01"
@@ -292,12 +323,14 @@ def test_varint_examples() -> None:
     assert decode_varlong(b"\xff" * 10, 0) == INVALID_ARGUMENT
 
 
+@pytest.mark.checks("BATCH-5")
 @given(st.integers(0, INT32_MAX), st.integers(0, INT32_MAX))
 def test_sequence_law(sequence: int, count: int) -> None:
     """BATCH-5."""
     assert laws.sequences_wrap_to_zero(sequence, count)
 
 
+@pytest.mark.checks("BATCH-5")
 def test_sequence_examples() -> None:
     """The borders of the wrap."""
     assert increment_sequence(INT32_MAX, 1) == 0
@@ -305,12 +338,14 @@ def test_sequence_examples() -> None:
     assert decrement_sequence(0, 1) == INT32_MAX
 
 
+@pytest.mark.checks("BATCH-19")
 @given(st.binary(max_size=8), st.binary(max_size=8))
 def test_control_record_law(key: bytes, value: bytes) -> None:
     """BATCH-19 on any bytes."""
     assert laws.control_records_are_checked(key, value)
 
 
+@pytest.mark.checks("BATCH-19")
 @given(st.sampled_from((b"\0\0\0\0", b"\0\0\0\1")), st.binary(max_size=8))
 def test_control_record_law_for_markers(key: bytes, value: bytes) -> None:
     """BATCH-19 on keys that end a transaction."""
@@ -327,6 +362,7 @@ def test_control_record_types() -> None:
 # --- damage ------------------------------------------------------------------------------------
 
 
+@pytest.mark.checks("BATCH-14")
 @given(st.data())
 def test_a_changed_byte_is_noticed(data: st.DataObject) -> None:
     """BATCH-14: a changed byte behind the magic, or of the checksum, makes the batch invalid."""
@@ -339,6 +375,7 @@ def test_a_changed_byte_is_noticed(data: st.DataObject) -> None:
     assert laws.only_size_and_checksum_count(bytes(changed))
 
 
+@pytest.mark.checks("BATCH-14")
 def test_ensure_valid_speaks_as_the_release_does() -> None:
     """Up to 2.3 the error was the invalid-record error."""
     data = laws.GOLDEN_BATCHES[3].data[:-1] + b"\1"
@@ -360,12 +397,14 @@ def test_too_small_a_batch_is_corrupt_and_its_fields_an_index_error() -> None:
     assert (small.base_offset, small.last_offset) == (7, 8)
 
 
+@pytest.mark.checks("BATCH-16")
 @given(st.binary(max_size=20), st.integers(1, 1000))
 def test_damaged_records_law(key: bytes, excess: int) -> None:
     """BATCH-16."""
     assert laws.damaged_records_are_refused(key, excess)
 
 
+@pytest.mark.checks("BATCH-17", "BATCH-18")
 @given(st.binary(max_size=20), st.integers(0, 2))
 def test_count_and_argument_laws(rest: bytes, codec: int) -> None:
     """BATCH-17 and BATCH-18."""
@@ -373,6 +412,7 @@ def test_count_and_argument_laws(rest: bytes, codec: int) -> None:
     assert laws.two_errors_are_invalid_arguments(codec, rest)
 
 
+@pytest.mark.checks("BATCH-18")
 def test_overlong_length_inside_compressed_records_is_an_invalid_record() -> None:
     """Seen on 4.3.1: only uncompressed records let the other error out."""
     stored = deflate(GZIP, b"\xff" * 5 + b"\1", 2, CODECS)
@@ -408,12 +448,14 @@ inner_values = st.sampled_from(
 )
 
 
+@pytest.mark.checks("BATCH-11")
 @given(st.sampled_from((0, 1)), st.sampled_from((1, 2, 3, 4)), inner_values)
 def test_wrapper_law(magic: int, codec: int, inner: bytes | None) -> None:
     """BATCH-11."""
     assert laws.bad_wrappers_are_refused(magic, codec, inner, CODECS)
 
 
+@pytest.mark.checks("BATCH-18")
 def test_zstd_is_an_unknown_codec_to_old_releases() -> None:
     """Codec 4 of 2.1 and later."""
     some = [Record(0, 1, None, b"v")]
@@ -448,12 +490,14 @@ def test_read_batch_never_raises(data: bytes, position: int) -> None:
 # --- compression -------------------------------------------------------------------------------
 
 
+@pytest.mark.checks("BATCH-20")
 @given(st.binary(max_size=400), st.sampled_from((0, 1, 2)))
 def test_lz4_law(data: bytes, magic: int) -> None:
     """BATCH-20."""
     assert laws.lz4_checksum_depends_on_magic(data, magic, CODECS)
 
 
+@pytest.mark.checks("BATCH-20")
 def test_lz4_checksum_bytes() -> None:
     """The header that Kafka writes has checksum 82; magic 0 writes 1a, and reads any."""
     standard, historical = (deflate(LZ4, b"hello", magic, CODECS) for magic in (2, 0))

@@ -93,24 +93,28 @@ def test_scan_returns_every_batch() -> None:
     assert [batch.last_offset for batch in scan.batches] == [1, 3, 6]
 
 
+@pytest.mark.checks("SCAN-3")
 @pytest.mark.parametrize("zeros", range(40))
 def test_zero_tail_law(zeros: int) -> None:
     """SCAN-3: 17 zero bytes are passed over, 18 are corrupt."""
     assert laws.zeros_end_a_scan_or_break_it(BATCH, zeros)
 
 
+@pytest.mark.checks("SCAN-4")
 @given(st.integers(-128, 127), st.sampled_from(list(PROFILES.values())))
 def test_magic_law(magic: int, profile: Profile) -> None:
     """SCAN-4: upstream scans any magic; segproof calls one outside 0..2 corrupt."""
     assert laws.no_magic_is_rejected(BATCH, magic, profile)
 
 
+@pytest.mark.checks("SCAN-6")
 @given(st.integers(0, 40), st.sampled_from(list(PROFILES.values())))
 def test_huge_size_law(below_largest: int, profile: Profile) -> None:
     """SCAN-6."""
     assert laws.huge_sizes_end_a_scan(BATCH, below_largest, profile)
 
 
+@pytest.mark.checks("SCAN-6")
 def test_limits_that_wrap_accept_a_huge_size() -> None:
     """0.11 and 1.0: the sum wraps, the batch is accepted, and the next position is negative."""
     profile = replace(KAFKA_1_1_1, scanner_limits_wrap=True)
@@ -126,6 +130,7 @@ def test_partial_batch_ends_the_scan() -> None:
     assert len(opened(BATCH + BATCH[:-1]).batches().batches) == 1
 
 
+@pytest.mark.checks("SCAN-7")
 @pytest.mark.parametrize(
     ("profile", "error"),
     [(KAFKA_4_3_1, CORRUPT_RECORD), (SEGPROOF, CORRUPT_RECORD), (KAFKA_2_4_1, KAFKA_ERROR)],
@@ -151,6 +156,7 @@ def test_batch_whose_end_is_gone() -> None:
     )
 
 
+@pytest.mark.checks("SCAN-10")
 def test_short_header_is_the_kafka_error() -> None:
     """SCAN-10: a batch of magic 2 with size 20 in a file of 40 bytes."""
     file = opened(BATCH[:8] + int32_bytes(20) + BATCH[12:40])
@@ -164,6 +170,7 @@ def test_short_header_is_the_kafka_error() -> None:
     assert laws.short_headers_are_kafka_errors(file)
 
 
+@pytest.mark.checks("SCAN-4")
 def test_negative_magic() -> None:
     """Its offset can be read, its timestamp is an invalid argument, and it is not valid."""
     (batch,) = opened(BATCH[:16] + b"\xff" + BATCH[17:]).batches().batches
@@ -182,6 +189,7 @@ def test_messages_of_old_magic_are_batches_of_one() -> None:
 # --- the scanner of memory ---------------------------------------------------------------------
 
 
+@pytest.mark.checks("SCAN-9")
 @pytest.mark.parametrize(
     ("tail", "error"),
     [
@@ -201,6 +209,7 @@ def test_memory_scan(tail: bytes, error: Raised | None) -> None:
     assert laws.memory_scan_tests_in_order(BATCH + tail, 1000)
 
 
+@pytest.mark.checks("SCAN-9")
 @given(st.binary(max_size=60) | st.binary(max_size=30).map(lambda tail: BATCH + tail))
 def test_memory_scan_law(data: bytes) -> None:
     """SCAN-9 on any bytes."""
@@ -210,6 +219,7 @@ def test_memory_scan_law(data: bytes) -> None:
 # --- opening, appending, cutting, closing ------------------------------------------------------
 
 
+@pytest.mark.checks("SCAN-13")
 def test_preallocated_file() -> None:
     """The logical size starts at 0; appends go there; close cuts the rest; a crash leaves it."""
     after = RecordFile.open("0.log", init_file_size=500, preallocate=True).after
@@ -242,6 +252,7 @@ def test_reading_a_missing_file() -> None:
     assert list(created.directory) == ["0.log"]
 
 
+@pytest.mark.checks("SCAN-11")
 def test_append_beyond_the_largest_size() -> None:
     """SCAN-11: nothing is written."""
     nearly_full = replace(opened(b""), size=INT32_MAX - 5)
@@ -249,6 +260,7 @@ def test_append_beyond_the_largest_size() -> None:
     assert step == Step(nearly_full, INVALID_ARGUMENT)
 
 
+@pytest.mark.checks("SCAN-12")
 @pytest.mark.parametrize("target", [-1, 0, 1, SIZE, SIZE + 1])
 def test_truncation(target: int) -> None:
     """SCAN-12."""
@@ -289,6 +301,7 @@ def test_slices_see_their_range_only() -> None:
     assert middle.close() == Step(middle, None)
 
 
+@pytest.mark.checks("SCAN-14", "SCAN-16")
 @given(
     st.integers(-2, 2 * SIZE),
     st.integers(-2, 2 * SIZE) | st.just(INT32_MAX),
@@ -303,6 +316,7 @@ def test_slice_laws(position: int, size: int, inner: int, count: int, profile: P
         checked(outer, "slice", {"position": inner, "size": count})
 
 
+@pytest.mark.checks("SCAN-16")
 def test_slice_of_a_slice_by_release() -> None:
     """Position 10 in a slice that begins at 60 and has 50 bytes: refused from 2.1 to 3.9."""
     outcomes = {
@@ -327,6 +341,7 @@ def test_slice_beyond_the_end() -> None:
 # --- searches ----------------------------------------------------------------------------------
 
 
+@pytest.mark.checks("SCAN-17")
 @pytest.mark.parametrize("profile", list(PROFILES.values()), ids=lambda profile: profile.name)
 def test_search_for_an_offset(profile: Profile) -> None:
     """Batches [0, 1], [2, 3] and [6]: 4 and 5 are gone, so the third batch answers for them."""
@@ -354,6 +369,7 @@ def test_search_meets_an_error(profile: Profile) -> None:
     assert (looks_back == CORRUPT_RECORD) == expected_error
 
 
+@pytest.mark.checks("SCAN-18")
 @pytest.mark.parametrize(
     ("target", "position", "offset", "expected"),
     [
@@ -389,6 +405,7 @@ def test_timestamp_search_stops_at_unreadable_records() -> None:
     assert file.search_for_timestamp(290, 0, 3) == Raised(ErrorKind.INVALID_RECORD)
 
 
+@pytest.mark.checks("SCAN-19")
 @pytest.mark.parametrize(
     ("position", "expected"),
     [(0, (300, 3, 7)), (2 * SIZE, (300, 6, None)), (len(THREE), (-1, -1, None))],
@@ -435,6 +452,17 @@ operations = st.one_of(
         st.fixed_dictionaries({"starting_position": positions}),
     ),
 )
+
+
+@pytest.mark.checks("SCAN-3")
+@given(
+    st.integers(0, 20),
+    st.lists(st.integers(0, 50), min_size=1, max_size=3),
+    st.integers(0, 40),
+)
+def test_zero_tail_law_for_any_batch(offset: int, timestamps: list[int], zeros: int) -> None:
+    """SCAN-3: the limit of 17 bytes is the same whatever stands before the zeros."""
+    assert laws.zeros_end_a_scan_or_break_it(batch_at(offset, *timestamps), zeros)
 
 
 @given(

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which layer of checking looks at which law, read from the code, so that no table can claim more.
+
+A law counts as checked by
+- the model, if the register has a predicate;
+- stateful, if the machine of its structure judges it at each step, or a test that draws values
+  (with `given`, or in tests/stateful) carries the mark `checks` with its id;
+- contracts, if a `Contract(...)` in tests/contracts names it;
+- verify, if `segproof verify` can report it;
+- Spark, if the replay on Spark judges it, or the verification on Spark can report it;
+- canaries, if a planted defect breaks it;
+- golden or examples, if a test of tests/golden, or another one without drawn values, has the mark.
+
+Used by: tests/tidy/test_traceability.py, docs/generators/traceability.py.
+"""
+
+import ast
+import inspect
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from segproof.verifying.rules import RULES
+from segproof_harness.canaries import CANARIES
+from segproof_harness.structures import STRUCTURE_IDS, structure_named
+from segproof_model.laws.checking import broken_state_laws, laws_of
+from segproof_model.laws.registry import LAWS
+
+__all__ = ["LAYERS", "REASONS", "layers_of_laws", "page", "problems", "unknown_ids"]
+
+LAYERS = (
+    "model",
+    "stateful",
+    "contracts",
+    "verify",
+    "Spark",
+    "canaries",
+    "golden",
+    "examples",
+)
+REASONS: dict[str, str] = {
+    "BATCH-13": "the golden bytes are what they are: there is nothing to draw",
+}
+"""Laws that lack a stateful check or a further layer, each with the reason; and no others."""
+
+IDS = json.loads((Path(__file__).parent / "data" / "law_ids.json").read_text(encoding="ascii"))
+"""How many laws each area of the specification has, and how many of them are built."""
+MARK = "pytest.mark.checks"
+SEARCHED = ("model", "impl", "harness", "spark_checks", "tests", "docs", "benchmarks", "changes")
+Laws = frozenset[str]
+
+
+def built_ids() -> tuple[str, ...]:
+    """Return the ids of the laws whose structures are built, area by area."""
+    return tuple(f"{area}-{n}" for area, last in IDS["built"].items() for n in range(1, last + 1))
+
+
+def known_ids() -> Laws:
+    """Return every id that may be named: the specification's, and what `verify` adds to them."""
+    specified = {
+        f"{area}-{n}" for area, last in IDS["specified"].items() for n in range(1, last + 1)
+    }
+    return frozenset(specified | {law for law in RULES if law.startswith("DISK-")})
+
+
+@cache
+def _id_pattern() -> re.Pattern[str]:
+    areas = "|".join(sorted({*IDS["specified"], "DISK"}))
+    return re.compile(rf"\b(?:{areas})-[0-9]+\b")
+
+
+def unknown_ids(root: Path) -> list[str]:
+    """Return `path:line: id` for each id in code, tests and pages that no law has."""
+    known, found = known_ids(), []
+    for top in SEARCHED:
+        for path in sorted((root / top).rglob("*")):
+            if path.suffix not in (".py", ".md") or "_build" in path.parts:
+                continue
+            lines = path.read_text(encoding="utf-8").splitlines()
+            for number, line in enumerate(lines, 1):
+                wrong = [law for law in _id_pattern().findall(line) if law not in known]
+                found += [f"{path.relative_to(root)}:{number}: {law}" for law in wrong]
+    return found
+
+
+# --- reading the layers ------------------------------------------------------------------------
+
+
+def _ids_in(node: ast.AST) -> Iterator[str]:
+    """Yield the string constants that are an id."""
+    for part in ast.walk(node):
+        text = part.value if isinstance(part, ast.Constant) else None
+        if isinstance(text, str) and _id_pattern().fullmatch(text):
+            yield text
+
+
+def _tables(tree: ast.Module) -> dict[str, ast.expr]:
+    """Return the values that a module gives to names at its top."""
+    tables: dict[str, ast.expr] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            tables[node.targets[0].id] = node.value
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value:
+            tables[node.target.id] = node.value
+    return tables
+
+
+def _marked(decorator: ast.Call, tables: dict[str, ast.expr]) -> Iterator[str]:
+    """Yield the ids that a mark names; `*TABLE` names the keys or items of a table."""
+    for argument in decorator.args:
+        if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+            yield argument.value
+        elif isinstance(argument, ast.Starred) and isinstance(argument.value, ast.Name):
+            table = tables.get(argument.value.id)
+            items = table.keys if isinstance(table, ast.Dict) else getattr(table, "elts", [])
+            for item in items:
+                if item is not None:
+                    yield from _ids_in(item)
+
+
+def _marks(path: Path) -> Iterator[tuple[str, bool]]:
+    """Yield (id, whether values are drawn) for each mark of a test file."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tables = _tables(tree)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+            continue
+        calls = [item for item in node.decorator_list if isinstance(item, ast.Call)]
+        is_drawn = "stateful" in path.parts or any(ast.unparse(c.func) == "given" for c in calls)
+        for call in calls:
+            if ast.unparse(call.func) == MARK:
+                for law in _marked(call, tables):
+                    yield law, is_drawn
+
+
+def marked_laws(root: Path) -> dict[str, set[str]]:
+    """Return the laws that tests say they check, by layer."""
+    found: dict[str, set[str]] = {"stateful": set(), "golden": set(), "examples": set()}
+    for path in sorted((root / "tests").rglob("test_*.py")):
+        for law, is_drawn in _marks(path):
+            in_golden = "golden" in path.parts
+            layer = "stateful" if is_drawn else "golden" if in_golden else "examples"
+            found[layer].add(law)
+    return found
+
+
+def judged_laws(structure: str) -> set[str]:
+    """Return the laws against which a machine or replay of the structure holds each step."""
+    description = structure_named(structure)
+    if description.judge_state is broken_state_laws:
+        return {law.law_id for law in (*laws_of(structure, "state"), *laws_of(structure, "step"))}
+    # A judge of the description's own names its laws in its source.
+    source = ast.parse(inspect.getsource(description.judge_state))
+    return set(_ids_in(source))
+
+
+def replayed_laws(root: Path, folder: str) -> set[str]:
+    """Return the laws judged at each step of the structures that tests/`folder` runs."""
+    tests = root / "tests" / folder
+    found = set()
+    for structure in STRUCTURE_IDS:
+        twin = f"test_{structure.replace('-', '_')}.py"
+        # The replay on Spark goes through every structure in one test.
+        if any(tests.rglob(twin)) or (tests / "test_replay.py").is_file():
+            found |= judged_laws(structure)
+    return found
+
+
+def contract_laws(root: Path) -> set[str]:
+    """Return the laws that a contract names."""
+    return {
+        law
+        for path in sorted((root / "tests" / "contracts").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Contract")
+        for law in _ids_in(node)
+    }
+
+
+def layers_of_laws(root: Path) -> dict[str, tuple[str, ...]]:
+    """Return the layers that check each law that is built; `root` holds the four packages."""
+    marked = marked_laws(root)
+    verified = {law for law in RULES if law in LAWS}
+    on_spark = replayed_laws(root, "spark")
+    if (root / "tests" / "spark" / "test_verify.py").is_file():
+        on_spark |= verified
+    checked = {
+        "model": set(LAWS),
+        "stateful": replayed_laws(root, "stateful") | marked["stateful"],
+        "contracts": contract_laws(root),
+        "verify": verified,
+        "Spark": on_spark,
+        "canaries": {law for canary in CANARIES for law in canary.laws},
+        "golden": marked["golden"],
+        "examples": marked["examples"],
+    }
+    return {law: tuple(layer for layer in LAYERS if law in checked[layer]) for law in built_ids()}
+
+
+def problems(root: Path) -> list[str]:
+    """Return what is missing, a line each; no line where every law is checked as it must be."""
+    found = [f"unknown law: {place}" for place in unknown_ids(root)]
+    layers = layers_of_laws(root)
+    for law, seen in layers.items():
+        lacks = []
+        if "model" not in seen:
+            lacks.append("no predicate in the model")
+        if "stateful" not in seen and law not in REASONS:
+            lacks.append("no stateful check")
+        if not set(seen) - {"model", "stateful"} and law not in REASONS:
+            lacks.append("no layer beside model and stateful")
+        found += [f"{law}: {what}" for what in lacks]
+    for law in REASONS:
+        seen = layers.get(law, ())
+        if "stateful" in seen and set(seen) - {"model", "stateful"}:
+            found.append(f"{law}: the reason in REASONS is not needed any more")
+    found += [f"{law}: stated by the model, not listed as built" for law in set(LAWS) - set(layers)]
+    return found
+
+
+# --- the page ----------------------------------------------------------------------------------
+
+OPENING = """\
+# Traceability
+
+Who should read this: who wants to know what stands behind a law, or adds a check. The page is made
+from the code: a mark in a column means that the layer names the law and would fail with it. It says
+that a check exists, not how far it reaches; bounds and counts are in the output of each layer.
+
+| column | what it means |
+| --- | --- |
+| model | the law has a predicate |
+| stateful | judged at each step of random histories, or on values that Hypothesis draws |
+| contracts | part of a statement that CrossHair confirms up to a bound |
+| verify | `segproof verify` can report it |
+| Spark | judged in each replay on Spark, or reported by the verification on Spark |
+| canaries | a planted defect breaks it and is caught |
+| golden | stored bytes and answers |
+| examples | worked examples, written by hand |
+"""
+
+
+def page(root: Path) -> str:
+    """Return the matrix of laws and layers as a page."""
+    layers = layers_of_laws(root)
+    counts = [sum(layer in seen for seen in layers.values()) for layer in LAYERS]
+    lines = [OPENING, f"{len(layers)} laws are built.", ""]
+    lines += ["| | " + " | ".join(LAYERS) + " |", "| --- " * (len(LAYERS) + 1) + "|"]
+    lines.append("| laws | " + " | ".join(map(str, counts)) + " |")
+    for area in IDS["built"]:
+        lines += ["", f"## {area}", "", "| law | " + " | ".join(LAYERS) + " |"]
+        lines.append("| --- " * (len(LAYERS) + 1) + "|")
+        for law, seen in layers.items():
+            if law.startswith(f"{area}-"):
+                cells = ("x" if layer in seen else "" for layer in LAYERS)
+                lines.append(f"| {{law}}`{law}` | " + " | ".join(cells) + " |")
+    if REASONS:
+        lines += ["", "## What is missing, and why", "", "| law | reason |", "| --- | --- |"]
+        lines += [f"| {{law}}`{law}` | {reason} |" for law, reason in REASONS.items()]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The laws of files and names on what the implementation writes and reads.
+
+The machines judge states and steps; a law of the scope `file` or `pure` is judged here, on drawn
+entries, and on drawn damage where the implementation itself has an opinion.
+
+Used by: the tox environments `py311` to `py313`.
+"""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segproof.errors import SegproofError
+from segproof.kafka import AbortedTxn, OffsetIndex, TimeIndex, TransactionIndex
+from segproof.lookup import segment_file_name
+from segproof.verifying.names import SEGMENT_SUFFIXES, NameKind, read_file_name
+from segproof_harness.memory_files import MemoryFiles
+from segproof_model.kafka.offset_index import OffsetIndex as ModelOffsetIndex
+from segproof_model.laws.checking import broken_file_laws
+from segproof_model.laws.registry import LAWS
+from segproof_model.outcomes import ErrorKind, Raised
+
+PATH = "/subject/file"
+BASE = 100
+distances = st.integers(-2, 40) | st.sampled_from((2**31 - 1, 2**31))
+timestamps = st.integers(-2, 40)
+appends = st.lists(st.tuples(distances, timestamps, st.booleans()), max_size=12)
+
+
+def files_in_memory() -> MemoryFiles:
+    """Return files with one empty directory."""
+    files = MemoryFiles()
+    files.make_directory("/subject")
+    return files
+
+
+def image(files: MemoryFiles) -> bytes:
+    """Return the bytes of the file, none if there is no file."""
+    return files.images("/subject").get("file", b"")
+
+
+@pytest.mark.checks("OFFIDX-1", "OFFIDX-2")
+@given(appends, st.booleans())
+def test_offset_index_file(drawn: list[tuple[int, int, bool]], is_closed: bool) -> None:
+    """Whatever was appended and refused, the file obeys the laws: closed, or as a crash left it."""
+    files = files_in_memory()
+    index = OffsetIndex(PATH, BASE, 80, files=files)
+    for distance, position, _ in drawn:
+        try:
+            index.append(BASE + distance, position)
+        except SegproofError:
+            continue
+    if is_closed:
+        index.close()
+    assert [] == broken_file_laws("offset-index", image(files), BASE)
+
+
+@pytest.mark.checks("TIMEIDX-1", "TIMEIDX-7")
+@given(appends, st.booleans())
+def test_time_index_file(drawn: list[tuple[int, int, bool]], is_closed: bool) -> None:
+    """The same for the time index, its last slot included."""
+    files = files_in_memory()
+    index = TimeIndex(PATH, BASE, 80, files=files)
+    for distance, timestamp, skip_full_check in drawn:
+        try:
+            index.maybe_append(timestamp, BASE + distance, skip_full_check)
+        except SegproofError:
+            continue
+    if is_closed:
+        index.close()
+    assert [] == broken_file_laws("time-index", image(files), BASE)
+
+
+@pytest.mark.checks("TXNIDX-1")
+@given(st.lists(st.tuples(st.integers(-1, 1), timestamps, distances), max_size=12))
+def test_transaction_index_file(drawn: list[tuple[int, int, int]]) -> None:
+    """The same for the transaction index, whatever version it is given."""
+    files = files_in_memory()
+    index = TransactionIndex(BASE, PATH, files=files)
+    for version, producer_id, distance in drawn:
+        offset = BASE + distance
+        try:
+            index.append(AbortedTxn(version, producer_id, offset, offset, offset))
+        except SegproofError:
+            continue
+    assert [] == broken_file_laws("transaction-index", image(files), BASE)
+
+
+@pytest.mark.checks("OFFIDX-1", "OFFIDX-2")
+@given(st.lists(st.sampled_from((0, 0, 0, 1, 2, 255)), max_size=48).map(bytes))
+def test_sanity_check_is_stricter_than_the_file_laws(data: bytes) -> None:
+    """A file that breaks a law of its bytes never passes the implementation's own check."""
+    files = files_in_memory()
+    handle = files.create_new(PATH)
+    assert handle is not None
+    handle.pwrite(data, 0)
+    index = OffsetIndex(PATH, BASE, writable=False, files=files)
+    try:
+        index.sanity_check()
+    except SegproofError:
+        return
+    assert [] == broken_file_laws("offset-index", data, BASE)
+
+
+@pytest.mark.checks("OFFIDX-12")
+@given(
+    st.lists(st.integers(0, 60), max_size=10, unique=True).map(sorted),
+    st.lists(st.integers(-3, 65), min_size=2, max_size=8),
+)
+def test_lookup_is_monotone(keys: list[int], targets: list[int]) -> None:
+    """Model and implementation: a greater target never finds a smaller offset."""
+    index = OffsetIndex(PATH, BASE, 800, files=files_in_memory())
+    model = ModelOffsetIndex.open("file", BASE, 800).after
+    assert isinstance(model, ModelOffsetIndex)
+    for place, key in enumerate(keys):
+        index.append(BASE + key, place)
+        model = model.append(BASE + key, place).after
+    wanted = [BASE + target for target in targets]
+    law = LAWS["OFFIDX-12"].predicate
+    assert law(wanted, [index.lookup(target).offset for target in wanted])
+    assert law(wanted, index.lookup_many(wanted)[0].tolist())
+    found = [model.lookup(target) for target in wanted]
+    assert law(wanted, [entry.offset for entry in found if not isinstance(entry, Raised)])
+
+
+@pytest.mark.checks("FILE-1")
+@given(
+    st.integers(-(2**63), 2**63 - 1) | st.integers(-1000, 1000), st.sampled_from(SEGMENT_SUFFIXES)
+)
+def test_names_of_segment_files(base_offset: int, suffix: str) -> None:
+    """A name is the padded base offset, and is read back as a file of that segment."""
+    name = segment_file_name(base_offset, suffix)
+    assert LAWS["FILE-1"].predicate(base_offset, suffix, name)
+    assert (NameKind.SEGMENT, base_offset, suffix) == tuple(read_file_name(name))
+
+
+@pytest.mark.checks("FILE-1", "FILE-2")
+@given(
+    st.text("0123456789+-a. ", max_size=24) | st.integers(-(2**64), 2**64).map(str),
+    st.sampled_from(SEGMENT_SUFFIXES),
+)
+def test_offsets_are_read_from_names(head: str, suffix: str) -> None:
+    """Any name of a segment file: its offset is before the first dot, or it has none."""
+    name = head + suffix
+    read = read_file_name(name)
+    no_offset = Raised(ErrorKind.INVALID_ARGUMENT)
+    parsed = no_offset if read.kind is NameKind.NO_OFFSET else read.base_offset
+    if "." not in head:
+        assert LAWS["FILE-2"].predicate(name, parsed)
+    else:
+        # Kafka would take what is before the first dot; verify says that this is no segment file.
+        assert read.kind is NameKind.NO_OFFSET
+    if read.kind in (NameKind.SEGMENT, NameKind.MISNAMED):
+        is_right = LAWS["FILE-1"].predicate(read.base_offset, suffix, name)
+        assert is_right == (read.kind is NameKind.SEGMENT)
