@@ -121,7 +121,7 @@ def _unwrap(outer: Int64Array, rows: Int64Array) -> None:
             )
         rows[:, 0] += rows.dtype.type(offset) - rows[-1, 0]
     if kernels.attribute_bit(int(outer[6]), _TIMESTAMP_TYPE_BIT):
-        rows[rows[:, 7] != 0, 1] = outer[1]
+        rows[rows[:, 7] == 1, 1] = outer[1]
 
 
 def _columns(
