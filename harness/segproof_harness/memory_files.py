@@ -119,19 +119,21 @@ class _MemoryFile:
             return inode.storage[position : min(position + size, inode.size)]
 
     def pread_into(self, buffer: memoryview, position: int) -> int:
+        if not len(buffer):
+            return 0
         data = self.pread(len(buffer), position)
         buffer[: len(data)] = data
         return len(data)
 
     def pwrite(self, data: bytes | memoryview, position: int) -> None:
+        written = memoryview(data).cast("B") if isinstance(data, memoryview) else data
+        if not len(written):
+            return
         inode = self._opened()
         if not self._writable:
             raise _failure(errno.EBADF, self.path)
         if position < 0:
             raise _failure(errno.EINVAL, self.path)
-        written = memoryview(data).cast("B") if isinstance(data, memoryview) else data
-        if not len(written):
-            return
         end = position + len(written)
         with self._files.lock:
             if end > inode.size:
@@ -148,16 +150,17 @@ class _MemoryFile:
 
     def map(self, size: int) -> Mapping:
         inode = self._opened()
-        if size and not self._writable:
-            raise _failure(errno.EACCES, self.path)
         if size < 0:
             raise OverflowError("memory mapped length must be positive")
         if size > inode.size:
             raise ValueError("mmap length is greater than file size")
+        if size and not self._writable:
+            raise _failure(errno.EACCES, self.path)
         return _MemoryMapping(inode, size)
 
     def sync(self) -> None:
-        self._opened()
+        if self._inode is None:
+            raise ValueError("file descriptor cannot be a negative integer (-1)")
 
     def close(self) -> None:
         self._inode = None
@@ -285,7 +288,10 @@ class MemoryFiles:
 
     def sync_directory(self, path: str) -> None:
         """Do nothing but refuse what is no directory."""
-        if self._normal(path) not in self._directories:
+        path = self._normal(path)
+        if path in self._names:
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+        if path not in self._directories:
             raise _failure(errno.ENOENT, path)
 
     @staticmethod
