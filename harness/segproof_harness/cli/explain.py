@@ -17,7 +17,6 @@ from segproof_harness.cli.common import Format, FormatOption, refuse, write_row
 if TYPE_CHECKING:
     from segproof.findings import Finding
 
-FILES = "files on disk"
 SCOPES = {
     "state": "every state of the structure",
     "step": "every operation on the structure",
@@ -66,22 +65,21 @@ def command(
 
 
 def known_laws() -> dict[str, dict[str, Any]]:
-    """Return the facts of every law: those that the model states, and those `verify` reports."""
+    """Return the facts of every law, and what `verify` makes of it."""
     import segproof_model.laws
     from segproof.verifying.rules import RULES
-    from segproof_harness.law_sentences import SENTENCES
     from segproof_model.laws.registry import LAWS
 
     for module in pkgutil.iter_modules(segproof_model.laws.__path__):
         import_module(f"segproof_model.laws.{module.name}")
     known: dict[str, dict[str, Any]] = {}
-    for law_id in sorted({*LAWS, *RULES}, key=_order):
-        law, rule = LAWS.get(law_id), RULES.get(law_id)
+    for law_id in sorted(LAWS, key=_order):
+        law, rule = LAWS[law_id], RULES.get(law_id)
         known[law_id] = {
-            "structure": law.structure if law else rule.structure if rule else None,
-            "sentence": law.sentence if law else SENTENCES[law_id],
-            "source": law.source if law else None,
-            "speaks_of": SCOPES[law.scope] if law else FILES,
+            "structure": law.structure,
+            "sentence": law.sentence,
+            "source": law.source,
+            "speaks_of": SCOPES[law.scope],
             "severity": rule.severity.value if rule else None,
             "hint": rule.hint if rule else None,
         }
@@ -110,8 +108,7 @@ def _show(facts: dict[str, Any]) -> None:
     out = sys.stdout.write
     out(f"{facts['law']} ({facts['structure']})\n\n")
     out(f"  {facts['sentence']}\n\n")
-    if facts["source"]:
-        out(f"source:     {facts['source']}\n")
+    out(f"source:     {facts['source']}\n")
     out(f"speaks of:  {facts['speaks_of']}\n")
     if facts["severity"] is None:
         out(

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line as a whole: exit codes, streams, import times, signals."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from segproof_harness import cli
+from segproof_harness.demo import scenarios
+from segproof_harness.reading.conformance import partition_of
+
+PLAIN = partition_of(next(each for each in scenarios() if each.name == "plain"))
+COMMAND = [sys.executable, "-m", "segproof_harness.cli"]
+HEAVY = ("numpy", "numba", "pyspark", "hypothesis", "pyarrow", "rich.progress")
+
+
+def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    """Help lists every verb with an example each; the version names formats and profiles."""
+    assert 0 == cli.run(["--help"])
+    shown = capsys.readouterr().out
+    assert 0 == cli.run(["--version"])
+    version = capsys.readouterr().out
+    assert "kafka-4.3.1" in version
+    assert "offset index" in version
+    for verb in cli.VERBS:
+        name = verb.__name__.rpartition(".")[2]
+        assert f"  {name} " in shown
+        assert 0 == cli.run([name, "--help"])
+        assert "Examples:" in capsys.readouterr().out
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """`segproof --help` takes less than 0.4 s, since it imports none of the heavy libraries.
+
+    The processor's time is measured, which a busy machine does not lengthen much.
+    """
+    code = (
+        "import sys; from segproof_harness import cli; cli.run(['--help']); "
+        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+    )
+    seconds = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        assert done.stderr.strip() == "[]"
+    assert min(seconds) < 0.4
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["no-such-verb"],
+        ["--no-such-option"],
+        ["verify"],
+        ["verify", "/no/such/path"],
+        ["verify", str(PLAIN), "--law", "NOLAW-1"],
+        ["verify", str(PLAIN), "--jobs", "0"],
+        ["verify", str(PLAIN), "--format", "xml"],
+        ["dump", "/no/such/file.index"],
+        ["dump", "/no/such/00000000000000000000.index"],
+        ["dump", str(PLAIN / "partition.metadata")],
+        ["dump", str(PLAIN), "--profile", "kafka-0.1"],
+        ["lookup", str(PLAIN)],
+        ["lookup", "/no/such/directory", "--offset", "1"],
+        ["lookup", str(PLAIN), "--offset", "many"],
+        ["lookup", str(PLAIN), "--offset", "9223372036854775808"],
+        ["lookup", str(PLAIN), "--offsets", "/no/such/file"],
+        ["replay", "/no/such/trace"],
+        ["replay", "--structure", "no-such"],
+        ["replay", "--subjects", "nobody"],
+        ["replay", "--profile", "kafka-0.1"],
+        ["explain", "NOLAW-1"],
+    ],
+    ids=" ".join,
+)
+def test_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """What can't be meant, and a path that can't be read, gives one clear message and exit 2."""
+    assert 2 == cli.run(arguments)
+    shown = capsys.readouterr()
+    assert "" == shown.out
+    assert shown.err.strip()
+    assert "Traceback" not in shown.err
+    assert len(shown.err.splitlines()) <= 5
+
+
+def test_internal_error_is_exit_code_3(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A defect of ours is exit 3, told in three lines, without a traceback."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("a planted defect")
+
+    monkeypatch.setattr("segproof.verification.verify", fail)
+    assert 3 == cli.run(["verify", str(PLAIN)])
+    shown = capsys.readouterr().err
+    assert "ZeroDivisionError: a planted defect" in shown
+    assert "report" in shown
+    assert "Traceback" not in shown
+
+
+def test_a_closed_pipe_ends_quietly() -> None:
+    """A reader that goes away, as `head` does, gives neither a traceback nor a message."""
+    process = subprocess.Popen(
+        [*COMMAND, "dump", str(PLAIN), "--records", "--format", "jsonl"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert b"" == process.stderr.read()
+    process.stderr.close()
+    assert cli.EXIT_CLOSED_PIPE == process.wait(timeout=60)
+
+
+def test_ctrl_c_ends_cleanly() -> None:
+    """Ctrl-C while waiting for standard input gives one line and the shell's exit code."""
+    process = subprocess.Popen(
+        [*COMMAND, "lookup", str(PLAIN), "--offset", "1", "--offsets", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    assert b"target: 1 " in process.stdout.readline()
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert cli.EXIT_INTERRUPTED == process.returncode
+    assert (b"", b"segproof: interrupted\n") == (out, err)
+
+
+def test_other_packages_add_verbs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An entry point that can't be imported says so when it is called, and only then."""
+    broken = metadata.EntryPoint("extra", "no_such_package.cli:app", cli.ENTRY_POINTS)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [broken])
+    assert 0 == cli.run(["--help"])
+    assert "extra" in capsys.readouterr().out
+    assert 2 == cli.run(["extra", "anything"])
+    assert "no_such_package" in capsys.readouterr().err
+
+
+def test_nothing_is_written_beside_the_data() -> None:
+    """Reading verbs leave no file and change none."""
+
+    def state(folder: Path) -> list[tuple[str, int, int]]:
+        return [
+            (each.name, each.stat().st_size, each.stat().st_mtime_ns)
+            for each in sorted(folder.iterdir())
+        ]
+
+    before = state(PLAIN)
+    assert 0 == cli.run(["verify", str(PLAIN), "--deep"])
+    assert 0 == cli.run(["dump", str(PLAIN)])
+    assert 0 == cli.run(["lookup", str(PLAIN), "--offset", "700", "--timestamp", "0"])
+    assert before == state(PLAIN)
