@@ -68,6 +68,7 @@ def start_session(master: str = "local[*]") -> "SparkSession":
 
     builder = SparkSession.builder.master(master).appName("segproof")
     settings = {
+        "spark.log.level": "ERROR",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "8",
@@ -77,6 +78,4 @@ def start_session(master: str = "local[*]") -> "SparkSession":
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    return session
+    return builder.getOrCreate()

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verifying on Spark finds what `segproof.verify` finds, file by file."""
+
+import shutil
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from segproof.verification import verify
+from segproof_spark.data_source import packed, units_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def data_directory(tmp_path: Path) -> Path:
+    """Return a data directory with several real partitions, one of them damaged."""
+    with as_file(files("segproof_harness") / "data" / "kafka") as carried:
+        for scenario in sorted(carried.iterdir()):
+            for partition in scenario.iterdir():
+                if partition.is_dir() and partition.name != "logdir":
+                    shutil.copytree(partition, tmp_path / f"{scenario.name}-{partition.name}")
+    index = next((tmp_path / "plain-plain-0").glob("*252.index"))
+    data = bytearray(index.read_bytes())
+    data[3] ^= 0xFF
+    index.write_bytes(data)
+    return tmp_path
+
+
+def test_same_findings_as_in_one_process(spark: "SparkSession", data_directory: Path) -> None:
+    """The rows of the table `findings` are the findings of the verifier."""
+    from segproof_spark.verification import verify_on_spark
+
+    local = [finding.to_json() for finding in verify(data_directory)]
+    found = list(verify_on_spark(spark, [data_directory]))
+    assert any(finding["severity"] == "error" for finding in local)
+    assert sorted(local, key=repr) == sorted(found, key=repr)
+
+
+def test_the_table_is_a_data_source(spark: "SparkSession", data_directory: Path) -> None:
+    """Anyone can read the table with Spark's own words, and filter it."""
+    from segproof_spark.data_source import SegproofDataSource
+
+    spark.dataSource.register(SegproofDataSource)
+    table = spark.read.format("segproof").option("table", "findings").load(str(data_directory))
+    errors = table.filter("severity = 'error'").select("path").distinct().collect()
+    assert {Path(row["path"]).name for row in errors} == {"00000000000000000252.index"}
+
+
+def test_unknown_tables_are_refused(spark: "SparkSession", data_directory: Path) -> None:
+    """A table that is not there is named in the error."""
+    from segproof_spark.data_source import SegproofDataSource
+
+    spark.dataSource.register(SegproofDataSource)
+    with pytest.raises(Exception, match="no table 'nothing'"):
+        spark.read.format("segproof").option("table", "nothing").load(str(data_directory))
+
+
+def test_a_data_directory_is_cut_into_partitions(data_directory: Path) -> None:
+    """Tasks are whole partition directories, none twice and none left out."""
+    units = units_of(str(data_directory))
+    assert sorted(str(path) for path in data_directory.iterdir()) == units
+    tasks = packed([(10, unit) for unit in units], 20)
+    assert sorted(units) == sorted(unit for task in tasks for unit in task)
