@@ -69,7 +69,7 @@ def checks() -> Iterator[Check]:
     yield Check("segproof", WORKS, release())
     yield _python()
     yield Check("machine", WORKS, _machine())
-    yield from (_core(name) for name in ("numpy", "google_crc32c", "awscrt", "cramjam", "xxhash"))
+    yield from (_core(name) for name in ("numpy", "awscrt", "cramjam", "xxhash"))
     yield from (_optional(name) for name in MODULES)
     yield _kernels()
     java = java_version()
