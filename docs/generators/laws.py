@@ -6,6 +6,7 @@ Used by: docs/generate.py.
 
 from dataclasses import fields
 
+from segproof.verifying.rules import RULES
 from segproof_model.laws.registry import LAWS, Law
 from segproof_model.profiles import Profile
 
@@ -17,11 +18,13 @@ TITLES = {
     "record-batch": "Laws of record batches",
     "record-file": "Laws of the record file",
     "log-segment": "Laws of segment files",
+    "partition-log": "Laws of partition directories",
 }
 SCOPES = {
     "state": "every state, after every step of every machine and replay",
     "step": "every step: the state before, the call, the state after, the outcome",
     "file": "the bytes of a file or batch; `segproof verify` looks at them too",
+    "disk": "files beside each other, such as an index and its log; what `segproof verify` is for",
     "pure": "the arguments and the answer of one function, on drawn values",
 }
 OPENING = """\
@@ -37,7 +40,8 @@ segproof itself differs, and [the profiles](../profiles.md) say which.
 FORMATS = {
     "abstract-index": "[the offset index](../formats/offset_index.md) and "
     "[the time index](../formats/time_index.md)",
-    "log-segment": "[the architecture](../../architecture.md)",
+    "log-segment": "[the record file](../formats/record_file.md)",
+    "partition-log": "[the record file](../formats/record_file.md)",
 }
 
 
@@ -56,6 +60,15 @@ def flags_of(law: Law) -> list[str]:
     ]
 
 
+def verify_line(law: Law) -> list[str]:
+    """Return the line that says what `segproof verify` makes of a broken law."""
+    rule = RULES.get(law.law_id)
+    if rule is None:
+        return []
+    depth = ", with `--deep`" if rule.is_deep else ""
+    return [f"- Verify: reported as {rule.severity.value}{depth}; {rule.hint}"]
+
+
 def law_entry(law: Law) -> str:
     """Return the entry of one law."""
     flags = flags_of(law)
@@ -67,6 +80,7 @@ def law_entry(law: Law) -> str:
         "",
         f"- Judges: {law.scope}",
         f"- Upstream: {law.source}",
+        *verify_line(law),
         f"- Predicate: `{law.predicate.__module__}.{law.predicate.__name__}`",
         *(f"- Flag {flag}" for flag in flags),
         "",
@@ -77,7 +91,8 @@ def law_entry(law: Law) -> str:
 def structure_page(structure: str, laws: list[Law]) -> str:
     """Return the page of one structure."""
     module = laws[0].predicate.__module__
-    scopes = [f"{scope}\n: {SCOPES[scope]}\n" for scope in SCOPES]
+    judged = {law.scope for law in laws}
+    scopes = [f"{scope}\n: {words}\n" for scope, words in SCOPES.items() if scope in judged]
     parts = [
         f"# {TITLES[structure]}\n",
         OPENING.format(format=format_link(structure), module=module),

@@ -6,6 +6,7 @@ Importing this package enters every law into `registry.LAWS`.
 
 from segproof_model.laws import (
     abstract_index,
+    disk,
     files,
     offset_index,
     record_batch,
@@ -16,6 +17,7 @@ from segproof_model.laws import (
 
 __all__ = [
     "abstract_index",
+    "disk",
     "files",
     "offset_index",
     "record_batch",

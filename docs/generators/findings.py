@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of the findings, docs/reference/findings.md: each law that `verify` checks.
+
+Used by: docs/generate.py.
+"""
+
+from segproof.verifying.rules import RULES
+from segproof_harness.broken_files import EXAMPLES, finding_of
+from segproof_harness.cli.explain import known_laws
+from segproof_harness.report.jsonl import FIELDS
+
+OPENING = """\
+# Findings
+
+Who should read this: who has a finding before them and wants to know what it means and what to do.
+
+A finding is one broken law at one place. `segproof explain LAW-ID` shows what stands here. Of one
+law in one file the first hundred places are told and the others counted.
+
+| severity | meaning | exit code |
+| --- | --- | --- |
+| error | a law is broken: reads may answer wrongly, or bytes are lost | 1 |
+| warning | something is missing or changing, which costs time or may hide an error | 1 |
+| note | worth knowing, and no defect | 0 |
+
+`--fail-on error` lets warnings pass. The severity below is the usual one: a zero tail, for
+instance, is an error in a closed segment and a note in the one that is still written.
+
+The fields of a finding, in `--format jsonl` and everywhere else: {fields}.
+
+"""
+STRUCTURES = (
+    ("partition-log", "Directories"),
+    ("log-segment", "Segments"),
+    ("offset-index", "Offset index"),
+    ("time-index", "Time index"),
+    ("transaction-index", "Transaction index"),
+    ("record-file", "Log"),
+    ("record-batch", "Record batches"),
+)
+
+
+def pages() -> dict[str, str]:
+    """Return the page by path."""
+    fields = ",\n".join(", ".join(f"`{each}`" for each in FIELDS[at : at + 5]) for at in (0, 5))
+    parts = [OPENING.format(fields=fields)]
+    laws = known_laws()
+    for structure, title in STRUCTURES:
+        own = [
+            law_id for law_id in laws if law_id in RULES and RULES[law_id].structure == structure
+        ]
+        parts.append(f"## {title}\n")
+        parts += [_finding(law_id, laws[law_id]) for law_id in own]
+    return {"reference/findings.md": "\n".join(parts)}
+
+
+def _finding(law_id: str, facts: dict[str, str | None]) -> str:
+    """Return what there is to say of one law."""
+    lines = [
+        f"### {law_id}\n",
+        f"{facts['sentence']}\n",
+        f"{str(facts['severity']).capitalize()}{_depth(law_id)}. What to do: {facts['hint']}.\n",
+    ]
+    example = EXAMPLES.get(law_id)
+    found = None if example is None else finding_of(law_id, example)
+    if example is not None and found is not None:
+        place = found.path if found.position is None else f"{found.path}: byte {found.position}"
+        lines.append(f"Example: {example.damage}.\n")
+        lines.append(f"```text\n{found.severity} {law_id} {place}: {found.message}\n```\n")
+    return "\n".join(lines)
+
+
+def _depth(law_id: str) -> str:
+    return ", with `--deep`" if RULES[law_id].is_deep else ""

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages of the formats name the laws that exist, and under `verify` those that it reports."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from segproof.verifying.rules import RULES
+from segproof_model.laws.registry import LAWS
+
+FORMATS = Path(__file__).resolve().parents[2] / "docs" / "reference" / "formats"
+LINK = re.compile(r"\{law\}`([^`]+)`")
+STRUCTURES = ("offset_index", "time_index", "transaction_index", "record_batch", "record_file")
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_laws_of_a_page(name: str) -> None:
+    """Each linked law is stated, and each one under "What segproof checks" can be reported."""
+    text = (FORMATS / f"{name}.md").read_text(encoding="utf-8")
+    linked = set(LINK.findall(text))
+    assert set() == linked - LAWS.keys()
+    section = text.partition("## What segproof checks")[2].partition("\n## ")[0]
+    reported = set(LINK.findall(section))
+    assert reported
+    assert set() == reported - RULES.keys()
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_every_reported_law_is_named(name: str) -> None:
+    """What `verify` reports of an index file is on its page."""
+    text = (FORMATS / f"{name}.md").read_text(encoding="utf-8")
+    own = {law for law, rule in RULES.items() if rule.structure == name.replace("_", "-")}
+    assert set() == own - set(LINK.findall(text))
