@@ -206,11 +206,11 @@ def encode_varlong(value: int) -> bytes:
 
 def _encode(value: int, modulus: int) -> bytes:
     wrapped = (value + modulus // 2) % modulus - modulus // 2
-    rest = (wrapped << 1) ^ (wrapped >> 63)
+    rest = 2 * wrapped if wrapped >= 0 else -2 * wrapped - 1
     encoded = bytearray()
     while rest > 127:
-        encoded.append(rest & 127 | 128)
-        rest >>= 7
+        encoded.append(rest % 128 + 128)
+        rest //= 128
     encoded.append(rest)
     return bytes(encoded)
 
