@@ -78,7 +78,8 @@ def complain(text: str) -> None:
 
 
 def summarise(text: str) -> None:
-    """Write a summary line to stderr."""
+    """Write a summary line to stderr, behind the data."""
+    sys.stdout.flush()
     typer.echo(text, err=True)
 
 

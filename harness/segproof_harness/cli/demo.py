@@ -4,7 +4,10 @@
 Used by: cli.
 """
 
+import shutil
 import time
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -13,12 +16,20 @@ from segproof_harness.cli.common import (
     Format,
     FormatOption,
     complain,
+    reason_of,
+    refuse,
     summarise,
     write_row,
 )
 
 
-def command(output_format: FormatOption = Format.TEXT) -> None:
+def command(
+    copy_to: Annotated[
+        Path | None,
+        typer.Option("--copy-to", metavar="DIR", help="Only copy the real files into a new DIR."),
+    ] = None,
+    output_format: FormatOption = Format.TEXT,
+) -> None:
     """Check real Kafka files that ship with segproof.
 
     They are verified, read and looked up in, and compared with recorded answers of Kafka itself;
@@ -30,7 +41,11 @@ def command(output_format: FormatOption = Format.TEXT) -> None:
     Examples:
       segproof demo
       segproof demo --format jsonl
+      segproof demo --copy-to dumps
     """
+    if copy_to is not None:
+        _copy(copy_to)
+        return
     from segproof_harness.demo import FAILED, NOT_RUN, run
 
     started = time.monotonic()
@@ -53,3 +68,18 @@ def command(output_format: FormatOption = Format.TEXT) -> None:
     )
     if failed:
         raise typer.Exit(EXIT_FINDINGS)
+
+
+def _copy(target: Path) -> None:
+    """Copy the partition directories that ship with the package."""
+    from segproof_harness.demo import scenarios
+    from segproof_harness.reading.conformance import partition_of
+
+    if target.exists():
+        refuse(f"{target}: is there already; name a directory that is not")
+    try:
+        for partition in map(partition_of, scenarios()):
+            shutil.copytree(partition, target / partition.name, copy_function=shutil.copyfile)
+            typer.echo(target / partition.name)
+    except OSError as error:
+        refuse(reason_of(error))

@@ -19,7 +19,6 @@ from segproof_harness.cli.common import (
     Format,
     FormatOption,
     ProfileOption,
-    complain,
     known_profile,
     reason_of,
     refuse,
@@ -165,8 +164,6 @@ def _answer(
         steps = answer.steps
         if answer.reason is not None:
             row["reason"] = answer.reason
-    if not sane:
-        complain(f"{target}: {row['reason']}")
     if output_format is Format.JSONL:
         if explain:
             row["steps"] = [asdict(step) for step in steps]

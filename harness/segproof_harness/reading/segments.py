@@ -325,9 +325,13 @@ def _offset_steps(
     scanned = [each for each in segment.scan.batches if each.position >= entry.position]
     if found is not None:
         scanned = [each for each in scanned if each.position <= found.position]
-    yield LookupStep(
-        "scan", segment.path(".log"), {"from_position": entry.position, "batches": len(scanned)}
-    )
+    facts = {
+        "from_position": entry.position,
+        "batches": len(scanned),
+        "batch_position": None if found is None else found.position,
+        "batch_size": None if found is None else found.size_bytes,
+    }
+    yield LookupStep("scan", segment.path(".log"), facts)
 
 
 def _timestamp_steps(
