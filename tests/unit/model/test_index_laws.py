@@ -34,6 +34,7 @@ CLASSES: Mapping[str, Any] = {
     "time-index": TimeIndex,
     "transaction-index": TransactionIndex,
 }
+AREAS = ("ABSIDX", "OFFIDX", "TIMEIDX", "TXNIDX")
 CORRUPT, INVALID = Raised(ErrorKind.CORRUPT_INDEX), Raised(ErrorKind.INVALID_ARGUMENT)
 TAIL = bytes(34)
 TXNS = (AbortedTxn(0, 1, 101, 110, 105), AbortedTxn(0, 2, 111, 120, 130))
@@ -136,7 +137,7 @@ class Opening(Case):
 
     def transition(self) -> Transition:
         """Open."""
-        directory = Directory(tuple(self.files.items()))
+        directory = Directory(tuple(sorted(self.files.items())))
         arguments = {"file": "a", **self.arguments}
         step = CLASSES[self.before].open(**arguments, directory=directory, profile=self.profile)
         return opening(self.before, arguments, directory, self.profile, step)
@@ -381,8 +382,15 @@ def test_every_law_is_stated(area: str, count: int) -> None:
 
 def test_laws_of_a_structure() -> None:
     """Both indexes obey the shared laws beside their own; a transaction index only its own."""
-    counts = {structure: len(laws_of(structure)) for structure in CLASSES}
-    assert {"offset-index": 49, "time-index": 45, "transaction-index": 18} == counts
+    areas = {
+        structure: {law.law_id.partition("-")[0] for law in laws_of(structure)} & set(AREAS)
+        for structure in CLASSES
+    }
+    assert areas == {
+        "offset-index": {"ABSIDX", "OFFIDX"},
+        "time-index": {"ABSIDX", "TIMEIDX"},
+        "transaction-index": {"TXNIDX"},
+    }
     assert "time-index" == structure_of(TIMES)
 
 
