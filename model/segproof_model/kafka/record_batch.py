@@ -342,7 +342,7 @@ class RecordBatch:
 
     def _flag(self, bit: int) -> bool | Raised:
         attributes = self.attributes
-        return attributes if isinstance(attributes, Raised) else bool(attributes & bit)
+        return attributes if isinstance(attributes, Raised) else attributes // bit % 2 == 1
 
     def _header(self) -> bytes | Raised:
         """Return the bytes that fields are read from; a file has to have the whole header."""
