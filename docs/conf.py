@@ -20,7 +20,6 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.doctest",
-    "sphinx.ext.napoleon",
     "law_role",
 ]
 exclude_patterns = ["_build"]
@@ -28,11 +27,15 @@ html_theme = "furo"
 html_title = "segproof"
 html_show_sourcelink = False
 
+# `name` in a docstring is code.
+default_role = "code"
+
 nitpicky = True
 # A build needs no network, so names of the standard library and of numpy are not looked up.
 nitpick_ignore_regex = [
     (r"py:.*", r"(collections|contextlib|enum|mmap|os|pathlib|typing|types|numpy|np)(\..*)?"),
     (r"py:.*", r"(Callable|Iterable|Iterator|Mapping|NDArray|PathLike|Protocol|Sequence|Self|Any)"),
+    (r"py:.*", r"segproof_(harness|model)\.\w+\.(Item|State)"),  # type variables
 ]
 
 myst_enable_extensions = ["colon_fence", "deflist", "fieldlist"]
@@ -42,6 +45,8 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_format = "short"
 autodoc_mock_imports = ["pyspark", "pandas", "pyarrow"]
+# Examples in docstrings are run by tests/unit/test_docstrings.py, where their names are known.
+doctest_test_doctest_blocks = ""
 doctest_global_setup = "import segproof"
 # An error's message is part of an example too; Sphinx by default looks at its class only.
 doctest_default_flags = doctest.ELLIPSIS | doctest.DONT_ACCEPT_TRUE_FOR_1

@@ -19,6 +19,9 @@ from segproof_model.laws.registry import LAWS
 
 LAW_ID = re.compile(r"(?<![\w`-])([A-Z]{3,8}-[0-9]+)(?![\w`-])")
 
+MODULE_NOTE = re.compile(r"(Mirrors|Upstream|Layout|Laws|Deviates|Not covered|Used by)\b")
+"""Where the part of a module's docstring begins that speaks to who changes the module."""
+
 
 class LawRole(SphinxRole):
     """The reference to the entry of one law."""
@@ -41,11 +44,14 @@ class LawRole(SphinxRole):
 def link_laws(
     app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]
 ) -> None:
-    """Turn the ids of laws in a docstring into references."""
+    """Turn the ids of laws in a docstring into references; of a module's, drop what is for us."""
 
     def linked(match: re.Match[str]) -> str:
         return f":law:`{match[1]}`" if match[1] in LAWS else match[1]
 
+    if what == "module":
+        notes = [place for place, line in enumerate(lines) if MODULE_NOTE.match(line)]
+        del lines[min(notes, default=len(lines)) :]
     lines[:] = [LAW_ID.sub(linked, line) for line in lines]
 
 
