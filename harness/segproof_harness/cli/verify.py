@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,6 +19,7 @@ from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     Format,
     FormatOption,
+    Show,
     progress,
     reason_of,
     refuse,
@@ -26,6 +28,12 @@ from segproof_harness.cli.common import (
 
 if TYPE_CHECKING:
     from segproof.findings import Finding
+
+
+class Against(StrEnum):
+    """A second opinion."""
+
+    MODEL = "model"
 
 
 class FailOn(StrEnum):
@@ -54,6 +62,10 @@ def command(
     position: Annotated[
         int | None, typer.Option("--position", min=0, help="Only findings at this byte of a file.")
     ] = None,
+    against: Annotated[
+        Against | None,
+        typer.Option("--against", help="Judge each law by the model too; directories up to 8 MiB."),
+    ] = None,
     fail_on: Annotated[
         FailOn, typer.Option("--fail-on", help="The least severity that makes the exit code 1.")
     ] = FailOn.WARNING,
@@ -75,36 +87,42 @@ def command(
       segproof verify my-topic-0 --deep --format jsonl
       segproof verify my-topic-0/00000000000000000000.index --law OFFIDX-2
     """
-    from segproof.verification import verify
-
     laws = _known_laws(law)
     for path in paths:
         _check_readable(path)
     started = time.monotonic()
     counts: Counter[str] = Counter()
     with progress("verify") as show:
-        for path in paths:
-            for finding in verify(
-                path,
-                deep=deep,
-                laws=laws,
-                position=position,
-                on_progress=show,
-                jobs=jobs or _cores(),
-            ):
-                _write(finding, output_format)
-                counts[finding.severity.value] += 1
-                if counts.total() == max_findings:
-                    break
+        for finding in _found(paths, deep, jobs or _cores(), laws, position, show):
+            _write(finding, output_format)
+            counts[finding.severity.value] += 1
             if counts.total() == max_findings:
                 break
     cut = f" (ended after {max_findings} findings)" if counts.total() == max_findings else ""
+    if against is not None:
+        counts["error"] += sum(_compare(path, output_format) for path in paths)
     summarise(
         f"{_plural(counts['error'], 'error')}, {_plural(counts['warning'], 'warning')}, "
         f"{_plural(counts['note'], 'note')} in {time.monotonic() - started:.1f} s{cut}"
     )
     if counts["error"] or (counts["warning"] and fail_on is FailOn.WARNING):
         raise typer.Exit(EXIT_FINDINGS)
+
+
+def _found(
+    paths: list[Path],
+    deep: bool,
+    jobs: int,
+    laws: frozenset[str] | None,
+    position: int | None,
+    show: Show,
+) -> "Iterator[Finding]":
+    from segproof.verification import verify
+
+    for path in paths:
+        yield from verify(
+            path, deep=deep, laws=laws, position=position, on_progress=show, jobs=jobs
+        )
 
 
 def _plural(count: int, word: str) -> str:
@@ -142,6 +160,25 @@ def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def _compare(path: Path, output_format: Format) -> int:
+    """Hold verify's findings against the model's laws; return on how many laws they part."""
+    from segproof_harness.judge import disagreements, partitions_below
+
+    count = 0
+    for directory in partitions_below(path):
+        try:
+            for finding in disagreements(directory):
+                _write(finding, output_format)
+                count += 1
+        except ValueError as error:
+            summarise(f"model: not run: {error}")
+        except OSError as error:
+            summarise(f"model: not run: {reason_of(error)}")
+        else:
+            summarise(f"model: {directory}: compared")
+    return count
 
 
 def _write(finding: "Finding", output_format: Format) -> None:

@@ -5,15 +5,18 @@ import base64
 import io
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from segproof.findings import Finding
 from segproof.verification import VERIFIED_LAWS
 from segproof_harness import cli
 from segproof_harness.broken_files import EXAMPLES, damaged_copy, finding_of
 from segproof_harness.demo import scenarios
+from segproof_harness.judge import disagreements
 from segproof_harness.reading.conformance import partition_of
 from segproof_harness.report.jsonl import FIELDS
 
@@ -81,6 +84,24 @@ def test_verify_options(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_nearly_every_law_of_files_has_an_example() -> None:
     """What `verify` checks has an example, but for what a small damage can't show."""
     assert {"DISK-1", "DISK-2", "DISK-7", "DISK-18"} == VERIFIED_LAWS - set(EXAMPLES)
+
+
+def test_verify_against_the_model(
+    copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The model agrees on sound and on damaged files, and a verifier that overlooks is caught."""
+    monkeypatch.chdir(copy.parent)
+    assert 0 == cli.run(["verify", str(copy), "--against", "model"])
+    assert "compared" in capsys.readouterr().err
+    EXAMPLES["OFFIDX-2"].do(copy)
+    assert [] == list(disagreements(copy))
+
+    def overlook(*_: object, **__: object) -> Iterator[Finding]:
+        return iter(())
+
+    monkeypatch.setattr("segproof_harness.judge.verify", overlook)
+    laws = [finding.law for finding in disagreements(copy)]
+    assert "OFFIDX-2" in laws
 
 
 @pytest.mark.parametrize("law", EXAMPLES)

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A second opinion on `verify`: the model's laws, one by one, on the files of a small directory.
+
+The verifier checks in one vectorised pass; here every law is its predicate of the model, as short
+and as slow as that. Where the two part, one of them is wrong.
+
+Not covered: names (FILE-n), rights and change meanwhile (DISK-1, -2), sizes (DISK-7), and laws
+that only a note speaks of.
+Used by: the verb `verify --against model`.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from segproof.findings import Finding, Severity
+from segproof.lookup import segment_file_name
+from segproof.verification import VERIFIED_LAWS, verify
+from segproof_harness.reading.codecs import CODECS
+from segproof_harness.reading.rows import segment_files
+from segproof_model.directory import Directory
+from segproof_model.kafka.record_batch import RecordBatch
+from segproof_model.laws import disk, offset_index, time_index, transaction_index
+from segproof_model.laws.registry import LAWS
+from segproof_model.outcomes import Raised
+
+LIMIT_BYTES = 8 << 20
+"""Larger directories take the model too long."""
+DIRECTORY_LAWS = frozenset({"DISK-3", "DISK-4", "DISK-5", "DISK-20", "LOAD-1"})
+RECORD_LAWS = frozenset(
+    {"BATCH-9", "BATCH-10", "BATCH-11", "BATCH-15", "BATCH-16", "BATCH-18", "DISK-18"}
+)
+"""Laws about reading a batch: the model says them by what reading raises."""
+NOT_JUDGED = frozenset({"FILE-1", "FILE-2", "DISK-1", "DISK-2", "DISK-6", "DISK-7"})
+ONLY_NOTES = frozenset({"DISK-3", "DISK-19", "DISK-20", "LOAD-1"})
+MODULES = (offset_index, time_index, transaction_index)
+"""Importing them enters their laws into the register."""
+
+
+class Judge:
+    """What the model says of one directory, law by law."""
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self.directory = Directory(tuple(sorted(files.items())))
+        self._files = files
+        self._bases = sorted({int(name.partition(".")[0]) for name in files})
+
+    def breaks(self, law_id: str) -> bool:
+        """Return whether the directory breaks a law that can be judged."""
+        if law_id in DIRECTORY_LAWS:
+            return not LAWS[law_id].predicate(self.directory)
+        if law_id == "DISK-12":
+            pairs = [
+                (self._read(base, ".log"), self._read(base, ".txnindex")) for base in self._bases
+            ]
+            return not disk.abort_marker_has_its_entry(pairs, CODECS)
+        return not all(self._segment_holds(law_id, base) for base in self._bases)
+
+    def _read(self, base_offset: int, suffix: str) -> bytes:
+        return self._files.get(segment_file_name(base_offset, suffix), b"")
+
+    def _segment_holds(self, law_id: str, base: int) -> bool:
+        following = next((other for other in self._bases if other > base), None)
+        log, index = self._read(base, ".log"), self._read(base, ".index")
+        times, aborted = self._read(base, ".timeindex"), self._read(base, ".txnindex")
+        whole = index[: len(index) // 8 * 8]
+        holds: dict[str, Callable[[], bool]] = {
+            "OFFIDX-1": lambda: LAWS["OFFIDX-1"].predicate(index, base),
+            "OFFIDX-2": lambda: LAWS["OFFIDX-2"].predicate(index, base),
+            "TIMEIDX-1": lambda: LAWS["TIMEIDX-1"].predicate(times, base),
+            "TIMEIDX-7": lambda: LAWS["TIMEIDX-7"].predicate(times, base),
+            "TXNIDX-1": lambda: LAWS["TXNIDX-1"].predicate(aborted, base),
+            "SEG-7": lambda: disk.entry_points_at_batch(log, whole, base),
+            "LOG-4": lambda: following is None or disk.segments_do_not_overlap(log, following),
+            "DUMP-6": lambda: disk.log_ends_with_a_batch(log),
+            "SCAN-2": lambda: disk.log_ends_with_a_batch(log),
+            "SCAN-10": lambda: disk.log_ends_with_a_batch(log),
+            "DISK-8": lambda: disk.positions_strictly_increase(whole),
+            "DISK-9": lambda: disk.entry_tells_largest_timestamp(log, times, base),
+            "DISK-10": lambda: (
+                following is None or disk.closed_segment_tells_its_largest_timestamp(log, times)
+            ),
+            "DISK-11": lambda: disk.aborted_transaction_has_its_marker(log, aborted, CODECS),
+            "DISK-13": lambda: disk.batch_offsets_rise_within_segment(log, base),
+            "DISK-14": lambda: disk.count_fits_the_offsets(log),
+            "DISK-15": lambda: disk.unused_attribute_bits_are_zero(log),
+            "DISK-16": lambda: disk.record_offsets_rise_within_batch(log, CODECS),
+            "DISK-17": lambda: disk.max_timestamp_is_the_largest(log, CODECS),
+            "DISK-19": lambda: disk.offsets_have_no_gaps(log, base, following),
+            "DISK-21": lambda: disk.aborted_transactions_are_in_range(aborted, base),
+            "DISK-22": lambda: disk.time_entries_are_in_range(times, base),
+            "DISK-23": lambda: disk.magic_is_known(log),
+            "BATCH-2": lambda: _checksums_are_right(log, is_legacy=True),
+            "BATCH-3": lambda: _checksums_are_right(log, is_legacy=False),
+            "BATCH-14": lambda: _checksums_are_right(log, is_legacy=False),
+            "BATCH-19": lambda: _controls_are_right(log),
+        }
+        if law_id in RECORD_LAWS:
+            return all(map(_records_are_right, disk.valid_batches(log, CODECS)))
+        return holds[law_id]()
+
+
+def _checksums_are_right(log: bytes, is_legacy: bool) -> bool:
+    batches = [batch for batch in disk.batches_of(log) if batch.is_legacy is is_legacy]
+    return all(batch.is_valid() is True for batch in batches)
+
+
+def _records_are_right(batch: RecordBatch) -> bool:
+    records = batch.records()
+    if isinstance(records, Raised) or (batch.record_count == 0 and batch.size_bytes != 61):
+        return False
+    offsets = [record.offset for record in records]
+    rise = offsets == sorted(set(offsets))
+    return not batch.is_legacy or (rise and offsets[-1] == batch.last_offset)
+
+
+def _controls_are_right(log: bytes) -> bool:
+    for batch in disk.valid_batches(log, CODECS):
+        kind = disk.control_type(batch) if batch.is_control else None
+        if isinstance(kind, Raised):
+            return False
+        if kind in ("ABORT", "COMMIT") and batch.record_count != 1:
+            return False
+    return True
+
+
+def partitions_below(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield the directories at or below `path` that hold a log."""
+    for folder, _, names in os.walk(path):
+        if any(name.endswith(".log") for name in names):
+            yield Path(folder)
+
+
+def disagreements(directory: Path) -> Iterator[Finding]:
+    """Yield a finding for each law on which `verify` and the model part.
+
+    A law that is reported must be broken; where no defect is reported, every law must hold.
+    Raises: OSError; ValueError for a directory above LIMIT_BYTES.
+    """
+    paths = [Path(file.path) for file in segment_files(os.fspath(directory))]
+    size = sum(path.stat().st_size for path in paths)
+    if size > LIMIT_BYTES:
+        raise ValueError(
+            f"{directory}: {size} bytes are more than the model is given, {LIMIT_BYTES}"
+        )
+    judge = Judge({path.name: path.read_bytes() for path in paths})
+    found = {each.law: each for each in verify(directory, deep=True)}
+    for law_id in sorted(set(found) - NOT_JUDGED - ONLY_NOTES):
+        if not judge.breaks(law_id):
+            yield _disagreement(law_id, directory, reported=True)
+    if any(each.is_defect for each in found.values()):
+        return
+    for law_id in sorted(VERIFIED_LAWS - NOT_JUDGED - ONLY_NOTES):
+        if judge.breaks(law_id):
+            yield _disagreement(law_id, directory, reported=False)
+
+
+def _disagreement(law_id: str, directory: Path, *, reported: bool) -> Finding:
+    says = "broken" if reported else "not broken"
+    return Finding(
+        law_id,
+        Severity.ERROR,
+        LAWS[law_id].structure,
+        os.fspath(directory),
+        None,
+        "not broken" if reported else "broken",
+        says,
+        f"verify calls this law {says}, and the model's predicate says otherwise",
+        "keep the files and report a defect of segproof",
+        f"segproof verify {directory} --deep --against model",
+    )
