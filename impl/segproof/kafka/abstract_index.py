@@ -153,7 +153,7 @@ class AbstractIndex:
             published = self._current()
             try:
                 return read(*published)
-            except ValueError:
+            except Exception:  # a released view; compiled kernels say it their own way
                 if self._published is published:
                     raise
 
@@ -387,7 +387,7 @@ class AbstractIndex:
                 if columns is not None and columns.increase:
                     return columns.look_up(targets)
                 return self._each_entry_of(published, targets, bases, missing)
-            except ValueError:
+            except Exception:  # a released view; compiled kernels say it their own way
                 if self._published is published:
                     raise
 
