@@ -31,12 +31,14 @@ from segproof.errors import (
 from segproof.files import REAL_FILES, File, Files, Mapping
 from segproof.kafka.bulk_lookup import Columns
 from segproof.kernels.index_rules import is_full, offset_distance, whole_entries
-from segproof.kernels.slot_search import entries_at, lower_slots_of_any
+from segproof.kernels.slot_search import entries_at, lower_slot, lower_slots_of_any
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 WARM_BYTES = 8192
 """The warm section of a search: as many entries as fill this many bytes."""
+_COUNTED_BYTES = 1 << 16
+"""So many bytes are looked at together for the last one that is not zero."""
 _ENTRIES_DECODED = {True: 100, False: 4000}
 """So many entries are decoded while one is searched, by kernels that are compiled or not."""
 
@@ -54,6 +56,10 @@ class AbstractIndex:
     _KEY_SIZE: ClassVar[int]
     _ENTRY_DTYPE: ClassVar[np.dtype[Any]]
     """One entry with the fields `key` and `value`, big-endian as in the file."""
+    _OFFSET_IS_KEY: ClassVar[bool]
+    """Whether the keys are offsets, or else the values."""
+    _MISSING: ClassVar[tuple[int, int]]
+    """Key and value, as if stored, that a target below all keys finds."""
 
     length: int
     """The file's length in bytes; grows and shrinks with `resize`."""
@@ -76,6 +82,8 @@ class AbstractIndex:
         self._handle: File | None = None
         self._mapping: Mapping | None = None
         self._columns: tuple[Published, Columns] | None = None
+        self._increasing_keys: tuple[Published, memoryview] | None = None
+        self._searches: tuple[Published | None, int] = (None, 0)
         if writable:
             self._open_for_writing()
         else:
@@ -109,11 +117,12 @@ class AbstractIndex:
         try:
             # Never a mapping: another process may cut the file, and touching a page that is gone
             # kills the reader.
-            data = bytearray(self._checked_length(handle))
-            self.length = handle.pread_into(memoryview(data), 0)
+            # An array of numpy lies in large pages, which are read into 4 times as fast.
+            data = np.empty(self._checked_length(handle), np.uint8).data
+            self.length = handle.pread_into(data, 0)
         finally:
             handle.close()
-        view = memoryview(data)[: self.length]
+        view = data[: self.length]
         self._publish(view, self._count_entries(view))
 
     def _checked_length(self, handle: File) -> int:
@@ -129,8 +138,14 @@ class AbstractIndex:
 
     def _count_entries(self, view: memoryview) -> int:
         """Count the slots up to the last one that is not all zero: the rest was never written."""
-        whole = bytes(view[: self._whole(len(view))])
-        return -(-len(whole.rstrip(b"\0")) // self.ENTRY_SIZE)
+        end = self._whole(len(view))
+        while end:
+            start = max(end - _COUNTED_BYTES, 0)
+            written = len(bytes(view[start:end]).rstrip(b"\0"))
+            if written:
+                return -(-(start + written) // self.ENTRY_SIZE)
+            end = start
+        return 0
 
     def _whole(self, size: int) -> int:
         """Round to whole entries, toward zero as Java does."""
@@ -150,12 +165,16 @@ class AbstractIndex:
     def _reading(self, read: Callable[[memoryview, int], Answer]) -> Answer:
         """Return `read(bytes, entries)`, again if the bytes were replaced meanwhile."""
         while True:
+            cuts = self._cuts
             published = self._current()
             try:
-                return read(*published)
+                answer = read(*published)
             except Exception:  # a released view; compiled kernels say it their own way
                 if self._published is published:
                     raise
+            else:
+                if self._cuts == cuts:
+                    return answer
 
     def _publish(self, view: memoryview, entries: int) -> None:
         assert 0 <= entries * self.ENTRY_SIZE <= self.length
@@ -172,6 +191,8 @@ class AbstractIndex:
         return self._entries_at_close if published is None else published[1]
 
     _entries_at_close = 0
+    _cuts = 0
+    """How often entries were given up, whose slots are then written again."""
 
     @property
     def max_entries(self) -> int:
@@ -251,6 +272,9 @@ class AbstractIndex:
     def _keep_entries(self, count: int) -> None:
         view, _ = self._current()
         self._publish(view, count)
+        # After publishing, before the first slot is written over: a reader that began with the
+        # slots that are free now sees the change and begins again.
+        self._cuts += 1
         self._read_last_entry()
 
     def reset(self) -> None:
@@ -293,7 +317,8 @@ class AbstractIndex:
             return
         self._entries_at_close = published[1]
         self._published = None
-        self._columns = None
+        self._columns = self._increasing_keys = None
+        self._searches = (None, 0)
         self._unmap(published[0])
         if self._handle is not None:
             self._handle.close()
@@ -374,42 +399,45 @@ class AbstractIndex:
     # Bulk
 
     def _lookup_many(
-        self, targets: NDArray[np.int64], bases: tuple[int, int], missing: tuple[int, int]
+        self, targets: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return (keys, values) of the lower slots of the targets, `missing` where there is none.
-
-        The bases are added to both.
-        """
+        """Return (keys, values) of the lower slots of the targets, offsets absolute."""
         while True:
             published = self._current()
             try:
-                columns = self._columns_of(published, len(targets), bases, missing)
+                columns = self._columns_of(published, len(targets))
                 if columns is not None and columns.increase:
                     return columns.look_up(targets)
-                return self._each_entry_of(published, targets, bases, missing)
-            except Exception:  # a released view; compiled kernels say it their own way
+                return self._each_entry_of(published, targets)
+            except ValueError:
                 if self._published is published:
                     raise
 
-    def _columns_of(
-        self, published: Published, targets: int, bases: tuple[int, int], missing: tuple[int, int]
-    ) -> Columns | None:
-        """Return the decoded entries of this moment; None where so few targets do not pay it."""
+    def _bases(self) -> tuple[int, int]:
+        """Return what is added to a stored key and to a stored value."""
+        return (self.base_offset, 0) if self._OFFSET_IS_KEY else (0, self.base_offset)
+
+    def _columns_of(self, published: Published, lookups: int) -> Columns | None:
+        """Return the decoded entries of this moment; None where so few lookups do not pay it."""
         if self._columns is not None and self._columns[0] is published:
             return self._columns[1]
-        paying = _ENTRIES_DECODED[lower_slots_of_any.is_compiled]
-        if targets * paying < published[1]:
+        if lookups * _ENTRIES_DECODED[lower_slot.is_compiled] < published[1]:
             return None
-        columns = Columns.of(self._records(*published), bases, missing)
+        columns = Columns.of(self._records(*published), self._bases(), self._MISSING)
         self._columns = (published, columns)
+        if columns.increase:
+            self._increasing_keys = (published, columns.searched.data)
         return columns
 
+    def _count_lookup(self, published: Published) -> None:
+        """Count a lookup that searched the bytes; decode the entries after many of one moment."""
+        counted = self._searches
+        count = counted[1] + 1 if counted[0] is published else 1
+        self._searches = (published, count)
+        self._columns_of(published, count)
+
     def _each_entry_of(
-        self,
-        published: Published,
-        targets: NDArray[np.int64],
-        bases: tuple[int, int],
-        missing: tuple[int, int],
+        self, published: Published, targets: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Search for each target as `lookup` does, on the bytes as they are."""
         view, entries = published
@@ -417,12 +445,14 @@ class AbstractIndex:
         if len(targets):
             shape = (view, self.ENTRY_SIZE, 0, self._KEY_SIZE)
             warm_entries = WARM_BYTES // self.ENTRY_SIZE
+            answers = (slots.data, keys.data, values.data)
             for kernel in (lower_slots_of_any, entries_at):
                 kernel.announce(len(targets))
             lower_slots_of_any(*shape, entries, targets.data, slots.data, warm_entries)
-            entries_at(*shape, self._KEY_SIZE, slots.data, keys.data, values.data, *missing)
-        keys += bases[0]
-        values += bases[1]
+            entries_at(*shape, self._KEY_SIZE, *answers, *self._MISSING)
+        key_base, value_base = self._bases()
+        keys += key_base
+        values += value_base
         return keys, values
 
     def _records(self, view: memoryview, entries: int) -> NDArray[np.void]:

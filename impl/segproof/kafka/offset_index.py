@@ -10,6 +10,7 @@ Used by: log_segment, verification, the command line.
 """
 
 import struct
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -73,6 +74,8 @@ class OffsetIndex(AbstractIndex):
     ENTRY_SIZE = _ENTRY.size
     _KEY_SIZE = 4
     _ENTRY_DTYPE = np.dtype([("key", ">i4"), ("value", ">i4")])
+    _OFFSET_IS_KEY = True
+    _MISSING = (0, 0)
 
     last_offset: int
     """Offset of the last entry, or the base offset (OFFIDX-3)."""
@@ -95,20 +98,25 @@ class OffsetIndex(AbstractIndex):
         if not -_BEYOND <= relative <= _BEYOND:
             relative = _BEYOND if relative > 0 else -_BEYOND - 1
         while True:
+            cuts = self._cuts
             published = self._published
             if published is None:
                 raise self._closed()
             view, entries = published
             try:
-                slot = lower_slot.call(view, 8, 0, 4, entries, relative, _WARM_ENTRIES)
-                if slot < 0:
-                    return OffsetPosition(base_offset, 0)
-                key, position = _ENTRY.unpack_from(view, slot * 8)
+                decoded = self._increasing_keys
+                if decoded is not None and decoded[0] is published:
+                    slot = bisect_right(decoded[1], relative) - 1
+                else:
+                    slot = lower_slot.call(view, 8, 0, 4, entries, relative, _WARM_ENTRIES)
+                    self._count_lookup(published)
+                key, position = _ENTRY.unpack_from(view, slot * 8) if slot >= 0 else (0, 0)
             except Exception:  # a released view; compiled kernels say it their own way
                 if self._published is published:
                     raise
             else:
-                return OffsetPosition(base_offset + key, position)
+                if self._cuts == cuts:
+                    return OffsetPosition(base_offset + key, position)
 
     def lookup_many(self, target_offsets: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return `lookup` of each target: (offsets, positions), each int64 of shape (targets,).
@@ -121,7 +129,7 @@ class OffsetIndex(AbstractIndex):
         targets = int64_array(target_offsets, "target_offsets")
         base = self.base_offset
         relative = int64_difference(targets, base, -_BEYOND - 1, _BEYOND)
-        return self._lookup_many(relative, (base, 0), (0, 0))
+        return self._lookup_many(relative)
 
     def entry(self, n: int) -> OffsetPosition:
         """Return entry `n`, counted from 0, with its absolute offset (OFFIDX-13, OFFIDX-14).

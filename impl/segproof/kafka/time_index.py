@@ -10,6 +10,7 @@ Used by: log_segment, verification, the command line.
 """
 
 import struct
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -76,6 +77,8 @@ class TimeIndex(AbstractIndex):
     ENTRY_SIZE = _ENTRY.size
     _KEY_SIZE = 8
     _ENTRY_DTYPE = np.dtype([("key", ">i8"), ("value", ">i4")])
+    _OFFSET_IS_KEY = False
+    _MISSING = (-1, 0)
 
     last_entry: TimestampOffset
     """The last entry, or (-1, base offset) (TIMEIDX-9)."""
@@ -105,20 +108,25 @@ class TimeIndex(AbstractIndex):
         """
         target = min(max(target_timestamp, -INT64_MAX - 1), INT64_MAX)
         while True:
+            cuts = self._cuts
             published = self._published
             if published is None:
                 raise self._closed()
             view, entries = published
             try:
-                slot = lower_slot.call(view, 12, 0, 8, entries, target, _WARM_ENTRIES)
-                if slot < 0:
-                    return TimestampOffset(-1, self.base_offset)
-                timestamp, relative = _ENTRY.unpack_from(view, slot * 12)
+                decoded = self._increasing_keys
+                if decoded is not None and decoded[0] is published:
+                    slot = bisect_right(decoded[1], target) - 1
+                else:
+                    slot = lower_slot.call(view, 12, 0, 8, entries, target, _WARM_ENTRIES)
+                    self._count_lookup(published)
+                timestamp, relative = _ENTRY.unpack_from(view, slot * 12) if slot >= 0 else (-1, 0)
             except Exception:  # a released view; compiled kernels say it their own way
                 if self._published is published:
                     raise
             else:
-                return TimestampOffset(timestamp, self.base_offset + relative)
+                if self._cuts == cuts:
+                    return TimestampOffset(timestamp, self.base_offset + relative)
 
     def lookup_many(
         self, target_timestamps: ArrayLike
@@ -131,7 +139,7 @@ class TimeIndex(AbstractIndex):
         Raises: InvalidArgumentError unless the targets are one row of integers; IndexClosedError.
         """
         targets = int64_array(target_timestamps, "target_timestamps")
-        return self._lookup_many(targets, (0, self.base_offset), (-1, 0))
+        return self._lookup_many(targets)
 
     def entry(self, n: int) -> TimestampOffset:
         """Return entry `n`, counted from 0, with its absolute offset.
