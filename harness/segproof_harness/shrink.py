@@ -126,16 +126,18 @@ def simpler_values(value: Value, base: int) -> Iterator[Value]:
         if value:
             yield False
     elif isinstance(value, int):
-        origin = 0 if abs(value) <= abs(value - base) else base
-        distance = value - origin
-        step = 1 if distance > 0 else -1
-        tried = {value}
-        for shorter in (0, abs(distance) // 2 * step):
-            if origin + shorter not in tried and abs(shorter) < abs(distance):
-                tried.add(origin + shorter)
-                yield origin + shorter
-        if distance and value - step not in tried:
-            yield value - step
+        if value != 0:
+            yield 0
+        if value not in (0, base):
+            if base != 0:
+                yield base
+            origin = 0 if abs(value) <= abs(value - base) else base
+            step = 1 if value > origin else -1
+            distance = abs(value - origin)
+            if distance > 2:
+                yield origin + distance // 2 * step
+            if distance > 1:
+                yield value - step
     elif isinstance(value, tuple | bytes) and len(value):
         yield value[:0]
         yield value[: len(value) // 2]

@@ -115,9 +115,9 @@ def _header(value: dict[str, Any]) -> Trace:
     if value.get("trace") != FORMAT:
         raise ValueError(f'not the header of a trace: "trace" must be {FORMAT}')
     structure_id, profile, seed = value.get("structure"), value.get("profile"), value.get("seed")
-    if structure_id not in STRUCTURE_IDS:
+    if not isinstance(structure_id, str) or structure_id not in STRUCTURE_IDS:
         raise ValueError(f"no structure {structure_id!r}; known: {', '.join(STRUCTURE_IDS)}")
-    if profile not in PROFILES:
+    if not isinstance(profile, str) or profile not in PROFILES:
         raise ValueError(f"no profile {profile!r}; known: {', '.join(PROFILES)}")
     if seed is not None and type(seed) is not int:
         raise ValueError("seed must be an integer or null")

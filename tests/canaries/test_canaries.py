@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Planted defects: each is caught by replay, and its one-line reproducer shows it again.
+
+Used by: the tox environments `py311` to `py313`.
+"""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from segproof_harness.canaries import CANARIES, Canary
+from segproof_harness.cli import run
+from segproof_harness.replay import replay_seeds, replay_trace
+from segproof_harness.structures import STRUCTURE_IDS
+from segproof_model.laws.registry import LAWS
+
+HISTORIES_MAX = 800
+
+
+@pytest.mark.parametrize("canary", CANARIES, ids=lambda canary: canary.canary_id)
+def test_is_caught(canary: Canary, tmp_path: Path) -> None:
+    """A bounded number of histories finds it; what was saved finds it too, and clears our code."""
+    subjects = ("model", canary.subject_name)
+    result = replay_seeds(
+        canary.structure_id,
+        "segproof",
+        range(HISTORIES_MAX),
+        subjects=subjects,
+        findings_max=1,
+        traces=tmp_path,
+    )
+    assert 1 == len(result.findings), f"{canary.canary_id} got away: {canary.defect}"
+    (saved,) = tmp_path.iterdir()
+    assert [found.law for found in result.findings] == [
+        found.law for found in replay_trace(saved, subjects).findings
+    ]
+    assert [] == replay_trace(saved).findings
+
+
+def test_reproducer_is_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The printed line, given to the command line as it is, exits 1 and names the law."""
+    canary = next(canary for canary in CANARIES if canary.canary_id == "K-05")
+    subjects = ("model", canary.subject_name)
+    result = replay_seeds(
+        "offset-index", "segproof", range(99), subjects=subjects, findings_max=1, traces=tmp_path
+    )
+    program, *arguments = shlex.split(result.findings[0].reproduce)
+    assert "segproof" == program
+    assert 1 == run(arguments)
+    assert "OFFIDX-20" in capsys.readouterr().out
+
+
+def test_every_structure_has_canaries() -> None:
+    """There is a planted defect for each structure; ids and laws are known and not repeated."""
+    assert set(STRUCTURE_IDS) == {canary.structure_id for canary in CANARIES}
+    assert len(CANARIES) == len({canary.canary_id for canary in CANARIES})
+    assert {law for canary in CANARIES for law in canary.laws} <= set(LAWS)

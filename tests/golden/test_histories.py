@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A seed means one history, on every platform and for ever: stored traces and digests.
+
+A change of a description changes histories, so that old seeds show nothing any more. Where that is
+meant, run this file with SEGPROOF_WRITE_GOLDEN=1 and say so in the news.
+
+Used by: the tox environments `py311` to `py313` and `oldest`.
+"""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from segproof_harness.replay import replay_trace
+from segproof_harness.structures import STRUCTURE_IDS
+from segproof_harness.workloads import make_history
+
+HERE = Path(__file__).parent / "histories"
+DIGESTS = HERE / "digests.json"
+PROFILES = ("segproof", "kafka-4.3.1", "kafka-1.1.1")
+SEEDS = range(25)
+LENGTH = 40
+STORED_SEED = 7
+
+
+def digest(structure_id: str, profile_name: str) -> str:
+    """Return one digest of the histories of all seeds."""
+    texts = [make_history(structure_id, profile_name, seed, LENGTH).to_text() for seed in SEEDS]
+    return hashlib.sha256("".join(texts).encode()).hexdigest()
+
+
+def stored_path(structure_id: str) -> Path:
+    """Return where the stored trace of a structure lies."""
+    return HERE / f"{structure_id}.jsonl"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _write_when_asked() -> None:
+    if os.environ.get("SEGPROOF_WRITE_GOLDEN") != "1":
+        return
+    HERE.mkdir(exist_ok=True)
+    for structure_id in STRUCTURE_IDS:
+        make_history(structure_id, "segproof", STORED_SEED, LENGTH).write(stored_path(structure_id))
+    digests = {
+        structure_id: {profile: digest(structure_id, profile) for profile in PROFILES}
+        for structure_id in STRUCTURE_IDS
+    }
+    DIGESTS.write_text(json.dumps(digests, indent=1) + "\n")
+
+
+@pytest.mark.parametrize("structure_id", STRUCTURE_IDS)
+def test_stored_trace(structure_id: str) -> None:
+    """One seed's history is, byte for byte, the stored one, which replays clean."""
+    stored = stored_path(structure_id).read_text()
+    assert stored == make_history(structure_id, "segproof", STORED_SEED, LENGTH).to_text()
+    assert [] == replay_trace(stored_path(structure_id)).findings
+
+
+@pytest.mark.parametrize("profile_name", PROFILES)
+@pytest.mark.parametrize("structure_id", STRUCTURE_IDS)
+def test_digests(structure_id: str, profile_name: str) -> None:
+    """The histories of many seeds have the stored digest, under each profile."""
+    stored = json.loads(DIGESTS.read_text())
+    assert stored[structure_id][profile_name] == digest(structure_id, profile_name)

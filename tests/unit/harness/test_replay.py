@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replays: clean on our own code, complete in the states they reach, honest about divergences.
+
+Used by: the tox environments `quick` and `py311` to `py313`.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from segproof_harness.compare import Divergence
+from segproof_harness.operations import Operation
+from segproof_harness.replay import comparison, replay_seed, replay_seeds, replay_trace, run_seed
+from segproof_harness.shrink import shrink, simpler_values
+from segproof_harness.structures import STRUCTURE_IDS, structure_named
+from segproof_harness.subjects import subject_named
+from segproof_harness.traces import Trace, read_trace
+from segproof_harness.workloads import make_history
+from segproof_model.profiles import PROFILES
+
+HISTORIES = 250
+MIDPOINT = "segproof_harness.canaries.indexes:K04OffsetIndex"
+
+
+@pytest.mark.parametrize("structure_id", STRUCTURE_IDS)
+def test_clean_and_complete(structure_id: str) -> None:
+    """Model and implementation agree, and every `sometimes` state is really reached."""
+    result = replay_seeds(structure_id, "segproof", range(HISTORIES))
+    assert [] == [finding.message for finding in result.findings]
+    assert HISTORIES == result.counters.histories
+    assert 50 * HISTORIES == result.counters.operations
+    assert result.counters.answers_compared >= result.counters.operations
+    assert result.counters.images_compared >= 6 * HISTORIES
+    reached = {name for name, count in result.counters.sometimes.items() if count}
+    assert set(structure_named(structure_id).sometimes) == reached
+
+
+@pytest.mark.parametrize("profile_name", PROFILES)
+@pytest.mark.parametrize("structure_id", STRUCTURE_IDS)
+def test_model_keeps_its_laws(structure_id: str, profile_name: str) -> None:
+    """Under the profile of every release the model breaks no law in random histories."""
+    result = replay_seeds(structure_id, profile_name, range(60), subjects=("model",))
+    assert [] == [finding.message for finding in result.findings]
+
+
+@pytest.mark.parametrize("structure_id", STRUCTURE_IDS)
+def test_real_files_are_the_same(structure_id: str) -> None:
+    """On files of the operating system the implementation answers as on those in memory."""
+    result = replay_seeds(
+        structure_id, "segproof", range(15), subjects=("model", "impl:real-files")
+    )
+    assert [] == [finding.message for finding in result.findings]
+
+
+@pytest.mark.parametrize("structure_id", STRUCTURE_IDS)
+def test_drawing_and_running_at_once_is_the_same_history(structure_id: str) -> None:
+    """`make_history` makes what `run_seed` runs."""
+    comparing = comparison(structure_id, "segproof", ("model", "impl"))
+    for seed in range(5):
+        trace = make_history(structure_id, "segproof", seed, 25)
+        assert comparing.run(trace) is None
+        after = comparing.guide.image()
+        assert run_seed(comparing, seed, 25) is None
+        assert after == comparing.guide.image()
+
+
+def test_impl_is_held_to_its_own_profile() -> None:
+    """Histories drawn under a release still compare the implementation with `segproof`."""
+    result = replay_seeds("offset-index", "kafka-1.1.1", range(50))
+    assert [] == [finding.message for finding in result.findings]
+
+
+def test_explicit_model_is_the_reference() -> None:
+    """With `model:RELEASE` in the first place, all others are compared with that release."""
+    subjects = ("model:kafka-4.3.1", "impl")
+    result = replay_seeds("time-index", "segproof", range(50), subjects=subjects)
+    assert result.findings
+
+
+def test_divergence_is_shrunk_saved_and_replayed(tmp_path: Path) -> None:
+    """A finding names its law and one command; the trace it saved diverges again, and not on us."""
+    subjects = ("model", MIDPOINT)
+    result = replay_seeds(
+        "offset-index", "segproof", range(20), subjects=subjects, findings_max=1, traces=tmp_path
+    )
+    (finding,) = result.findings
+    (saved,) = tmp_path.iterdir()
+    assert "OFFIDX-11" == finding.law
+    assert f"segproof replay {saved} --subjects model,{MIDPOINT}" == finding.reproduce
+    assert len(read_trace(saved).operations) <= 10
+    assert [finding] == replay_trace(saved, subjects).findings
+    assert [] == replay_trace(saved).findings
+    assert json.loads(json.dumps(finding.to_json()))["law"] == "OFFIDX-11"
+
+
+def test_divergence_without_a_trace_names_its_seed() -> None:
+    """Where nothing is saved (on Spark), the command replays the seed."""
+    subjects = ("model", MIDPOINT)
+    result = replay_seed("offset-index", "segproof", 0, 50, subjects)
+    (finding,) = result.findings
+    assert (
+        "segproof replay --structure offset-index --profile segproof --seed 0 --length 50 "
+        f"--count 1 --subjects model,{MIDPOINT}" == finding.reproduce
+    )
+
+
+def test_shrinking_keeps_the_divergence() -> None:
+    """The shrunk history is as short as the defect allows, and its arguments are small."""
+    trace = make_history("offset-index", "segproof", 3, 50)
+    runs = 0
+
+    def run(candidate: Trace) -> Divergence | None:
+        nonlocal runs
+        runs += 1
+        for step, operation in enumerate(candidate.operations, 1):
+            if operation.name == "append":
+                return Divergence("x", step, operation, "OFFIDX-8", "answer", None, None)
+        return None
+
+    small = shrink(trace, run)
+    origin = trace.setup.arguments["base_offset"]
+    (operation,) = small.operations
+    assert operation.name == "append"
+    assert operation.arguments["offset"] in (0, origin)
+    assert 0 == operation.arguments["position"]
+    assert runs < 500
+
+
+def test_shrinking_respects_its_budget() -> None:
+    """However much there is to try, no more runs are made than allowed."""
+    trace = make_history("offset-index", "segproof", 3, 50)
+    runs = 0
+
+    def run(candidate: Trace) -> Divergence | None:
+        nonlocal runs
+        runs += 1
+        if len(candidate.operations) < 50:
+            return None
+        return Divergence("x", 50, Operation("flush"), "ABSIDX-5", "answer", None, None)
+
+    shrink(trace, run, runs=10)
+    assert 10 == runs
+
+
+def test_simpler_values_are_simpler() -> None:
+    """Candidates end at the origin, and never repeat the value itself."""
+    for value in (0, 1, -5, 2**40, True, False, b"abc", (1, 2, 3), None, "name"):
+        assert value not in [item for item in simpler_values(value, 100) if item is not False]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("modle", "no subject 'modle'"),
+        ("model:kafka-9", "no such profile"),
+        ("no.such.module:Class", "can't be imported"),
+        ("segproof.errors:Nothing", "the module has no 'Nothing'"),
+        ("segproof.errors:SegproofError@moon", "only 'real-files' is known"),
+        (":", "is no `package.module:Class`"),
+    ],
+)
+def test_wrong_subjects_are_refused(name: str, words: str) -> None:
+    """A name that is no subject is refused with what is wrong."""
+    with pytest.raises(ValueError, match=words.replace(".", r"\.")):
+        subject_named(name, structure_named("offset-index"))
+
+
+@pytest.mark.parametrize(
+    "name", ["model", "model:kafka-2.4.1", "impl", "impl:real-files", MIDPOINT]
+)
+def test_subjects_say_what_they_are(name: str) -> None:
+    """Each subject keeps its name, and describes itself."""
+    subject = subject_named(name, structure_named("offset-index"))
+    assert name == subject.name
+    assert subject.describe()
