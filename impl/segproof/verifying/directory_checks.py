@@ -64,7 +64,7 @@ def find_partitions(path: str, files: Files, reporter: Reporter) -> Iterator[Par
     found = False
     names = files.list_directory(path)
     for partition in _directory(path, names, walk, 0):
-        found = True
+        found = found or bool(partition.segments)
         yield partition
     if not found:
         reporter.add("DISK-20", path, "there is nothing of Kafka's to verify here")

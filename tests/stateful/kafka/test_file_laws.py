@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from segproof.errors import SegproofError
 from segproof.kafka import AbortedTxn, OffsetIndex, TimeIndex, TransactionIndex
 from segproof.lookup import segment_file_name
+from segproof.verification import verify
 from segproof.verifying.names import SEGMENT_SUFFIXES, NameKind, read_file_name
 from segproof_harness.memory_files import MemoryFiles
+from segproof_model.directory import Directory
 from segproof_model.kafka.offset_index import OffsetIndex as ModelOffsetIndex
 from segproof_model.laws.checking import broken_file_laws
 from segproof_model.laws.registry import LAWS
@@ -154,3 +156,35 @@ def test_offsets_are_read_from_names(head: str, suffix: str) -> None:
     if read.kind in (NameKind.SEGMENT, NameKind.MISNAMED):
         is_right = LAWS["FILE-1"].predicate(read.base_offset, suffix, name)
         assert is_right == (read.kind is NameKind.SEGMENT)
+
+
+PLAIN_NAMES = [segment_file_name(base, suffix) for base in (0, 10) for suffix in SEGMENT_SUFFIXES]
+OTHER_NAMES = [
+    "notes.txt",
+    "leader-epoch-checkpoint",
+    "partition.metadata",
+    segment_file_name(10, ".snapshot"),
+    segment_file_name(5, ".log.deleted"),
+    segment_file_name(5, ".index.swap"),
+]
+NAME_LAWS = ("DISK-3", "DISK-4", "DISK-5", "DISK-20", "LOAD-1")
+
+
+@pytest.mark.checks(*NAME_LAWS)
+@given(st.sets(st.sampled_from(PLAIN_NAMES + OTHER_NAMES)))
+def test_names_in_a_partition_directory(names: set[str]) -> None:
+    """Of any empty files: verify reports exactly the laws of names that the directory breaks.
+
+    A directory in which nothing is Kafka's is no partition: there verify says that and no more.
+    """
+    files = MemoryFiles()
+    files.make_directory("/data")
+    files.make_directory("/data/t-0")
+    for name in names:
+        handle = files.create_new(f"/data/t-0/{name}")
+        assert handle is not None
+        handle.close()
+    directory = Directory(tuple((name, b"") for name in sorted(names)))
+    broken = {law for law in NAME_LAWS if not LAWS[law].predicate(directory)}
+    found = {finding.law for finding in verify("/data/t-0", laws=NAME_LAWS, files=files)}
+    assert found == ({"DISK-20"} if names <= {"notes.txt"} else broken)

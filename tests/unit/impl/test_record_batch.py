@@ -54,7 +54,8 @@ GOLDEN = {
     "magic 2": (
         (
             "000000000000000700000049ffffffff026b2efbb500000000000100000000000003e8000000000000"
-            "03e9ffffffffffffffffffffffffffff0000000216000000010a68656c6c6f0016000202010a746865726500"
+            "03e9ffffffffffffffffffffffffffff00000002"
+            "16000000010a68656c6c6f0016000202010a746865726500"
         ),
         write_batch(
             [Record(7, 1000, None, b"hello"), Record(8, 1001, None, b"there")], base_offset=7
