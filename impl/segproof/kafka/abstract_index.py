@@ -403,15 +403,20 @@ class AbstractIndex:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return (keys, values) of the lower slots of the targets, offsets absolute."""
         while True:
+            cuts = self._cuts
             published = self._current()
             try:
                 columns = self._columns_of(published, len(targets))
                 if columns is not None and columns.increase:
-                    return columns.look_up(targets)
-                return self._each_entry_of(published, targets)
-            except ValueError:
+                    answers = columns.look_up(targets)
+                else:
+                    answers = self._each_entry_of(published, targets)
+            except Exception:  # a released view; compiled kernels say it their own way
                 if self._published is published:
                     raise
+            else:
+                if self._cuts == cuts:
+                    return answers
 
     def _bases(self) -> tuple[int, int]:
         """Return what is added to a stored key and to a stored value."""

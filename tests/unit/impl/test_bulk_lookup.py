@@ -118,3 +118,30 @@ def test_difference_is_limited_where_it_would_wrap() -> None:
     values = np.array([INT64_MIN, 0, INT64_MAX], np.int64)
     assert [-9, -5, 8] == int64_difference(values, 5, -9, 8).tolist()
     assert [-7] == int64_difference(np.array([-2], np.int64), 5, -9, 8).tolist()
+
+
+def test_many_single_lookups_decode_the_index(tmp_path: Path) -> None:
+    """After as many lookups as decoding costs, the next ones search native keys, same answers."""
+    offsets = np.arange(3, 20_003, 2)
+    with OffsetIndex(tmp_path / "a.index", 3, 80_000) as index:
+        index.append_many(offsets, offsets * 2)
+        targets = [0, 2, 3, 4, 9_999, 20_001, 20_002, 2**40]
+        before = [index.lookup(target) for target in targets]
+        assert index._increasing_keys is None
+        for _ in range(200):
+            index.lookup(3)
+        assert index._increasing_keys is not None
+        assert before == [index.lookup(target) for target in targets]
+        index.truncate_to(9_999)
+        assert (9_997, 2 * 9_997) == index.lookup(20_001)
+
+
+def test_zero_tail_of_any_length_is_no_entry(tmp_path: Path) -> None:
+    """Entries are counted from the end on, in pieces; a piece may end anywhere in an entry."""
+    for entries in (0, 1, 700, 5461, 5462, 8192, 8193):
+        path = tmp_path / f"{entries}.timeindex"
+        with TimeIndex(path, 0, 12 * 20_000) as index:
+            index.maybe_append_many(np.arange(1, entries + 1), np.arange(entries))
+            index.close_handler()
+        with TimeIndex(path, 0, writable=False) as index:
+            assert entries == len(index)
