@@ -120,8 +120,11 @@ def test_difference_is_limited_where_it_would_wrap() -> None:
     assert [-7] == int64_difference(np.array([-2], np.int64), 5, -9, 8).tolist()
 
 
-def test_many_single_lookups_decode_the_index(tmp_path: Path) -> None:
+def test_many_single_lookups_decode_the_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After as many lookups as decoding costs, the next ones search native keys, same answers."""
+    monkeypatch.setattr(abstract_index_module, "_ENTRIES_DECODED", {True: 100, False: 100})
     offsets = np.arange(3, 20_003, 2)
     with OffsetIndex(tmp_path / "a.index", 3, 80_000) as index:
         index.append_many(offsets, offsets * 2)
