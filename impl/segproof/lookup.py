@@ -40,8 +40,10 @@ __all__ = [
 
 Index = TypeVar("Index", OffsetIndex, TimeIndex)
 _LOG_NAME = re.compile(r"(-?[0-9]{1,20})\.log")
-_OPEN_SEGMENTS_MAX = 64
-"""A partition may have more segments than a process may open files."""
+_OPEN_SEGMENTS_MAX = 8
+"""A partition may have more segments than a process may open files; indexes lie in memory."""
+_INDEX_BYTES_MAX = 64 << 20
+"""Kafka's default limit of an index is 10 MiB; a damaged file may have any length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +137,18 @@ class SegmentReader:
             raise
 
     def _index(self, kind: type[Index], suffix: str) -> Index | None:
+        path = self.path(suffix)
+        status = self._files.status(path)
+        if status is not None and status.size_bytes > _INDEX_BYTES_MAX:
+            raise CorruptIndexError(
+                f"an index of {status.size_bytes} bytes is not read into memory",
+                path=path,
+                expected=f"at most {_INDEX_BYTES_MAX} bytes",
+                actual=status.size_bytes,
+                hint="rebuild it from its log, or remove it from a copy: the log is scanned then",
+            )
         with suppress(FileNotFoundError):
-            return kind(self.path(suffix), self.base_offset, writable=False, files=self._files)
+            return kind(path, self.base_offset, writable=False, files=self._files)
         return None
 
     def __enter__(self) -> Self:

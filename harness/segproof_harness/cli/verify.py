@@ -119,10 +119,13 @@ def _found(
 ) -> "Iterator[Finding]":
     from segproof.verification import verify
 
-    for path in paths:
-        yield from verify(
-            path, deep=deep, laws=laws, position=position, on_progress=show, jobs=jobs
-        )
+    try:
+        for path in paths:
+            yield from verify(
+                path, deep=deep, laws=laws, position=position, on_progress=show, jobs=jobs
+            )
+    except OSError as error:  # the path itself has gone; what is below it is a finding
+        refuse(reason_of(error))
 
 
 def _plural(count: int, word: str) -> str:

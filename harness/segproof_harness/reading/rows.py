@@ -9,17 +9,19 @@ Used by: the verb `dump`, `demo`, conformance.
 """
 
 import base64
+import errno
 import os
 import re
+import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from segproof.checksums import crc32, crc32c
 from segproof.errors import SegproofError
-from segproof.files import REAL_FILES, Files
-from segproof.kafka.offset_index import OffsetIndex
+from segproof.files import REAL_FILES, File, Files
+from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import RecordFile
-from segproof.kafka.time_index import TimeIndex
 from segproof.kafka.transaction_index import TransactionIndex
 from segproof_harness.reading.segments import ModelRaisedError, SegmentAsFound
 from segproof_model.outcomes import Raised
@@ -47,6 +49,19 @@ BATCH_FIELDS = {
     "record_count": "record_count",
 }
 """The fields of a batch's row, and what both packages call them."""
+LARGE_BATCH_BYTES = 16 << 20
+"""Above it a batch is not taken into memory as a whole; Kafka's default limit is 1 MiB."""
+INDEX_ENTRIES: dict[str, tuple[struct.Struct, Callable[[int, int, int], Row]]] = {
+    ".index": (
+        struct.Struct(">ii"),
+        lambda base, offset, position: {"offset": base + offset, "position": position},
+    ),
+    ".timeindex": (
+        struct.Struct(">qi"),
+        lambda base, timestamp, offset: {"timestamp": timestamp, "offset": base + offset},
+    ),
+}
+"""The layout of an entry, and its row."""
 _NAME = re.compile(r"(-?[0-9]+)(\.log|\.index|\.timeindex|\.txnindex)(\.(?:deleted|cleaned|swap))?")
 
 
@@ -103,18 +118,80 @@ def rows_of(
 def _implementation_rows(file: SegmentFile, files: Files) -> Iterator[Any]:
     if file.suffix == ".log":
         with RecordFile.open(file.path, mutable=False, files=files) as log:
-            yield from log.batches()
-    elif file.suffix == ".index":
-        index = OffsetIndex(file.path, file.base_offset, writable=False, files=files)
-        yield from map(_named, index)
-    elif file.suffix == ".timeindex":
-        times = TimeIndex(file.path, file.base_offset, writable=False, files=files)
-        yield from map(_named, times)
+            for batch in log.batches():
+                large = batch.size_bytes > LARGE_BATCH_BYTES
+                yield _LargeBatch(batch, log.file) if large else batch
+    elif file.suffix in INDEX_ENTRIES:
+        yield from _genuine_entries(file, files)
     else:
         if files.status(file.path) is None:
-            raise FileNotFoundError(f"{file.path}: no such file")
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), file.path)
         with TransactionIndex(file.base_offset, file.path, False, files=files) as transactions:
             yield from map(_named, transactions)
+
+
+def _genuine_entries(file: SegmentFile, files: Files) -> Iterator[Row]:
+    """Yield the entries of an offset or time index but for the zero slots at its end.
+
+    Read in pieces, so that a file of any size takes the same memory.
+    """
+    layout, to_row = INDEX_ENTRIES[file.suffix]
+    zeros = 0
+    for data in _pieces(file.path, layout.size * 8192, files):
+        whole = len(data) // layout.size * layout.size
+        for entry in layout.iter_unpack(data[:whole]):
+            if not any(entry):
+                zeros += 1
+                continue
+            while zeros:
+                yield to_row(file.base_offset, 0, 0)
+                zeros -= 1
+            yield to_row(file.base_offset, *entry)
+
+
+def _pieces(path: str, size: int, files: Files) -> Iterator[bytes]:
+    opened = files.open(path)
+    try:
+        position = 0
+        while data := opened.pread(size, position):
+            yield data
+            position += len(data)
+    finally:
+        opened.close()
+
+
+class _LargeBatch:
+    """A batch that is not taken into memory: its checksum is computed in pieces."""
+
+    def __init__(self, batch: RecordBatch, source: File) -> None:
+        self._batch = batch
+        self._source = source
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "base_offset" and self._batch.is_legacy:
+            raise self._too_large()
+        return getattr(self._batch, name)
+
+    def is_valid(self) -> bool:
+        """Return whether the checksum is right."""
+        batch = self._batch
+        checksum, start = (crc32, 16) if batch.is_legacy else (crc32c, 21)
+        computed = 0
+        for at in range(start, batch.size_bytes, LARGE_BATCH_BYTES):
+            size = min(LARGE_BATCH_BYTES, batch.size_bytes - at)
+            computed = checksum(self._source.pread(size, batch.position + at), computed)
+        return computed == batch.crc
+
+    def records(self) -> Iterator[Any]:
+        """Refuse."""
+        raise self._too_large()
+
+    def _too_large(self) -> SegproofError:
+        return SegproofError(
+            f"a batch of {self._batch.size_bytes} bytes is not read into memory",
+            path=self._source.path,
+            position=self._batch.position,
+        )
 
 
 def _model_rows(profile: Profile) -> Callable[[SegmentFile, Files], Iterator[Any]]:
@@ -222,9 +299,11 @@ def unread_bytes(file: SegmentFile, profile: Profile | None, files: Files = REAL
     entry_size = {".index": 8, ".timeindex": 12, ".txnindex": 34}[file.suffix]
     if partial := size % entry_size:
         return f"{partial} bytes behind the last whole entry"
-    if profile is None and file.suffix in (".index", ".timeindex"):
-        kind = OffsetIndex if file.suffix == ".index" else TimeIndex
-        index = kind(file.path, file.base_offset, writable=False, files=files)
-        if size > index.size_in_bytes:
-            return f"{size - index.size_in_bytes} bytes of zeros behind the last entry"
+    if profile is None and file.suffix in INDEX_ENTRIES:
+        used = 0
+        for number, data in enumerate(_pieces(file.path, entry_size * 8192, files)):
+            if kept := data.rstrip(b"\0"):
+                used = number * entry_size * 8192 + -(-len(kept) // entry_size) * entry_size
+        if size > used:
+            return f"{size - used} bytes of zeros behind the last entry"
     return ""

@@ -165,6 +165,34 @@ def test_dump_says_what_it_does_not_show(copy: Path, capsys: pytest.CaptureFixtu
     assert "Traceback" not in shown.err
 
 
+def test_dump_keeps_zeros_between_entries(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only the zeros at the end are no entries; those before a genuine one are shown."""
+    index = copy / f"{FIRST}.index"
+    before = jsonl(capsys, "dump", str(index))
+    with index.open("ab") as file:
+        file.write(bytes(16) + (5).to_bytes(4, "big") + (7).to_bytes(4, "big") + bytes(80))
+    zero, added = {"offset": 0, "position": 0}, {"offset": 5, "position": 7}
+    assert [*before, zero, zero, added] == jsonl(capsys, "dump", str(index))
+    assert 0 == cli.run(["dump", str(index)])
+    assert "80 bytes of zeros" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["plain", "v1-gzip"])
+def test_dump_of_large_batches_takes_no_memory(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A batch above the limit is summed in pieces; what needs all of it is null or refused."""
+    log = str(next(BY_NAME[name].glob("*.log")))
+    whole = jsonl(capsys, "dump", log)
+    monkeypatch.setattr("segproof_harness.reading.rows.LARGE_BATCH_BYTES", 20)
+    pieces = jsonl(capsys, "dump", log)
+    unknown = {"base_offset": None, "record_count": None}
+    expected = [row | unknown if row["magic"] < 2 else row for row in whole]
+    assert expected == pieces
+    assert 1 == cli.run(["dump", log, "--records"])
+    assert "not read into memory" in capsys.readouterr().err
+
+
 # --- lookup
 
 
@@ -236,6 +264,15 @@ def test_lookup_refuses_an_index_that_points_astray(
     row = jsonl(capsys, "lookup", str(copy), "--offset", str(entry["offset"]), code=1)[0]
     assert row["batch_position"] is None
     assert "SEG-7" in row["reason"]
+
+
+def test_lookup_refuses_an_index_beyond_memory(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An index file of any length takes no more memory than a limit: exit 1 and the reason."""
+    monkeypatch.setattr("segproof.lookup._INDEX_BYTES_MAX", 16)
+    row = jsonl(capsys, "lookup", str(PLAIN), "--offset", "1", code=1)[0]
+    assert "not read into memory" in row["reason"]
 
 
 def test_lookup_wants_a_partition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

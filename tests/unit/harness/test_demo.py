@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The demo: what it says when all is well, when something is missing, when something is wrong."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segproof.findings import Finding
+from segproof_harness import cli, demo
+from segproof_harness.broken_files import EXAMPLES, finding_of
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the demo take one directory and few histories, on a machine without Java."""
+    one = [each for each in demo.scenarios() if each.name == "v1-gzip"]
+    monkeypatch.setattr(demo, "scenarios", lambda: one)
+    monkeypatch.setattr(demo, "HISTORIES", 3)
+    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+
+
+def rows(capsys: pytest.CaptureFixture[str], code: int) -> list[dict[str, Any]]:
+    """Run the demo and return its closing table."""
+    assert code == cli.run(["demo", "--format", "jsonl"])
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_without_java_spark_reads_not_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """What is missing is said with the remedy, and is no pass; all the rest passes."""
+    table = rows(capsys, 0)
+    assert "not run" == table[-1]["verdict"]
+    assert "Spark: not run: " in table[-1]["figures"]
+    assert "install" in table[-1]["figures"]
+    assert {"passed"} == {row["verdict"] for row in table[:-1]}
+    assert len(table) >= 8
+
+
+def test_a_finding_fails_the_demo(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Damaged files make the row FAILED, the exit code 1, and the finding is shown."""
+    found = finding_of("BATCH-2", EXAMPLES["BATCH-2"])
+    assert found is not None
+
+    def verify(*_: object, **__: object) -> Iterator[Finding]:
+        return iter([found])
+
+    monkeypatch.setattr("segproof.verification.verify", verify)
+    assert 1 == cli.run(["demo"])
+    shown = capsys.readouterr()
+    assert "verify real files              FAILED" in shown.out
+    assert "BATCH-2" in shown.err
+
+
+def test_copy_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The files are copied into a new directory only."""
+    target = tmp_path / "dumps"
+    assert 0 == cli.run(["demo", "--copy-to", str(target)])
+    assert ["old-0"] == [each.name for each in target.iterdir()]
+    assert 2 == cli.run(["demo", "--copy-to", str(target)])
+    assert "is there already" in capsys.readouterr().err
