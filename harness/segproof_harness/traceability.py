@@ -219,6 +219,8 @@ def problems(root: Path) -> list[str]:
         lacks = []
         if "model" not in seen:
             lacks.append("no predicate in the model")
+        elif not LAWS[law].sentence or not LAWS[law].source:
+            lacks.append("no sentence, or no source upstream")
         if "stateful" not in seen and law not in REASONS:
             lacks.append("no stateful check")
         if not set(seen) - {"model", "stateful"} and law not in REASONS:
