@@ -10,12 +10,14 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 JAVA_OLDEST = 17
+LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
 class SparkNotRunError(Exception):
@@ -68,7 +70,7 @@ def start_session(master: str = "local[*]") -> "SparkSession":
 
     builder = SparkSession.builder.master(master).appName("segproof")
     settings = {
-        "spark.log.level": "ERROR",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{LOGGING}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "8",
