@@ -145,6 +145,10 @@ def verify(path: str, jobs: str = "1", deep: str = "") -> Pass:
     """Verify a directory; the number of findings."""
     from segproof.verification import verify as verify_path
 
+    if int(jobs) > 1:
+        # Processes inherit kernels that are compiled, as one process has them after its first pass.
+        list(verify_path(path, deep=bool(deep)))
+
     def one_pass() -> Callable[[], int]:
         findings = list(verify_path(path, deep=bool(deep), jobs=int(jobs)))
         return lambda: len(findings)

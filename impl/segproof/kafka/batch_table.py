@@ -82,6 +82,8 @@ MAX_BATCH_BYTES = 32 << 20
 _HEADER_READ_BYTES = 4 << 10
 _LARGE_BATCH_BYTES = 128 << 10
 _ROWS = 4096
+_BATCHES_OF_A_UNIT = 8
+"""So many headers are stepped over in one unit of a kernel's work."""
 _LOG_OVERHEAD_BYTES = 12
 
 # A header at any byte of a buffer: stride 1 makes one gather of numpy read them all.
@@ -252,7 +254,7 @@ class BatchScan:
             len(self._rows),
             self._rows.reshape(-1).data,
         )
-        kernels.walk_batches.announce(count)
+        kernels.walk_batches.announce(count // _BATCHES_OF_A_UNIT)
         return count, position, status
 
     def _carry(self, position: int) -> int:

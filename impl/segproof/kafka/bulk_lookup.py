@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.kernels.dispatch import Kernel, kernel_mode
+from segproof.kernels.dispatch import Kernel
 from segproof.kernels.slot_search import (
     lower_slots_of_random,
     lower_slots_of_rising,
@@ -157,7 +157,5 @@ def _packed(
 
 def _compiles(kernel: Kernel[Any, Any], targets: int) -> bool:
     """Announce targets to a kernel; return whether it is compiled now."""
-    if not kernel.is_compiled and kernel_mode() == "compiled":
-        kernel.compile()
     kernel.announce(targets // _WORK_OF_NUMPY)
     return kernel.is_compiled

@@ -25,17 +25,17 @@ __all__ = ["COMPILE_AFTER_WORK", "Kernel", "kernel", "kernel_mode", "numba_avail
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
-COMPILE_AFTER_WORK = 20_000
-"""Units of work (a call is one; bulk callers announce more) after which `auto` compiles."""
+COMPILE_AFTER_WORK = 100_000
+"""Units of work after which `auto` compiles. A unit is some 5 microseconds when interpreted, as for
+one record or one search: so as much time is lost at most as importing numba takes. A call is one
+unit; bulk callers announce more."""
 
 
 def kernel_mode() -> str:
     """Return `auto`, `compiled` or `interpreted`, from `SEGPROOF_KERNELS`."""
     mode = os.environ.get("SEGPROOF_KERNELS", "auto")
     if mode not in ("auto", "compiled", "interpreted"):
-        raise ValueError(
-            f"SEGPROOF_KERNELS is {mode!r}; it must be auto, compiled or interpreted"
-        )
+        raise ValueError(f"SEGPROOF_KERNELS is {mode!r}; it must be auto, compiled or interpreted")
     return mode
 
 
@@ -53,6 +53,7 @@ class Kernel(Generic[Parameters, Result]):
         self.call: Callable[Parameters, Result] = self._counting
         """The callable of the moment; hot loops may fetch it once per loop."""
         self._work = 0
+        self._was_decided = False
         self._interpreted: Callable[Parameters, Result] | None = None
         update_wrapper(self, source)
 
@@ -75,8 +76,8 @@ class Kernel(Generic[Parameters, Result]):
     def announce(self, work: int) -> None:
         """Say that `work` units are about to be asked of the kernel; may compile it."""
         self._work += work
-        if self._work > COMPILE_AFTER_WORK and self.call == self._counting:
-            self._decide()
+        if self.call == self._counting:
+            self._decide_if_due()
 
     def compile(self) -> None:
         """Compile now. Raises ModuleNotFoundError without numba."""
@@ -85,11 +86,13 @@ class Kernel(Generic[Parameters, Result]):
 
     def _counting(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         self._work += 1
-        if self._work > COMPILE_AFTER_WORK or self._work == 1:
-            self._decide()
+        self._decide_if_due()
         return (self.interpreted if self.call == self._counting else self.call)(*args, **kwargs)
 
-    def _decide(self) -> None:
+    def _decide_if_due(self) -> None:
+        if self._was_decided and self._work <= COMPILE_AFTER_WORK:
+            return
+        self._was_decided = True
         mode = kernel_mode()
         if mode == "interpreted" or (mode == "auto" and not numba_available()):
             self.call = self.interpreted
@@ -109,7 +112,7 @@ def _cache_folder() -> str:
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile `function`, and the kernels it calls, keeping the result in the user's cache."""
-    import numba  # noqa: PLC0415  (half a second; never on `import segproof`)
+    import numba  # half a second; never on `import segproof`
 
     config: Any = import_module("numba.core.config")
     folder = os.environ.get("NUMBA_CACHE_DIR") or _cache_folder()
