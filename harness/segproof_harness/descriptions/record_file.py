@@ -109,6 +109,10 @@ def _is_start(value: Value) -> bool:
     return value is None or (type(value) is int and -(2**31) <= value < 2**31)
 
 
+def _is_small(value: Value) -> bool:
+    return isinstance(value, bytes) and len(value) <= SMALL_MAX
+
+
 def _draw_setup(choose: Choose) -> Setup:
     preallocate = one_in(choose, 4)
     arguments: dict[str, Value] = {
@@ -200,7 +204,7 @@ RECORD_FILE = Structure(
     operations=(
         OperationKind(
             "append",
-            (Parameter("records", "bytes", _records, lambda value: len(value) <= SMALL_MAX),),  # type: ignore[arg-type]  # bytes by its kind
+            (Parameter("records", "bytes", _records, _is_small),),
             24,
             ("SCAN-11",),
         ),

@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
+from operator import methodcaller
 from typing import Any
 
 import pytest
@@ -169,7 +170,7 @@ class BothFiles(RuleBasedStateMachine):
             assert real.is_directory or real.size_bytes == memory.size_bytes
         for call in ("list_directory", "sync_directory"):
             for path in (self.root, self.path(name)):
-                one, other = self.both(lambda files, c=call, p=path: getattr(files, c)(p))  # type: ignore[misc]  # bound now
+                one, other = self.both(methodcaller(call, path))
                 assert one == other
 
     def teardown(self) -> None:
