@@ -8,6 +8,9 @@ import doctest
 import importlib.metadata
 import sys
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import ArrayLike
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -50,3 +53,16 @@ doctest_test_doctest_blocks = ""
 doctest_global_setup = "import segproof"
 # An error's message is part of an example too; Sphinx by default looks at its class only.
 doctest_default_flags = doctest.ELLIPSIS | doctest.DONT_ACCEPT_TRUE_FOR_1
+
+
+def name_array_like(app: Any, documented: Any, is_method: bool) -> None:
+    """Let `ArrayLike` keep its name, which is else written out as the ten types it stands for."""
+    hints = getattr(documented, "__annotations__", {})
+    for name, hint in hints.items():
+        if hint == ArrayLike:
+            hints[name] = type("ArrayLike", (), {"__module__": "numpy.typing"})
+
+
+def setup(app: Any) -> None:
+    """Register what is above."""
+    app.connect("autodoc-before-process-signature", name_array_like)

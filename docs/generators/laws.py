@@ -32,7 +32,7 @@ Who should read this: who implements the format, or wants to know what a finding
 are in {format}; which layer of checking looks at which law is in
 [the traceability matrix](../../results/traceability.md).
 
-The page is made from the model's register, module `{module}`,
+The page is made from the model's register ({modules}),
 where each law is a function that returns whether it holds. An id is never reused. A law speaks of
 the newest release unless its sentence names others; the flags under a law are where a release or
 segproof itself differs, and [the profiles](../profiles.md) say which.
@@ -90,12 +90,16 @@ def law_entry(law: Law) -> str:
 
 def structure_page(structure: str, laws: list[Law]) -> str:
     """Return the page of one structure."""
-    module = laws[0].predicate.__module__
+    # The laws of files beside each other come behind those of the structure itself.
+    laws = sorted(laws, key=lambda law: law.scope == "disk")
+    modules = ", ".join(
+        f"`{name}`" for name in dict.fromkeys(one.predicate.__module__ for one in laws)
+    )
     judged = {law.scope for law in laws}
     scopes = [f"{scope}\n: {words}\n" for scope, words in SCOPES.items() if scope in judged]
     parts = [
         f"# {TITLES[structure]}\n",
-        OPENING.format(format=format_link(structure), module=module),
+        OPENING.format(format=format_link(structure), modules=modules),
         "What a law judges:\n",
         *scopes,
         *(law_entry(law) for law in laws),
