@@ -1,2 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""segproof: read, write, verify and rebuild the index and segment files of Kafka."""
+"""segproof: read, write, look up and verify the index and segment files of Kafka.
+
+`segproof.verify` checks files; `segproof.kafka` reads and writes them. The names here load what is
+behind them when they are first used, so that `import segproof` costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from segproof.errors import SegproofError
+    from segproof.findings import Finding, Severity
+    from segproof.verification import verify
+
+__all__ = ["Finding", "SegproofError", "Severity", "verify"]
+
+_HOMES = {
+    "Finding": "segproof.findings",
+    "SegproofError": "segproof.errors",
+    "Severity": "segproof.findings",
+    "verify": "segproof.verification",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name of this package when it is first asked for."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
