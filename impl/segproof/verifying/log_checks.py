@@ -56,10 +56,19 @@ class Block:
     reach: Int64Array
     """The largest `last` up to and including the row."""
     is_loose: Bools
+    stored_first: Int64Array
+    """Distance of each base offset as stored."""
+    stored_last: Int64Array
+    """Distance of each last offset as stored."""
 
 
 def distances(offsets: Int64Array, base_offset: int) -> Int64Array:
     """Return offset - base, with FAR or -FAR for what lies outside of 31 bits."""
+    offsets = np.ascontiguousarray(offsets)
+    if len(offsets) and int(offsets.min()) >= base_offset >= 0:
+        # Nothing wraps, and there are no passes for it: nearly every log.
+        apart = offsets - base_offset
+        return apart if int(apart.max()) <= FAR else np.minimum(apart, FAR)
     base = np.int64(base_offset)
     with np.errstate(over="ignore"):
         apart = offsets - base
@@ -142,18 +151,22 @@ def _block(all_rows: CheckedBatches, segment: Segment, reach: int, count: int) -
     before = np.empty(count, np.int64)
     before[0], before[1:] = reach, up_to[:-1]
     is_wrapper = (table["record_count"][:count] < 0) & (table["magic"][:count] < 2)
-    rows = all_rows if count == known else _part(all_rows, 0, count)
+    errors = {row: error for row, error in all_rows.errors.items() if row < count}
+    summaries = all_rows.summaries
+    table = table[:count]
     return Block(
-        rows.table,
-        rows.crc_valid,
-        rows.summaries,
-        rows.errors,
-        int(rows.table["position"][-1] + rows.table["size_bytes"][-1]),
+        table,
+        all_rows.crc_valid[:count],
+        None if summaries is None else summaries[:count],
+        errors,
+        int(table["position"][-1] + table["size_bytes"][-1]),
         np.where(is_wrapper, before + 1, base[:count]),
         bounded,
         before,
         up_to,
         is_loose[:count],
+        base[:count],
+        last[:count],
     )
 
 
@@ -290,8 +303,8 @@ class LogCheck:
 
     def _check_offsets(self, block: Block) -> None:
         table, base_offset = block.table, self._segment.base_offset
-        last = distances(table["last_offset"], base_offset)
-        own = np.where(table["magic"] == 2, distances(table["base_offset"], base_offset), last)
+        last = block.stored_last
+        own = np.where(table["magic"] == 2, block.stored_first, last)
         good = block.crc_valid
         self._report(
             "DISK-13", block, good & ((last < 0) | (last > MAX_DISTANCE)),
