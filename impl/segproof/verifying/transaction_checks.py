@@ -212,6 +212,9 @@ class TransactionMarkers:
                 f"the control batch cannot be read: {message}",
                 position=position,
             )
+            # Which transaction it ended, and how, is unknown: nothing follows from it.
+            self._unsure.append((offset, offset))
+            self.carry.opened.pop(int(row["producer_id"]), None)
             return
         if control_type not in ("ABORT", "COMMIT"):
             return

@@ -235,8 +235,8 @@ def magic_is_known(log: bytes) -> bool:
 
 @law("DUMP-6", structure=LOG, scope="disk", source=DUMP)
 def log_ends_with_a_batch(log: bytes) -> bool:
-    """No byte lies behind the last complete batch of a log."""
-    return end_of(log) == len(log)
+    """Behind the last complete batch of a log lies nothing but a preallocated tail of zeros."""
+    return not any(log[end_of(log) :])
 
 
 @law("DISK-14", structure=BATCH, scope="disk", source="Kafka DefaultRecordBatch 4.3.1")
