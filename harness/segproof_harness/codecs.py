@@ -5,10 +5,13 @@ Histories are the same on every platform, so what they hold is compressed by the
 which store every byte as it is, in the form of each codec; those of the libraries change from
 release to release. Readers can't tell the difference.
 
-Used by: descriptions of batches and record files, the oracle.
+Only raw streams and blocks come from libraries; the framing of snappy and lz4 is the model's own.
+
+Used by: descriptions of batches and record files, reading, judge.
 """
 
 import zlib
+from typing import Any
 
 import cramjam
 import xxhash
@@ -17,30 +20,64 @@ from segproof_model.kafka.compression import GZIP, LZ4, SNAPPY, ZSTD, Codecs
 
 LIMIT_BYTES = 64 << 20
 """What a batch may inflate to; the same as the implementation's default."""
+_SMALLEST_TARGET_BYTES = 1 << 16
 
 
-def inflate(codec: int, data: bytes, limit: int) -> bytes:
-    """Return what the compressed bytes stand for. Raises ValueError for damage or too much."""
+def inflate(codec: int, data: bytes, limit_bytes: int) -> bytes:
+    """Return the inflated stream (gzip, zstd) or block (snappy, lz4).
+
+    Raises: ValueError for damaged data, and beyond `limit_bytes`.
+    """
     try:
-        inflated = _inflated(codec, data, limit)
+        if codec == GZIP:
+            return _gunzip(data, limit_bytes)
+        if codec == SNAPPY:
+            size = cramjam.snappy.decompress_raw_len(data)
+            if size > limit_bytes:
+                raise ValueError(f"a snappy block of {size} bytes, more than {limit_bytes}")
+            return bytes(cramjam.snappy.decompress_raw(data))
+        if codec == LZ4:
+            return _into(cramjam.lz4.decompress_block_into, data, limit_bytes)
+        if codec == ZSTD:
+            return _into(cramjam.zstd.decompress_into, data, limit_bytes)
     except cramjam.DecompressionError as error:
         raise ValueError(str(error)) from error
-    if len(inflated) > limit:
-        raise ValueError(f"more than {limit} bytes")
-    return inflated
+    raise ValueError(f"no codec {codec}")
 
 
-def _inflated(codec: int, data: bytes, limit: int) -> bytes:
-    if codec == GZIP:
-        return bytes(cramjam.gzip.decompress(data))
-    if codec == ZSTD:
-        return bytes(cramjam.zstd.decompress(data))
-    if codec == SNAPPY:
-        if cramjam.snappy.decompress_raw_len(data) > limit:
-            raise ValueError(f"more than {limit} bytes")
-        return bytes(cramjam.snappy.decompress_raw(data))
-    target = bytearray(limit)
-    return bytes(target[: cramjam.lz4.decompress_block_into(data, target)])
+def _gunzip(data: bytes, limit_bytes: int) -> bytes:
+    """Inflate every member of a gzip stream."""
+    if not data:
+        raise ValueError("the gzip stream is empty")
+    parts: list[bytes] = []
+    room = limit_bytes
+    while data:
+        stream = zlib.decompressobj(wbits=31)
+        try:
+            part = stream.decompress(data, room + 1)
+        except zlib.error as error:
+            raise ValueError(str(error)) from error
+        if len(part) > room:
+            raise ValueError(f"more than {limit_bytes} bytes")
+        if not stream.eof:
+            raise ValueError("the gzip stream is cut")
+        parts.append(part)
+        room -= len(part)
+        data = stream.unused_data
+    return b"".join(parts)
+
+
+def _into(decompress_into: Any, data: bytes, limit_bytes: int) -> bytes:
+    """Inflate into a buffer that grows up to the limit: what does not fit then is refused."""
+    capacity = min(limit_bytes, max(_SMALLEST_TARGET_BYTES, 4 * len(data)))
+    while True:
+        target = bytearray(capacity)
+        try:
+            return bytes(target[: decompress_into(data, target)])
+        except cramjam.DecompressionError:
+            if capacity >= limit_bytes:
+                raise
+            capacity = min(limit_bytes, 8 * capacity)
 
 
 def store(codec: int, data: bytes) -> bytes:

@@ -16,7 +16,7 @@ from pathlib import Path
 from segproof.findings import Finding, Severity
 from segproof.lookup import segment_file_name
 from segproof.verification import VERIFIED_LAWS, verify
-from segproof_harness.reading.codecs import CODECS
+from segproof_harness.codecs import CODECS
 from segproof_harness.reading.rows import segment_files
 from segproof_model.directory import Directory
 from segproof_model.kafka.record_batch import RecordBatch

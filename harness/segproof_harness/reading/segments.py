@@ -25,7 +25,7 @@ from segproof.lookup import (
     segment_base_offsets,
     segment_file_name,
 )
-from segproof_harness.reading.codecs import CODECS
+from segproof_harness.codecs import CODECS
 from segproof_model.directory import Directory
 from segproof_model.kafka.offset_index import OffsetIndex, OffsetPosition
 from segproof_model.kafka.record_file import (
