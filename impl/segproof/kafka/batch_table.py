@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.checksums import crc32, crc32c, crc32c_function
+from segproof.checksums import crc32, crc32c, crc32c_of_parts
 from segproof.compression import UNCOMPRESSED_LIMIT_BYTES
 from segproof.errors import CorruptRecordError, InvalidRecordError, SegproofError
 from segproof.kafka.legacy_records import legacy_columns
@@ -313,10 +313,8 @@ class BatchScan:
         table = self._table(count)
         positions, sizes = self._rows[:count, 0], self._rows[:count, 1]
         if (table["magic"] == 2).all():
-            # C loops only: slice, getitem and the checksum are all called by map.
-            slices = map(slice, (positions + 21).tolist(), (positions + sizes).tolist())
-            made = map(crc32c_function(), map(self._buffer.__getitem__, slices))
-            crc_valid = np.fromiter(made, np.uint32, count) == table["crc"]
+            sums = crc32c_of_parts(self._buffer, positions + 21, positions + sizes)
+            crc_valid = sums == table["crc"]
             crc_valid &= sizes >= BATCH_HEADER_BYTES
         else:
             crc_valid = np.fromiter(map(self._is_valid, positions, sizes, table), np.bool_, count)

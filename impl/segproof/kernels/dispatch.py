@@ -20,7 +20,14 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Generic, ParamSpec, TypeVar
 
-__all__ = ["COMPILE_AFTER_WORK", "Kernel", "kernel", "kernel_mode", "numba_available"]
+__all__ = [
+    "COMPILE_AFTER_WORK",
+    "Kernel",
+    "compile_function",
+    "kernel",
+    "kernel_mode",
+    "numba_available",
+]
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -82,7 +89,7 @@ class Kernel(Generic[Parameters, Result]):
     def compile(self) -> None:
         """Compile now. Raises ModuleNotFoundError without numba."""
         if not self.is_compiled:
-            self.call = _compiled(self.source)
+            self.call = compile_function(self.source)
 
     def _counting(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         self._work += 1
@@ -110,7 +117,7 @@ def _cache_folder() -> str:
     return os.path.join(root, "segproof", "kernels")
 
 
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+def compile_function(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile `function`, and the kernels it calls, keeping the result in the user's cache."""
     import numba  # half a second; never on `import segproof`
 
