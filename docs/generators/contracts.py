@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of the contracts, docs/reference/contracts.md: what is confirmed, up to which bound.
+
+Used by: docs/generate.py.
+"""
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+from segproof_model.laws.registry import LAWS
+
+REGISTRY = Path(__file__).resolve().parents[2] / "tests" / "contracts" / "registry.py"
+
+OPENING = """\
+# Contracts
+
+Who should read this: who wants to know which inputs of a kernel are known to be right, all of them.
+
+CrossHair says of each contract below, for every input within its bound, *Confirmed over all paths*;
+what that means, and what it does not, is told in
+[what "confirmed" means](../explanation/what-confirmed-means.md). The bound is said twice: in words,
+and as the preconditions of the contract. What they do not limit is any value of its type.
+
+To confirm them again: `python -m pytest tests/contracts`; one alone:
+`python -m pytest tests/contracts -k append_rule`. The closing table has CrossHair's words and the
+seconds of each. A mutant is a defect that is planted in the kernel to calibrate the bound: each one
+below gives a counterexample.
+"""
+
+
+def registry() -> Any:
+    """Return the register of contracts as a module."""
+    spec = importlib.util.spec_from_file_location("segproof_docs_contract_registry", REGISTRY)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def law_links(laws: tuple[str, ...]) -> str:
+    """Return references to the laws; one that is not stated yet is plain."""
+    return ", ".join(f"{{law}}`{law}`" if law in LAWS else law for law in laws)
+
+
+def overview(contracts: tuple[Any, ...]) -> str:
+    """Return the table of all contracts and bounds."""
+    lines = ["| contract | bound | mutants |", "| --- | --- | --- |"]
+    lines += [f"| `{one.id}` | {one.bound} | {len(one.mutants)} |" for one in contracts]
+    return "\n".join(lines) + "\n"
+
+
+def section(contract: Any) -> str:
+    """Return what there is to say about one contract."""
+    assumed = "\n".join(contract.preconditions) or "True"
+    planted = "\n".join(
+        f"- in `{mutant.function or contract.kernel.partition(':')[2]}`: `{mutant.old}` becomes "
+        + (f"`{mutant.new}`" if mutant.new else "nothing")
+        for mutant in contract.mutants
+    ).replace("`*`", "the module")
+    return (
+        f"## {contract.id}\n\n{contract.statement}\n\n"
+        f"Kernel: `{contract.kernel}`. Laws: {law_links(contract.laws)}.\n\n"
+        f"Bound: {contract.bound}.\n\n```python\n{assumed}\n```\n\n"
+        f"Mutants that are caught:\n\n{planted}\n"
+    )
+
+
+def pages() -> dict[str, str]:
+    """Return the page by path."""
+    contracts = registry().CONTRACTS
+    parts = [OPENING, overview(contracts), *map(section, contracts)]
+    return {"reference/contracts.md": "\n".join(parts)}

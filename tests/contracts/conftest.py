@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Judge the contracts that are asked for, two at a time, and close with the table of verdicts.
+
+Used by: test_contracts, test_registry.
+"""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parent
+JOBS = 2
+SECONDS_MAX = 900
+
+
+def load(name: str) -> Any:
+    """Return a module of this folder; pytest leaves the folder off the path."""
+    spec = importlib.util.spec_from_file_location(
+        f"segproof_contracts_{name}", FOLDER / f"{name}.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+CHECKING = load("checking")
+REGISTRY = load("registry")
+JUDGED = pytest.StashKey[dict[str, "Future[list[Any]]"]]()
+
+
+def judge(name: str) -> list[Any]:
+    """Return the verdicts on a contract, its mutants and its vacuity twin; in its own process."""
+    done = subprocess.run(
+        [sys.executable, str(FOLDER / "checking.py"), name],
+        # What the solver tries first must not change from run to run.
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS_MAX,
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"checking.py {name} failed\n{done.stderr}")
+    return [CHECKING.Verdict(**json.loads(line)) for line in done.stdout.splitlines()]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run each test that takes a `contract` once for each of them."""
+    if "contract" in metafunc.fixturenames:
+        metafunc.parametrize("contract", REGISTRY.CONTRACTS, ids=lambda contract: contract.id)
+
+
+@pytest.fixture(scope="session")
+def judged(request: pytest.FixtureRequest) -> Generator[dict[str, "Future[list[Any]]"], None, None]:
+    """The verdicts to come, for the contracts of the tests that were selected."""
+    wanted: dict[str, None] = {}  # in order, each once
+    for item in request.session.items:
+        if isinstance(item, pytest.Function) and "judged" in item.fixturenames:
+            contract: Any = item.callspec.params["contract"]
+            wanted.setdefault(contract.id)
+    with ThreadPoolExecutor(JOBS) as pool:
+        found = {name: pool.submit(judge, name) for name in wanted}
+        request.config.stash[JUDGED] = found
+        yield found
+        pool.shutdown(cancel_futures=True)
+
+
+@pytest.fixture
+def verdicts(contract: Any, judged: dict[str, "Future[list[Any]]"]) -> dict[str, Any]:
+    """The verdicts on the contract of this test, by variant."""
+    return {verdict.variant: verdict for verdict in judged[contract.id].result()}
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Print each contract with CrossHair's own words, its calibration and its bound."""
+    rows = [
+        row(REGISTRY.contract_named(name), {one.variant: one for one in future.result()})
+        for name, future in config.stash.get(JUDGED, {}).items()
+        if future.done() and not future.cancelled() and future.exception() is None
+    ]
+    if not rows:
+        return
+    head = ("contract", "verdict", "seconds", "mutants", "post: False", "bound")
+    widths = [max(len(line[column]) for line in (head, *rows)) for column in range(len(head))]
+    terminalreporter.section(f"{len(rows)} contracts")
+    for line in (head, *rows):
+        cells = [text.ljust(width) for text, width in zip(line, widths, strict=True)]
+        terminalreporter.write_line("  ".join(cells).rstrip())
+
+
+def row(contract: Any, verdicts: dict[str, Any]) -> tuple[str, ...]:
+    """Return one line of the table."""
+    mutants = [one for variant, one in verdicts.items() if variant.startswith("mutant")]
+    caught = sum(one.is_counterexample for one in mutants)
+    return (
+        contract.id,
+        verdicts["contract"].message,
+        f"{verdicts['contract'].seconds:.1f}",
+        f"{caught} of {len(mutants)} caught",
+        "fails" if verdicts["vacuity"].state == "post_fail" else verdicts["vacuity"].state,
+        contract.bound,
+    )

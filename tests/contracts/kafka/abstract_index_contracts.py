@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contracts of what the offset index and the time index share: searches, rounding, room, distance.
+
+Raw symbolic bytes go in; nothing about them is assumed but what the lines `pre:` say. The window of
+the warm search is an argument of the kernel: 2 here, 1024 and 682 in use.
+
+Mirrors: model/segproof_model/kafka/abstract_index.py, impl/segproof/kernels/{slot_search,
+index_rules}.py.
+Used by: registry.
+"""
+
+from typing import Any
+
+from segproof.kernels.index_rules import offset_distance, whole_entries
+from segproof.kernels.slot_search import (
+    int32_at,
+    int64_at,
+    lower_slot,
+    lower_slots_of_random,
+    lower_slots_of_rising,
+    upper_slot,
+)
+from segproof_model import integers
+from segproof_model.kafka.abstract_index import search_by_definition, search_by_probing
+from segproof_model.profiles import SEGPROOF
+
+_lower_slot = lower_slot.interpreted
+_upper_slot = upper_slot.interpreted
+_int32_at = int32_at.interpreted
+_int64_at = int64_at.interpreted
+_lower_slots_of_random: Any = lower_slots_of_random.interpreted
+_lower_slots_of_rising: Any = lower_slots_of_rising.interpreted
+
+
+def _int32_keys(data: bytes, entry_size: int, key_position: int) -> list[int]:
+    positions = range(key_position, len(data), entry_size)
+    return [integers.int32_at(data, position) for position in positions]
+
+
+def _int64_keys(data: bytes) -> list[int]:
+    return [integers.int64_at(data, position) for position in range(0, len(data), 12)]
+
+
+def _rises(keys: list[int]) -> bool:
+    return all(keys[number - 1] < keys[number] for number in range(1, len(keys)))
+
+
+def lower_slot_by_definition(data: bytes, target: int) -> bool:
+    """Find the greatest slot not above the target among strictly increasing int32 keys.
+
+    pre: len(data) == 48
+    pre: _rises(_int32_keys(data, 8, 0))
+    post: _
+    """
+    expected = search_by_definition(_int32_keys(data, 8, 0), target, exact_first=True)
+    return _lower_slot(data, 8, 0, 4, 6, target, 3) == expected[0]
+
+
+def upper_slot_by_definition(data: bytes, target: int) -> bool:
+    """Find the smallest slot not below the target among strictly increasing int32 values.
+
+    pre: len(data) == 48
+    pre: _rises(_int32_keys(data, 8, 4))
+    post: _
+    """
+    expected = search_by_definition(_int32_keys(data, 8, 4), target, exact_first=True)
+    return _upper_slot(data, 8, 4, 4, 6, target, 3) == expected[1]
+
+
+def lower_slot_of_any_window(data: bytes, target: int, warm_entries: int) -> bool:
+    """Find the same slot whatever the warm window, among strictly increasing int32 keys.
+
+    pre: len(data) == 32
+    pre: _rises(_int32_keys(data, 8, 0))
+    pre: 0 <= warm_entries <= 4
+    post: _
+    """
+    expected = search_by_definition(_int32_keys(data, 8, 0), target, exact_first=True)
+    return _lower_slot(data, 8, 0, 4, 4, target, warm_entries) == expected[0]
+
+
+def lower_slot_by_probing(data: bytes, target: int) -> bool:
+    """Meet the slot of the literal probes among int32 keys that repeat or fall.
+
+    pre: len(data) == 40
+    post: _
+    """
+    expected = search_by_probing(_int32_keys(data, 8, 0), 5, target, SEGPROOF, 3)
+    return _lower_slot(data, 8, 0, 4, 5, target, 3) == expected[0]
+
+
+def upper_slot_by_probing(data: bytes, target: int) -> bool:
+    """Meet the slot of the literal probes among int32 values that repeat or fall.
+
+    pre: len(data) == 40
+    post: _
+    """
+    expected = search_by_probing(_int32_keys(data, 8, 4), 5, target, SEGPROOF, 3)
+    return _upper_slot(data, 8, 4, 4, 5, target, 3) == expected[1]
+
+
+def slots_of_few_entries(data: bytes, entries: int, target: int) -> bool:
+    """Meet both slots of the literal probes where stale bytes lie behind the entries.
+
+    pre: len(data) == 24
+    pre: 0 <= entries <= 2
+    post: _
+    """
+    expected = search_by_probing(_int32_keys(data, 8, 0), entries, target, SEGPROOF, 2)
+    if _lower_slot(data, 8, 0, 4, entries, target, 2) != expected[0]:
+        return False
+    return _upper_slot(data, 8, 0, 4, entries, target, 2) == expected[1]
+
+
+def lower_slot_of_timestamps(data: bytes, target: int) -> bool:
+    """Meet the slot of the literal probes among int64 timestamps in entries of 12 bytes.
+
+    pre: len(data) == 48
+    post: _
+    """
+    expected = search_by_probing(_int64_keys(data), 4, target, SEGPROOF, 2)
+    return _lower_slot(data, 12, 0, 8, 4, target, 2) == expected[0]
+
+
+def lower_slots_of_rising_targets(keys: list[int], one: int, two: int, three: int) -> bool:
+    """Answer eight targets that never fall, by merging, with the slots of single searches.
+
+    pre: len(keys) == 3
+    pre: _rises(keys)
+    pre: one <= two <= three
+    post: _
+    """
+    targets = [one, one, one, two, two, two, two, three]
+    slots = [9, 9, 9, 9, 9, 9, 9, 9]
+    _lower_slots_of_rising(keys, 3, targets, slots)
+    expected = [
+        search_by_definition(keys, target, exact_first=True)[0] for target in (one, two, three)
+    ]
+    return slots == [expected[number] for number in (0, 0, 0, 1, 1, 1, 1, 2)]
+
+
+def lower_slots_side_by_side(keys: list[int], target: int, other: int) -> bool:
+    """Answer two targets at once, by searches side by side, with the slots of single searches.
+
+    pre: len(keys) == 5
+    pre: _rises(keys)
+    post: _
+    """
+    slots = [9, 9]
+    _lower_slots_of_random(keys, 5, [target, other], slots, 2)
+    expected = search_by_definition(keys, target, exact_first=True)[0]
+    if slots[0] != expected:
+        return False
+    return slots[1] == search_by_definition(keys, other, exact_first=True)[0]
+
+
+def int32_decode(data: bytes, position: int) -> bool:
+    """Read a big-endian int32.
+
+    pre: len(data) == 6
+    pre: 0 <= position <= 2
+    post: _
+    """
+    return _int32_at(data, position) == integers.int32_at(data, position)
+
+
+def int64_decode(data: bytes, position: int) -> bool:
+    """Read a big-endian int64.
+
+    pre: len(data) == 9
+    pre: 0 <= position <= 1
+    post: _
+    """
+    return _int64_at(data, position) == integers.int64_at(data, position)
+
+
+def whole_entries_rounding(size: int) -> bool:
+    """Round to whole entries of 8, 12 and 34 bytes, toward zero.
+
+    post: _
+    """
+    for entry_size in (8, 12, 34):
+        if whole_entries(size, entry_size) != integers.truncated_multiple(size, entry_size):
+            return False
+    return True
+
+
+def distance_wraps(offset: int, base_offset: int) -> bool:
+    """Wrap the distance of two int64 offsets at 64 bits.
+
+    pre: -(2**63) <= offset < 2**63
+    pre: -(2**63) <= base_offset < 2**63
+    post: _
+    """
+    return offset_distance(offset, base_offset) == integers.wrap64(offset - base_offset)

@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contracts of record batches: varints and zigzag, headers, attribute bits, sequences, records.
+
+A kernel answers a status where the model answers an error kind; `_KINDS` pairs them.
+
+Mirrors: model/segproof_model/kafka/{record_batch,record,varint}.py,
+impl/segproof/kernels/records.py.
+Used by: registry.
+"""
+
+from typing import Any
+
+from segproof.kafka import records as implementation
+from segproof.kernels import records as kernels
+from segproof_model import integers
+from segproof_model.kafka import record, varint
+from segproof_model.kafka.record_batch import RecordBatch
+from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.profiles import SEGPROOF
+
+_decode_varint = kernels.decode_varint.interpreted
+_decode_varlong = kernels.decode_varlong.interpreted
+_decode_int16 = kernels.decode_int16.interpreted
+_decode_int32 = kernels.decode_int32.interpreted
+_decode_int64 = kernels.decode_int64.interpreted
+_add_int64 = kernels.add_int64.interpreted
+_attribute_bit = kernels.attribute_bit.interpreted
+_compression_code = kernels.compression_code.interpreted
+_increment_sequence = kernels.increment_sequence.interpreted
+_decrement_sequence = kernels.decrement_sequence.interpreted
+_decode_batch_header: Any = kernels.decode_batch_header.interpreted
+_next_record = kernels.next_record.interpreted
+_plain_record = kernels.plain_record.interpreted
+_short_varint = kernels.short_varint.interpreted
+
+_KINDS = {
+    kernels.OVERLONG: Raised(ErrorKind.INVALID_ARGUMENT),
+    kernels.TRUNCATED: Raised(ErrorKind.INVALID_RECORD),
+}
+_BASE = record.RecordBase(0, 0, -1, None)
+
+
+def varint_decode(data: bytes, end: int) -> bool:
+    """Read a varint of up to five bytes, cut and over-long ones included.
+
+    pre: len(data) == 6
+    pre: 0 <= end <= 6
+    post: _
+    """
+    found = _decode_varint(data, 0, end)
+    expected = varint.decode_varint(data[:end], 0)
+    return expected == (found if found[1] >= 0 else _KINDS[found[1]])
+
+
+def varlong_decode(data: bytes, end: int) -> bool:
+    """Read a varlong of up to ten bytes, cut and over-long ones included.
+
+    pre: len(data) == 11
+    pre: 0 <= end <= 11
+    post: _
+    """
+    found = _decode_varlong(data, 0, end)
+    expected = varint.decode_varlong(data[:end], 0)
+    return expected == (found if found[1] >= 0 else _KINDS[found[1]])
+
+
+def varint_encode(value: int) -> bool:
+    """Write any int32 as the model does.
+
+    pre: -(2**31) <= value < 2**31
+    post: _
+    """
+    return implementation.encode_varint(value) == varint.encode_varint(value)
+
+
+def varint_round_trip(value: int) -> bool:
+    """Read back what the model writes for any int32: zigzag undone.
+
+    pre: -(2**31) <= value < 2**31
+    post: _
+    """
+    data = varint.encode_varint(value)
+    return _decode_varint(data, 0, len(data)) == (value, len(data))
+
+
+def integer_decode(data: bytes) -> bool:
+    """Read big-endian int16, int32 and int64.
+
+    pre: len(data) == 9
+    post: _
+    """
+    if _decode_int16(data, 1) != int.from_bytes(data[1:3], "big", signed=True):
+        return False
+    if _decode_int32(data, 1) != integers.int32_at(data, 1):
+        return False
+    return _decode_int64(data, 1) == integers.int64_at(data, 1)
+
+
+def sum_wraps(one: int, other: int) -> bool:
+    """Wrap the sum of two int64 at 64 bits.
+
+    pre: -(2**63) <= one < 2**63
+    pre: -(2**63) <= other < 2**63
+    post: _
+    """
+    return _add_int64(one, other) == integers.wrap64(one + other)
+
+
+def attribute_bits(attributes: bytes) -> bool:
+    """Tell timestamp type, transactional, control and delete horizon from any attributes.
+
+    pre: len(attributes) == 2
+    post: _
+    """
+    batch = RecordBatch(_header(attributes, 21), 0, 61, profile=SEGPROOF)
+    stored = _decode_int16(attributes, 0)
+    found = [_attribute_bit(stored, bit) == 1 for bit in (3, 4, 5, 6)]
+    return found == [
+        batch.timestamp_type == "LogAppendTime",
+        batch.is_transactional,
+        batch.is_control,
+        batch.has_delete_horizon,
+    ]
+
+
+def compression_codes(data: bytes) -> bool:
+    """Tell the codec from any attributes; unknown ones are refused by the model.
+
+    pre: len(data) == 61
+    pre: data[16] == 2
+    post: _
+    """
+    code = _compression_code(_decode_int16(data, 21))
+    compression = RecordBatch(data, 0, 61, profile=SEGPROOF).compression
+    if isinstance(compression, Raised):
+        return 5 <= code <= 7
+    return compression == ("none", "gzip", "snappy", "lz4", "zstd")[code]
+
+
+def sequence_increment(sequence: int, increment: int) -> bool:
+    """Count a sequence on, by any int32.
+
+    pre: 0 <= sequence < 2**31
+    pre: -(2**31) <= increment < 2**31
+    post: _
+    """
+    return _increment_sequence(sequence, increment) == record.increment_sequence(
+        sequence, increment
+    )
+
+
+def sequence_decrement(sequence: int, decrement: int) -> bool:
+    """Count a sequence back, and forth again to where it was.
+
+    pre: 0 <= sequence < 2**31
+    pre: 0 <= decrement < 2**31
+    post: _
+    """
+    back = _decrement_sequence(sequence, decrement)
+    if back != record.decrement_sequence(sequence, decrement):
+        return False
+    return _increment_sequence(back, decrement) == sequence
+
+
+def header_decode_framing(data: bytes) -> bool:
+    """Read base offset, size and leader epoch of a batch of magic 2.
+
+    pre: len(data) == 16
+    post: _
+    """
+    return _reads_header(data + b"\2" + bytes(44))
+
+
+def header_decode_checksum(data: bytes) -> bool:
+    """Read checksum and attributes of a batch of magic 2.
+
+    pre: len(data) == 6
+    post: _
+    """
+    return _reads_header(_header(data, 17))
+
+
+def header_decode_timestamps(data: bytes) -> bool:
+    """Read last offset delta and both timestamps of a batch of magic 2.
+
+    pre: len(data) == 20
+    post: _
+    """
+    return _reads_header(_header(data, 23))
+
+
+def header_decode_producer(data: bytes) -> bool:
+    """Read producer id and epoch, base sequence and record count of a batch of magic 2.
+
+    pre: len(data) == 18
+    post: _
+    """
+    return _reads_header(_header(data, 43))
+
+
+def _header(data: bytes, position: int) -> bytes:
+    """Return a header of magic 2 that is zero but for `data` at `position`."""
+    return bytes(16) + b"\2" + bytes(position - 17) + data + bytes(61 - position - len(data))
+
+
+def _reads_header(data: bytes) -> bool:
+    fields = [0] * kernels.HEADER_FIELDS
+    _decode_batch_header(data, 0, fields)
+    batch = RecordBatch(data, 0, 61, profile=SEGPROOF)
+    expected = [
+        batch.base_offset, batch.last_offset, 2, batch.attributes, batch.crc, batch.base_timestamp,
+        batch.max_timestamp, batch.producer_id, batch.producer_epoch, batch.base_sequence,
+        batch.partition_leader_epoch, batch.record_count, integers.int32_at(data, 23),
+        integers.int32_at(data, 8) + 12,
+    ]  # fmt: skip
+    return all(fields[number] == expected[number] for number in range(kernels.HEADER_FIELDS))
+
+
+def legacy_header_decode(data: bytes) -> bool:
+    """Read the header of a message of magic 0 or 1.
+
+    pre: len(data) == 26
+    pre: data[16] <= 1
+    post: _
+    """
+    fields = [0] * kernels.HEADER_FIELDS
+    _decode_batch_header(data, 0, fields)
+    batch = RecordBatch(data, 0, 26, profile=SEGPROOF)
+    expected = [
+        batch.last_offset, batch.magic, batch.attributes, batch.crc, batch.max_timestamp,
+        batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.partition_leader_epoch,
+    ]  # fmt: skip
+    found = [fields[1], fields[2], fields[3], fields[4], fields[6], *fields[7:11]]
+    return all(found[number] == expected[number] for number in range(len(expected)))
+
+
+def short_varint_decode(data: bytes) -> bool:
+    """Read a varint of one or two bytes, or leave it.
+
+    pre: len(data) == 5
+    post: _
+    """
+    found = _short_varint(data, 0)
+    if found[1] == 0:
+        return data[0] >= 128 and data[1] >= 128
+    return varint.decode_varint(data, 0) == found
+
+
+def plain_record_walk(data: bytes) -> bool:
+    """Read a plain record by the short way as the model does, or leave it.
+
+    pre: len(data) == 9
+    pre: data[0] == 16
+    post: _
+    """
+    found = _plain_record(data, 0, 9)
+    if found[0] == 0:
+        return True
+    expected = record.decode_record(data, 0, _BASE)
+    if isinstance(expected, Raised):
+        return False
+    one, after = expected
+    return found == (after, one.timestamp, one.offset)
+
+
+def record_length(data: bytes) -> bool:
+    """Refuse a record whose length is cut, over-long, negative or more than what is left.
+
+    pre: len(data) == 6
+    post: _
+    """
+    found = _next_record(data, 0, 6)[0]
+    expected = record.decode_record(data, 0, _BASE)
+    if found == -kernels.RECORDS_OVERLONG_LENGTH:
+        return expected == Raised(ErrorKind.INVALID_ARGUMENT)
+    return found < 0 and expected == Raised(ErrorKind.INVALID_RECORD)
+
+
+def record_walk(data: bytes) -> bool:
+    """Read or refuse a record as the model does, whatever its bytes.
+
+    pre: len(data) == 7
+    pre: data[0] == 12
+    post: _
+    """
+    found = _next_record(data, 0, 7)
+    expected = record.decode_record(data, 0, _BASE)
+    if isinstance(expected, Raised):
+        overlong = found[0] == -kernels.RECORDS_OVERLONG_LENGTH
+        return found[0] < 0 and overlong == (expected.kind == ErrorKind.INVALID_ARGUMENT)
+    one, after = expected
+    key = None if found[4] < 0 else data[found[3] : found[3] + found[4]]
+    value = None if found[6] < 0 else data[found[5] : found[5] + found[6]]
+    return (after, one.timestamp, one.offset, one.key, one.value, len(one.headers)) == (
+        found[0], found[1], found[2], key, value, found[8],
+    )  # fmt: skip

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contracts of the transaction index: entries, and which of them a range of offsets meets.
+
+The search of the implementation runs over a list of entries in the place of a file; reading them
+from a file is the business of the entry contracts and of the machines.
+
+Mirrors: model/segproof_model/kafka/transaction_index.py, impl/segproof/kafka/transaction_index.py.
+Used by: registry.
+"""
+
+import struct
+from typing import cast
+
+from segproof.kafka import transaction_index as implementation
+from segproof_model.directory import Directory
+from segproof_model.integers import wrap64
+from segproof_model.kafka import transaction_index as model
+from segproof_model.outcomes import Raised
+from segproof_model.profiles import SEGPROOF
+
+ENTRY = implementation._ENTRY.format
+"""The layout by which the index reads and writes an entry."""
+
+
+def entry_decode(data: bytes) -> bool:
+    """Read an entry.
+
+    pre: len(data) == 34
+    post: _
+    """
+    return model.AbortedTxn.from_bytes(data) == model.AbortedTxn(*struct.unpack(ENTRY, data))
+
+
+def entry_encode(
+    version: int, producer_id: int, first_offset: int, last_offset: int, last_stable_offset: int
+) -> bool:
+    """Write an entry, byte for byte; the model's wraps leave its numbers as they are.
+
+    pre: -(2**15) <= version < 2**15
+    pre: -(2**63) <= producer_id < 2**63
+    pre: -(2**63) <= first_offset < 2**63
+    pre: -(2**63) <= last_offset < 2**63
+    pre: -(2**63) <= last_stable_offset < 2**63
+    post: _
+    """
+    numbers = (producer_id, first_offset, last_offset, last_stable_offset)
+    written = version.to_bytes(2, "big", signed=True)
+    for number in numbers:
+        if wrap64(number) != number:
+            return False
+        # The model's int64_bytes without its wrap, which would hide the bytes.
+        written += number.to_bytes(8, "big", signed=True)
+    return written == struct.pack(ENTRY, version, *numbers)
+
+
+def range_overlap(
+    one: tuple[int, int, int], other: tuple[int, int, int], fetch_offset: int, upper_bound: int
+) -> bool:
+    """Return the entries that meet the range, up to the one that makes the answer complete.
+
+    post: _
+    """
+    rows = ((1, *one), (2, *other))
+    entries = [implementation.AbortedTxn(0, *row) for row in rows]
+    found = implementation.TransactionIndex.collect_aborted_txns(
+        cast(implementation.TransactionIndex, entries), fetch_offset, upper_bound
+    )
+    expected = _Listed([model.AbortedTxn(0, *row) for row in rows]).collect_aborted_txns(
+        fetch_offset, upper_bound
+    )
+    return not isinstance(expected, Raised) and tuple(expected) == tuple(found)
+
+
+class _Listed(model.TransactionIndex):
+    """The model with its entries given."""
+
+    def __init__(self, entries: list[model.AbortedTxn]) -> None:
+        super().__init__(SEGPROOF, 0, True, "x", Directory())
+        object.__setattr__(self, "listed", entries)
+
+    def entries_list(self) -> list[model.AbortedTxn]:
+        """Return the given entries."""
+        return cast(list[model.AbortedTxn], self.__dict__["listed"])

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every contract is confirmed up to its bound, and its bound is wide enough to see its mutants.
+
+Used by: the tox environment `contracts`.
+"""
+
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.needs("crosshair")
+
+
+def test_is_confirmed(contract: Any, verdicts: dict[str, Any]) -> None:
+    """CrossHair itself says that it looked at every path; not confirmed is not passed."""
+    found = verdicts["contract"]
+    print(f"{contract.id}: {contract.bound}: {found.message} ({found.seconds:.1f} s)")
+    assert found.is_confirmed, f"{found.state}: {found.message}"
+
+
+def test_mutants_are_caught(contract: Any, verdicts: dict[str, Any]) -> None:
+    """Each planted defect of the kernel gives a counterexample within the bound."""
+    for number, mutant in enumerate(contract.mutants, 1):
+        found = verdicts[f"mutant {number}"]
+        print(f"{mutant.old!r} -> {mutant.new!r}: {found.message}")
+        assert found.is_counterexample, f"{mutant}: {found.state}: {found.message}"
+
+
+def test_is_not_vacuous(verdicts: dict[str, Any]) -> None:
+    """Some input meets the preconditions: the twin with `post: False` fails."""
+    assert "post_fail" == verdicts["vacuity"].state, verdicts["vacuity"].message

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The register of contracts is complete, and its mutants can be planted.
+
+Used by: the tox environment `contracts`; needs no CrossHair.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parent
+
+
+@pytest.fixture(scope="module")
+def registry(request: pytest.FixtureRequest) -> Any:
+    """The register itself."""
+    return request.config.pluginmanager.get_plugin(str(FOLDER / "conftest.py"))
+
+
+def test_every_contract_is_registered(registry: Any) -> None:
+    """No function with a postcondition is left out, and no id is used twice."""
+    written = {
+        f"{path.stem.removesuffix('_contracts')}.{name}"
+        for path in (FOLDER / "kafka").glob("*_contracts.py")
+        for name in registry.REGISTRY.docstrings(path)
+    }
+    ids = [contract.id for contract in registry.REGISTRY.CONTRACTS]
+    assert sorted(written) == sorted(ids)
+
+
+def test_contract_is_complete(contract: Any) -> None:
+    """It names laws and a bound, has mutants, and one postcondition that can be made false."""
+    assert contract.laws
+    assert all(re.fullmatch(r"[A-Z]+-[0-9]+", law) for law in contract.laws)
+    assert contract.bound
+    assert contract.mutants
+    lines = [line.strip() for line in contract.docstring.splitlines()]
+    assert 1 == lines.count("post: _")
+    assert not [line for line in lines if line.startswith("post:") and line != "post: _"]
+
+
+def test_mutants_can_be_planted(contract: Any, registry: Any) -> None:
+    """The text to replace stands once in the source of the kernel, and the result differs."""
+    for mutant in contract.mutants:
+        _, text = registry.CHECKING.mutated(
+            contract.kernel, mutant.function, mutant.old, mutant.new
+        )
+        _, original = registry.CHECKING.source_of(contract.kernel.partition(":")[0])
+        compile(text, "mutant", "exec")
+        assert text != original

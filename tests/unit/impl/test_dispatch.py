@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When a kernel is interpreted, when it is compiled, and what decides.
+
+Used by: the tox environments `quick`, `py311` to `py313` and `oldest`.
+"""
+
+import subprocess
+import sys
+
+import pytest
+
+from segproof.kernels import dispatch
+from segproof.kernels.dispatch import COMPILE_AFTER_WORK, Kernel, kernel, kernel_mode
+
+
+@kernel
+def doubled(number: int) -> int:
+    """Return twice the number."""
+    return number * 2
+
+
+@kernel
+def doubled_and_one(number: int) -> int:
+    """Return twice the number and one; calls another kernel."""
+    return doubled(number) + 1
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the functions that were compiled, without numba and without its time."""
+    names: list[str] = []
+
+    def compile_instead(function: object) -> object:
+        names.append(getattr(function, "__name__", ""))
+        return function
+
+    monkeypatch.setattr(dispatch, "_compiled", compile_instead)
+    return names
+
+
+def fresh() -> "Kernel[[int], int]":
+    """Return a kernel that has seen no work."""
+    return Kernel(doubled.source)
+
+
+def test_answers_and_name() -> None:
+    """A kernel is called like its function, and keeps its name and docstring."""
+    assert 14 == fresh()(7)
+    assert "doubled" == doubled.name
+    assert "Return twice the number." == doubled.__doc__
+
+
+def test_interpreted_calls_interpreted_callees() -> None:
+    """What contracts confirm is plain all the way down: no dispatch in between."""
+    plain = doubled_and_one.interpreted
+    assert not isinstance(plain, Kernel)
+    assert not isinstance(plain.__globals__["doubled"], Kernel)
+    assert plain.__code__ is doubled_and_one.source.__code__
+    assert 15 == plain(7)
+
+
+def test_mode_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unknown mode is refused with the known ones."""
+    monkeypatch.delenv("SEGPROOF_KERNELS", raising=False)
+    assert "auto" == kernel_mode()
+    monkeypatch.setenv("SEGPROOF_KERNELS", "fast")
+    with pytest.raises(ValueError, match="auto, compiled or interpreted"):
+        kernel_mode()
+
+
+def test_auto_compiles_after_work(compiled: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interpreted up to the limit, compiled behind it."""
+    monkeypatch.setenv("SEGPROOF_KERNELS", "auto")
+    monkeypatch.setattr(dispatch, "numba_available", lambda: True)
+    one = fresh()
+    for _ in range(COMPILE_AFTER_WORK):
+        one(1)
+    assert [] == compiled
+    assert 2 == one(1)
+    assert ["doubled"] == compiled
+    assert one.is_compiled
+
+
+def test_announced_work_counts(compiled: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bulk caller says how much is coming, and the first call is compiled already."""
+    monkeypatch.setenv("SEGPROOF_KERNELS", "auto")
+    monkeypatch.setattr(dispatch, "numba_available", lambda: True)
+    one = fresh()
+    one.announce(COMPILE_AFTER_WORK)
+    assert [] == compiled
+    one.announce(1)
+    assert ["doubled"] == compiled
+    assert one.is_compiled
+
+
+def test_auto_without_numba_stays_interpreted(
+    compiled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is missing but speed."""
+    monkeypatch.setenv("SEGPROOF_KERNELS", "auto")
+    monkeypatch.setattr(dispatch, "numba_available", lambda: False)
+    one = fresh()
+    one.announce(COMPILE_AFTER_WORK + 1)
+    assert 2 == one(1)
+    assert ([], False) == (compiled, one.is_compiled)
+    assert one.call is one.interpreted
+
+
+def test_interpreted_is_never_compiled(
+    compiled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the work."""
+    monkeypatch.setenv("SEGPROOF_KERNELS", "interpreted")
+    one = fresh()
+    one.announce(10 * COMPILE_AFTER_WORK)
+    assert 2 == one(1)
+    assert ([], False) == (compiled, one.is_compiled)
+
+
+def test_compiled_from_the_first_call(compiled: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the first answer."""
+    monkeypatch.setenv("SEGPROOF_KERNELS", "compiled")
+    one = fresh()
+    assert 2 == one(1)
+    assert (["doubled"], True) == (compiled, one.is_compiled)
+
+
+@pytest.mark.needs("numba")
+def test_callees_are_compiled_too() -> None:
+    """numba gets a compiled callee, since it knows nothing of dispatch."""
+    one = Kernel(doubled_and_one.source)
+    one.compile()
+    assert 15 == one(7)
+    assert one.is_compiled
+
+
+def test_import_leaves_numba_alone() -> None:
+    """Half a second is not spent before there is work."""
+    code = "import segproof.kafka, sys; print('numba' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "False" == done.stdout.strip()
