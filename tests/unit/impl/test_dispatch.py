@@ -34,7 +34,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(getattr(function, "__name__", ""))
         return function
 
-    monkeypatch.setattr(dispatch, "_compiled", compile_instead)
+    monkeypatch.setattr(dispatch, "compile_function", compile_instead)
     return names
 
 
