@@ -11,6 +11,7 @@ Used by: verifying/segment_checks.py.
 import numpy as np
 from numpy.typing import NDArray
 
+from segproof.findings import Severity
 from segproof.verifying.index_checks import EntryWindow, IndexStream
 from segproof.verifying.log_checks import FAR, Block
 from segproof.verifying.reporting import Described, Int64Array, Reporter
@@ -78,7 +79,7 @@ class OffsetEntriesCheck:
         self._later = numbers[~is_read], offsets[~is_read]
         numbers, offsets = numbers[is_read], offsets[is_read]
         rows = np.searchsorted(block.reach, offsets)
-        is_key = (block.last[rows] == offsets) | block.is_loose[rows]
+        is_key = (block.last[rows] == offsets) | block.is_doubtful[rows]
         is_key |= block.first[rows] == offsets
         # Which offset a compressed message of magic 0 or 1 begins with is not known here.
         is_key |= (block.table["record_count"][rows] < 0) & (block.table["magic"][rows] < 2)
@@ -91,11 +92,14 @@ class OffsetEntriesCheck:
                 "the first or last offset of a batch",
             )
 
-    def finish(self, end_position: int, is_sound: bool) -> None:
+    def finish(self, end_position: int, is_read: bool, is_sound: bool) -> None:
         """Judge the entries that point behind the last batch, once the log is read."""
         behind = self._window.take(self._log_size)
-        if is_sound:
+        if is_read:
             self._outside(behind)
+        elif len(behind[0]):
+            self._out_of_reach(int(behind[0].min()), len(behind[0]), end_position)
+        if is_sound:
             self._report(
                 self._later[0],
                 "the entry is for offset {}, which no batch at or behind its position ends with",
@@ -103,8 +107,6 @@ class OffsetEntriesCheck:
                 self._later[1],
                 "the first or last offset of a batch",
             )
-        elif len(behind[0]):
-            self._out_of_reach(int(behind[0].min()), len(behind[0]), end_position)
         self._outside(self._window.take(FAR))
         if self._window.unread:
             self._out_of_reach(None, self._window.unread, end_position)
@@ -127,6 +129,8 @@ class OffsetEntriesCheck:
             f" {end_position}, or the entries are in no order",
             position=None if number is None else number * 8,
             actual=count,
+            severity=Severity.NOTE,
+            hint="mend first what else was found, then verify again",
         )
 
     def _report(
@@ -173,12 +177,12 @@ class TimeEntriesCheck:
         if not len(numbers):
             return
         rows = np.searchsorted(block.reach, offsets)
-        held = (block.first[rows] <= offsets) | block.is_loose[rows]
+        held = (block.first[rows] <= offsets) | block.is_doubtful[rows]
         self._report(
             numbers, ~held, "no batch holds offset {0}, which the entry gives timestamp {1}",
             offsets, timestamps, offsets,
         )  # fmt: skip
-        differs = held & (times[rows] != timestamps) & ~block.is_loose[rows]
+        differs = held & (times[rows] != timestamps) & ~block.is_doubtful[rows]
         self._report(
             numbers, differs,
             "the entry gives offset {0} the timestamp {1}; the largest one in the batch of that"
@@ -210,6 +214,8 @@ class TimeEntriesCheck:
                 f"{unread} entries could not be compared: the log cannot be read so far, or the"
                 " entries are in no order",
                 actual=unread,
+                severity=Severity.NOTE,
+                hint="mend first what else was found, then verify again",
             )
         elif is_sound and self._segment.is_closed:
             self._check_last(max_timestamp)

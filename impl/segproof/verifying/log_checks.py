@@ -10,6 +10,7 @@ Used by: verifying/segment_checks.py.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,10 +57,23 @@ class Block:
     reach: Int64Array
     """The largest `last` up to and including the row."""
     is_loose: Bools
+    is_doubtful: Bools
+    """Whether the batch or the one before it is loose: then the offsets between are not certain."""
     stored_first: Int64Array
     """Distance of each base offset as stored."""
     stored_last: Int64Array
     """Distance of each last offset as stored."""
+    carried: "_Carried"
+
+
+class _Carried(NamedTuple):
+    """What the rows of a block need of the row before them."""
+
+    reach: int = -1
+    is_loose: bool = False
+    """Whether it claims offsets of the following row."""
+    is_doubtful: bool = False
+    """Whether it is loose for any reason."""
 
 
 def distances(offsets: Int64Array, base_offset: int) -> Int64Array:
@@ -80,20 +94,20 @@ def distances(offsets: Int64Array, base_offset: int) -> Int64Array:
 def blocks_of(scan: BatchScan, segment: Segment) -> Iterator[Block]:
     """Yield the batches of a scan in blocks; each row knows the row behind it."""
     waiting: list[CheckedBatches] = []
-    rows, reach = 0, -1
+    rows, carried = 0, _Carried()
     for checked in scan:
         waiting.append(checked)
         rows += len(checked.table)
         if rows >= BLOCK_ROWS or len(waiting) >= BLOCK_CHUNKS:
             joined = _joined(waiting)
             if rows > 1:
-                block = _block(joined, segment, reach, rows - 1)
-                reach = int(block.reach[-1])
+                block = _block(joined, segment, carried, rows - 1)
+                carried = block.carried
                 yield block
             waiting = [_part(joined, rows - 1, rows)]
             rows = 1
     if rows:
-        yield _block(_joined(waiting), segment, reach, rows)
+        yield _block(_joined(waiting), segment, carried, rows)
 
 
 def _joined(parts: list[CheckedBatches]) -> CheckedBatches:
@@ -133,23 +147,32 @@ def _part(whole: CheckedBatches, start: int, end: int) -> CheckedBatches:
     )
 
 
-def _block(all_rows: CheckedBatches, segment: Segment, reach: int, count: int) -> Block:
+def _block(all_rows: CheckedBatches, segment: Segment, carried: _Carried, count: int) -> Block:
     """Derive what the checks need of the first `count` rows; a row behind them is looked at."""
     table = all_rows.table
     base = distances(table["base_offset"], segment.base_offset)
     last = distances(table["last_offset"], segment.base_offset)
-    known = len(table)
+    known, reach = len(table), carried.reach
     following = np.full(known, FAR, np.int64)
     following[:-1] = base[1:]
     before_raw = np.empty(known, np.int64)
     before_raw[0], before_raw[1:] = reach, last[:-1]
     is_loose = ~all_rows.crc_valid | (last < base)
-    is_loose |= (last >= following) & (following > before_raw) & (following < FAR)
-    # What a loose batch may hold ends before the following one begins.
-    bounded = np.where(is_loose, np.minimum(np.maximum(last, base), following - 1), last)[:count]
+    # Of two batches that claim the same offsets either may be wrong.
+    is_outlier = (last >= following) & (following > before_raw) & (following < FAR)
+    is_loose |= is_outlier
+    is_loose[1:] |= is_outlier[:-1]
+    is_loose[0] |= carried.is_loose
+    # What a loose batch may hold ends before the following one begins, where that one can be right.
+    ceiling = np.where(following > before_raw, following - 1, FAR)
+    claimed = np.where(last < FAR, last, base)
+    bounded = np.where(is_loose, np.minimum(claimed, ceiling), last)[:count]
     up_to = np.maximum(np.maximum.accumulate(bounded), reach)
     before = np.empty(count, np.int64)
     before[0], before[1:] = reach, up_to[:-1]
+    is_doubtful = is_loose.copy()
+    is_doubtful[1:] |= is_loose[:-1]
+    is_doubtful[0] |= carried.is_doubtful
     is_wrapper = (table["record_count"][:count] < 0) & (table["magic"][:count] < 2)
     errors = {row: error for row, error in all_rows.errors.items() if row < count}
     summaries = all_rows.summaries
@@ -165,8 +188,10 @@ def _block(all_rows: CheckedBatches, segment: Segment, reach: int, count: int) -
         before,
         up_to,
         is_loose[:count],
+        is_doubtful[:count],
         base[:count],
         last[:count],
+        _Carried(int(up_to[-1]), bool(is_outlier[count - 1]), bool(is_loose[count - 1])),
     )
 
 
@@ -321,6 +346,7 @@ class LogCheck:
         self._last = int(claimed[-1])
         overlaps = (own <= previous) & (last >= 0)
         if overlaps.any():
+            self.is_sound = False
             before = previous[overlaps] + base_offset
             rows = table[overlaps]
             self._reporter.add_rows(
@@ -363,7 +389,6 @@ class LogCheck:
         self._report_gaps(reach if rest <= 0 else None)
         if rest <= 0:
             return
-        self.is_sound = False
         position, error = scan.end_position, scan.error
         if error is not None and error.law == "SCAN-7":
             report_shrunk(self.path, self._size, position, self._reporter, STRUCTURE)
@@ -383,6 +408,7 @@ class LogCheck:
             )
         else:
             self._report_partial(position, rest)
+        self.is_sound = self.is_sound and self.tail_is_empty
 
     def _report_gaps(self, reach: int | None) -> None:
         segment = self._segment

@@ -74,7 +74,8 @@ RULES: dict[str, Rule] = {
     **_rules("time-index", ERROR, REBUILD, "TIMEIDX-1", "TIMEIDX-7", "DISK-9", "DISK-10",
              "DISK-22"),
     # transaction index
-    **_rules("transaction-index", ERROR, REMAKE_TRANSACTIONS, "TXNIDX-1", "DISK-11", "DISK-12", "DISK-21"),
+    **_rules("transaction-index", ERROR, REMAKE_TRANSACTIONS, "TXNIDX-1",
+             "DISK-11", "DISK-12", "DISK-21"),
     # log
     **_rules("record-file", ERROR, RESTORE, "SCAN-2", "SCAN-10", "DUMP-6", "DISK-23"),
     **_rules("record-batch", ERROR, RESTORE, "BATCH-2", "BATCH-3", "BATCH-11", "BATCH-14",

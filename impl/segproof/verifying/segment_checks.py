@@ -163,9 +163,9 @@ class SegmentCheck:
         log.finish(scan, reach)
         is_read = scan.end_position >= size or log.tail_is_empty
         if offset_check:
-            offset_check.finish(scan.end_position, is_read)
+            offset_check.finish(scan.end_position, is_read, is_read and log.is_sound)
         if time_check:
-            time_check.finish(is_read, log.max_timestamp if log.is_sound else -1)
+            time_check.finish(is_read and log.is_sound, log.max_timestamp)
         markers.finish(is_read, segment.base_offset + reach)
         self.carry = markers.carry
         yield max(0, size - done)

@@ -31,7 +31,7 @@ import segproof_model.laws.record_batch
 import segproof_model.laws.record_file
 import segproof_model.laws.time_index
 import segproof_model.laws.transaction_index
-from segproof.findings import Finding
+from segproof.findings import Finding, Severity
 from segproof.kafka.record_batch import (
     Record,
     write_batch,
@@ -379,6 +379,8 @@ class VerificationMachine(RuleBasedStateMachine):
         findings = list(verify(FOLDER, deep=True, files=files))
         judge = Judge(images)
         for finding in findings:
+            if finding.severity is Severity.NOTE and finding.law in ("SEG-7", "DISK-9"):
+                continue  # entries that could not be compared
             assert judge.breaks(finding.law), str(finding)
             self.reached[finding.law] += 1
         if not any(finding.is_defect for finding in findings):
