@@ -129,11 +129,12 @@ def _joined(parts: list[CheckedBatches]) -> CheckedBatches:
 
 
 def _stacked(parts: list[BatchTable], rows: int) -> BatchTable:
-    """Concatenate; numpy's own way works out the common type of structured arrays each time."""
+    """Concatenate as plain bytes: numpy would work out a common type, and copy field by field."""
     whole = np.empty(rows, parts[0].dtype)
-    row = 0
+    plain = np.dtype((np.void, whole.dtype.itemsize))
+    filled, row = whole.view(plain), 0
     for part in parts:
-        whole[row : row + len(part)] = part
+        filled[row : row + len(part)] = part.view(plain)
         row += len(part)
     return whole
 
