@@ -50,3 +50,19 @@ def test_mutants_can_be_planted(contract: Any, registry: Any) -> None:
         _, original = registry.CHECKING.source_of(contract.kernel.partition(":")[0])
         compile(text, "mutant", "exec")
         assert text != original
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ("cannot_confirm", "Not confirmed."),
+        ("pre_unsat", "Unable to meet precondition."),
+        ("none", "0 verdicts, expected one"),
+        ("confirmed", "in other words"),
+    ],
+)
+def test_only_confirmed_is_confirmed(registry: Any, state: str, message: str) -> None:
+    """Whatever else CrossHair says counts neither as confirmed nor as a counterexample."""
+    verdict = registry.CHECKING.Verdict("contract", state, message, 1.0)
+    assert not verdict.is_confirmed
+    assert not verdict.is_counterexample
