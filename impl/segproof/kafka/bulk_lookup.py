@@ -9,6 +9,7 @@ Laws: ABSIDX-22 to ABSIDX-26: the slots are those of single lookups.
 Used by: abstract_index.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,11 +73,16 @@ class Columns:
         """Return (keys, values) of the lower slots of the targets; the keys must increase."""
         assert self.increase
         keys, values = np.empty(len(targets), np.int64), np.empty(len(targets), np.int64)
-        known = None if not_falling(targets) else _slots_of_random(self.searched, targets)
+        searched = self.searched
+        is_sparse = len(searched) > _SPARSE * len(targets)
+        known = None if not_falling(targets) else _slots_of_random(searched, targets)
         # In blocks, so that slots are still in the cache when their entries are fetched.
         for start in range(0, len(targets), _BLOCK):
             part = slice(start, start + _BLOCK)
-            slots = _slots_of_rising(self.searched, targets[part]) if known is None else known[part]
+            if known is None:
+                slots = _slots_of_rising(searched, targets[part], is_sparse)
+            else:
+                slots = known[part]
             self._answer(slots, keys[part], values[part])
         return keys, values
 
@@ -105,11 +111,15 @@ def not_falling(values: Int64Array) -> bool:
     return bool(np.all(values[:-1] <= values[1:]))
 
 
-def _slots_of_rising(keys: NDArray[np.signedinteger[Any]], targets: Int64Array) -> Int64Array:
-    """Return the lower slots of targets that never fall."""
-    sparse = len(keys) > _SPARSE * len(targets)
-    if sparse or not _compiles(lower_slots_of_rising, len(targets)):
-        return np.searchsorted(keys, targets, side="right") - 1
+def _slots_of_rising(
+    keys: NDArray[np.signedinteger[Any]], targets: Int64Array, is_sparse: bool
+) -> Int64Array:
+    """Return the lower slots of targets that never fall; sparse: few among the keys they span."""
+    if is_sparse or not _compiles(lower_slots_of_rising, len(targets)):
+        # Only the keys that the targets span: numpy converts what it searches.
+        first = bisect_right(keys.data, int(targets[0]))
+        end = bisect_right(keys.data, int(targets[-1]), first)
+        return np.searchsorted(keys[first:end], targets, side="right") + (first - 1)
     slots = np.empty(len(targets), np.int64)
     lower_slots_of_rising(keys.data, len(keys), targets.data, slots.data)
     return slots
@@ -124,7 +134,8 @@ def _slots_of_random(keys: NDArray[np.signedinteger[Any]], targets: Int64Array) 
         places = sorted_pairs & ((1 << bits) - 1)
         sorted_pairs >>= bits
         sorted_pairs += least
-        slots[places] = _slots_of_rising(keys, sorted_pairs)
+        is_sparse = len(keys) > _SPARSE * len(targets)
+        slots[places] = _slots_of_rising(keys, sorted_pairs, is_sparse)
     elif _compiles(lower_slots_of_random, len(targets)):
         lower_slots_of_random(keys.data, len(keys), targets.data, slots.data, _LANES)
     else:
