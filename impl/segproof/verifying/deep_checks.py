@@ -8,13 +8,15 @@ Used by: verifying/segment_checks.py.
 import numpy as np
 
 from segproof.errors import SegproofError
+from segproof.findings import Severity
 from segproof.verifying.log_checks import Block
 from segproof.verifying.reporting import Described, Reporter
 from segproof.verifying.rules import RULES
 
-__all__ = ["check_records"]
+__all__ = ["MAX_BATCH_BYTES", "check_records"]
 
-LOG_APPEND_TIME_BIT = 8
+MAX_BATCH_BYTES = 16 << 20
+"""A larger batch is summed in pieces and its records are not read: a warning says so."""
 
 
 def check_records(block: Block, path: str, reporter: Reporter) -> None:
@@ -74,7 +76,8 @@ def _report_error(
     """Report why the records of a batch could not be read."""
     law = error.law if error.law in RULES else None
     is_compressed = bool(block.table["attributes"][row] & 7)
-    law = law or ("DISK-18" if is_compressed or block.table["size_bytes"][row] > 1 else "BATCH-16")
+    is_too_large = bool(block.table["size_bytes"][row] > MAX_BATCH_BYTES)
+    law = law or ("DISK-18" if is_compressed or is_too_large else "BATCH-16")
     expected, actual = (
         part if isinstance(part, int | str | None) else str(part)
         for part in (error.expected, error.actual)
@@ -86,5 +89,6 @@ def _report_error(
         position=int(block.table["position"][row]),
         expected=expected,
         actual=actual,
+        severity=Severity.WARNING if is_too_large else None,
         hint=error.hint,
     )

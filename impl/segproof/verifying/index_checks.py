@@ -16,7 +16,12 @@ from numpy.typing import NDArray
 
 from segproof.files import File
 from segproof.verifying.reporting import Described, Int64Array, Reporter
-from segproof.verifying.segments import Segment, report_shrunk, size_guarded
+from segproof.verifying.segments import (
+    FILE_SIZE_MAX_BYTES,
+    Segment,
+    report_shrunk,
+    size_guarded,
+)
 
 __all__ = [
     "OFFSET_FORM",
@@ -72,8 +77,8 @@ class IndexStream:
         self._segment = segment
         self._reporter = reporter
         self.size = size_guarded(file, self.path, reporter, form.structure)
-        self.slots = self.size // form.entry_size
-        """Whole entries that the file has room for."""
+        self.slots = min(self.size, FILE_SIZE_MAX_BYTES) // form.entry_size
+        """Whole entries that can be looked at; DISK-7 says it where the file has more."""
         self.count = self.slots
         """Genuine entries: without the zero tail, once `find_tail` ran."""
 
@@ -94,7 +99,8 @@ class IndexStream:
         while end > 0:
             start = max(0, end - BLOCK_ENTRIES)
             block = self.read(start, end - start)
-            used = len(block.tobytes().rstrip(b"\0"))
+            data = block.tobytes()
+            used = 0 if data.count(0) == len(data) else len(data.rstrip(b"\0"))
             yield len(block) * self.form.entry_size
             if used or len(block) < end - start:
                 end = start - (-used // self.form.entry_size)
@@ -108,7 +114,7 @@ class IndexStream:
         """Report a partial entry and a zero tail. `find_tail` must have run."""
         entry_size, reporter = self.form.entry_size, self._reporter
         rest = self.size - self.slots * entry_size
-        if rest:
+        if 0 < rest < entry_size:
             reporter.add(
                 self.form.length_law,
                 self.path,

@@ -8,9 +8,9 @@ from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 
 from segproof.files import File, Files
-from segproof.kafka.batch_table import check_batches
+from segproof.kafka.batch_table import BatchScan
 from segproof.verifying.against_log import OffsetEntriesCheck, TimeEntriesCheck
-from segproof.verifying.deep_checks import check_records
+from segproof.verifying.deep_checks import MAX_BATCH_BYTES, check_records
 from segproof.verifying.index_checks import (
     OFFSET_FORM,
     TIME_FORM,
@@ -143,7 +143,8 @@ class SegmentCheck:
     ) -> Iterator[int]:
         segment, reporter = self._segment, self._reporter
         size = size_guarded(file, segment.path(".log"), reporter, STRUCTURES[".log"])
-        scan = check_batches(file, 0, size, deep=reporter.wanted.deep and self._reads(".log"))
+        deep = reporter.wanted.deep and self._reads(".log")
+        scan = BatchScan(file, 0, size, deep=deep, max_batch_bytes=MAX_BATCH_BYTES)
         log = LogCheck(file, size, segment, reporter)
         markers = TransactionMarkers(file, entries, segment, reporter)
         offset_check = offsets and OffsetEntriesCheck(offsets, size, segment, reporter)

@@ -107,7 +107,8 @@ def size_guarded(file: File, path: str, reporter: Reporter, structure: str) -> i
         reporter.add(
             "DISK-7",
             path,
-            f"the file has {size} bytes, more than 31 bits can address",
+            f"the file has {size} bytes, more than 31 bits can address; an index is looked at up to"
+            f" byte {FILE_SIZE_MAX_BYTES}",
             position=FILE_SIZE_MAX_BYTES,
             expected=FILE_SIZE_MAX_BYTES,
             actual=size,

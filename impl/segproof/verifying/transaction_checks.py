@@ -20,7 +20,12 @@ from segproof.files import File
 from segproof.kafka.record_batch import RecordBatch, control_record_type, end_transaction_marker
 from segproof.verifying.log_checks import Block
 from segproof.verifying.reporting import Described, Reporter
-from segproof.verifying.segments import Segment, report_shrunk, size_guarded
+from segproof.verifying.segments import (
+    FILE_SIZE_MAX_BYTES,
+    Segment,
+    report_shrunk,
+    size_guarded,
+)
 
 __all__ = ["CarriedTransactions", "TransactionCarry", "TransactionEntries", "TransactionMarkers"]
 
@@ -71,9 +76,9 @@ class TransactionEntries:
 
     def check(self) -> Iterator[int]:
         """Judge all entries; yield the bytes read."""
-        count = self.size // ENTRY_BYTES
+        count = min(self.size, FILE_SIZE_MAX_BYTES) // ENTRY_BYTES
         rest = self.size - count * ENTRY_BYTES
-        if rest:
+        if 0 < rest < ENTRY_BYTES:
             self._reporter.add(
                 "TXNIDX-1",
                 self.path,
