@@ -28,7 +28,7 @@ __all__ = ["Columns", "int64_difference", "not_falling"]
 Int64Array = NDArray[np.int64]
 _INT64_BITS = 63
 _LANES = 32
-_BLOCK = 1 << 15
+_BLOCK = 1 << 16
 _WORK_OF_NUMPY = 50
 """So many lookups by numpy take as long as one step of an interpreted kernel."""
 _SPARSE = 32
@@ -75,15 +75,17 @@ class Columns:
         keys, values = np.empty(len(targets), np.int64), np.empty(len(targets), np.int64)
         searched = self.searched
         is_sparse = len(searched) > _SPARSE * len(targets)
-        known = None if not_falling(targets) else _slots_of_random(searched, targets)
-        # In blocks, so that slots are still in the cache when their entries are fetched.
+        rest: Int64Array | None = None
+        # In blocks, which stay in the cache from the first look at a target to its answer.
         for start in range(0, len(targets), _BLOCK):
-            part = slice(start, start + _BLOCK)
-            if known is None:
-                slots = _slots_of_rising(searched, targets[part], is_sparse)
+            end = start + _BLOCK
+            if rest is None and not not_falling(targets[max(start - 1, 0) : end]):
+                rest, rest_from = _slots_of_random(searched, targets[start:]), start
+            if rest is None:
+                slots = _slots_of_rising(searched, targets[start:end], is_sparse)
             else:
-                slots = known[part]
-            self._answer(slots, keys[part], values[part])
+                slots = rest[start - rest_from : end - rest_from]
+            self._answer(slots, keys[start:end], values[start:end])
         return keys, values
 
     def _answer(self, slots: Int64Array, keys: Int64Array, values: Int64Array) -> None:

@@ -308,50 +308,37 @@ def lower_slots_of_rising(
 ) -> None:
     """Write the lower slot of each target into `slots`, for targets that never fall.
 
-    `keys` (format i or q) are native and must strictly increase. Four quarters of the targets are
-    merged with the keys side by side. A step takes the next key or the next target without a
-    branch: it writes the slot so far, which the last step of that target makes the right one.
+    `keys` (format i or q) are native and must strictly increase. Three thirds of the targets are
+    merged with the keys side by side, as many as the processor has registers for. A step takes the
+    next key or the next target without a branch: it writes the slot so far, which the last step of
+    that target makes the right one.
     """
-    quarter = len(targets) // 4
-    if quarter == 0:
+    third = len(targets) // 3
+    if third == 0:
         _merge(keys, entries, targets, slots, 0, len(targets), -1)
         return
-    a, b, c, d = 0, quarter, 2 * quarter, 3 * quarter
+    a, b, c = 0, third, 2 * third
+    end_a, end_b, end_c = b, c, len(targets)
     at_a = _lower_native_slot(keys, entries, targets[a])
     at_b = _lower_native_slot(keys, entries, targets[b])
     at_c = _lower_native_slot(keys, entries, targets[c])
-    at_d = _lower_native_slot(keys, entries, targets[d])
     last = entries - 1
-    while (
-        a < quarter
-        and b < 2 * quarter
-        and c < 3 * quarter
-        and d < len(targets)
-        and at_a < last
-        and at_b < last
-        and at_c < last
-        and at_d < last
-    ):
+    while a < end_a and at_a < last and b < end_b and at_b < last and c < end_c and at_c < last:
         slots[a] = at_a
         slots[b] = at_b
         slots[c] = at_c
-        slots[d] = at_d
         key_a = 1 if keys[at_a + 1] <= targets[a] else 0
         key_b = 1 if keys[at_b + 1] <= targets[b] else 0
         key_c = 1 if keys[at_c + 1] <= targets[c] else 0
-        key_d = 1 if keys[at_d + 1] <= targets[d] else 0
-        at_a = at_a + key_a
-        at_b = at_b + key_b
-        at_c = at_c + key_c
-        at_d = at_d + key_d
-        a = a + 1 - key_a
-        b = b + 1 - key_b
-        c = c + 1 - key_c
-        d = d + 1 - key_d
-    _merge(keys, entries, targets, slots, a, quarter, at_a)
-    _merge(keys, entries, targets, slots, b, 2 * quarter, at_b)
-    _merge(keys, entries, targets, slots, c, 3 * quarter, at_c)
-    _merge(keys, entries, targets, slots, d, len(targets), at_d)
+        at_a += key_a
+        at_b += key_b
+        at_c += key_c
+        a += 1 - key_a
+        b += 1 - key_b
+        c += 1 - key_c
+    _merge(keys, entries, targets, slots, a, end_a, at_a)
+    _merge(keys, entries, targets, slots, b, end_b, at_b)
+    _merge(keys, entries, targets, slots, c, end_c, at_c)
 
 
 @kernel
