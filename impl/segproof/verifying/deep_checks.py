@@ -6,9 +6,11 @@ Used by: verifying/segment_checks.py.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from segproof.errors import SegproofError
 from segproof.findings import Severity
+from segproof.kafka.batch_table import BatchTable
 from segproof.verifying.log_checks import Block
 from segproof.verifying.reporting import Described, Reporter
 from segproof.verifying.rules import RULES
@@ -41,33 +43,37 @@ def check_records(block: Block, path: str, reporter: Reporter) -> None:
         ("DISK-16", is_new & (too_far | ~summaries["offsets_rise"])),
         ("BATCH-9", ~is_new & (too_far | ~summaries["offsets_rise"])),
     ):
-        broken = np.flatnonzero(is_broken)
-        reporter.add_rows(
-            law,
-            path,
-            table["position"][broken],
-            lambda row, broken=broken: Described(  # type: ignore[misc]
-                "the offsets of the records do not rise to the batch's last offset"
-                f" {table['last_offset'][broken[row]]}: they fall, or end at"
-                f" {summaries['last_offset'][broken[row]]}",
-                int(table["last_offset"][broken[row]]),
-                int(summaries["last_offset"][broken[row]]),
-            ),
-        )
+        rows = np.flatnonzero(is_broken)
+        _report_unlike(
+            law, path, reporter, table[rows], summaries[rows], "last_offset",
+            "the offsets of the records do not rise to the batch's last offset {0}: they fall, or"
+            " end at {1}",
+        )  # fmt: skip
     late = np.flatnonzero(
         (table["magic"] > 0) & (summaries["max_timestamp"] != table["max_timestamp"])
     )
-    reporter.add_rows(
-        "DISK-17",
-        path,
-        table["position"][late],
-        lambda row: Described(
-            f"the largest timestamp of the records is {summaries['max_timestamp'][late[row]]}, and"
-            f" the batch says {table['max_timestamp'][late[row]]}",
-            int(summaries["max_timestamp"][late[row]]),
-            int(table["max_timestamp"][late[row]]),
-        ),
-    )
+    _report_unlike(
+        "DISK-17", path, reporter, table[late], summaries[late], "max_timestamp",
+        "the batch says that {0} is its largest timestamp, and that of its records is {1}",
+    )  # fmt: skip
+
+
+def _report_unlike(
+    law: str,
+    path: str,
+    reporter: Reporter,
+    table: BatchTable,
+    summaries: NDArray[np.void],
+    name: str,
+    words: str,
+) -> None:
+    """Report each batch whose header says another number than its records."""
+
+    def describe(row: int) -> Described:
+        said, found = int(table[name][row]), int(summaries[name][row])
+        return Described(words.format(said, found), found, said)
+
+    reporter.add_rows(law, path, table["position"], describe)
 
 
 def _report_error(

@@ -190,15 +190,14 @@ def check_time_entries(stream: IndexStream, reporter: Reporter) -> Iterator[int]
             "offset {now} follows offset {before}; offsets must not fall", stream_base(stream),
         )  # fmt: skip
         negative = np.flatnonzero(timestamps[own] < 0)
-        reporter.add_rows(
+        reporter.add_values(
             "DISK-22",
             stream.path,
             (negative + start) * TIME_FORM.entry_size,
-            lambda row, found=timestamps[own][negative]: Described(  # type: ignore[misc]
-                f"timestamp {found[row]} is below 0, which is never stored", "0 or more",
-                int(found[row]),
-            ),
-        )  # fmt: skip
+            timestamps[own][negative],
+            "timestamp {} is below 0, which is never stored",
+            "0 or more",
+        )
         previous = block[-1:]
         yield block.nbytes
 
@@ -213,15 +212,13 @@ def _report_below_base(
 ) -> None:
     base = stream_base(stream)
     below = np.flatnonzero(offsets < 0)
-    reporter.add_rows(
+    reporter.add_values(
         law,
         stream.path,
         (below + start) * stream.form.entry_size,
-        lambda row: Described(
-            f"the entry's offset {base + int(offsets[below[row]])} is below the base offset {base}",
-            f"{base} or more",
-            base + int(offsets[below[row]]),
-        ),
+        offsets[below] + base,
+        f"the entry's offset {{}} is below the base offset {base}",
+        f"{base} or more",
     )
 
 

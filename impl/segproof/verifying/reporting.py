@@ -139,9 +139,22 @@ class Reporter:
             self._counts[key] = self._counts.get(key, 0) + len(rows) - room
             self._worst.setdefault(key, severity or RULES[law].severity)
 
-    def is_full(self, law: str, path: str) -> bool:
-        """Return whether further findings of the law in the file are only counted."""
-        return self._counts.get((law, path), 0) >= FINDINGS_PER_LAW
+    def add_values(
+        self,
+        law: str,
+        path: str,
+        positions: Int64Array,
+        values: Int64Array,
+        words: str,
+        expected: Value,
+    ) -> None:
+        """Take a finding for each position, where `words` with the value in it say all."""
+
+        def describe(row: int) -> Described:
+            value = int(values[row])
+            return Described(words.format(value), expected, value)
+
+        self.add_rows(law, path, positions, describe)
 
     def drain(self) -> list[Finding]:
         """Return what was found since the last call."""

@@ -140,12 +140,8 @@ class TransactionEntries:
         for law, is_broken, name, expected, words in broken:
             rows = np.flatnonzero(is_broken)
             values = block[name][rows]
-            self._reporter.add_rows(
-                law, self.path, (rows + start) * ENTRY_BYTES,
-                lambda row, values=values, words=words, expected=expected: Described(  # type: ignore[misc]
-                    words.format(values[row]), expected, int(values[row])
-                ),
-            )  # fmt: skip
+            at = (rows + start) * ENTRY_BYTES
+            self._reporter.add_values(law, self.path, at, values, words, expected)
 
 
 class TransactionMarkers:

@@ -8,9 +8,11 @@ holds.
 Used by: the tox environments `py311` to `py313`.
 """
 
+import pkgutil
 import struct
 from collections import Counter
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, ClassVar
 
 import pytest
@@ -25,12 +27,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-import segproof_model.laws.files
-import segproof_model.laws.offset_index
-import segproof_model.laws.record_batch
-import segproof_model.laws.record_file
-import segproof_model.laws.time_index
-import segproof_model.laws.transaction_index
+import segproof_model.laws
 from segproof.findings import Finding, Severity
 from segproof.kafka.record_batch import (
     Record,
@@ -47,6 +44,9 @@ from segproof_model.kafka.transaction_index import AbortedTxn
 from segproof_model.laws import disk
 from segproof_model.laws.registry import LAWS
 from segproof_model.outcomes import Raised
+
+for module in pkgutil.iter_modules(segproof_model.laws.__path__):
+    import_module(f"segproof_model.laws.{module.name}")
 
 SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
 ENTRY_SIZES = {".log": 1, ".index": 8, ".timeindex": 12}
