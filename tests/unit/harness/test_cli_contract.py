@@ -132,6 +132,8 @@ def test_ctrl_c_ends_cleanly() -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        # A parent that runs in the background hands on an ignored SIGINT.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdout is not None
     assert b"target: 1 " in process.stdout.readline()
