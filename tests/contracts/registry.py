@@ -160,9 +160,9 @@ CONTRACTS = (
         "abstract_index.lower_slots_of_rising_targets",
         f"{SLOTS}:lower_slots_of_rising",
         ("ABSIDX-22", "OFFIDX-11", "TIMEIDX-10"),
-        "any 3 strictly increasing keys, 8 targets made of any three that do not fall",
+        "any 3 strictly increasing keys, 6 targets made of any three that do not fall",
         (
-            Mutant("keys[at_d + 1] <= targets", "keys[at_d + 1] < targets"),
+            Mutant("keys[at_c + 1] <= targets", "keys[at_c + 1] < targets"),
             Mutant("slot + 1 < entries", "slot + 2 < entries", "_merge"),
         ),
     ),

@@ -16,7 +16,6 @@ from segproof.kernels.dispatch import kernel
 
 __all__ = [
     "entries_at",
-    "entries_of_sorted",
     "int32_at",
     "int64_at",
     "key_at",
@@ -161,55 +160,6 @@ def lower_slots_of_any(
         slots[number] = lower_slot(
             data, entry_size, key_position, key_size, entries, targets[number], warm_entries
         )
-
-
-@kernel
-def entries_of_sorted(
-    data: Bytes,
-    entry_size: int,
-    key_position: int,
-    key_size: int,
-    value_position: int,
-    entries: int,
-    targets: memoryview,
-    keys: memoryview,
-    values: memoryview,
-    missing_key: int,
-    missing_value: int,
-) -> None:
-    """Write key and value of the lower slot of each target, for targets that never fall.
-
-    Keys must strictly increase. All four memoryviews but `data` have format q. From the slot of
-    the target before, the reach doubles until a key is above the target, then it is halved.
-    """
-    low = -1
-    key = missing_key
-    value = missing_value
-    for number in range(len(targets)):
-        target = targets[number]
-        high = low + 1
-        if high < entries and key_at(data, entry_size, key_position, key_size, high) <= target:
-            reach = 1
-            low = high
-            high = high + 1
-            while (
-                high < entries and key_at(data, entry_size, key_position, key_size, high) <= target
-            ):
-                low = high
-                high = high + reach
-                reach = reach * 2
-            if high > entries:
-                high = entries
-            while high - low > 1:
-                middle = (low + high) // 2
-                if key_at(data, entry_size, key_position, key_size, middle) <= target:
-                    low = middle
-                else:
-                    high = middle
-            key = key_at(data, entry_size, key_position, key_size, low)
-            value = int32_at(data, entry_size * low + value_position)
-        keys[number] = key
-        values[number] = value
 
 
 @kernel

@@ -101,20 +101,6 @@ def slots_of_any(draw: st.DrawFn) -> tuple[Any, ...]:
 
 
 @st.composite
-def sorted_targets(draw: st.DrawFn) -> tuple[Any, ...]:
-    """Draw the arguments of the galloping search."""
-    entry_size, key_position, key_size, value_position = draw(ENTRY)
-    keys = draw(rising(12))
-    data = b"".join(
-        key.to_bytes(key_size, "big", signed=True) + bytes(entry_size - key_size) for key in keys
-    )
-    targets = sorted(draw(st.lists(INT32, max_size=8)))
-    shape = (data, entry_size, key_position, key_size, value_position, len(keys))
-    outs = (Out(len(targets)), Out(len(targets)))
-    return (*shape, view(targets), *outs, draw(INT64), draw(INT64))
-
-
-@st.composite
 def entries_at(draw: st.DrawFn) -> tuple[Any, ...]:
     """Draw slots to read, -1 among them."""
     shape = draw(ENTRY)
@@ -268,7 +254,6 @@ ARGUMENTS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "slot_search.lower_slot": search(),
     "slot_search.upper_slot": search(),
     "slot_search.lower_slots_of_any": slots_of_any(),
-    "slot_search.entries_of_sorted": sorted_targets(),
     "slot_search.entries_at": entries_at(),
     "slot_search.lower_slots_of_random": native(lanes=True),
     "slot_search._lower_native_slot": st.tuples(rising(12), INT32).map(
