@@ -7,6 +7,7 @@ Used by: every verb.
 import contextlib
 import json
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from importlib import metadata
@@ -21,6 +22,7 @@ EXIT_CLEAN = 0
 EXIT_FINDINGS = 1
 EXIT_USAGE = 2
 EXIT_INTERNAL_ERROR = 3
+REFRESH_SECONDS = 0.1
 
 REPORT_TO = "the issue tracker of the place where you got segproof"
 FORMATS = """record batches magic 0, 1 and 2 (none, gzip, snappy, lz4, zstd)
