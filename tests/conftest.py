@@ -51,6 +51,11 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 
+def left_out() -> set[str]:
+    """What this run leaves out on purpose, which SEGPROOF_REQUIRE_ALL does not forbid."""
+    return set(os.environ.get("SEGPROOF_WITHOUT", "").split(","))
+
+
 def require_all() -> bool:
     """Whether this run forbids that anything is left out."""
     return os.environ.get("SEGPROOF_REQUIRE_ALL") == "1"
@@ -80,6 +85,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Honour the marker `needs`."""
     for marker in item.iter_markers("needs"):
         for thing in marker.args:
+            if thing in left_out():
+                pytest.skip(f"{PREFIX}{thing} is left out of this environment")
             if reason := missing(thing):
                 say_not_run(reason)
 

@@ -53,8 +53,13 @@ class Verdict:
 
     @property
     def is_counterexample(self) -> bool:
-        """Whether an input was found that breaks the contract."""
-        return self.state in ("post_fail", "exec_err")
+        """Whether an input was found that breaks the contract.
+
+        Reading outside the bytes breaks it too; any other error would only say that the mutant is
+        no program.
+        """
+        crashed = self.state == "exec_err" and self.message.startswith("IndexError")
+        return self.state == "post_fail" or crashed
 
 
 def load_registry() -> Any:

@@ -161,6 +161,17 @@ def progress(what: str, *, unit: str = "bytes") -> Iterator[Show]:
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
+        # No thread of its own: beside one, worker processes could not be forked.
+        auto_refresh=False,
     ) as bar:
         task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        shown = 0.0
+
+        def show(done: int, total: int) -> None:
+            nonlocal shown
+            bar.update(task, completed=done, total=total)
+            if time.monotonic() - shown > REFRESH_SECONDS:
+                bar.refresh()
+                shown = time.monotonic()
+
+        yield show
