@@ -15,7 +15,7 @@ Used by: kafka/record_batch.py, kafka/legacy_records.py, kafka/record_writer.py.
 """
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import cramjam
 import numpy as np
@@ -39,6 +39,9 @@ _XERIAL_HEADER = _XERIAL_MAGIC + bytes((0, 0, 0, 1, 0, 0, 0, 1))
 _XERIAL_BLOCK_BYTES = 32 << 10
 _GZIP_WINDOW_BITS = 31
 _GZIP_PIECE_BYTES = 1 << 20
+_GZIP_WINDOW_MAX_BYTES = 64 << 10
+_GZIP_WINDOW_MIN_BYTES = 256
+"""What a second member is given first; the smallest takes 20 bytes."""
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
 _LZ4_DESCRIPTOR = b"\x60\x40"
 """Version 1, independent blocks, no checksums, no content size; blocks of at most 64 KiB."""
@@ -115,24 +118,32 @@ def _bomb(limit: int) -> SegproofError:
 def _gunzip(data: Bytes, limit: int) -> memoryview:
     """Inflate every member of a gzip stream, with the zlib that the JVM uses too.
 
-    cramjam's inflate takes a distance that reaches before the first byte for zeros.
+    cramjam's inflate takes a distance that reaches before the first byte for zeros. zlib copies
+    what a member leaves over of its input, so it is given little at a time: a batch of nothing but
+    tiny members would take a time that grows with the square of its size.
     """
-    parts: list[bytes] = []
-    done = 0
-    rest: Bytes = data
-    while not parts or len(rest):
+    view = memoryview(data)
+    first, others = b"", bytearray()
+    position, window = 0, _GZIP_WINDOW_MAX_BYTES
+    while True:
         stream = zlib.decompressobj(wbits=_GZIP_WINDOW_BITS)
         while not stream.eof:
-            part = stream.decompress(rest, _GZIP_PIECE_BYTES)
-            rest = stream.unconsumed_tail
-            if not part and not rest and not stream.eof:
+            given = view[position : position + window]
+            part = stream.decompress(given, _GZIP_PIECE_BYTES)
+            taken = len(given) - len(stream.unconsumed_tail) - len(stream.unused_data)
+            if not part and not taken:
                 raise zlib.error("the gzip stream is cut")
-            done += len(part)
-            if done > limit:
+            position += taken
+            window = min(2 * window, _GZIP_WINDOW_MAX_BYTES)
+            if len(first) + len(others) + len(part) > limit:
                 raise _bomb(limit)
-            parts.append(part)
-        rest = stream.unused_data
-    return memoryview(parts[0] if len(parts) == 1 else b"".join(parts))
+            if first:
+                others += part
+            else:
+                first = part
+        if position >= len(view):
+            return memoryview(first + others if others else first)
+        window = _GZIP_WINDOW_MIN_BYTES
 
 
 def _inflate(decompress_into: Callable[[Bytes, Bytes], int], data: Bytes, limit: int) -> memoryview:
@@ -159,24 +170,29 @@ def _inflate(decompress_into: Callable[[Bytes, Bytes], int], data: Bytes, limit:
 
 def _unsnappy(data: Bytes, limit: int) -> memoryview:
     view = memoryview(data)
-    blocks = list(_xerial_blocks(view)) if view[:8] == _XERIAL_MAGIC else [view]
-    # A block states its own length; the sum is checked before a byte is allocated for it.
-    sizes = [cramjam.snappy.decompress_raw_len(block) for block in blocks]
-    if sum(sizes) > limit:
+    # A block states its own length; the sum is checked before a byte is allocated for it. The
+    # blocks are walked twice: a list of them would outweigh the data many times over.
+    size = sum(map(cramjam.snappy.decompress_raw_len, _snappy_blocks(view)))
+    if size > limit:
         raise _bomb(limit)
-    target = np.empty(sum(sizes), np.uint8).data
+    target = np.empty(size, np.uint8).data
     done = 0
-    for block, size in zip(blocks, sizes, strict=True):
+    for block in _snappy_blocks(view):
+        size = cramjam.snappy.decompress_raw_len(block)
         done += cramjam.snappy.decompress_raw_into(block, target[done : done + size])
     return target[:done]
 
 
-def _xerial_blocks(view: memoryview) -> list[memoryview]:
-    """Return the raw blocks; a header in the middle begins an appended stream and is skipped.
+def _snappy_blocks(view: memoryview) -> Iterator[memoryview]:
+    """Return the raw blocks of a stream, or the data itself where it is none."""
+    return _xerial_blocks(view) if view[:8] == _XERIAL_MAGIC else iter((view,))
+
+
+def _xerial_blocks(view: memoryview) -> Iterator[memoryview]:
+    """Yield the raw blocks; a header in the middle begins an appended stream and is skipped.
 
     One to three bytes behind the last block are ignored, as upstream does.
     """
-    blocks = []
     position = len(_XERIAL_HEADER)
     while position + 4 <= len(view):
         if view[position : position + 8] == _XERIAL_MAGIC:
@@ -191,9 +207,8 @@ def _xerial_blocks(view: memoryview) -> list[memoryview]:
                 expected=f"at most {len(view) - position} bytes",
                 actual=size,
             )
-        blocks.append(view[position : position + size])
+        yield view[position : position + size]
         position += size
-    return blocks
 
 
 def _xerial_stream(data: Bytes) -> bytes:
@@ -238,11 +253,15 @@ def _unlz4(frame: memoryview, magic: int, limit: int) -> memoryview:
     end = 14 if flags & _LZ4_CONTENT_SIZE else 6
     if len(frame) <= end or (magic > 0 and frame[end] != _lz4_checksum(frame[4:end])):
         raise cramjam.DecompressionError("the header checksum of the lz4 frame is wrong")
-    blocks = _lz4_blocks(frame, end + 1, block_bytes, bool(flags & _LZ4_BLOCK_CHECKSUM))
     # A block states the size it has compressed; what it may grow to follows from the header.
-    target = np.empty(min(limit, len(blocks) * block_bytes), np.uint8).data
+    target = np.empty(min(limit, block_bytes + 8 * len(frame)), np.uint8).data
     done = 0
+    blocks = _lz4_blocks(frame, end + 1, block_bytes, bool(flags & _LZ4_BLOCK_CHECKSUM))
     for block, is_stored in blocks:
+        if len(target) - done < block_bytes and len(target) < limit:
+            larger = np.empty(min(limit, 2 * len(target) + block_bytes), np.uint8).data
+            larger[:done] = target[:done]
+            target = larger
         room = target[done : done + block_bytes]
         if is_stored and len(block) <= len(room):
             room[: len(block)] = block
@@ -267,16 +286,15 @@ def _fits(block: memoryview, room: memoryview) -> bool:
 
 def _lz4_blocks(
     frame: memoryview, position: int, block_bytes: int, has_checksums: bool
-) -> list[tuple[memoryview, bool]]:
-    """Return (bytes, whether they are stored as they are) of each block up to the end mark."""
-    blocks: list[tuple[memoryview, bool]] = []
+) -> Iterator[tuple[memoryview, bool]]:
+    """Yield (bytes, whether they are stored as they are) of each block up to the end mark."""
     while True:
         size = int.from_bytes(frame[position : position + 4], "little")
         if position + 4 > len(frame):
             raise cramjam.DecompressionError("the lz4 frame is cut")
         position += 4
         if size == 0:
-            return blocks
+            return
         is_stored, size = size >= _LZ4_STORED, size % _LZ4_STORED
         if size > block_bytes or position + size > len(frame):
             raise cramjam.DecompressionError("an lz4 block is cut or too long")
@@ -287,4 +305,4 @@ def _lz4_blocks(
             if stored != xxhash.xxh32_intdigest(bytes(block)).to_bytes(4, "little"):
                 raise cramjam.DecompressionError("an lz4 block has a wrong checksum")
             position += 4
-        blocks.append((block, is_stored))
+        yield block, is_stored

@@ -2,7 +2,10 @@
 """Codecs: round trips, the two framings that are Kafka's own, and bounds."""
 
 import contextlib
+import gzip
 import os
+import subprocess
+import sys
 
 import cramjam
 import pytest
@@ -108,6 +111,52 @@ def test_damaged_data_is_an_error_of_ours(compression: str, cut: int, junk: byte
     for data in (junk, compressed[:20] + junk):
         with contextlib.suppress(SegproofError):
             decompress(compression, data)
+
+
+_CRAFTED = """
+import gzip, resource, sys, time
+from segproof.compression import compress, decompress
+stored = (0x80000001).to_bytes(4, "little") + b"a"
+data = {
+    "gzip": lambda: gzip.compress(b"") * 150_000,
+    "lz4": lambda: compress("lz4", b"")[:7] + stored * 1_000_000 + bytes(4),
+    "snappy": lambda: compress("snappy", b"") + bytes((0, 0, 0, 1, 0)) * 1_000_000,
+}[sys.argv[1]]()
+before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+size = len(decompress(sys.argv[1], data))
+seconds = time.process_time() - began
+print(size, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10, seconds)
+"""
+
+
+@pytest.mark.parametrize(("compression", "size"), [("gzip", 0), ("lz4", 1_000_000), ("snappy", 0)])
+def test_a_million_tiny_blocks(compression: str, size: int) -> None:
+    """Tiny blocks and members cost neither memory by the block nor the square of their number."""
+    done = subprocess.run(
+        [sys.executable, "-c", _CRAFTED, compression], capture_output=True, text=True, check=True
+    )
+    found, mebibytes, seconds = done.stdout.split()
+    assert size == int(found)
+    assert int(mebibytes) < 40
+    assert float(seconds) < 6
+
+
+def test_many_gzip_members() -> None:
+    """Members of all sizes follow one another; cut, the last one is missed."""
+    members = [os.urandom(size) for size in (0, 1, 70_000, 0, 300, 200_000, 2)]
+    data = b"".join(gzip.compress(member) for member in members)
+    assert b"".join(members) == bytes(decompress("gzip", data))
+    with pytest.raises(SegproofError, match="cut"):
+        decompress("gzip", data[:-1])
+
+
+def test_lz4_grows_to_the_limit() -> None:
+    """A frame that says little about its size inflates to exactly the limit, no further."""
+    data = bytes(range(256)) * 40_000
+    compressed = compress("lz4", data)
+    assert data == bytes(decompress("lz4", compressed, limit=len(data)))
+    with pytest.raises(SegproofError, match="grows beyond"):
+        decompress("lz4", compressed, limit=len(data) - 1)
 
 
 def test_unknown_codec() -> None:
