@@ -83,6 +83,8 @@ MAX_BATCH_BYTES = 32 << 20
 _HEADER_READ_BYTES = 4 << 10
 _LARGE_BATCH_BYTES = 128 << 10
 _ROWS = 4096
+RECORDS_OF_A_UNIT = 4
+"""So many ordinary records are read in one unit of a kernel's work."""
 _BATCHES_OF_A_UNIT = 8
 """So many headers are stepped over in one unit of a kernel's work."""
 _LOG_OVERHEAD_BYTES = 12
@@ -339,8 +341,9 @@ class BatchScan:
         """Read every record; compiled for plain batches, one by one for all others."""
         found = np.empty((count, kernels.SUMMARY_ROW), np.int64)
         # A record takes 7 bytes at least, whatever the counts claim.
-        work = np.minimum(table["record_count"], table["size_bytes"] // 7)
-        kernels.summarise_batches.announce(int(np.maximum(work, 1).sum()))
+        records = np.minimum(table["record_count"], table["size_bytes"] // 7)
+        work = int(np.maximum(records, 1).sum()) // RECORDS_OF_A_UNIT
+        kernels.summarise_batches.announce(work)
         kernels.summarise_batches(
             self._buffer, self._rows.reshape(-1).data, count, found.reshape(-1).data
         )
@@ -384,8 +387,8 @@ class BatchScan:
         self.end_position, self._filled = position, 0
         errors: dict[int, SegproofError] = {}
         if self._deep:
-            errors[0] = InvalidRecordError(
-                "the batch is too large for its records to be read",
+            errors[0] = TooLargeError(
+                "the batch is too large to be read into memory",
                 position=int(table["position"][0]),
                 expected=f"at most {self._max_batch_bytes} bytes",
                 actual=size_bytes,

@@ -12,13 +12,13 @@ Used by: log_segment, verification, the command line.
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator
+from operator import index as to_int
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from segproof.errors import (
-    CorruptIndexError,
     IndexBufferOverflowError,
     IndexFullError,
     IndexStateError,
@@ -41,7 +41,6 @@ from segproof.kernels.index_rules import (
     APPEND_STORE,
     APPEND_TIMESTAMP_TOO_SMALL,
     is_full,
-    kept_entries,
     offset_distance,
     time_append,
 )
@@ -75,10 +74,13 @@ class TimeIndex(AbstractIndex):
     """
 
     ENTRY_SIZE = _ENTRY.size
+    _ENTRY = _ENTRY
     _KEY_SIZE = 8
     _ENTRY_DTYPE = np.dtype([("key", ">i8"), ("value", ">i4")])
     _OFFSET_IS_KEY = False
     _MISSING = (-1, 0)
+    _NAMES = ("timestamp", "offset")
+    _SANITY_LAW = "TIMEIDX-17"
 
     last_entry: TimestampOffset
     """The last entry, or (-1, base offset) (TIMEIDX-9)."""
@@ -106,7 +108,11 @@ class TimeIndex(AbstractIndex):
 
         Cost: at most 2 + log2(entries) probes. Law: TIMEIDX-10. Raises: IndexClosedError.
         """
-        target = min(max(target_timestamp, -INT64_MAX - 1), INT64_MAX)
+        if type(target_timestamp) is not int:
+            target_timestamp = to_int(target_timestamp)
+        target = target_timestamp
+        if not -INT64_MAX - 1 <= target <= INT64_MAX:
+            target = min(max(target, -INT64_MAX - 1), INT64_MAX)
         while True:
             cuts = self._cuts
             published = self._published
@@ -146,17 +152,8 @@ class TimeIndex(AbstractIndex):
 
         Raises: InvalidArgumentError for n >= entries; IndexError for n < 0; IndexClosedError.
         """
-
-        def read(view: memoryview, entries: int) -> TimestampOffset:
-            if n >= entries:
-                raise InvalidArgumentError(
-                    f"no entry {n} among {entries}", law="OFFIDX-13", path=self.file
-                )
-            if n < 0:
-                raise IndexError(f"{self.file}: entry number {n} is negative [OFFIDX-13]")
-            return self._entry(view, n)
-
-        return self._reading(read)
+        timestamp, relative = self._stored(n)
+        return TimestampOffset(timestamp, self.base_offset + relative)
 
     def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool = False) -> None:
         """Add an entry if `timestamp` is larger than the last one; equal changes nothing.
@@ -169,26 +166,39 @@ class TimeIndex(AbstractIndex):
         the last one; IndexOffsetOverflowError; IndexBufferOverflowError without physical room;
         ReadOnlyIndexError, IndexClosedError.
         """
+        timestamp, offset = to_int(timestamp), to_int(offset)
         view, entries = self._current()
-        base = self.base_offset
-        verdict = time_append(
-            entries, self.length, *self.last_entry, base, timestamp, offset, skip_full_check
-        )
-        if verdict == APPEND_NOTHING:
+        if self._is_nothing(entries, self.last_entry, timestamp, offset, skip_full_check):
             return
-        if verdict > APPEND_TIMESTAMP_TOO_SMALL:
-            self._check_writable("maybe_append")
-        if verdict != APPEND_STORE:
-            raise self._refusal(verdict, entries, timestamp, offset)
-        if timestamp > INT64_MAX:
-            raise InvalidArgumentError(f"timestamp {timestamp} is outside 64 bits", path=self.file)
-        _ENTRY.pack_into(view, entries * 12, timestamp, offset_distance(offset, base))
+        _ENTRY.pack_into(view, entries * 12, timestamp, offset_distance(offset, self.base_offset))
         self.last_entry = TimestampOffset(timestamp, offset)
         self._publish(view, entries + 1)
 
-    def _refusal(self, verdict: int, entries: int, timestamp: int, offset: int) -> SegproofError:
+    def _is_nothing(
+        self,
+        entries: int,
+        last: TimestampOffset,
+        timestamp: int,
+        offset: int,
+        skip_full_check: bool = False,
+    ) -> bool:
+        """Return whether an append behind these entries stores nothing; raise what it raises."""
+        base = self.base_offset
+        verdict = time_append(entries, self.length, *last, base, timestamp, offset, skip_full_check)
+        if verdict == APPEND_NOTHING:
+            return True
+        if verdict > APPEND_TIMESTAMP_TOO_SMALL:
+            self._check_writable("maybe_append")
+        if verdict != APPEND_STORE:
+            raise self._refusal(verdict, entries, last, timestamp, offset)
+        if timestamp > INT64_MAX:
+            raise InvalidArgumentError(f"timestamp {timestamp} is outside 64 bits", path=self.file)
+        return False
+
+    def _refusal(
+        self, verdict: int, entries: int, last: TimestampOffset, timestamp: int, offset: int
+    ) -> SegproofError:
         """Return the error for an append that `time_append` refuses."""
-        last = self.last_entry
         if verdict == APPEND_FULL:
             return IndexFullError(
                 f"the index is full with {entries} entries", law="TIMEIDX-3", path=self.file
@@ -214,7 +224,8 @@ class TimeIndex(AbstractIndex):
     def maybe_append_many(self, timestamps: ArrayLike, offsets: ArrayLike) -> None:
         """Call `maybe_append` for each pair, all or none; rows of integers of one length.
 
-        Raises: as `maybe_append`, and InvalidArgumentError for rows of different length.
+        Raises: what `maybe_append` raises for the first pair that it refuses; InvalidArgumentError
+        unless the rows are integers and equally long.
         """
         new_timestamps = int64_array(timestamps, "timestamps")
         new_offsets = int64_array(offsets, "offsets")
@@ -223,78 +234,43 @@ class TimeIndex(AbstractIndex):
             raise InvalidArgumentError("timestamps and offsets differ in length", path=self.file)
         if not len(new_offsets):
             return
-        before = np.concatenate(([self.last_entry.timestamp], new_timestamps[:-1]))
-        larger = new_timestamps > np.maximum.accumulate(before)
-        self._check_order(new_timestamps, new_offsets, entries)
-        stored = int(larger.sum())
-        if entries + stored > self.max_entries - 1:
-            raise IndexFullError(f"no room for {stored} entries", law="TIMEIDX-3", path=self.file)
-        if not stored:
+        stored = self._stored_of(new_timestamps, new_offsets, entries)
+        if not len(stored):
             return
-        self._check_writable("maybe_append_many")
-        kept_offsets = new_offsets[larger]
-        self.relative_offset(int(kept_offsets[0]))
-        self.relative_offset(int(kept_offsets[-1]))
-        records = np.empty(stored, self._ENTRY_DTYPE)
-        records["key"] = new_timestamps[larger]
-        records["value"] = kept_offsets - self.base_offset
+        records = np.empty(len(stored), self._ENTRY_DTYPE)
+        records["key"] = new_timestamps[stored]
+        records["value"] = new_offsets[stored] - self.base_offset
         written = records.tobytes()
         view[entries * 12 : entries * 12 + len(written)] = written
-        self._publish(view, entries + stored)
-        self._read_last_entry()
+        last = int(stored[-1])
+        self.last_entry = TimestampOffset(int(new_timestamps[last]), int(new_offsets[last]))
+        self._publish(view, entries + len(stored))
 
-    def _check_order(
+    def _stored_of(
         self, timestamps: NDArray[np.int64], offsets: NDArray[np.int64], entries: int
-    ) -> None:
-        first_timestamp, first_offset = int(timestamps[0]), int(offsets[0])
-        offsets_fall = bool(np.any(offsets[1:] < offsets[:-1]))
-        if offsets_fall or (entries and first_offset < self.last_entry.offset):
-            raise InvalidOffsetError("the offsets fall", law="TIMEIDX-4", path=self.file)
-        timestamps_fall = bool(np.any(timestamps[1:] < timestamps[:-1]))
-        if timestamps_fall or (entries and first_timestamp < self.last_entry.timestamp):
-            raise IndexStateError("the timestamps fall", law="TIMEIDX-5", path=self.file)
-
-    def truncate_to(self, offset: int) -> None:
-        """Keep the entries with an offset below `offset`; the file stays as it is.
-
-        Timestamps play no part. Where offsets repeat, the entries kept are those the probes of the
-        search leave: the first of the equal ones may stay.
-
-        Laws: TIMEIDX-11, TIMEIDX-12, ABSIDX-20. Raises: IndexClosedError.
-        """
-        view, entries = self._current()
-        limit = INT32_MAX + 1
-        relative = min(max(offset - self.base_offset, -limit - 1), limit)
-        self._keep_entries(kept_entries(view, 12, 8, entries, relative, _WARM_ENTRIES))
-
-    def sanity_check(self) -> None:
-        """Check every entry: timestamps strictly increasing; offsets from the base on, not falling.
-
-        Law: TIMEIDX-17, stricter than upstream. Raises: CorruptIndexError, with the position of
-        the first bad entry; IndexClosedError.
-        """
-        records = self._reading(self._records)
-        if self.length % 12:
-            raise CorruptIndexError(
-                f"the length {self.length} is no multiple of 12",
-                law="TIMEIDX-17",
-                path=self.file,
-                position=self.length // 12 * 12,
-                hint="rebuild the index from its log",
-            )
-        timestamps, relatives = records["key"].astype(np.int64), records["value"].astype(np.int64)
-        good = (timestamps >= 0) & (relatives >= 0)
-        good[1:] &= (timestamps[:-1] < timestamps[1:]) & (relatives[:-1] <= relatives[1:])
-        if not bool(good.all()):
-            number = int(np.argmin(good))
-            raise CorruptIndexError(
-                f"entry {number} (timestamp {int(timestamps[number])}, offset "
-                f"{self.base_offset + int(relatives[number])}) does not follow the one before",
-                law="TIMEIDX-17",
-                path=self.file,
-                position=number * 12,
-                hint="rebuild the index from its log",
-            )
+    ) -> NDArray[np.int64]:
+        """Return which pairs are stored; raise what the first one that is refused raises."""
+        last = self.last_entry
+        # Row n + 1 of these is the last entry that pair n leaves behind, if none was refused.
+        latest = np.maximum.accumulate(np.concatenate(([last.timestamp], timestamps)))
+        is_stored = timestamps > latest[:-1]
+        counts = entries + np.concatenate(([0], np.cumsum(is_stored)))
+        stored = np.flatnonzero(is_stored)
+        last_offsets = np.concatenate(([min(last.offset, INT64_MAX)], offsets[stored]))[
+            counts - entries
+        ]
+        follows = (offsets >= last_offsets[:-1]) & (timestamps >= latest[:-1])
+        distances = offsets - self.base_offset  # wraps at 64 bits, as upstream
+        is_far = (distances < 0) | (distances > INT32_MAX)
+        bad = (counts[:-1] > 0) & ~follows
+        bad |= counts[:-1] >= self.max_entries - 1
+        bad |= is_stored & (is_far | (not self.writable))
+        if bool(bad.any()):
+            first = int(np.argmax(bad))
+            before = TimestampOffset(int(latest[first]), int(last_offsets[first]))
+            pair = int(timestamps[first]), int(offsets[first])
+            self._is_nothing(int(counts[first]), before, *pair)
+        return stored
 
     def to_numpy(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return all entries as private arrays: timestamps in ms and absolute offsets, int64."""

@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files
 from segproof.findings import Finding
+from segproof.kafka.batch_table import RECORDS_OF_A_UNIT
+from segproof.kernels.records import summarise_batches
 from segproof.verifying.directory_checks import ALL_FILES, Partition, find_partitions
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_checks import SegmentCheck
@@ -32,6 +34,7 @@ Progress = Callable[[int, int], None]
 """Called with the bytes read so far and the bytes that there are to read."""
 
 SECONDS_BETWEEN_LOOKS = 0.1
+USUAL_RECORD_BYTES = 128
 TASKS_AHEAD = 4
 """Segments that are handed to each process before the first one's findings are wanted."""
 
@@ -73,6 +76,9 @@ def run(
     partitions = [_sized(one, files) for one in find_partitions(path, files, reporter)]
     total = sum(segment.size_bytes for one in partitions for segment in one.segments)
     meter = _Meter(on_progress, total)
+    if wanted.deep:
+        # Now, not when so many were read: what is compiled here every process has from its birth.
+        summarise_batches.announce(total // (USUAL_RECORD_BYTES * RECORDS_OF_A_UNIT))
     yield from reporter.finish()
     count = sum(len(one.segments) for one in partitions)
     if jobs > 1 and count > 1 and files is REAL_FILES:
