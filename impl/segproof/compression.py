@@ -21,7 +21,7 @@ import cramjam
 import numpy as np
 import xxhash
 
-from segproof.errors import InvalidArgumentError, SegproofError
+from segproof.errors import InvalidArgumentError, SegproofError, TooLargeError
 
 __all__ = ["COMPRESSION_NAMES", "UNCOMPRESSED_LIMIT_BYTES", "compress", "decompress"]
 
@@ -62,7 +62,7 @@ def decompress(
     For lz4 under `magic` 0 the frame's header checksum is not looked at, as upstream ignores it.
     `none` returns the data itself.
 
-    Raises: SegproofError (the Kafka error) for damaged data and for data beyond `limit`.
+    Raises: SegproofError (the Kafka error) for damaged data; its TooLargeError beyond `limit`.
     """
     try:
         if compression == "none":
@@ -107,8 +107,8 @@ def _unknown(compression: str) -> InvalidArgumentError:
     )
 
 
-def _bomb(limit: int) -> SegproofError:
-    return SegproofError(
+def _bomb(limit: int) -> TooLargeError:
+    return TooLargeError(
         f"the compressed data grows beyond {limit} bytes",
         expected=f"at most {limit} bytes",
         hint="raise the limit if a batch of this size is meant to be there",

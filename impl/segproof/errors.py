@@ -21,6 +21,7 @@ __all__ = [
     "OutOfBoundsError",
     "ReadOnlyIndexError",
     "SegproofError",
+    "TooLargeError",
 ]
 
 
@@ -57,6 +58,10 @@ class SegproofError(Exception):
 
     def _at(self) -> str | None:
         return None if self.position is None else f"byte {self.position}"
+
+
+class TooLargeError(SegproofError):
+    """Data beyond a limit for taking it into memory: it was not looked into and may be sound."""
 
 
 class InvalidArgumentError(SegproofError, ValueError):

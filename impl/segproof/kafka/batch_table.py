@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from segproof.checksums import crc32, crc32c, crc32c_of_parts
 from segproof.compression import UNCOMPRESSED_LIMIT_BYTES
-from segproof.errors import CorruptRecordError, InvalidRecordError, SegproofError
+from segproof.errors import CorruptRecordError, SegproofError, TooLargeError
 from segproof.kafka.legacy_records import legacy_columns
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES, read_batch
 from segproof.kernels import records as kernels

@@ -24,6 +24,7 @@ from segproof.errors import (
     InvalidRecordError,
     OutOfBoundsError,
     SegproofError,
+    TooLargeError,
 )
 from segproof.kafka.legacy_records import legacy_columns, legacy_times
 from segproof.kafka.record_writer import (
@@ -76,6 +77,8 @@ LEGACY_MIN_BYTES = 26
 """Bytes of the smallest magic 0 message; also enough for the header fields of magic 1."""
 _NO_SEQUENCE = -1
 _ROWS_AT_ONCE = 1 << 12
+_PIECE_BYTES = 1 << 20
+"""Bytes of a batch whose checksum is made at a time."""
 _MIN_RECORD_BYTES = 7
 
 _FIELD_ENDS = (8, 27, 17, 23, 21, 35, 43, 51, 53, 57, 16, 61, 27, 12)
@@ -169,11 +172,16 @@ class RecordBatch:
 
     @property
     def base_offset(self) -> int:
-        """The first offset; of a message, that of its first record, which must be read for it."""
+        """The first offset; of a message, that of its first record, which must be read for it.
+
+        Raises: as `records`, for a message; beyond the default limit TooLargeError.
+        """
         if not self.is_legacy:
             # The scanner has read it, so it is known even where the file ends inside the header.
             return kernels.decode_int64(self._header or self._source.pread(8, self.position), 0)
-        _, offsets, error = legacy_times(self._whole(), UNCOMPRESSED_LIMIT_BYTES)
+        _, offsets, error = legacy_times(
+            self._whole(UNCOMPRESSED_LIMIT_BYTES), UNCOMPRESSED_LIMIT_BYTES
+        )
         if len(offsets):
             return int(offsets[0])
         raise error or InvalidArgumentError("the message holds no record")
@@ -275,24 +283,20 @@ class RecordBatch:
     def is_valid(self) -> bool:
         """Return whether the size is not too small and the checksum is right.
 
+        The batch is read in pieces, so its size costs no memory.
+
         Raises: SegproofError if the file has become shorter than the batch. Laws: BATCH-14.
         """
-        whole = self._whole()
-        if self.size_bytes < (LEGACY_MIN_BYTES if self.is_legacy else BATCH_HEADER_BYTES):
-            return False
-        return self._stored_crc(whole) == (
-            crc32(whole[16:]) if self.is_legacy else crc32c(whole[21:])
-        )
+        made, stored = self._checksums()
+        return made == stored and self.size_bytes >= self._smallest_bytes()
 
     def ensure_valid(self) -> None:
         """Return if the batch is valid; no record is looked at.
 
         Raises: CorruptRecordError otherwise. Laws: BATCH-14.
         """
-        if self.is_valid():
-            return
-        whole = self._whole()
-        smallest = LEGACY_MIN_BYTES if self.is_legacy else BATCH_HEADER_BYTES
+        made, stored = self._checksums()
+        smallest = self._smallest_bytes()
         if self.size_bytes < smallest:
             raise CorruptRecordError(
                 f"a magic {self.magic} batch of {self.size_bytes} bytes",
@@ -301,27 +305,28 @@ class RecordBatch:
                 expected=f"at least {smallest} bytes",
                 actual=self.size_bytes,
             )
-        raise CorruptRecordError(
-            "the checksum of the batch is wrong",
-            law="BATCH-2" if self.is_legacy else "BATCH-3",
-            position=self.position,
-            expected=crc32(whole[16:]) if self.is_legacy else crc32c(whole[21:]),
-            actual=self._stored_crc(whole),
-            hint="its bytes were changed after they were written",
-        )
+        if made != stored:
+            raise CorruptRecordError(
+                "the checksum of the batch is wrong",
+                law="BATCH-2" if self.is_legacy else "BATCH-3",
+                position=self.position,
+                expected=made,
+                actual=stored,
+                hint="its bytes were changed after they were written",
+            )
 
     def records(self, *, limit: int = UNCOMPRESSED_LIMIT_BYTES) -> Iterator[Record]:
         """Yield every record; raise where reading them fails.
 
         An uncompressed batch hands out the records before the bad one, a compressed magic 2 batch
-        none. Decompression beyond `limit` bytes is refused. Memory beside the batch is constant,
-        whatever its count claims.
+        none. A batch in a file is read whole; more than `limit` bytes of it, or of what it inflates
+        to, are refused. Memory beside these is constant, whatever its count claims.
 
         Raises: InvalidRecordError, InvalidArgumentError, CorruptRecordError, OutOfBoundsError,
-        SegproofError. Laws: BATCH-8 to BATCH-11, BATCH-16 to BATCH-18.
+        TooLargeError, SegproofError. Laws: BATCH-8 to BATCH-11, BATCH-16 to BATCH-18.
         """
         if self.is_legacy:
-            columns, error = legacy_columns(self._whole(), limit)
+            columns, error = legacy_columns(self._whole(limit), limit)
             yield from columns
             if error is not None:
                 raise error
@@ -336,7 +341,7 @@ class RecordBatch:
         Raises: as `records`.
         """
         if self.is_legacy:
-            timestamps, offsets, error = legacy_times(self._whole(), limit)
+            timestamps, offsets, error = legacy_times(self._whole(limit), limit)
             yield from zip(timestamps.tolist(), offsets.tolist(), strict=True)
             if error is not None:
                 raise error
@@ -350,7 +355,7 @@ class RecordBatch:
         Raises: as `records`, before anything is returned.
         """
         if self.is_legacy:
-            columns, error = legacy_columns(self._whole(), limit)
+            columns, error = legacy_columns(self._whole(limit), limit)
             if error is not None:
                 raise error
             return columns
@@ -401,7 +406,7 @@ class RecordBatch:
 
     def _record_block(self, limit: int) -> tuple[int, memoryview, int]:
         """Return the record count, the bytes that hold the records, and where they begin."""
-        whole = self._whole()
+        whole = self._whole(limit)
         if len(whole) < BATCH_HEADER_BYTES:
             raise self._out_of_bounds(BATCH_HEADER_BYTES)
         count = kernels.decode_int32(whole, 57)
@@ -470,22 +475,45 @@ class RecordBatch:
         self._fields = fields
         return fields
 
-    def _whole(self) -> memoryview:
-        whole = self._source.pread(self.size_bytes, self.position)
-        if len(whole) < self.size_bytes:
+    def _whole(self, limit: int) -> memoryview:
+        """Return the bytes of the batch; what its size field claims may be more than memory."""
+        if self._in_file and self.size_bytes > limit:
+            raise TooLargeError(
+                f"a batch of {self.size_bytes} bytes is not read into memory",
+                path=getattr(self._source, "path", None),
+                position=self.position,
+                expected=f"at most {limit} bytes",
+                actual=self.size_bytes,
+                hint="`segproof verify` tells whether it is sound; a program can raise the limit",
+            )
+        return memoryview(self._read(self.size_bytes, 0))
+
+    def _read(self, size: int, start: int) -> bytes:
+        """Return `size` bytes of the batch from `start`."""
+        part = self._source.pread(size, self.position + start)
+        if len(part) < size:
             raise SegproofError(
                 "the file ends inside a batch",
                 path=getattr(self._source, "path", None),
                 position=self.position,
                 expected=f"{self.size_bytes} bytes",
-                actual=len(whole),
+                actual=start + len(part),
                 hint="it became shorter while it was read",
             )
-        return memoryview(whole)
+        return part
 
-    def _stored_crc(self, whole: memoryview) -> int:
-        at = 12 if self.is_legacy else 17
-        return kernels.decode_int32(whole, at) % (1 << 32)
+    def _checksums(self) -> tuple[int, int]:
+        """Return the checksum that the bytes make, and the stored one."""
+        start, checksum = (16, crc32) if self.is_legacy else (21, crc32c)
+        part = self._read(min(self.size_bytes, _PIECE_BYTES), 0)
+        stored = kernels.decode_int32(part, 12 if self.is_legacy else 17) % (1 << 32)
+        made = checksum(memoryview(part)[start:])
+        for at in range(len(part), self.size_bytes, _PIECE_BYTES):
+            made = checksum(self._read(min(self.size_bytes - at, _PIECE_BYTES), at), made)
+        return made, stored
+
+    def _smallest_bytes(self) -> int:
+        return LEGACY_MIN_BYTES if self.is_legacy else BATCH_HEADER_BYTES
 
     def _out_of_bounds(self, end: int) -> OutOfBoundsError:
         return OutOfBoundsError(

@@ -4,7 +4,11 @@
 import base64
 import io
 import json
+import os
 import shutil
+import struct
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -273,6 +277,43 @@ def test_lookup_refuses_an_index_beyond_memory(
     monkeypatch.setattr("segproof.lookup._INDEX_BYTES_MAX", 16)
     row = jsonl(capsys, "lookup", str(PLAIN), "--offset", "1", code=1)[0]
     assert "not read into memory" in row["reason"]
+
+
+_LOOKUP_IN_LITTLE_MEMORY = """
+import resource, sys
+from segproof_harness import cli
+code = cli.run(sys.argv[1:])
+print(code, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("header", "asked"),
+    [
+        (struct.pack(">qiIbbqii", 5, 2**30 - 12, 0, 1, 1, 1000, -1, 2**30 - 38), "--offset"),
+        (
+            struct.pack(
+                ">qiibIhiqqqhii",
+                5, 2**30 - 12, 0, 2, 0, 0, 0, 1000, 1000, -1, -1, -1, 2**31 - 1,
+            ),
+            "--timestamp",
+        ),
+    ],
+    ids=["v1-gzip", "v2"],
+)  # fmt: skip
+def test_lookup_refuses_a_batch_beyond_memory(header: bytes, asked: str, tmp_path: Path) -> None:
+    """One batch that claims a whole sparse gigabyte: exit 1, the reason, and little memory."""
+    log = tmp_path / f"{FIRST}.log"
+    log.write_bytes(header)
+    os.truncate(log, 2**30)
+    code = [sys.executable, "-c", _LOOKUP_IN_LITTLE_MEMORY]
+    done = subprocess.run(
+        [*code, "lookup", str(tmp_path), asked, "3"], capture_output=True, text=True, check=True
+    )
+    assert f"{log}: byte 0: a batch of 1073741824 bytes is not read into memory" in done.stdout
+    exit_code, mebibytes = done.stderr.split()
+    assert 1 == int(exit_code)
+    assert int(mebibytes) < 256
 
 
 def test_lookup_wants_a_partition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
