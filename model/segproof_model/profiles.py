@@ -80,7 +80,10 @@ class Profile:
         "OFFIDX-16",
     )
     zero_tail_is_free: bool = flag(
-        False, "the zero slots at the end of an existing file are no entries", "ABSIDX-4"
+        False,
+        "the zero slots at the end of an existing file are no entries, but for the only slot of a"
+        " time index, which is timestamp 0",
+        "ABSIDX-4",
     )
     sanity_checks_all: bool = flag(
         False, "sanity_check looks at every entry", "OFFIDX-20", "TIMEIDX-17", "TXNIDX-15"

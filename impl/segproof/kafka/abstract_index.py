@@ -14,8 +14,10 @@ Used by: offset_index, time_index.
 """
 
 import os
+import struct
 import time
 from collections.abc import Callable
+from operator import index as to_int
 from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -23,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from segproof.errors import (
+    CorruptIndexError,
     IndexClosedError,
     IndexOffsetOverflowError,
     InvalidArgumentError,
@@ -30,11 +33,13 @@ from segproof.errors import (
 )
 from segproof.files import REAL_FILES, File, Files, Mapping
 from segproof.kafka.bulk_lookup import Columns
-from segproof.kernels.index_rules import is_full, offset_distance, whole_entries
+from segproof.kernels.index_rules import is_full, kept_entries, offset_distance, whole_entries
 from segproof.kernels.slot_search import entries_at, lower_slot, lower_slots_of_any
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
+BEYOND_KEYS = INT32_MAX + 1
+"""A distance above every int32 key; below every key is `-BEYOND_KEYS - 1`."""
 WARM_BYTES = 8192
 """The warm section of a search: as many entries as fill this many bytes."""
 _COUNTED_BYTES = 1 << 16
@@ -54,12 +59,16 @@ class AbstractIndex:
 
     ENTRY_SIZE: ClassVar[int]
     _KEY_SIZE: ClassVar[int]
+    _ENTRY: ClassVar[struct.Struct]
     _ENTRY_DTYPE: ClassVar[np.dtype[Any]]
     """One entry with the fields `key` and `value`, big-endian as in the file."""
     _OFFSET_IS_KEY: ClassVar[bool]
     """Whether the keys are offsets, or else the values."""
     _MISSING: ClassVar[tuple[int, int]]
     """Key and value, as if stored, that a target below all keys finds."""
+    _NAMES: ClassVar[tuple[str, str]]
+    """What key and value are called in messages."""
+    _SANITY_LAW: ClassVar[str]
 
     length: int
     """The file's length in bytes; grows and shrinks with `resize`."""
@@ -74,8 +83,9 @@ class AbstractIndex:
         files: Files = REAL_FILES,
     ) -> None:
         self.file = os.fspath(file)
-        self.base_offset = base_offset
-        self.max_index_size_bytes = max_index_size_bytes
+        self.base_offset = to_int(base_offset)
+        self.max_index_size_bytes = to_int(max_index_size_bytes)
+        self._check_arguments()
         self.writable = writable
         self._files = files
         self._published: Published | None = None
@@ -89,6 +99,23 @@ class AbstractIndex:
         else:
             self._open_for_reading()
         self._read_last_entry()
+
+    def _check_arguments(self) -> None:
+        if not -INT64_MAX - 1 <= self.base_offset <= INT64_MAX:
+            raise InvalidArgumentError(
+                f"base offset {self.base_offset} is outside 64 bits", path=self.file
+            )
+        self._check_size(self.max_index_size_bytes, "ABSIDX-1")
+
+    def _check_size(self, size: int, law: str) -> None:
+        if size > INT32_MAX:
+            raise InvalidArgumentError(
+                f"an index file has at most {INT32_MAX} bytes",
+                law=law,
+                path=self.file,
+                expected=f"at most {INT32_MAX}",
+                actual=size,
+            )
 
     def _open_for_writing(self) -> None:
         size = self._whole(self.max_index_size_bytes)
@@ -108,6 +135,8 @@ class AbstractIndex:
             self._map(0)
         except BaseException:
             self._handle.close()
+            if created is not None:
+                self._files.remove(self.file)
             raise
         view, _ = self._current()
         self._publish(view, 0 if created is not None else self._count_entries(view))
@@ -137,8 +166,13 @@ class AbstractIndex:
         return length
 
     def _count_entries(self, view: memoryview) -> int:
-        """Count the slots up to the last one that is not all zero: the rest was never written."""
+        """Count the slots up to the last one that is not all zero: the rest was never written.
+
+        The only slot of a time index is an entry, be it zero.
+        """
         end = self._whole(len(view))
+        if end == self.ENTRY_SIZE and not self._OFFSET_IS_KEY:
+            return 1  # timestamp 0 for the base offset: a closed file has no free slot
         while end:
             start = max(end - _COUNTED_BYTES, 0)
             written = len(bytes(view[start:end]).rstrip(b"\0"))
@@ -214,6 +248,7 @@ class AbstractIndex:
 
         Raises: IndexOffsetOverflowError outside 0..2147483647, both inclusive.
         """
+        offset = to_int(offset)
         distance = offset_distance(offset, self.base_offset)
         if not 0 <= distance <= INT32_MAX:
             raise self._too_far(offset)
@@ -232,7 +267,57 @@ class AbstractIndex:
 
     def can_append_offset(self, offset: int) -> bool:
         """Return whether the distance from the base offset is in 0..2147483647."""
-        return 0 <= offset_distance(offset, self.base_offset) <= INT32_MAX
+        return 0 <= offset_distance(to_int(offset), self.base_offset) <= INT32_MAX
+
+    def _stored(self, n: int) -> tuple[int, int]:
+        """Return key and value of entry `n` as they are stored."""
+        number = to_int(n)
+
+        def read(view: memoryview, entries: int) -> tuple[int, int]:
+            if number >= entries:
+                raise InvalidArgumentError(
+                    f"no entry {number} among {entries}", law="OFFIDX-13", path=self.file
+                )
+            if number < 0:
+                raise IndexError(f"{self.file}: entry number {number} is negative [OFFIDX-13]")
+            key, value = self._ENTRY.unpack_from(view, number * self.ENTRY_SIZE)
+            return key, value
+
+        return self._reading(read)
+
+    def sanity_check(self) -> None:
+        """Check every entry: keys strictly increasing, values not falling, nothing negative.
+
+        So offsets lie from the base offset on. Laws: OFFIDX-20, TIMEIDX-17, stricter than upstream.
+        Raises: CorruptIndexError, with the position of the first bad entry; IndexClosedError.
+        """
+        records = self._reading(self._records)
+        size = self.ENTRY_SIZE
+        if self.length % size:
+            raise self._corrupt(
+                f"the length {self.length} is no multiple of {size}", self.max_entries
+            )
+        keys, values = records["key"].astype(np.int64), records["value"].astype(np.int64)
+        good = (keys >= 0) & (values >= 0)
+        good[1:] &= (keys[:-1] < keys[1:]) & (values[:-1] <= values[1:])
+        if not bool(good.all()):
+            number = int(np.argmin(good))
+            (key_name, value_name), (key_base, value_base) = self._NAMES, self._bases()
+            key, value = key_base + int(keys[number]), value_base + int(values[number])
+            raise self._corrupt(
+                f"entry {number} ({key_name} {key}, {value_name} {value}) does not follow the one "
+                "before",
+                number,
+            )
+
+    def _corrupt(self, message: str, number: int) -> CorruptIndexError:
+        return CorruptIndexError(
+            message,
+            law=self._SANITY_LAW,
+            path=self.file,
+            position=number * self.ENTRY_SIZE,
+            hint="rebuild the index from its log",
+        )
 
     # What the writer changes
 
@@ -241,9 +326,11 @@ class AbstractIndex:
 
         Entries stay; grown bytes are zero (ABSIDX-7, ABSIDX-8).
 
-        Raises: InvalidArgumentError below the bytes of the entries, with nothing changed;
-        ReadOnlyIndexError, IndexClosedError.
+        Raises, with nothing changed: InvalidArgumentError below the bytes of the entries and above
+        2147483647; ReadOnlyIndexError, IndexClosedError. OSError: the length is as before, or,
+        where the file could not be mapped again, the index is closed.
         """
+        new_size = to_int(new_size)
         view, entries = self._current()
         size = self._whole(new_size)
         if size == self.length:
@@ -257,6 +344,7 @@ class AbstractIndex:
                 expected=f"at least {entries * self.ENTRY_SIZE}",
                 actual=new_size,
             )
+        self._check_size(new_size, "ABSIDX-7")
         self._remap(view, entries, size)
         self._read_last_entry()
         return True
@@ -264,6 +352,22 @@ class AbstractIndex:
     def trim_to_valid_size(self) -> None:
         """Cut the file behind the last entry (ABSIDX-12)."""
         self.resize(self.size_in_bytes)
+
+    def truncate_to(self, offset: int) -> None:
+        """Keep the entries with an offset below `offset`; the file stays as it is.
+
+        Timestamps play no part. In a time index, where offsets may repeat, the entries kept are
+        those that the probes of the search leave: the first of the equal ones may stay.
+
+        Laws: OFFIDX-17, OFFIDX-18, TIMEIDX-11, TIMEIDX-12, ABSIDX-20. Raises: IndexClosedError.
+        """
+        distance = to_int(offset) - self.base_offset
+        relative = min(max(distance, -BEYOND_KEYS - 1), BEYOND_KEYS)
+        position = 0 if self._OFFSET_IS_KEY else self._KEY_SIZE
+        warm_entries = WARM_BYTES // self.ENTRY_SIZE
+        view, entries = self._current()
+        kept = kept_entries(view, self.ENTRY_SIZE, position, entries, relative, warm_entries)
+        self._keep_entries(kept)
 
     def truncate(self) -> None:
         """Forget every entry; the file stays as it is (ABSIDX-20)."""
@@ -379,7 +483,15 @@ class AbstractIndex:
             self._handle.truncate(size)
             self.length = size
         finally:
+            self._map_again(entries)
+
+    def _map_again(self, entries: int) -> None:
+        """Map; without a mapping nothing written would reach the file, so close then."""
+        try:
             self._map(entries)
+        except BaseException:
+            self.close_handler()
+            raise
 
     def _unmap(self, view: memoryview) -> None:
         """Unmap once no reader is inside; a reader that comes later finds the view released."""

@@ -12,19 +12,20 @@ Used by: log_segment, verification, the command line.
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator
+from operator import index as to_int
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from segproof.errors import (
-    CorruptIndexError,
     IndexFullError,
     InvalidArgumentError,
     InvalidOffsetError,
     SegproofError,
 )
 from segproof.kafka.abstract_index import (
+    BEYOND_KEYS,
     INT32_MAX,
     INT64_MAX,
     WARM_BYTES,
@@ -36,7 +37,6 @@ from segproof.kernels.index_rules import (
     APPEND_FULL,
     APPEND_OFFSET_TOO_SMALL,
     APPEND_STORE,
-    kept_entries,
     offset_append,
     offset_distance,
 )
@@ -44,8 +44,6 @@ from segproof.kernels.slot_search import lower_slot, upper_slot
 
 _ENTRY = struct.Struct(">ii")
 _WARM_ENTRIES = WARM_BYTES // _ENTRY.size
-_BEYOND = INT32_MAX + 1
-"""A distance above every key; below every key is `-_BEYOND - 1`."""
 
 
 class OffsetPosition(NamedTuple):
@@ -72,10 +70,13 @@ class OffsetIndex(AbstractIndex):
     """
 
     ENTRY_SIZE = _ENTRY.size
+    _ENTRY = _ENTRY
     _KEY_SIZE = 4
     _ENTRY_DTYPE = np.dtype([("key", ">i4"), ("value", ">i4")])
     _OFFSET_IS_KEY = True
     _MISSING = (0, 0)
+    _NAMES = ("offset", "position")
+    _SANITY_LAW = "OFFIDX-20"
 
     last_offset: int
     """Offset of the last entry, or the base offset (OFFIDX-3)."""
@@ -93,10 +94,12 @@ class OffsetIndex(AbstractIndex):
         Cost: at most 2 + log2(entries) probes. Laws: OFFIDX-11, OFFIDX-12.
         Raises: IndexClosedError.
         """
+        if type(target_offset) is not int:
+            target_offset = to_int(target_offset)
         base_offset = self.base_offset
         relative = target_offset - base_offset
-        if not -_BEYOND <= relative <= _BEYOND:
-            relative = _BEYOND if relative > 0 else -_BEYOND - 1
+        if not -BEYOND_KEYS <= relative <= BEYOND_KEYS:
+            relative = BEYOND_KEYS if relative > 0 else -BEYOND_KEYS - 1
         while True:
             cuts = self._cuts
             published = self._published
@@ -128,7 +131,7 @@ class OffsetIndex(AbstractIndex):
         """
         targets = int64_array(target_offsets, "target_offsets")
         base = self.base_offset
-        relative = int64_difference(targets, base, -_BEYOND - 1, _BEYOND)
+        relative = int64_difference(targets, base, -BEYOND_KEYS - 1, BEYOND_KEYS)
         return self._lookup_many(relative)
 
     def entry(self, n: int) -> OffsetPosition:
@@ -136,18 +139,8 @@ class OffsetIndex(AbstractIndex):
 
         Raises: InvalidArgumentError for n >= entries; IndexError for n < 0; IndexClosedError.
         """
-
-        def read(view: memoryview, entries: int) -> OffsetPosition:
-            if n >= entries:
-                raise InvalidArgumentError(
-                    f"no entry {n} among {entries}", law="OFFIDX-13", path=self.file
-                )
-            if n < 0:
-                raise IndexError(f"{self.file}: entry number {n} is negative [OFFIDX-13]")
-            key, position = _ENTRY.unpack_from(view, n * 8)
-            return OffsetPosition(self.base_offset + key, position)
-
-        return self._reading(read)
+        key, position = self._stored(n)
+        return OffsetPosition(self.base_offset + key, position)
 
     def fetch_upper_bound_offset(
         self, fetch_offset: OffsetPosition, fetch_size: int
@@ -157,7 +150,8 @@ class OffsetIndex(AbstractIndex):
         None if there is none. The sum does not wrap, and the first entry is found like any other
         (OFFIDX-15, OFFIDX-16). Raises: IndexClosedError.
         """
-        target = min(max(fetch_offset.position + fetch_size, -INT64_MAX - 1), INT64_MAX)
+        end = to_int(fetch_offset.position) + to_int(fetch_size)
+        target = min(max(end, -INT64_MAX - 1), INT64_MAX)
 
         def read(view: memoryview, entries: int) -> OffsetPosition | None:
             slot = upper_slot(view, 8, 4, 4, entries, target, _WARM_ENTRIES)
@@ -178,21 +172,25 @@ class OffsetIndex(AbstractIndex):
         than the last one; IndexOffsetOverflowError; InvalidArgumentError for a position outside 32
         bits; ReadOnlyIndexError, IndexClosedError.
         """
+        offset, position = to_int(offset), to_int(position)
         view, entries = self._current()
-        base = self.base_offset
-        verdict = offset_append(entries, self.length // 8, self.last_offset, base, offset)
+        self._check_append(entries, self.last_offset, offset, position)
+        _ENTRY.pack_into(view, entries * 8, offset_distance(offset, self.base_offset), position)
+        self.last_offset = offset
+        self._publish(view, entries + 1)
+
+    def _check_append(self, entries: int, last_offset: int, offset: int, position: int) -> None:
+        """Raise what an append behind these entries raises."""
+        verdict = offset_append(entries, self.length // 8, last_offset, self.base_offset, offset)
         if verdict != APPEND_STORE:
-            raise self._refusal(verdict, entries, offset)
+            raise self._refusal(verdict, entries, last_offset, offset)
         if not -INT32_MAX - 1 <= position <= INT32_MAX:
             raise InvalidArgumentError(
                 f"position {position} is outside 32 bits", law="OFFIDX-1", path=self.file
             )
         self._check_writable("append")
-        _ENTRY.pack_into(view, entries * 8, offset_distance(offset, base), position)
-        self.last_offset = offset
-        self._publish(view, entries + 1)
 
-    def _refusal(self, verdict: int, entries: int, offset: int) -> SegproofError:
+    def _refusal(self, verdict: int, entries: int, last_offset: int, offset: int) -> SegproofError:
         """Return the error for an append that `offset_append` refuses."""
         if verdict == APPEND_FULL:
             return IndexFullError(
@@ -200,16 +198,17 @@ class OffsetIndex(AbstractIndex):
             )
         if verdict == APPEND_OFFSET_TOO_SMALL:
             return InvalidOffsetError(
-                f"offset {offset} is not larger than the last one, {self.last_offset}",
+                f"offset {offset} is not larger than the last one, {last_offset}",
                 law="OFFIDX-5",
                 path=self.file,
             )
         return self._too_far(offset)
 
     def append_many(self, offsets: ArrayLike, positions: ArrayLike) -> None:
-        """Append entries, all or none; both arguments are rows of integers of one length.
+        """Call `append` for each pair, all or none; both arguments are rows of one length.
 
-        Raises: as `append`, and InvalidArgumentError for rows of different length.
+        Raises: what `append` raises for the first pair that it refuses; InvalidArgumentError unless
+        the rows are integers and equally long.
         """
         new_offsets = int64_array(offsets, "offsets")
         new_positions = int64_array(positions, "positions")
@@ -218,69 +217,23 @@ class OffsetIndex(AbstractIndex):
             raise InvalidArgumentError("offsets and positions differ in length", path=self.file)
         if not len(new_offsets):
             return
-        if entries + len(new_offsets) > self.max_entries:
-            raise IndexFullError(
-                f"no room for {len(new_offsets)} entries", law="OFFIDX-4", path=self.file
-            )
-        follows = not entries or int(new_offsets[0]) > self.last_offset
-        if not (follows and bool(np.all(new_offsets[:-1] < new_offsets[1:]))):
-            raise InvalidOffsetError(
-                f"the offsets do not strictly increase from {self.last_offset} on",
-                law="OFFIDX-5",
-                path=self.file,
-            )
-        self.relative_offset(int(new_offsets[0]))
-        self.relative_offset(int(new_offsets[-1]))
-        if int(np.abs(new_positions).max()) > INT32_MAX:
-            raise InvalidArgumentError(
-                "a position is outside 32 bits", law="OFFIDX-1", path=self.file
-            )
-        self._check_writable("append_many")
+        distances = new_offsets - self.base_offset  # wraps at 64 bits, as upstream
+        bad = (distances < 0) | (distances > INT32_MAX)
+        bad |= (new_positions < -INT32_MAX - 1) | (new_positions > INT32_MAX)
+        bad[1:] |= new_offsets[1:] <= new_offsets[:-1]
+        bad[max(self.max_entries - entries, 0) :] = True
+        bad[0] |= not self.writable or (entries > 0 and int(new_offsets[0]) <= self.last_offset)
+        if bool(bad.any()):
+            first = int(np.argmax(bad))
+            last = int(new_offsets[first - 1]) if first else self.last_offset
+            pair = int(new_offsets[first]), int(new_positions[first])
+            self._check_append(entries + first, last, *pair)
         records = np.empty(len(new_offsets), self._ENTRY_DTYPE)
-        records["key"] = new_offsets - self.base_offset
-        records["value"] = new_positions
+        records["key"], records["value"] = distances, new_positions
         written = records.tobytes()
         view[entries * 8 : entries * 8 + len(written)] = written
         self.last_offset = int(new_offsets[-1])
         self._publish(view, entries + len(new_offsets))
-
-    def truncate_to(self, offset: int) -> None:
-        """Keep the entries with an offset below `offset`; the file stays as it is.
-
-        Laws: OFFIDX-17, OFFIDX-18, ABSIDX-20. Raises: IndexClosedError.
-        """
-        view, entries = self._current()
-        relative = min(max(offset - self.base_offset, -_BEYOND - 1), _BEYOND)
-        self._keep_entries(kept_entries(view, 8, 0, entries, relative, _WARM_ENTRIES))
-
-    def sanity_check(self) -> None:
-        """Check every entry: offsets from the base on, strictly increasing; positions not falling.
-
-        Law: OFFIDX-20, stricter than upstream. Raises: CorruptIndexError, with the position of the
-        first bad entry; IndexClosedError.
-        """
-        records = self._reading(self._records)
-        if self.length % 8:
-            raise CorruptIndexError(
-                f"the length {self.length} is no multiple of 8",
-                law="OFFIDX-20",
-                path=self.file,
-                position=self.length // 8 * 8,
-                hint="rebuild the index from its log",
-            )
-        keys, positions = records["key"].astype(np.int64), records["value"].astype(np.int64)
-        good = (keys >= 0) & (positions >= 0)
-        good[1:] &= (keys[:-1] < keys[1:]) & (positions[:-1] <= positions[1:])
-        if not bool(good.all()):
-            number = int(np.argmin(good))
-            raise CorruptIndexError(
-                f"entry {number} (offset {self.base_offset + int(keys[number])}, position "
-                f"{int(positions[number])}) does not follow the one before",
-                law="OFFIDX-20",
-                path=self.file,
-                position=number * 8,
-                hint="rebuild the index from its log",
-            )
 
     def to_numpy(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Return all entries as private arrays of shape (entries,): absolute offsets, positions."""

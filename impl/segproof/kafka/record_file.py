@@ -11,6 +11,7 @@ Used by: kafka/log_segment.py, verify, the command line.
 
 import errno
 from collections.abc import Iterator
+from operator import index as to_int
 from typing import NamedTuple, Self
 
 from segproof.errors import CorruptRecordError, InvalidArgumentError, SegproofError
@@ -65,8 +66,8 @@ class RecordFile:
         writable: bool = False,
     ) -> None:
         self._file = file
-        self._size = size
-        self.start = start
+        self._size = to_int(size)
+        self.start = to_int(start)
         """Where a slice begins in the file; 0 for the file itself."""
         self.is_slice = is_slice
         self.writable = writable
@@ -88,11 +89,20 @@ class RecordFile:
         A file that is new and preallocated has `init_file_size` bytes and the logical size 0; any
         other is believed to its physical end.
 
-        Raises: FileNotFoundError, OSError; SegproofError above 2147483647 bytes.
+        Raises: FileNotFoundError, OSError; SegproofError above 2147483647 bytes, and
+        InvalidArgumentError, with nothing changed, where the preallocated ones would be more.
         """
+        init_file_size = to_int(init_file_size)
+        is_new = preallocate and not file_already_exists
+        if is_new and mutable and init_file_size > MAX_FILE_BYTES:
+            raise InvalidArgumentError(
+                "a log segment cannot be so large",
+                path=file,
+                expected=f"at most {MAX_FILE_BYTES} bytes",
+                actual=init_file_size,
+            )
         handle = files.open(file, writable=mutable, create=mutable)
         try:
-            is_new = preallocate and not file_already_exists
             if is_new and mutable:
                 if init_file_size < 0:
                     raise OSError(errno.EINVAL, f"a file cannot have {init_file_size} bytes", file)
@@ -175,7 +185,7 @@ class RecordFile:
         Raises: SegproofError, the Kafka error, for a size below 0 or above the logical size.
         Laws: SCAN-12.
         """
-        size = self._size
+        size, target_size = self._size, to_int(target_size)
         if target_size > size or target_size < 0:
             raise SegproofError(
                 "a record file is only cut",
@@ -222,7 +232,7 @@ class RecordFile:
         Raises: InvalidArgumentError for a negative number or a position beyond the end.
         Laws: SCAN-14, SCAN-15, SCAN-16.
         """
-        available = self._size
+        position, size, available = to_int(position), to_int(size), self._size
         if position < 0 or size < 0 or position > available:
             raise InvalidArgumentError(
                 "a slice begins outside of the file or has a negative size",
@@ -242,7 +252,7 @@ class RecordFile:
         Raises: CorruptRecordError for a size below 14, a magic outside 0..2, and a file that is
         shorter than believed. Laws: SCAN-1 to SCAN-8.
         """
-        position = self.start if start is None else start
+        position = self.start if start is None else to_int(start)
         while (batch := self._batch_at(position)) is not None:
             yield batch
             position += batch.size_bytes
@@ -255,6 +265,7 @@ class RecordFile:
         Base offsets are compared, one batch back, so that last offsets are read once or twice.
         Raises: as `batches`. Laws: SCAN-17.
         """
+        target_offset = to_int(target_offset)
         previous: RecordBatch | None = None
         following: RecordBatch | None = None
         for batch in self.batches(starting_position):
@@ -280,6 +291,7 @@ class RecordFile:
         Batches whose largest timestamp is below the target are not read.
         Raises: as `batches` and `RecordBatch.times`. Laws: SCAN-18.
         """
+        target_timestamp, starting_offset = to_int(target_timestamp), to_int(starting_offset)
         for batch in self.batches(starting_position):
             if batch.max_timestamp < target_timestamp:
                 continue

@@ -13,6 +13,7 @@ Used by: log_segment, verify, the command line.
 import os
 import struct
 from collections.abc import Iterator
+from operator import index as to_int
 from types import TracebackType
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -125,7 +126,7 @@ class TransactionIndex:
         *,
         files: Files = REAL_FILES,
     ) -> None:
-        self.start_offset = start_offset
+        self.start_offset = to_int(start_offset)
         self.file = os.fspath(file)
         """The path, whether or not the file exists yet."""
         self.writable = writable
@@ -210,6 +211,7 @@ class TransactionIndex:
         Laws: TXNIDX-10, TXNIDX-11.
         Raises: IndexClosedError; SegproofError for an entry of an unknown version.
         """
+        fetch_offset, upper_bound_offset = to_int(fetch_offset), to_int(upper_bound_offset)
         found = []
         for entry in self:
             if entry.last_offset >= fetch_offset and entry.first_offset < upper_bound_offset:
@@ -228,6 +230,7 @@ class TransactionIndex:
         the last entry, or a version other than 0; ReadOnlyIndexError; CorruptIndexError if the file
         ends with a partial entry; FileExistsError if another program has created the file.
         """
+        aborted_txn = AbortedTxn._make(map(to_int, aborted_txn))
         file, size = self._opened()
         last = self.last_offset
         if last is not None and last >= aborted_txn.last_offset:
@@ -264,6 +267,7 @@ class TransactionIndex:
         Raises: IndexClosedError; ReadOnlyIndexError; SegproofError for an entry of an unknown
         version before the cut.
         """
+        offset = to_int(offset)
         self._opened()
         self._refuse_read_only()
         kept: int | None = None

@@ -23,6 +23,7 @@ UNMAPPED = Raised(ErrorKind.UNMAPPED)
 INDEX_ERROR = Raised(ErrorKind.INDEX_ERROR)
 READ_ONLY = Raised(ErrorKind.READ_ONLY)
 CORRUPT_INDEX = Raised(ErrorKind.CORRUPT_INDEX)
+TIME_ENTRY_SIZE = 12
 WARM_BYTES = 8192
 """The warm section of a search: as many entries as fill this many bytes."""
 
@@ -91,7 +92,8 @@ class AbstractIndex:
             return Step(self, False)
         if self.profile.resize_keeps_read_only and not self.writable:
             return Step(self, READ_ONLY)
-        if self.profile.checks_before_changing and (size < 0 or size < self.position):
+        is_possible = self.position <= size and new_size <= INT32_MAX
+        if self.profile.checks_before_changing and not is_possible:
             return Step(self, INVALID_ARGUMENT)
         opened = replace(self, directory=self.directory.write(self.name, self.image))
         if not self.is_mapped:
@@ -278,6 +280,8 @@ def open_file(
     profile: Profile,
 ) -> Opened:
     """Open or create an index file (ABSIDX-1 to ABSIDX-4)."""
+    if profile.checks_before_changing and max_index_size > INT32_MAX:
+        return Opened(directory, 0, INVALID_ARGUMENT)
     image = directory.read(name)
     if image is not None:
         return Opened(directory, count_entries(image, entry_size, profile))
@@ -297,10 +301,12 @@ def open_file(
 def count_entries(image: bytes, entry_size: int, profile: Profile) -> int:
     """Return how many slots of an existing file count as entries.
 
-    Every whole slot does, zeros too; for segproof the zero slots at the end do not.
+    Every whole slot does, zeros too; for segproof the zero slots at the end do not. A time
+    index of one slot is an entry of timestamp 0: closing has left nothing else.
     """
     count = len(image) // entry_size
-    if profile.zero_tail_is_free:
+    is_lone_timestamp = count == 1 and entry_size == TIME_ENTRY_SIZE
+    if profile.zero_tail_is_free and not is_lone_timestamp:
         while count and not any(image[(count - 1) * entry_size : count * entry_size]):
             count -= 1
     return count

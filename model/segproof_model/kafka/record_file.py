@@ -102,6 +102,8 @@ class RecordFile:
             return Step(directory, Raised(ErrorKind.FILE_NOT_FOUND))
         image = found or b""
         is_preallocated = mutable and preallocate and not file_already_exists
+        if profile.checks_before_changing and is_preallocated and init_file_size > INT32_MAX:
+            return Step(directory, INVALID_ARGUMENT)
         if is_preallocated and init_file_size < 0:
             return Step(directory.write(file, image), IO_ERROR)
         if is_preallocated:

@@ -101,7 +101,7 @@ def opening_changes_no_file(transition: Transition) -> bool:
 def every_whole_slot_is_an_entry(transition: Transition) -> bool:
     """In a file that exists, every whole slot counts as an entry, and there is no free one.
 
-    For segproof the zero slots at the end are free.
+    For segproof the zero slots at the end are free, but for the only slot of a time index.
     """
     if not _opens(transition, new=False):
         return True

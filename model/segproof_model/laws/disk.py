@@ -102,7 +102,7 @@ def offset_entries(index: bytes, base_offset: int) -> list[tuple[int, int]]:
 
 def time_entries(index: bytes, base_offset: int) -> list[tuple[int, int]]:
     """Return (timestamp, offset) of the entries before the zero tail; a lone zero is an entry."""
-    used = index if len(index) == TIME_ENTRY.size else without_zero_tail(index, TIME_ENTRY.size)
+    used = without_zero_tail(index, TIME_ENTRY.size)
     return [(time, base_offset + distance) for time, distance in TIME_ENTRY.iter_unpack(used)]
 
 
@@ -173,8 +173,7 @@ def closed_file_has_no_zero_tail(image: bytes, entry_size: int, is_closed: bool)
     if entry_size == 1:
         return not is_closed or end_of(image) == len(image) or any(image[end_of(image) :])
     slots = len(image) // entry_size * entry_size
-    is_lone_entry = entry_size == TIME_ENTRY.size == slots
-    return not is_closed or is_lone_entry or len(without_zero_tail(image, entry_size)) == slots
+    return not is_closed or len(without_zero_tail(image, entry_size)) == slots
 
 
 @law("DISK-7", structure=FILE, scope="disk", source="Kafka FileRecords, AbstractIndex 4.3.1")

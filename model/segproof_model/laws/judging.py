@@ -61,7 +61,12 @@ def fits_31_bits(base_offset: int, offset: int) -> bool:
 
 
 def without_zero_tail(image: bytes, entry_size: int) -> bytes:
-    """Return the whole slots of an image up to the last one that is not all zero."""
+    """Return the whole slots of an image up to the last one that is not all zero.
+
+    The only slot of a time index is an entry, be it zero: timestamp 0 for the base offset.
+    """
+    if entry_size == TIME_ENTRY.size == len(image) // entry_size * entry_size:
+        return image[:entry_size]
     used = len(image[: len(image) // entry_size * entry_size].rstrip(b"\0"))
     return image[: -(-used // entry_size) * entry_size]
 
