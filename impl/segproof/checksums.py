@@ -5,8 +5,8 @@ Both take any buffer of bytes and continue from an earlier result, so a batch ca
 pieces. `awscrt` computes CRC-32C: unlike google-crc32c it reads a memoryview over a reused buffer
 without a copy, which measured faster for batches of 1 KB (2.7 against 2.6 GB/s with reading),
 16 KB (7.8 against 6.5) and 1 MB (9.4 against 6.7). It is imported at the first use. For many small
-parts, on x86-64 and with numba, crc32c_x86.py takes a fifth of the time: 1 KB in 60 ns, where a
-call from Python costs as much again as the sum itself.
+parts a call from Python costs more than the sum itself: there, with numba, crc32c_parts.py calls
+the C library of google-crc32c from a compiled loop.
 
 Upstream: Kafka 4.3.1: Crc32C, java.util.zip.CRC32.
 Laws: BATCH-2, BATCH-3.
@@ -22,7 +22,7 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.kernels.dispatch import compile_function, kernel_mode, numba_available
+from segproof.kernels.dispatch import kernel_mode, numba_available
 
 __all__ = ["crc32", "crc32c", "crc32c_function", "crc32c_of_parts"]
 
@@ -76,7 +76,7 @@ def crc32c_of_parts(buffer: memoryview, starts: Int64Array, ends: Int64Array) ->
 
 
 def _part_sums(parts: int) -> _PartSums | None:
-    """Return the compiled sums of parts, where that pays and the processor allows it."""
+    """Return the compiled sums of parts, where that pays and the library allows it."""
     global _compiled, _is_refused, _parts_seen
     if _compiled is not None or _is_refused:
         return _compiled
@@ -88,11 +88,8 @@ def _part_sums(parts: int) -> _PartSums | None:
     if mode == "interpreted" or not numba_available():
         _is_refused = True
         return None
-    module = import_module("segproof.crc32c_x86")
-    if module.is_supported():
-        _compiled = compile_function(module.sums_of_parts)
-    else:
-        _is_refused = True
+    _compiled = import_module("segproof.crc32c_parts").load_sums_of_parts()
+    _is_refused = _compiled is None
     return _compiled
 
 
