@@ -8,7 +8,7 @@ Used by: verifying/segment_checks.py.
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.errors import SegproofError
+from segproof.errors import SegproofError, TooLargeError
 from segproof.findings import Severity
 from segproof.kafka.batch_table import BatchTable
 from segproof.verifying.log_checks import Block
@@ -18,7 +18,9 @@ from segproof.verifying.rules import RULES
 __all__ = ["MAX_BATCH_BYTES", "check_records"]
 
 MAX_BATCH_BYTES = 16 << 20
-"""A larger batch is summed in pieces and its records are not read: a warning says so."""
+"""Unless a run gives its own limit, a larger batch is summed in pieces and its records are not
+read: a warning says so."""
+_HIGHER = "to look into it, give a limit above its size: --limit-bytes, or limit of verify()"
 
 
 def check_records(block: Block, path: str, reporter: Reporter) -> None:
@@ -79,10 +81,10 @@ def _report_unlike(
 def _report_error(
     error: SegproofError, block: Block, row: int, path: str, reporter: Reporter
 ) -> None:
-    """Report why the records of a batch could not be read."""
+    """Report why the records of a batch could not be read, or were not."""
     law = error.law if error.law in RULES else None
     is_compressed = bool(block.table["attributes"][row] & 7)
-    is_too_large = bool(block.table["size_bytes"][row] > MAX_BATCH_BYTES)
+    is_too_large = isinstance(error, TooLargeError)
     law = law or ("DISK-18" if is_compressed or is_too_large else "BATCH-16")
     expected, actual = (
         part if isinstance(part, int | str | None) else str(part)
@@ -91,10 +93,11 @@ def _report_error(
     reporter.add(
         law,
         path,
-        f"the records cannot be read: {error.message}",
+        f"the records {'were not looked into' if is_too_large else 'cannot be read'}: "
+        f"{error.message}",
         position=int(block.table["position"][row]),
         expected=expected,
         actual=actual,
         severity=Severity.WARNING if is_too_large else None,
-        hint=error.hint,
+        hint=_HIGHER if is_too_large else error.hint,
     )

@@ -10,7 +10,7 @@ Used by: verifying/running.py.
 
 import posixpath
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from segproof.files import Files, FileStatus
@@ -27,7 +27,7 @@ from segproof.verifying.names import (
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.segments import Segment, report_unreadable, report_vanished
 
-__all__ = ["Partition", "find_partitions"]
+__all__ = ["ALL_FILES", "Partition", "find_partitions", "list_again", "sized"]
 
 LEVELS_MAX = 16
 PARTITION = "partition-log"
@@ -167,6 +167,24 @@ def _segments_of(
             judged,
         )
         yield segment
+
+
+def list_again(segment: Segment, files: Files) -> Segment | None:
+    """Return a segment as its directory shows it now, or None if it is gone."""
+    try:
+        names = files.list_directory(segment.directory)
+    except OSError:
+        return segment
+    for other in _segments_of(segment.directory, names, files, segment.judged):
+        if other.base_offset == segment.base_offset:
+            return sized(other, files)
+    return None
+
+
+def sized(segment: Segment, files: Files) -> Segment:
+    """Return the segment with what its files are now."""
+    seen = segment.look(files)
+    return replace(segment, seen=seen, size_bytes=sum(max(0, each.size_bytes) for each in seen))
 
 
 def _is_stopped(directory: str, files: Files) -> bool:

@@ -460,6 +460,11 @@ class LogCheck:
     def _report_partial(self, position: int, rest: int) -> None:
         segment = self._segment
         self.tail_is_empty = rest < 18
+        size = self._file.size()
+        if size < self._size:
+            report_shrunk(self.path, self._size, size, self._reporter, STRUCTURE)
+        if size != self._size:
+            return  # a batch that is being written
         if rest >= 18:
             size = int.from_bytes(self._file.pread(4, position + 8), "big", signed=True) + 12
             message = f"the last batch says it has {size} bytes, and the file has {rest} of them"

@@ -35,6 +35,8 @@ class Wanted:
     position: int | None = None
     """Only findings at this byte; None: all."""
     deep: bool = False
+    limit: int | None = None
+    """Bytes that a batch may have, and inflate to, for its records to be read; None: the usual."""
 
     def includes(self, *laws: str) -> bool:
         """Return whether one of the laws is asked for."""
@@ -98,7 +100,7 @@ class Reporter:
                 actual,
                 message,
                 hint or rule.hint,
-                _command(reproduce_path or path, law, position, wanted.deep),
+                _command(reproduce_path or path, law, position, wanted),
             )
         )
 
@@ -177,13 +179,15 @@ class Reporter:
                     more,
                     f"{more} further places in this file break the same law",
                     rule.hint,
-                    _command(path, law, None, self.wanted.deep),
+                    _command(path, law, None, self.wanted),
                 )
             )
         self._worst.clear()
         return self.drain()
 
 
-def _command(path: str, law: str, position: int | None, deep: bool) -> str:
+def _command(path: str, law: str, position: int | None, wanted: Wanted) -> str:
     at = "" if position is None else f" --position {position}"
-    return f"segproof verify {shlex.quote(path)}{' --deep' if deep else ''} --law {law}{at}"
+    deep = " --deep" if wanted.deep else ""
+    limit = "" if wanted.limit is None else f" --limit-bytes {wanted.limit}"
+    return f"segproof verify {shlex.quote(path)}{deep}{limit} --law {law}{at}"

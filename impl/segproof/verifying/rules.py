@@ -87,8 +87,6 @@ RULES: dict[str, Rule] = {
     **_rules("partition-log", NOTE, "compaction and aborted appends leave gaps; elsewhere compare"
              " with another replica", "DISK-19"),
     # records
-    **_deep(RESTORE, "BATCH-9", "BATCH-10", "DISK-16", "DISK-17"),
-    **_deep("if a batch of this size is meant to be there, read it with a higher limit; else"
-            " restore the segment from another replica", "DISK-18"),
+    **_deep(RESTORE, "BATCH-9", "BATCH-10", "DISK-16", "DISK-17", "DISK-18"),
 }  # fmt: skip
 """Every law that `verify` can report."""

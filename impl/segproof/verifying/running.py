@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing.context import BaseContext
 from typing import Any, NamedTuple
 
@@ -22,9 +22,9 @@ from segproof.files import REAL_FILES, Files
 from segproof.findings import Finding
 from segproof.kafka.batch_table import RECORDS_OF_A_UNIT
 from segproof.kernels.records import summarise_batches
-from segproof.verifying.directory_checks import ALL_FILES, Partition, find_partitions
+from segproof.verifying.directory_checks import Partition, find_partitions, sized
+from segproof.verifying.rechecking import SteadyCheck
 from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.segment_checks import SegmentCheck
 from segproof.verifying.segments import Segment
 from segproof.verifying.transaction_checks import CarriedTransactions, TransactionCarry
 
@@ -87,36 +87,18 @@ def run(
     for partition in partitions:
         carried = _Carried(partition, wanted)
         for segment in partition.segments:
-            reporter = _reporter(segment, wanted)
-            check = SegmentCheck(segment, reporter, files)
+            check = SteadyCheck(segment, wanted, files)
             for done in check.run():
                 meter.add(done)
-                yield from reporter.drain()
-            yield from reporter.finish()
+            yield from check.findings
             carried.add(segment, check.carry)
         yield from carried.finish()
 
 
 def _sized(partition: Partition, files: Files) -> Partition:
     """Return the partition with the bytes that its segments will take to read."""
-    segments = []
-    for segment in partition.segments:
-        size = 0
-        for suffix in segment.suffixes:
-            try:
-                status = files.status(segment.path(suffix))
-            except OSError:
-                status = None
-            size += 0 if status is None else status.size_bytes
-        segments.append(replace(segment, size_bytes=size))
-    return Partition(partition.directory, tuple(segments))
-
-
-def _reporter(segment: Segment, wanted: Wanted) -> Reporter:
-    """Return a reporter that takes findings of the judged files only."""
-    if segment.judged == ALL_FILES:
-        return Reporter(wanted)
-    return Reporter(wanted, frozenset(segment.path(suffix) for suffix in segment.judged))
+    segments = tuple(sized(segment, files) for segment in partition.segments)
+    return Partition(partition.directory, segments)
 
 
 class _Carried:
@@ -146,12 +128,11 @@ def _begin_worker(counter: Any) -> None:
 
 def _run_segment(segment: Segment, wanted: Wanted) -> Result:
     """Check one segment in a worker."""
-    reporter = _reporter(segment, wanted)
-    check = SegmentCheck(segment, reporter, REAL_FILES)
+    check = SteadyCheck(segment, wanted, REAL_FILES)
     for done in check.run():
         with _counter.get_lock():
             _counter.value += done
-    return Result(reporter.finish(), check.carry)
+    return Result(check.findings, check.carry)
 
 
 def _context() -> BaseContext:

@@ -7,6 +7,7 @@ Used by: verifying/running.py.
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 
+from segproof.compression import UNCOMPRESSED_LIMIT_BYTES
 from segproof.files import File, Files
 from segproof.kafka.batch_table import BatchScan
 from segproof.verifying.against_log import OffsetEntriesCheck, TimeEntriesCheck
@@ -56,12 +57,19 @@ class SegmentCheck:
         """Do all checks; yield the bytes read since the last time."""
         self._check_presence()
         with ExitStack() as stack:
+            # A broker writes a batch first and its entries then: what an index says was in the log
+            # when the index was read, and what the log had before is in the transaction index.
+            log = self._open(".log", stack)
+            before = self._size_before(log)
             offsets = yield from self._index(OFFSET_FORM, stack)
             times = yield from self._index(TIME_FORM, stack)
             entries = yield from self._transactions(stack)
-            log = self._open(".log", stack)
             if log is not None and self._needs_log():
-                yield from self._guarded(".log", self._log(log, offsets, times, entries))
+                are_known = ".txnindex" not in self._segment.suffixes or (
+                    entries is not None and entries.is_complete
+                )
+                steps = self._log(log, offsets, times, entries, before if are_known else 0)
+                yield from self._guarded(".log", steps)
 
     def _check_presence(self) -> None:
         segment, reporter = self._segment, self._reporter
@@ -127,9 +135,21 @@ class SegmentCheck:
         file = self._open(".txnindex", stack)
         if file is None or not self._reads(".txnindex", ".log"):
             return None
-        entries = TransactionEntries(file, self._segment, self._reporter)
-        yield from self._guarded(".txnindex", entries.check())
+        try:
+            entries = TransactionEntries(file, self._segment, self._reporter)
+            yield from entries.check()
+        except OSError as error:
+            path = self._segment.path(".txnindex")
+            report_unreadable(path, error, self._reporter, STRUCTURES[".txnindex"])
+            return None
         return entries
+
+    def _size_before(self, log: File | None) -> int:
+        """Return the size of the log before its indexes are read; 0 where it is not known."""
+        try:
+            return 0 if log is None else log.size()
+        except OSError:
+            return 0
 
     def _reads(self, *suffixes: str) -> bool:
         return not self._segment.judged.isdisjoint(suffixes)
@@ -140,13 +160,22 @@ class SegmentCheck:
         offsets: IndexStream | None,
         times: IndexStream | None,
         entries: TransactionEntries | None,
+        missed_below: int,
     ) -> Iterator[int]:
         segment, reporter = self._segment, self._reporter
         size = size_guarded(file, segment.path(".log"), reporter, STRUCTURES[".log"])
         deep = reporter.wanted.deep and self._reads(".log")
-        scan = BatchScan(file, 0, size, deep=deep, max_batch_bytes=MAX_BATCH_BYTES)
+        limit = reporter.wanted.limit
+        scan = BatchScan(
+            file,
+            0,
+            size,
+            deep=deep,
+            limit=limit or UNCOMPRESSED_LIMIT_BYTES,
+            max_batch_bytes=limit or MAX_BATCH_BYTES,
+        )
         log = LogCheck(file, size, segment, reporter)
-        markers = TransactionMarkers(file, entries, segment, reporter)
+        markers = TransactionMarkers(file, entries, missed_below, segment, reporter)
         offset_check = offsets and OffsetEntriesCheck(offsets, size, segment, reporter)
         time_check = times and TimeEntriesCheck(times, segment, reporter)
         done, reach = 0, -1

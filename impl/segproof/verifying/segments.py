@@ -5,15 +5,23 @@ Used by: every check in this package.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from segproof.files import File, Files
 from segproof.findings import Severity
 from segproof.verifying.names import segment_file_name
 from segproof.verifying.reporting import Reporter
 
-__all__ = ["FILE_SIZE_MAX_BYTES", "Segment", "open_guarded", "size_guarded"]
+__all__ = ["FILE_SIZE_MAX_BYTES", "FileState", "Segment", "open_guarded", "size_guarded"]
 
 FILE_SIZE_MAX_BYTES = (1 << 31) - 1
+
+
+class FileState(NamedTuple):
+    """Which file a name stands for, and its size; a file that is not there has size -1."""
+
+    identity: tuple[int, int] = (0, 0)
+    size_bytes: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +40,17 @@ class Segment:
     """Suffixes of the files to report on; the others are only read where these need them."""
     size_bytes: int = 0
     """Bytes that will be read, as far as known; for progress only."""
+    seen: tuple[FileState, ...] = ()
+    """What its files were when the directory was listed."""
 
     def path(self, suffix: str) -> str:
         """Return the path of one of its files."""
         separator = "" if self.directory.endswith("/") else "/"
         return f"{self.directory}{separator}{segment_file_name(self.base_offset, suffix)}"
+
+    def look(self, files: Files) -> tuple[FileState, ...]:
+        """Return what its files are now."""
+        return tuple(_state(files, self.path(suffix)) for suffix in sorted(self.suffixes))
 
     @property
     def is_closed(self) -> bool:
@@ -54,6 +68,14 @@ class Segment:
     def tail_severity(self) -> Severity:
         """How bad a file is that ends in preallocated zeros."""
         return Severity.ERROR if self.is_closed else Severity.NOTE
+
+
+def _state(files: Files, path: str) -> FileState:
+    try:
+        status = files.status(path)
+    except OSError:
+        return FileState()
+    return FileState() if status is None else FileState(status.identity, status.size_bytes)
 
 
 def open_guarded(files: Files, path: str, reporter: Reporter, structure: str) -> File | None:

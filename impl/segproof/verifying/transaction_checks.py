@@ -24,12 +24,14 @@ from segproof.verifying.segments import (
     FILE_SIZE_MAX_BYTES,
     Segment,
     report_shrunk,
+    report_unreadable,
     size_guarded,
 )
 
 __all__ = ["CarriedTransactions", "TransactionCarry", "TransactionEntries", "TransactionMarkers"]
 
 STRUCTURE = "transaction-index"
+LOG_STRUCTURE = "record-file"
 ENTRY = np.dtype(
     [
         ("version", ">i2"),
@@ -63,7 +65,10 @@ class TransactionCarry:
 
 
 class TransactionEntries:
-    """The entries of a `.txnindex` file, judged by themselves, kept for the comparison."""
+    """The entries of a `.txnindex` file, judged by themselves, kept for the comparison.
+
+    Raises: OSError, here and in `check`.
+    """
 
     def __init__(self, file: File, segment: Segment, reporter: Reporter) -> None:
         self._file = file
@@ -73,6 +78,8 @@ class TransactionEntries:
         self.size = size_guarded(file, self.path, reporter, STRUCTURE)
         self.kept: NDArray[np.void] = np.empty(0, ENTRY)
         """The first COMPARED_MAX entries, in file order."""
+        self.is_complete = False
+        """Whether `kept` holds all entries, so that one which is not in it is not in the file."""
 
     def check(self) -> Iterator[int]:
         """Judge all entries; yield the bytes read."""
@@ -105,6 +112,7 @@ class TransactionEntries:
                 break
         if kept:
             self.kept = np.concatenate(kept)
+        self.is_complete = len(self.kept) == count
         if count > COMPARED_MAX:
             self._reporter.add(
                 "DISK-11",
@@ -145,16 +153,22 @@ class TransactionEntries:
 
 
 class TransactionMarkers:
-    """Follows the transactions of one log and judges the transaction index by them."""
+    """Follows the transactions of one log and judges the transaction index by them.
+
+    `missed_below` is the byte of the log below which a marker must have its entry: behind it a
+    broker may have written the marker after the entries were read, and 0 where they are not known.
+    """
 
     def __init__(
         self,
         file: File,
         entries: TransactionEntries | None,
+        missed_below: int,
         segment: Segment,
         reporter: Reporter,
     ) -> None:
         self._file = file
+        self._missed_below = missed_below
         self._segment = segment
         self._log_path = segment.path(".log")
         self._index_path = segment.path(".txnindex")
@@ -206,13 +220,7 @@ class TransactionMarkers:
         try:
             control_type = self._control_type(row)
         except (SegproofError, OSError) as error:
-            message = error.message if isinstance(error, SegproofError) else str(error)
-            self._reporter.add(
-                "BATCH-19",
-                self._log_path,
-                f"the control batch cannot be read: {message}",
-                position=position,
-            )
+            self._report_unreadable(error, row)
             # Which transaction it ended, and how, is unknown: nothing follows from it.
             self._unsure.append((offset, offset))
             self.carry.opened.pop(int(row["producer_id"]), None)
@@ -223,7 +231,7 @@ class TransactionMarkers:
         is_abort = control_type == "ABORT"
         first = self.carry.opened.pop(producer_id, None)
         has_entry = self._match(producer_id, offset, first) if is_abort else True
-        is_missing = is_abort and not has_entry
+        is_missing = is_abort and not has_entry and position < self._missed_below
         if first is None:
             if producer_id not in self._last_markers:
                 self.carry.ended.setdefault(producer_id, (offset, position, is_missing))
@@ -232,6 +240,21 @@ class TransactionMarkers:
                 self._reporter, self._segment, producer_id, first, offset, position, None
             )
         self._last_markers[producer_id] = offset
+
+    def _report_unreadable(self, error: SegproofError | OSError, row: np.void) -> None:
+        """Report a control batch that cannot be read: by the disk, by a cut, or by its bytes."""
+        position, end = int(row["position"]), int(row["position"] + row["size_bytes"])
+        if isinstance(error, OSError):
+            report_unreadable(self._log_path, error, self._reporter, LOG_STRUCTURE)
+        elif (size := self._file.size()) < end:
+            report_shrunk(self._log_path, end, size, self._reporter, LOG_STRUCTURE)
+        else:
+            self._reporter.add(
+                "BATCH-19",
+                self._log_path,
+                f"the control batch cannot be read: {error.message}",
+                position=position,
+            )
 
     def _control_type(self, row: np.void) -> str:
         size, position = int(row["size_bytes"]), int(row["position"])

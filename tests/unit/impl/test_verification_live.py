@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a broker that is running, or was killed, leaves on its disk is no defect.
+
+Used by: the tox environments `py311` to `py313`.
+"""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import segproof_harness
+from segproof.files import REAL_FILES, Files
+from segproof.findings import Finding
+from segproof.verification import verify
+
+DATA = Path(segproof_harness.__file__).parent / "data" / "kafka"
+TXN = "00000000000000001014"
+ENTRY_BYTES = 34
+
+
+class Disturbed:
+    """Real files; when one is opened for the first time, something else happens first."""
+
+    def __init__(self, when: str, happens: Callable[[], None]) -> None:
+        self._when = when
+        self._happens: Callable[[], None] | None = happens
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(REAL_FILES, name)
+
+    def open(self, path: str, **options: Any) -> Any:
+        """Open a file."""
+        if path.endswith(self._when) and self._happens is not None:
+            happens, self._happens = self._happens, None
+            happens()
+        return REAL_FILES.open(path, **options)
+
+
+class BrokenTransactionIndex:
+    """Real files; a transaction index opens and cannot be read."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(REAL_FILES, name)
+
+    def open(self, path: str, **options: Any) -> Any:
+        """Open a file."""
+        file = REAL_FILES.open(path, **options)
+        return _Unreadable(file) if path.endswith(".txnindex") else file
+
+
+class _Unreadable:
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def pread(self, size: int, position: int) -> bytes:
+        """Fail as a bad disk does."""
+        raise OSError(5, "Input/output error")
+
+
+def run_on(files: object, path: Path) -> list[Finding]:
+    """Return the defects found on other files than the real ones."""
+    kept: Files = files  # type: ignore[assignment]
+    return [one for one in verify(path, files=kept) if one.is_defect]
+
+
+def copy(scenario: str, target: Path) -> Path:
+    """Copy the partition of a scenario; return it, writable."""
+    (partition,) = (path for path in (DATA / scenario).iterdir() if any(path.glob("*.log")))
+    folder = target / partition.name
+    shutil.copytree(partition, folder)
+    return folder
+
+
+def test_unread_transaction_index_is_one_finding(tmp_path: Path) -> None:
+    """An index that can't be read says nothing about what is missing in it."""
+    folder = copy("txn-a", tmp_path)
+    count = len(list(folder.glob("*.txnindex")))
+    found = run_on(BrokenTransactionIndex(), folder)
+    assert ["DISK-1"] * count == [one.law for one in found]
+
+
+@pytest.mark.parametrize("entry_follows", [True, False])
+def test_marker_written_while_the_index_is_read(tmp_path: Path, entry_follows: bool) -> None:
+    """A broker writes the marker of an abort first and its entry then; absent ones are found."""
+    folder = copy("txn-a", tmp_path)
+    last = max(folder.glob("*.log")).stem
+    log, index = folder / f"{last}.log", folder / f"{last}.txnindex"
+    whole, entries = log.read_bytes(), index.read_bytes()
+    marker = int.from_bytes(entries[-16:-8], "big")
+    at = whole.rindex(marker.to_bytes(8, "big"), 0)
+    while whole[at + 16] != 2 or whole[at + 22] & 32 == 0:
+        at = whole.rindex(marker.to_bytes(8, "big"), 0, at)
+    for suffix in (".index", ".timeindex"):
+        (folder / (last + suffix)).unlink()
+    log.write_bytes(whole[:at])
+    index.write_bytes(entries[:-ENTRY_BYTES])
+
+    def abort() -> None:
+        log.write_bytes(whole)
+        if entry_follows:
+            index.write_bytes(entries)
+
+    for suffix in (".txnindex", ".log"):
+        log.write_bytes(whole[:at])
+        index.write_bytes(entries[:-ENTRY_BYTES])
+        found = [one.law for one in run_on(Disturbed(last + suffix, abort), folder)]
+        seen_at_once = suffix == ".log"
+        assert (["DISK-12"] if seen_at_once and not entry_follows else []) == found
+    assert ([] if entry_follows else ["DISK-12"]) == [one.law for one in run_on(REAL_FILES, folder)]
+
+
+def test_segment_replaced_while_it_is_read(tmp_path: Path) -> None:
+    """Files of two states of one segment do not fit; each state by itself is sound."""
+    folder = copy("plain", tmp_path / "new")
+    names = [f"{60:020d}{suffix}" for suffix in (".log", ".index", ".timeindex")]
+
+    def restore() -> None:
+        for name in names:
+            fresh = folder / f"{name}.new"
+            shutil.copy(DATA / "plain" / "plain-0" / name, fresh)
+            os.replace(fresh, folder / name)
+
+    index = folder / names[1]
+    index.write_bytes((folder / f"{162:020d}.index").read_bytes())
+    assert run_on(REAL_FILES, folder)
+    assert [] == run_on(Disturbed(names[2], restore), folder)
+
+
+def test_batch_that_is_being_written(tmp_path: Path) -> None:
+    """Half a batch behind the size that the log has meanwhile outgrown is no finding."""
+    folder = copy("plain", tmp_path)
+    log = max(folder.glob("*.log"))
+    whole = log.read_bytes()
+    log.write_bytes(whole[:-137])
+    assert ["DUMP-6"] == [one.law for one in run_on(REAL_FILES, folder) if one.path == str(log)]
+
+    def finish() -> None:
+        log.write_bytes(whole)
+
+    assert [] == run_on(Disturbed(log.stem + ".index", finish), folder)
