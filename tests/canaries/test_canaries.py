@@ -38,17 +38,24 @@ def test_is_caught(canary: Canary, tmp_path: Path) -> None:
     assert [] == replay_trace(saved).findings
 
 
-def test_reproducer_is_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("canary", CANARIES, ids=lambda canary: canary.canary_id)
+def test_reproducer_is_a_command(
+    canary: Canary, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The printed line, given to the command line as it is, exits 1 and names the law."""
-    canary = next(canary for canary in CANARIES if canary.canary_id == "K-05")
-    subjects = ("model", canary.subject_name)
     result = replay_seeds(
-        "offset-index", "segproof", range(99), subjects=subjects, findings_max=1, traces=tmp_path
+        canary.structure_id,
+        "segproof",
+        range(HISTORIES_MAX),
+        subjects=("model", canary.subject_name),
+        findings_max=1,
+        traces=tmp_path,
     )
-    program, *arguments = shlex.split(result.findings[0].reproduce)
+    (finding,) = result.findings
+    program, *arguments = shlex.split(finding.reproduce)
     assert "segproof" == program
     assert 1 == run(arguments)
-    assert "OFFIDX-20" in capsys.readouterr().out
+    assert finding.law in capsys.readouterr().out
 
 
 def test_every_structure_has_canaries() -> None:
