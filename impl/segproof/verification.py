@@ -35,6 +35,7 @@ def verify(
     files: Files = REAL_FILES,
     on_progress: Progress | None = None,
     jobs: int = 1,
+    limit: int | None = None,
 ) -> Iterator[Finding]:
     """Yield a finding for each law that the files at `path` break; nothing: all is well.
 
@@ -44,6 +45,9 @@ def verify(
     With `deep` every record is read too. `laws` restricts the findings to some law ids, `position`
     to one byte of a file. `on_progress` is called with the bytes read and the bytes to read.
     `jobs` is the number of processes; the findings and their order do not depend on it.
+    `limit` is how many bytes a batch may have, and inflate to, for a deep run to read its records;
+    by default 16 MiB and 64 MiB. A larger batch is a warning that says it was not looked into
+    (DISK-18). Each process may take a few times as much memory.
 
     Findings of severity `note` are no defects: see `Finding.is_defect`. Of one law in one file the
     first hundred are shown and the others counted.
@@ -58,9 +62,10 @@ def verify(
             f"verify does not check {', '.join(unknown)}",
             hint=f"it checks {', '.join(sorted(VERIFIED_LAWS))}",
         )
-    if jobs < 1 or (position is not None and position < 0):
+    if jobs < 1 or (position is not None and position < 0) or (limit is not None and limit < 1):
         raise InvalidArgumentError(
-            "jobs must be 1 or more and a position 0 or more", actual=(jobs, position)
+            "jobs and a limit must be 1 or more and a position 0 or more",
+            actual=(jobs, limit, position),
         )
-    wanted = Wanted(None if laws is None else frozenset(laws), position, deep)
+    wanted = Wanted(None if laws is None else frozenset(laws), position, deep, limit)
     return run(os.fspath(path), wanted, files, on_progress, jobs)

@@ -2,7 +2,8 @@
 """The Spark data source `segproof`: `spark.read.format("segproof").option("table", "findings")`.
 
 Options: `path` (one file, partition directory or data directory; several as a JSON list in
-`paths`), `table` (`findings`), `deep` (`true` reads every record).
+`paths`), `table` (`findings`), `deep` (`true` reads every record), `limit_bytes` (bytes that a
+batch may have, and inflate to, for its records to be read).
 
 A task holds directories or files of about the same number of bytes, and runs `segproof.verify`:
 the very function of the command line. What concerns several segments of one directory is judged
@@ -59,15 +60,19 @@ class SegproofDataSource(DataSource):
         if not paths:
             raise ValueError("segproof: no path; use .load(PATH) or .option('path', PATH)")
         deep = self.options.get("deep", "false").lower() == "true"
-        return FindingsReader([os.path.abspath(path) for path in paths], deep)
+        limit = self.options.get("limit_bytes")
+        return FindingsReader(
+            [os.path.abspath(path) for path in paths], deep, None if limit is None else int(limit)
+        )
 
 
 class FindingsReader(DataSourceReader):
     """Verify files in parallel."""
 
-    def __init__(self, paths: list[str], deep: bool) -> None:
+    def __init__(self, paths: list[str], deep: bool, limit: int | None = None) -> None:
         self.paths = paths
         self.deep = deep
+        self.limit = limit
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the tasks: whole directories, packed to about `TASK_BYTES`, largest first."""
@@ -83,7 +88,7 @@ class FindingsReader(DataSourceReader):
 
         assert isinstance(partition, PathsPartition)
         for path in partition.paths:
-            for finding in verify(path, deep=self.deep):
+            for finding in verify(path, deep=self.deep, limit=self.limit):
                 row = finding_row(finding.to_json())
                 yield tuple(row[name] for name in FINDING_FIELDS)
 

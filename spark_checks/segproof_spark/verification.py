@@ -16,25 +16,40 @@ if TYPE_CHECKING:
 
 
 def findings_frame(
-    session: "SparkSession", paths: Sequence[str | os.PathLike[str]], *, deep: bool = False
+    session: "SparkSession",
+    paths: Sequence[str | os.PathLike[str]],
+    *,
+    deep: bool = False,
+    limit: int | None = None,
 ) -> "DataFrame":
-    """Return the findings of all paths as a DataFrame with the fields of a finding."""
+    """Return the findings of all paths as a DataFrame with the fields of a finding.
+
+    `deep` and `limit` are those of `segproof.verify`.
+    """
     from segproof_spark.data_source import SegproofDataSource
 
     session.dataSource.register(SegproofDataSource)
-    return (
+    reader = (
         session.read.format("segproof")
         .option("table", "findings")
         .option("paths", json.dumps([os.path.abspath(path) for path in paths]))
         .option("deep", str(deep).lower())
-        .load()
     )
+    if limit is not None:
+        reader = reader.option("limit_bytes", str(limit))
+    return reader.load()
 
 
 def verify_on_spark(
-    session: "SparkSession", paths: Sequence[str | os.PathLike[str]], *, deep: bool = False
+    session: "SparkSession",
+    paths: Sequence[str | os.PathLike[str]],
+    *,
+    deep: bool = False,
+    limit: int | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Yield the findings of all paths, each as its fields by name, in the order of their files."""
-    frame = findings_frame(session, paths, deep=deep).orderBy("path", "position", "law")
+    frame = findings_frame(session, paths, deep=deep, limit=limit).orderBy(
+        "path", "position", "law"
+    )
     for row in frame.toLocalIterator():
         yield finding_of_row(row.asDict())

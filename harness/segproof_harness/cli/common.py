@@ -6,11 +6,13 @@ Used by: every verb.
 
 import contextlib
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
@@ -114,6 +116,20 @@ def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return json.dumps(value) if isinstance(value, list | dict) or value == "" else str(value)
+
+
+def check_readable(path: Path) -> None:
+    """Refuse a path that can't be read; what can't be read inside it is a finding."""
+    try:
+        if path.is_dir():
+            os.listdir(path)
+        elif path.exists() and not path.is_file():
+            refuse(f"{path}: neither a file nor a directory")
+        else:
+            with path.open("rb"):
+                pass
+    except OSError as error:
+        refuse(reason_of(error))
 
 
 def known_profile(name: str | None) -> "Profile | None":

@@ -20,6 +20,7 @@ from segproof_harness.cli.common import (
     Format,
     FormatOption,
     Show,
+    check_readable,
     progress,
     reason_of,
     refuse,
@@ -62,6 +63,15 @@ def command(
     position: Annotated[
         int | None, typer.Option("--position", min=0, help="Only findings at this byte of a file.")
     ] = None,
+    limit_bytes: Annotated[
+        int | None,
+        typer.Option(
+            "--limit-bytes",
+            min=1,
+            help="Bytes a batch may have, and inflate to, to be read by --deep; a larger one is a "
+            "warning. Default: 16 MiB, inflated 64 MiB.",
+        ),
+    ] = None,
     against: Annotated[
         Against | None,
         typer.Option("--against", help="Judge each law by the model too; directories up to 8 MiB."),
@@ -89,11 +99,11 @@ def command(
     """
     laws = _known_laws(law)
     for path in paths:
-        _check_readable(path)
+        check_readable(path)
     started = time.monotonic()
     counts: Counter[str] = Counter()
     with progress("verify") as show:
-        for finding in _found(paths, deep, jobs or _cores(), laws, position, show):
+        for finding in _found(paths, deep, jobs or _cores(), laws, position, limit_bytes, show):
             _write(finding, output_format)
             counts[finding.severity.value] += 1
             if counts.total() == max_findings:
@@ -115,6 +125,7 @@ def _found(
     jobs: int,
     laws: frozenset[str] | None,
     position: int | None,
+    limit: int | None,
     show: Show,
 ) -> "Iterator[Finding]":
     from segproof.verification import verify
@@ -122,7 +133,13 @@ def _found(
     try:
         for path in paths:
             yield from verify(
-                path, deep=deep, laws=laws, position=position, on_progress=show, jobs=jobs
+                path,
+                deep=deep,
+                laws=laws,
+                position=position,
+                on_progress=show,
+                jobs=jobs,
+                limit=limit,
             )
     except OSError as error:  # the path itself has gone; what is below it is a finding
         refuse(reason_of(error))
@@ -142,20 +159,6 @@ def _known_laws(given: list[str] | None) -> frozenset[str] | None:
         known = ", ".join(sorted(VERIFIED_LAWS))
         refuse(f"verify does not check {', '.join(unknown)}; it checks: {known}")
     return wanted
-
-
-def _check_readable(path: Path) -> None:
-    """Refuse a path that can't be read; what can't be read inside it is a finding."""
-    try:
-        if path.is_dir():
-            os.listdir(path)
-        elif path.exists() and not path.is_file():
-            refuse(f"{path}: neither a file nor a directory")
-        else:
-            with path.open("rb"):
-                pass
-    except OSError as error:
-        refuse(reason_of(error))
 
 
 def _cores() -> int:

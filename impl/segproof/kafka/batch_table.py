@@ -181,7 +181,8 @@ class BatchScan:
         self._deep = deep
         self._limit = limit
         self._chunk_bytes = chunk_bytes
-        self._max_batch_bytes = max_batch_bytes
+        # What is read at once is held anyway.
+        self._max_batch_bytes = max(max_batch_bytes, chunk_bytes)
         self._allocate(chunk_bytes)
         self._filled = 0
         self._rows = np.empty((_ROWS, kernels.BATCH_ROW), np.int64)

@@ -291,7 +291,8 @@ def max_timestamp_is_the_largest(log: bytes, codecs: Codecs) -> bool:
 
 @law("DISK-18", structure=BATCH, scope="disk", source=OWN)
 def records_decompress(log: bytes, codecs: Codecs) -> bool:
-    """The compressed records of a batch can be decompressed, to a bounded size."""
+    """The compressed records of a batch can be decompressed; a batch that is only larger than a
+    limit is not looked into, and a warning says so."""
     compressed = [batch for batch in valid_batches(log, codecs) if number(batch.attributes) % 8]
     return not any(isinstance(batch.records(), Raised) for batch in compressed)
 
