@@ -20,6 +20,7 @@ from segproof_harness.cli.common import (
     EXIT_USAGE,
     Format,
     FormatOption,
+    check_readable,
     complain,
     refuse,
     summarise,
@@ -27,6 +28,8 @@ from segproof_harness.cli.common import (
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from segproof_spark.replay import SparkReplay
 
 app = typer.Typer(
     name="spark",
@@ -95,6 +98,12 @@ def verify(
     ],
     deep: Annotated[bool, typer.Option("--deep", help="Read every record too.")] = False,
     master: Master = "local[*]",
+    limit_bytes: Annotated[
+        int | None,
+        typer.Option(
+            "--limit-bytes", min=1, help="Bytes a batch may have, and inflate to, to be read."
+        ),
+    ] = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Verify files on Spark: the findings of `segproof verify`, partition directories in parallel.
@@ -110,12 +119,11 @@ def verify(
     from segproof_spark.verification import verify_on_spark
 
     for path in paths:
-        if not path.exists():
-            refuse(f"{path}: no such file or directory")
+        check_readable(path)
     write = write_jsonl if output_format is Format.JSONL else write_text
     started, defects, notes = time.monotonic(), 0, 0
     with running(master, "verify") as session:
-        for finding in verify_on_spark(session, paths, deep=deep):
+        for finding in verify_on_spark(session, paths, deep=deep, limit=limit_bytes):
             write(finding, sys.stdout)
             if finding["severity"] == "note":
                 notes += 1
@@ -125,6 +133,12 @@ def verify(
     summarise(f"{len(paths)} paths on Spark in {seconds:.1f} s: {defects} findings, {notes} notes")
     if defects:
         raise typer.Exit(EXIT_FINDINGS)
+
+
+def _counted(result: "SparkReplay") -> str:
+    """Say how many findings are shown, and how many more there are."""
+    cut = result.findings_cut
+    return f"{len(result.findings)} findings" + (f"; {cut} more are not shown" if cut else "")
 
 
 @app.command("replay")
@@ -190,7 +204,7 @@ def replay(
     summarise(
         f"{result.histories} histories, {result.operations} operations, "
         f"{result.answers_compared} answers and {result.bytes_compared} bytes compared on Spark "
-        f"in {time.monotonic() - started:.1f} s: {len(result.findings)} findings"
+        f"in {time.monotonic() - started:.1f} s: {_counted(result)}"
     )
     if result.findings:
         raise typer.Exit(EXIT_FINDINGS)

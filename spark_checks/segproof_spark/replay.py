@@ -44,6 +44,8 @@ class SparkReplay:
     """What a replay on Spark found, and how much it compared."""
 
     findings: list[dict[str, Any]] = field(default_factory=list)
+    findings_cut: int = 0
+    """Findings that there were too many to bring here."""
     histories: int = 0
     operations: int = 0
     answers_compared: int = 0
@@ -83,11 +85,16 @@ def replay_frame(histories: "DataFrame", subjects: Sequence[str]) -> "DataFrame"
 
 
 def gather(results: "DataFrame", findings_max: int) -> SparkReplay:
-    """Add up the rows; at most `findings_max` findings are brought to the driver."""
+    """Add up the rows; at most `findings_max` findings are brought to the driver, and the others
+    are counted.
+    """
     total = SparkReplay()
     kept = results.persist()
     try:
-        for row in kept.drop("findings").toLocalIterator():
+        found = 0
+        counted = kept.selectExpr("*", "size(findings) as found").drop("findings")
+        for row in counted.toLocalIterator():
+            found += row["found"]
             total.histories += 1
             total.operations += row["operations"]
             total.answers_compared += row["answers_compared"]
@@ -95,7 +102,9 @@ def gather(results: "DataFrame", findings_max: int) -> SparkReplay:
             for state, count in json.loads(row["sometimes"]).items():
                 total.sometimes[state] = total.sometimes.get(state, 0) + count
         for row in kept.filter("size(findings) > 0").limit(findings_max).collect():
-            total.findings += [finding_of_row(found.asDict()) for found in row["findings"]]
+            total.findings += [finding_of_row(each.asDict()) for each in row["findings"]]
+        del total.findings[findings_max:]
+        total.findings_cut = found - len(total.findings)
     finally:
         kept.unpersist()
     return total

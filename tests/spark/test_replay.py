@@ -47,6 +47,7 @@ def test_a_planted_defect_is_found_and_its_command_works(spark: "SparkSession") 
         subjects=("model", canary.subject_name),
     )
     assert found.findings
+    assert 0 == found.findings_cut
     command = found.findings[0]["reproduce"].split()
     assert command[:2] == ["segproof", "replay"]
     again = subprocess.run(
@@ -57,6 +58,24 @@ def test_a_planted_defect_is_found_and_its_command_works(spark: "SparkSession") 
     )
     assert again.returncode == 1, again.stderr
     assert found.findings[0]["law"] == _law(again.stdout)
+
+
+def test_findings_beyond_the_most_are_counted(spark: "SparkSession") -> None:
+    """Findings that are not brought to the driver are counted, and the summary says so."""
+    from segproof_spark import replay
+    from segproof_spark.cli import _counted
+
+    canary = next(canary for canary in CANARIES if canary.canary_id == "K-14")
+    subjects = ("model", canary.subject_name)
+    whole = replay.replay_on_spark(
+        spark, ["offset-index"], seeds=range(200), length=LENGTH, subjects=subjects
+    )
+    cut = replay.replay_on_spark(
+        spark, ["offset-index"], seeds=range(200), length=LENGTH, subjects=subjects, findings_max=1
+    )
+    assert len(whole.findings) > 1
+    assert (1, len(whole.findings) - 1) == (len(cut.findings), cut.findings_cut)
+    assert f"1 findings; {cut.findings_cut} more are not shown" == _counted(cut)
 
 
 def _law(output: str) -> str:

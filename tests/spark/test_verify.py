@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verifying on Spark finds what `segproof.verify` finds, file by file."""
 
+import os
 import shutil
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from typer.testing import CliRunner
 
 from segproof.verification import verify
+from segproof_spark.cli import app
 from segproof_spark.data_source import packed, units_of
 
 if TYPE_CHECKING:
@@ -38,6 +41,42 @@ def test_same_findings_as_in_one_process(spark: "SparkSession", data_directory: 
     found = list(verify_on_spark(spark, [data_directory]))
     assert any(finding["severity"] == "error" for finding in local)
     assert sorted(local, key=repr) == sorted(found, key=repr)
+
+
+def test_the_limit_reaches_the_verifier(spark: "SparkSession", data_directory: Path) -> None:
+    """A batch above the limit is a warning that says it was not looked into."""
+    from segproof_spark.verification import verify_on_spark
+
+    path = next(data_directory.glob("v1-gzip-*"))
+    local = [each.to_json() for each in verify(path, deep=True, limit=1)]
+    found = list(verify_on_spark(spark, [path], deep=True, limit=1))
+    assert "DISK-18" in {finding["law"] for finding in found}
+    assert sorted(local, key=repr) == sorted(found, key=repr)
+
+
+def test_paths_that_cannot_be_read_are_usage(tmp_path: Path) -> None:
+    """A missing path, a named pipe, a path below a file: one line and exit 2, without Spark."""
+    pipe, file = tmp_path / "pipe.log", tmp_path / "file"
+    os.mkfifo(pipe)
+    file.touch()
+    for path, words in (
+        (tmp_path / "none", "no such file"),
+        (pipe, "neither a file nor a directory"),
+        (file / "below", "not a directory"),
+    ):
+        done = CliRunner().invoke(app, ["verify", str(path)])
+        assert 2 == done.exit_code
+        assert f"segproof: {path}: {words}" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_a_directory_without_rights_is_usage(tmp_path: Path) -> None:
+    """A directory that may not be listed: one line and exit 2."""
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0)
+    done = CliRunner().invoke(app, ["verify", str(closed)])
+    assert 2 == done.exit_code
+    assert f"segproof: {closed}: permission denied" in done.stderr
 
 
 def test_the_table_is_a_data_source(spark: "SparkSession", data_directory: Path) -> None:
