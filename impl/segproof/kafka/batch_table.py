@@ -83,6 +83,9 @@ MAX_BATCH_BYTES = 32 << 20
 _HEADER_READ_BYTES = 4 << 10
 _LARGE_BATCH_BYTES = 128 << 10
 _ROWS = 4096
+_KEPT_CHUNKS = 64
+_KEPT_ROWS = 8192
+"""So many chunks or batches share a table: a small table takes as long as one of thousands."""
 RECORDS_OF_A_UNIT = 4
 """So many ordinary records are read in one unit of a kernel's work."""
 _BATCHES_OF_A_UNIT = 8
@@ -159,6 +162,17 @@ class CheckedBatches(NamedTuple):
     """Row to the error that reading its records ended with."""
 
 
+class _Summed(NamedTuple):
+    """The batches of one chunk, before their headers are made a table."""
+
+    headers: NDArray[np.void]
+    """Their first bytes, without fields."""
+    positions: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    sums: NDArray[np.int64]
+    """The checksums of their bytes."""
+
+
 class BatchScan:
     """A scan over the batches of [start, end), which yields `CheckedBatches`.
 
@@ -186,25 +200,31 @@ class BatchScan:
         self._allocate(chunk_bytes)
         self._filled = 0
         self._rows = np.empty((_ROWS, kernels.BATCH_ROW), np.int64)
+        self._kept: list[_Summed] = []
         self.end_position = start
         """Where the scan is; after it, where it stopped."""
         self.error: SegproofError | None = None
         """Why it stopped, unless the range just ended."""
 
     def __iter__(self) -> Iterator[CheckedBatches]:
-        """Yield the batches, with their checksums made, chunk by chunk."""
+        """Yield the batches, with their checksums made, in parts of thousands."""
         want = self._chunk_bytes
         while True:
             is_short = self._fill(want)
             position, status = 0, kernels.SCAN_FULL
             while status == kernels.SCAN_FULL:
                 count, position, status = self._walk(position, whole=1)
-                if count:
+                if count and not self._keep(count):
+                    yield from self._kept_batches()
                     yield self._check(count)
-            if self._stopped(status, position, is_short):
+            is_over = self._stopped(status, position, is_short)
+            if is_over or self._has_kept_enough():
+                yield from self._kept_batches()
+            if is_over:
                 return
             want = self._carry(position)
             if want > self._max_batch_bytes + BATCH_HEADER_BYTES:
+                yield from self._kept_batches()
                 yield self._oversized(want - BATCH_HEADER_BYTES)
                 want = self._chunk_bytes
 
@@ -301,19 +321,32 @@ class BatchScan:
 
     def _table(self, count: int) -> BatchTable:
         positions, sizes = self._rows[:count, 0], self._rows[:count, 1]
-        raw = self._headers[positions].view(_RAW)
-        table = np.empty(count, BATCH_DTYPE)
-        table["position"] = positions + self.end_position
-        table["size_bytes"] = sizes
-        offsets = raw["offset"].astype(np.int64)
-        table["base_offset"] = offsets
-        for name in _SHARED_FIELDS:
-            table[name] = raw[name]
-        table["last_offset"] = offsets + table["last_offset_delta"]
-        is_legacy = table["magic"] < 2
-        if is_legacy.any():
-            _correct_legacy(table, raw, is_legacy)
-        return table
+        return _table_of(self._headers[positions], positions + self.end_position, sizes)
+
+    def _keep(self, count: int) -> bool:
+        """Make the checksums of magic 2 batches, for one table of many chunks; False for others."""
+        positions, sizes = self._rows[:count, 0], self._rows[:count, 1]
+        headers = self._headers[positions]
+        if self._deep or not bool((headers.view(_RAW)["magic"] == 2).all()):
+            return False
+        sums = crc32c_of_parts(self._buffer, positions + 21, positions + sizes)
+        kept = _Summed(headers, positions + self.end_position, sizes.copy(), sums)
+        self._kept.append(kept)
+        return True
+
+    def _has_kept_enough(self) -> bool:
+        parts = len(self._kept)
+        return parts >= _KEPT_CHUNKS or sum(len(part.sums) for part in self._kept) >= _KEPT_ROWS
+
+    def _kept_batches(self) -> Iterator[CheckedBatches]:
+        """Yield what was kept, if anything."""
+        if not self._kept:
+            return
+        headers, positions, sizes, sums = map(np.concatenate, zip(*self._kept, strict=True))
+        self._kept = []
+        table = _table_of(headers, positions, sizes)
+        crc_valid = (sums == table["crc"]) & (sizes >= BATCH_HEADER_BYTES)
+        yield CheckedBatches(table, crc_valid, None, {})
 
     def _check(self, count: int) -> CheckedBatches:
         table = self._table(count)
@@ -430,6 +463,25 @@ def check_batches(
     """
     file = _Bytes(source) if isinstance(source, bytes | memoryview) else source
     return BatchScan(file, start, file.size() if end is None else end, deep=deep, limit=limit)
+
+
+def _table_of(
+    headers: NDArray[np.void], positions: NDArray[np.int64], sizes: NDArray[np.int64]
+) -> BatchTable:
+    """Return the table of headers that were gathered as plain bytes."""
+    raw = headers.view(_RAW)
+    table = np.empty(len(raw), BATCH_DTYPE)
+    table["position"] = positions
+    table["size_bytes"] = sizes
+    offsets = raw["offset"].astype(np.int64)
+    table["base_offset"] = offsets
+    for name in _SHARED_FIELDS:
+        table[name] = raw[name]
+    table["last_offset"] = offsets + table["last_offset_delta"]
+    is_legacy = table["magic"] < 2
+    if is_legacy.any():
+        _correct_legacy(table, raw, is_legacy)
+    return table
 
 
 def _correct_legacy(table: BatchTable, raw: NDArray[np.void], is_legacy: NDArray[np.bool_]) -> None:
