@@ -92,7 +92,7 @@ class AbstractIndex:
         self._handle: File | None = None
         self._mapping: Mapping | None = None
         self._columns: tuple[Published, Columns] | None = None
-        self._increasing_keys: tuple[Published, memoryview] | None = None
+        self._increasing_keys: tuple[Published, memoryview, int] | None = None
         self._searches: tuple[Published | None, int] = (None, 0)
         if writable:
             self._open_for_writing()
@@ -543,7 +543,7 @@ class AbstractIndex:
         columns = Columns.of(self._records(*published), self._bases(), self._MISSING)
         self._columns = (published, columns)
         if columns.increase:
-            self._increasing_keys = (published, columns.searched.data)
+            self._increasing_keys = (published, *columns.distances())
         return columns
 
     def _count_lookup(self, published: Published) -> None:

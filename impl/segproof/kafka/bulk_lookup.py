@@ -69,6 +69,16 @@ class Columns:
         """The keys of all entries, shape (entries,)."""
         return self.keys[:-1]
 
+    def distances(self) -> tuple[memoryview, int]:
+        """Return the keys as distances from a number, and that number: 0 or the first key.
+
+        Distances that fit into 32 bits are searched from Python twice as fast as timestamps.
+        """
+        keys = self.searched
+        if keys.dtype.itemsize == 4 or not len(keys) or int(keys[-1]) - int(keys[0]) >= 2**31:
+            return keys.data, 0
+        return (keys - keys[0]).astype(np.int32).data, int(keys[0])
+
     def look_up(self, targets: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Return (keys, values) of the lower slots of the targets; the keys must increase."""
         assert self.increase

@@ -109,7 +109,7 @@ class OffsetIndex(AbstractIndex):
             try:
                 decoded = self._increasing_keys
                 if decoded is not None and decoded[0] is published:
-                    slot = bisect_right(decoded[1], relative) - 1
+                    slot = bisect_right(decoded[1], relative - decoded[2]) - 1
                 else:
                     slot = lower_slot.call(view, 8, 0, 4, entries, relative, _WARM_ENTRIES)
                     self._count_lookup(published)

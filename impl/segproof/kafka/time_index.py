@@ -122,7 +122,7 @@ class TimeIndex(AbstractIndex):
             try:
                 decoded = self._increasing_keys
                 if decoded is not None and decoded[0] is published:
-                    slot = bisect_right(decoded[1], target) - 1
+                    slot = bisect_right(decoded[1], target - decoded[2]) - 1
                 else:
                     slot = lower_slot.call(view, 12, 0, 8, entries, target, _WARM_ENTRIES)
                     self._count_lookup(published)

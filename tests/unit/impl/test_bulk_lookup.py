@@ -147,3 +147,21 @@ def test_zero_tail_of_any_length_is_no_entry(tmp_path: Path) -> None:
             index.close_handler()
         with TimeIndex(path, 0, writable=False) as index:
             assert entries == len(index)
+
+
+@pytest.mark.parametrize("step", [3, 2**22, 2**40])
+def test_many_single_lookups_of_timestamps(tmp_path: Path, step: int) -> None:
+    """Decoded timestamps, near enough to each other for 32 bits or not, find what probes find."""
+    timestamps = np.arange(1, 1001) * step - 5
+    targets = [-(2**70), 0, *(int(one) + near for one in timestamps[::99] for near in (-1, 0, 1))]
+    targets += [2**63 - 1, 2**70]
+    with TimeIndex(tmp_path / "a.timeindex", 7, 12 * 1001) as index:
+        index.maybe_append_many(timestamps, np.arange(1000) + 7)
+        before = []
+        for target in targets:
+            index._increasing_keys = index._columns = None
+            index._searches = (None, 0)
+            before.append(index.lookup(target))
+        assert index._columns_of(index._current(), 10**6) is not None
+        assert index._increasing_keys is not None
+        assert before == [index.lookup(target) for target in targets]
