@@ -14,6 +14,9 @@ from benchmarks.contestants import DUMP, NotRunError, Passes, missing_kernels, p
 from benchmarks.measuring import MIB, Bench, rate, say, seconds_each
 from benchmarks.table import Cell, Figure, Goal, NotRun, Row, Section
 
+Side = tuple[int, list[str], dict[str, str] | None]
+"""Bytes that are read, the command, its environment."""
+
 _DUMP_CLASS = "kafka.tools.DumpLogSegments"
 _VERIFIER = "segproof.verification"
 _HEAVY = ("numba", "pyspark", "hypothesis")
@@ -43,59 +46,58 @@ def segproof_command(*words: str) -> list[str]:
 
 def _against_the_dump_tool(bench: Bench) -> Section:
     count, size = (2, 32 * MIB) if bench.quick else (4, 1024 * MIB)
-    part = (16 if bench.quick else 256) * MIB
     section = Section(
         "Whole processes",
         f"`segproof verify` with its default jobs on a directory of {count * size // MIB} MiB "
-        f"({count} segments), beside kafka-dump-log on one log of {part // MIB} MiB of the same "
-        "batches, in bytes a second: its time grows with the file, and it would need minutes. "
-        "Start-up included, and the compiled kernels are loaded when the work seems to pay it; "
-        "output to the null device. Interpreted: the same log as the tool.",
+        f"({count} segments), beside kafka-dump-log on the same logs, in bytes a second. With "
+        "--deep-iteration, which takes a minute for so much, the tool gets one log of the four, "
+        "and so do interpreted kernels: its time grows with the file. Start-up included, and the "
+        "compiled kernels are loaded when the work seems to pay it; output to the null device.",
         "kafka-dump-log 4.2.1",
     )
     for what, name, deep, goal in (
         ("--deep beside --deep-iteration", "160 x 100 B", True, 30),
         ("plain beside plain", "16 KB", False, 8),
     ):
-        section.rows.append(_beside_dump(bench, (what, name, deep, goal), count, size, part))
+        say(f"whole processes, {what}, {name}")
+        directory = bench.folder / "t-0"
+        segments = workloads.write_segments(directory, workloads.SHAPES[name], size, count)
+        cells = _times(_sides(bench, directory, segments, deep), 1 if bench.quick else 3)
+        shutil.rmtree(directory)
+        words = f"{what}, {name} batches"
+        section.rows.append(Row.of(words, "MB/s", cells, Goal(goal, is_ratio=True), True))
     return section
 
 
-def _beside_dump(
-    bench: Bench, row: tuple[str, str, bool, float], count: int, size: int, part: int
-) -> Row:
-    what, name, deep, goal = row
-    say(f"whole processes, {what}, {name}")
-    directory, small = bench.folder / "t-0", bench.folder / "part-0"
-    shape = workloads.SHAPES[name]
-    total = sum(one.size_bytes for one in workloads.write_segments(directory, shape, size, count))
-    piece = workloads.write_segment(small, shape, part)
-    words = ["verify", *(["--deep"] if deep else [])]
-    sides: dict[str, tuple[int, list[str], dict[str, str] | None] | NotRun] = {}
+def _sides(
+    bench: Bench, directory: Path, segments: list[workloads.Segment], deep: bool
+) -> dict[str, Side | NotRun]:
+    """Return the commands that are compared, with the bytes that each reads."""
+    total = sum(segment.size_bytes for segment in segments)
+    few = segments[:1] if deep else segments
+    few_bytes = sum(segment.size_bytes for segment in few)
+    sides: dict[str, Side | NotRun] = {}
     try:
         java = ["java", "-Xmx256M", "-cp", bench.java.classpath(DUMP), _DUMP_CLASS]
-        java += ["--files", str(piece.log), *(["--deep-iteration"] if deep else [])]
-        sides["theirs"] = (piece.size_bytes, java, None)
+        java += ["--files", ",".join(str(segment.log) for segment in few)]
+        sides["theirs"] = (few_bytes, java + ["--deep-iteration"] * deep, None)
     except NotRunError as error:
         sides["theirs"] = NotRun(str(error))
+    verify = segproof_command("verify", *["--deep"] * deep)
     for kernels, path, size_bytes in (
         ("compiled", directory, total),
-        ("interpreted", small, piece.size_bytes),
+        ("interpreted", few[0].log if deep else directory, few_bytes),
     ):
-        reason = missing_kernels(kernels)
-        command = segproof_command(*words, str(path))
         # The default compiles when it pays, which is what a user of the extra `fast` has.
         environment = python_environment("auto" if kernels == "compiled" else kernels)
-        sides[kernels] = NotRun(reason) if reason else (size_bytes, command, environment)
-    cells = _times(sides, 1 if bench.quick else 3)
-    shutil.rmtree(directory)
-    shutil.rmtree(small)
-    return Row.of(f"{what}, {name} batches", "MB/s", cells, Goal(goal, is_ratio=True), True)
+        reason = missing_kernels(kernels)
+        sides[kernels] = (
+            NotRun(reason) if reason else (size_bytes, [*verify, str(path)], environment)
+        )
+    return sides
 
 
-def _times(
-    sides: dict[str, tuple[int, list[str], dict[str, str] | None] | NotRun], runs: int
-) -> dict[str, Cell]:
+def _times(sides: dict[str, Side | NotRun], runs: int) -> dict[str, Cell]:
     """Run the processes in turn; return the rate of each in MB/s."""
     results = {name: Passes() for name in sides}
     for _ in range(runs):
