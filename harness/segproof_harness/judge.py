@@ -6,20 +6,21 @@ and as slow as that. Where the two part, one of them is wrong.
 
 Not covered: names (FILE-n), rights and change meanwhile (DISK-1, -2), sizes (DISK-7), and laws
 that only a note speaks of.
-Used by: the verb `verify --against model`.
+Used by: the verb `verify --against model`, tests/stateful/kafka/test_verification.py.
 """
 
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from segproof.files import REAL_FILES
 from segproof.findings import Finding, Severity
 from segproof.lookup import segment_file_name
 from segproof.verification import VERIFIED_LAWS, verify
 from segproof_harness.codecs import CODECS
 from segproof_harness.reading.rows import segment_files
 from segproof_model.directory import Directory
-from segproof_model.kafka.record_batch import RecordBatch
+from segproof_model.kafka.record_batch import RecordBatch, end_transaction_marker
 from segproof_model.laws import disk, offset_index, time_index, transaction_index
 from segproof_model.laws.registry import LAWS
 from segproof_model.outcomes import Raised
@@ -33,6 +34,7 @@ RECORD_LAWS = frozenset(
 """Laws about reading a batch: the model says them by what reading raises."""
 NOT_JUDGED = frozenset({"FILE-1", "FILE-2", "DISK-1", "DISK-2", "DISK-6", "DISK-7"})
 ONLY_NOTES = frozenset({"DISK-3", "DISK-19", "DISK-20", "LOAD-1"})
+ENTRY_SIZES = {".log": 1, ".index": 8, ".timeindex": 12}
 MODULES = (offset_index, time_index, transaction_index)
 """Importing them enters their laws into the register."""
 
@@ -56,6 +58,10 @@ class Judge:
             return not disk.abort_marker_has_its_entry(pairs, CODECS)
         return not all(self._segment_holds(law_id, base) for base in self._bases)
 
+    def broken(self) -> list[str]:
+        """Return the laws that the directory breaks, of those that make a defect."""
+        return [law for law in sorted(VERIFIED_LAWS - NOT_JUDGED - ONLY_NOTES) if self.breaks(law)]
+
     def _read(self, base_offset: int, suffix: str) -> bytes:
         return self._files.get(segment_file_name(base_offset, suffix), b"")
 
@@ -75,6 +81,10 @@ class Judge:
             "DUMP-6": lambda: disk.log_ends_with_a_batch(log),
             "SCAN-2": lambda: disk.log_ends_with_a_batch(log),
             "SCAN-10": lambda: disk.log_ends_with_a_batch(log),
+            "DISK-6": lambda: all(
+                disk.closed_file_has_no_zero_tail(self._read(base, suffix), size, True)
+                for suffix, size in ENTRY_SIZES.items()
+            ),
             "DISK-8": lambda: disk.positions_strictly_increase(whole),
             "DISK-9": lambda: disk.entry_tells_largest_timestamp(log, times, base),
             "DISK-10": lambda: (
@@ -119,8 +129,10 @@ def _controls_are_right(log: bytes) -> bool:
         kind = disk.control_type(batch) if batch.is_control else None
         if isinstance(kind, Raised):
             return False
-        if kind in ("ABORT", "COMMIT") and batch.record_count != 1:
-            return False
+        if kind in ("ABORT", "COMMIT"):
+            record = batch.records_until_error().records[0]
+            if batch.record_count != 1 or isinstance(end_transaction_marker(record), Raised):
+                return False
     return True
 
 
@@ -129,6 +141,15 @@ def partitions_below(path: str | os.PathLike[str]) -> Iterator[Path]:
     for folder, _, names in os.walk(path):
         if any(name.endswith(".log") for name in names):
             yield Path(folder)
+
+
+def _contents(path: Path) -> bytes:
+    """Return the bytes of a regular file. Raises OSError, for a named pipe too."""
+    file = REAL_FILES.open(os.fspath(path))
+    try:
+        return file.pread(file.size(), 0)
+    finally:
+        file.close()
 
 
 def disagreements(directory: Path) -> Iterator[Finding]:
@@ -143,15 +164,16 @@ def disagreements(directory: Path) -> Iterator[Finding]:
         raise ValueError(
             f"{directory}: {size} bytes are more than the model is given, {LIMIT_BYTES}"
         )
-    judge = Judge({path.name: path.read_bytes() for path in paths})
-    found = {each.law: each for each in verify(directory, deep=True)}
-    for law_id in sorted(set(found) - NOT_JUDGED - ONLY_NOTES):
+    judge = Judge({path.name: _contents(path) for path in paths})
+    findings = list(verify(directory, deep=True))
+    found = {each.law for each in findings}
+    for law_id in sorted({each.law for each in findings if each.is_defect} - NOT_JUDGED):
         if not judge.breaks(law_id):
             yield _disagreement(law_id, directory, reported=True)
-    if any(each.is_defect for each in found.values()):
+    if any(each.is_defect for each in findings):
         return
-    for law_id in sorted(VERIFIED_LAWS - NOT_JUDGED - ONLY_NOTES):
-        if judge.breaks(law_id):
+    for law_id in judge.broken():
+        if law_id not in found:
             yield _disagreement(law_id, directory, reported=False)
 
 

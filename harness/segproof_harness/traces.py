@@ -7,7 +7,10 @@ A trace that is read is untrusted: every name, argument and size is checked.
 Used by: replay, shrink, golden tests, Spark.
 """
 
+import errno
 import json
+import os
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,7 +80,7 @@ def read_trace(path: str | Path) -> Trace:
     """Read a trace file. Raises TraceError, and OSError if it can't be read."""
     operations = []
     header: Trace | None = None
-    with Path(path).open("rb") as file:
+    with open(path, "rb", opener=_open_regular) as file:
         for number in range(1, OPERATIONS_MAX + 3):
             line = file.readline(LINE_BYTES_MAX + 1)
             if not line:
@@ -99,6 +102,15 @@ def read_trace(path: str | Path) -> Trace:
     return Trace(
         header.structure_id, header.profile_name, header.setup, tuple(operations), header.seed
     )
+
+
+def _open_regular(path: str, flags: int) -> int:
+    """Open a regular file only: a named pipe would be waited for, a device may have no end."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    return descriptor
 
 
 def _parsed(line: bytes) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from segproof_harness.cli.common import (
     Format,
     FormatOption,
     ProfileOption,
+    check_readable,
     complain,
     known_profile,
     reason_of,
@@ -76,8 +77,7 @@ def command(
             )
         if file is None:
             refuse(f"{name}: no such file or directory")
-        with open(name, "rb"):  # a path that can't be read is usage, not bad data
-            pass
+        check_readable(path)  # a path that can't be read is usage, not bad data
         if not _dump(file, release, records, output_format, in_directory=False):
             raise typer.Exit(EXIT_FINDINGS)
     except OSError as error:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     Ask = Callable[..., OffsetAnswer | TimestampAnswer]
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+LINE_CHARACTERS_MAX = 1000
+"""A number of 64 bits takes 20; a device, or a file of something else, may have no line end."""
 OFFSET_FIELDS = (
     "segment_base_offset",
     "index_offset",
@@ -120,7 +122,11 @@ def _asked(given: list[int] | None, file: str | None) -> Iterator[int]:
         return
     try:
         with nullcontext(sys.stdin) if file == "-" else open(file, encoding="ascii") as lines:
-            for place, line in enumerate(lines, 1):
+            for place, line in enumerate(
+                iter(lambda: lines.readline(LINE_CHARACTERS_MAX + 1), ""), 1
+            ):
+                if len(line) > LINE_CHARACTERS_MAX:
+                    refuse(f"{file}: line {place}: more than {LINE_CHARACTERS_MAX} characters")
                 if not line.strip():
                     continue
                 try:

@@ -114,18 +114,20 @@ def test_damaged_data_is_an_error_of_ours(compression: str, cut: int, junk: byte
 
 
 _CRAFTED = """
-import gzip, resource, sys, time
+import gzip, sys, time
 from segproof.compression import compress, decompress
+def peak():  # ru_maxrss would begin with the peak of the process that started this one
+    return int(next(line for line in open("/proc/self/status") if "VmHWM" in line).split()[1])
 stored = (0x80000001).to_bytes(4, "little") + b"a"
 data = {
     "gzip": lambda: gzip.compress(b"") * 150_000,
     "lz4": lambda: compress("lz4", b"")[:7] + stored * 1_000_000 + bytes(4),
     "snappy": lambda: compress("snappy", b"") + bytes((0, 0, 0, 1, 0)) * 1_000_000,
 }[sys.argv[1]]()
-before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+before, began = peak(), time.process_time()
 size = len(decompress(sys.argv[1], data))
 seconds = time.process_time() - began
-print(size, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10, seconds)
+print(size, (peak() - before) >> 10, seconds)
 """
 
 
