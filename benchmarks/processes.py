@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from benchmarks import workloads
 from benchmarks.contestants import DUMP, NotRunError, Passes, missing_kernels, python_environment
