@@ -67,7 +67,7 @@ def offsets_of(situation: Situation) -> list[int]:
 
 def next_offset(choose: Choose, situation: Situation, last: int, is_empty: bool) -> int:
     """Draw an offset to append: mostly the next ones, sometimes one that must be refused."""
-    kind = weighted(choose, (30, 3, 1, 2, 1))
+    kind = weighted(choose, (30, 3, 1, 2, 3, 1))
     if kind == 0:
         return clamp64(last + choose.integer(0 if is_empty else 1, 6))
     if kind == 1:
@@ -76,6 +76,8 @@ def next_offset(choose: Choose, situation: Situation, last: int, is_empty: bool)
         return clamp64(base_of(situation) + beside(choose, choose.one_of(BORDERS)))
     if kind == 3:
         return clamp64(last + choose.integer(1, 100_000))
+    if kind == 4:
+        return clamp64(base_of(situation) + choose.one_of(BORDERS[:2]))
     return some_offset(choose, situation)
 
 

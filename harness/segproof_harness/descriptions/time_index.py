@@ -81,7 +81,7 @@ def _lookup_many_of_model(state: Any, target_timestamps: tuple[int, ...]) -> Any
 
 
 def _write_entry(choose: Choose, number: int) -> bytes:
-    key, value = 1000 + number * 10 + choose.integer(0, 10), number * 3 + choose.integer(0, 3)
+    key, value = 1000 + (number + choose.integer(0, 1)) * 10, number * 3 + choose.integer(0, 3)
     return key.to_bytes(8, "big") + value.to_bytes(4, "big")
 
 

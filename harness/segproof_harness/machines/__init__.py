@@ -13,7 +13,7 @@ runs the implementation of segproof on files in memory. For a class of your own:
 Used by: tests/stateful, tests/fuzz.
 """
 
-from segproof_harness.machines.base import StructureMachine
+from segproof_harness.machines.base import StructureMachine, run_until_reached
 from segproof_harness.structures import STRUCTURE_IDS
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "TimeIndexMachine",
     "TransactionIndexMachine",
     "machine_for",
+    "run_until_reached",
 ]
 
 

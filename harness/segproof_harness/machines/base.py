@@ -7,11 +7,18 @@ Used by: machines.
 """
 
 from collections import Counter
+from collections.abc import Set
 from typing import Any, ClassVar
 
-from hypothesis import note
+from hypothesis import note, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from segproof_harness.compare import Comparison, Divergence
 from segproof_harness.generation import HypothesisChoose
@@ -25,6 +32,9 @@ CLOSED_STEPS_MAX = 3
 """After so many steps on what is closed, only opening goes on."""
 OPEN_STEPS_MIN = 4
 """So many steps before something may be closed for good."""
+
+RUNS_MAX = 3
+"""So often is a machine run, each time with twice as many examples, to reach all states."""
 
 RULES_MAX = 6
 """Rules of one operation."""
@@ -98,6 +108,20 @@ class StructureMachine(RuleBasedStateMachine):
         """Give back what the subject holds, and count the states that were reached."""
         self._subject.stop()
         type(self).reached.update(self.comparison.counters.sometimes)
+
+
+def run_until_reached(machine: type[StructureMachine], states: Set[str]) -> None:
+    """Run a machine until its examples have reached all these `sometimes` states.
+
+    Raises: AssertionError for a divergence, and naming the states that were not reached.
+    """
+    examples = settings().max_examples
+    for run in range(RUNS_MAX):
+        run_state_machine_as_test(machine, settings=settings(max_examples=examples << run))
+        missing = states - {name for name, count in machine.reached.items() if count}
+        if not missing:
+            return
+    raise AssertionError(f"not reached: {', '.join(sorted(missing))}")
 
 
 def _rule_for(kind: OperationKind, suffix: str) -> Any:
