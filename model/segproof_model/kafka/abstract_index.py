@@ -147,6 +147,18 @@ class AbstractIndex:
         kept = replace(self, entries=count, position=count * self.ENTRY_SIZE)
         return Step(kept.with_last_entry())
 
+    def truncate_to(self, offset: int) -> Step[Self]:
+        """Keep the entries below `offset`, by their offsets (OFFIDX-17, -18, TIMEIDX-11, -12)."""
+        if not self.is_mapped:
+            return Step(self, UNMAPPED)
+        relative, stored = offset - self.base_offset, self.relative_offsets()
+        slot = self.largest_lower_bound(stored, relative)
+        if isinstance(slot, Raised):
+            return Step(self, slot)
+        if slot < 0:
+            return self.keep_entries(0)
+        return self.keep_entries(slot if stored[slot] == relative else slot + 1)
+
     def flush(self) -> Step[Self]:
         """Make the entries durable."""
         return Step(self, None if self.is_mapped else UNMAPPED)
@@ -182,6 +194,38 @@ class AbstractIndex:
     def with_last_entry(self) -> Self:
         """Return the same state with the remembered last entry read from the file."""
         raise NotImplementedError
+
+    def keys(self) -> list[int]:
+        """What is stored first in the slots that are entries and that the file really has."""
+        raise NotImplementedError
+
+    def values(self) -> list[int]:
+        """What is stored second in the same slots."""
+        raise NotImplementedError
+
+    def relative_offsets(self) -> list[int]:
+        """The keys or the values: whichever are offsets."""
+        raise NotImplementedError
+
+    def all_are_sane(self) -> bool:
+        """Return whether keys increase, values never fall, and nothing is negative."""
+        keys, values = self.keys(), self.values()
+        return (
+            all(key >= 0 for key in keys)
+            and all(one < two for one, two in zip(keys, keys[1:], strict=False))
+            and all(value >= 0 for value in values)
+            and all(one <= two for one, two in zip(values, values[1:], strict=False))
+        )
+
+    def no_entry(self, n: int) -> Raised | None:
+        """Return the error of asking for entry `n`, if there is none (OFFIDX-13)."""
+        if self.is_refused:
+            return UNMAPPED
+        if n >= self.entries:
+            return INVALID_ARGUMENT
+        if not self.is_mapped:
+            return UNMAPPED
+        return INDEX_ERROR if n < 0 or (n + 1) * self.ENTRY_SIZE > self.length else None
 
     def slot(self, number: int) -> bytes:
         """Return the bytes of a slot; fewer than an entry where the file has ended."""

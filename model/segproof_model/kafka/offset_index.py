@@ -16,7 +16,6 @@ from segproof_model.directory import Directory
 from segproof_model.integers import int32_at, int32_bytes, wrap32
 from segproof_model.kafka.abstract_index import (
     CORRUPT_INDEX,
-    INDEX_ERROR,
     INVALID_ARGUMENT,
     READ_ONLY,
     UNMAPPED,
@@ -95,6 +94,10 @@ class OffsetIndex(AbstractIndex):
         """The positions of the same slots."""
         return [int32_at(self.slot(n), 4) for n in range(min(self.entries, self.length // 8))]
 
+    def relative_offsets(self) -> list[int]:
+        """The keys are offsets."""
+        return self.keys()
+
     def entries_list(self) -> list[OffsetPosition]:
         """Every entry, with absolute offsets, in the order of the file."""
         return [self._entry(number) for number in range(len(self.keys()))]
@@ -117,14 +120,9 @@ class OffsetIndex(AbstractIndex):
 
     def entry(self, n: int) -> OffsetPosition | Raised:
         """Return entry `n`, counted from 0 (OFFIDX-13, OFFIDX-14)."""
-        if self.is_refused:
-            return UNMAPPED
-        if n >= self.entries:
-            return INVALID_ARGUMENT
-        if not self.is_mapped:
-            return UNMAPPED
-        if n < 0 or (n + 1) * 8 > self.length:
-            return INDEX_ERROR
+        refused = self.no_entry(n)
+        if refused is not None:
+            return refused
         found = self._entry(n)
         absolute = self.profile.absolute_entry
         return (
@@ -173,25 +171,13 @@ class OffsetIndex(AbstractIndex):
         mismatch = grown.position != grown.size_in_bytes
         return Step(grown, Raised(self.profile.mismatch_kind) if mismatch else None)
 
-    def truncate_to(self, offset: int) -> Step[Self]:
-        """Keep the entries below `offset` (OFFIDX-17, OFFIDX-18)."""
-        if not self.is_mapped:
-            return Step(self, UNMAPPED)
-        relative = offset - self.base_offset
-        slot = self.largest_lower_bound(self.keys(), relative)
-        if isinstance(slot, Raised):
-            return Step(self, slot)
-        if slot < 0:
-            return self.keep_entries(0)
-        return self.keep_entries(slot if self.keys()[slot] == relative else slot + 1)
-
     def sanity_check(self) -> None | Raised:
         """Raise the corrupt-index error for a broken file (OFFIDX-20); segproof tests all."""
         if self.is_refused:
             return UNMAPPED
         if self.length % 8 or not self._last_is_sane():
             return CORRUPT_INDEX
-        if self.profile.sanity_checks_all and not self._all_are_sane():
+        if self.profile.sanity_checks_all and not self.all_are_sane():
             return CORRUPT_INDEX
         return None
 
@@ -199,12 +185,3 @@ class OffsetIndex(AbstractIndex):
         if self.profile.sanity_allows_base:
             return not self.entries or self.last_offset >= self.base_offset
         return not self.entries or self.last_offset > self.base_offset
-
-    def _all_are_sane(self) -> bool:
-        keys, values = self.keys(), self.values()
-        return (
-            all(key >= 0 for key in keys)
-            and all(one < two for one, two in zip(keys, keys[1:], strict=False))
-            and all(value >= 0 for value in values)
-            and all(one <= two for one, two in zip(values, values[1:], strict=False))
-        )

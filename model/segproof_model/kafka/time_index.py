@@ -112,6 +112,10 @@ class TimeIndex(AbstractIndex):
         """The relative offsets of the same slots."""
         return [int32_at(self.slot(n), 8) for n in range(min(self.entries, self.length // 12))]
 
+    def relative_offsets(self) -> list[int]:
+        """The values are offsets."""
+        return self.values()
+
     def entries_list(self) -> list[TimestampOffset]:
         """Every entry, with absolute offsets, in the order of the file."""
         return [self._entry(number) for number in range(len(self.keys()))]
@@ -131,14 +135,9 @@ class TimeIndex(AbstractIndex):
 
     def entry(self, n: int) -> TimestampOffset | Raised:
         """Return entry `n`, counted from 0 (OFFIDX-13, OFFIDX-14 hold here too)."""
-        if self.is_refused:
-            return UNMAPPED
-        if n >= self.entries:
-            return INVALID_ARGUMENT
-        if not self.is_mapped:
-            return UNMAPPED
-        if n < 0 or (n + 1) * 12 > self.length:
-            return INDEX_ERROR
+        refused = self.no_entry(n)
+        if refused is not None:
+            return refused
         found = self._entry(n)
         shift = 0 if self.profile.absolute_entry else self.base_offset
         return TimestampOffset(found.timestamp, found.offset - shift)
@@ -190,18 +189,6 @@ class TimeIndex(AbstractIndex):
         image = self.image[: self.position] + written + self.image[end:]
         return replace(self, directory=self.directory.write(self.name, image), position=end)
 
-    def truncate_to(self, offset: int) -> Step[Self]:
-        """Keep the entries below `offset`, by their offsets (TIMEIDX-11, TIMEIDX-12)."""
-        if not self.is_mapped:
-            return Step(self, UNMAPPED)
-        relative = offset - self.base_offset
-        slot = self.largest_lower_bound(self.values(), relative)
-        if isinstance(slot, Raised):
-            return Step(self, slot)
-        if slot < 0:
-            return self.keep_entries(0)
-        return self.keep_entries(slot if self.values()[slot] == relative else slot + 1)
-
     def sanity_check(self) -> None | Raised:
         """Raise the corrupt-index error for a broken file (TIMEIDX-17)."""
         if self.is_refused or (self.entries and not self.is_mapped):
@@ -210,19 +197,10 @@ class TimeIndex(AbstractIndex):
             return CORRUPT_INDEX
         if self.entries and self.length == 0:
             return INDEX_ERROR
-        if self.profile.sanity_checks_all and not self._all_are_sane():
+        if self.profile.sanity_checks_all and not self.all_are_sane():
             return CORRUPT_INDEX
         if self.entries and self.last_entry.timestamp < int64_at(self.slot(0), 0):
             return CORRUPT_INDEX
         if self.entries and self.last_entry.offset < self.base_offset:
             return CORRUPT_INDEX
         return None
-
-    def _all_are_sane(self) -> bool:
-        keys, values = self.keys(), self.values()
-        return (
-            all(key >= 0 for key in keys)
-            and all(one < two for one, two in zip(keys, keys[1:], strict=False))
-            and all(value >= 0 for value in values)
-            and all(one <= two for one, two in zip(values, values[1:], strict=False))
-        )
