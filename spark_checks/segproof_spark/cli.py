@@ -20,6 +20,7 @@ from segproof_harness.cli.common import (
     EXIT_USAGE,
     Format,
     FormatOption,
+    LimitOption,
     check_readable,
     complain,
     refuse,
@@ -98,12 +99,7 @@ def verify(
     ],
     deep: Annotated[bool, typer.Option("--deep", help="Read every record too.")] = False,
     master: Master = "local[*]",
-    limit_bytes: Annotated[
-        int | None,
-        typer.Option(
-            "--limit-bytes", min=1, help="Bytes a batch may have, and inflate to, to be read."
-        ),
-    ] = None,
+    limit_bytes: LimitOption = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Verify files on Spark: the findings of `segproof verify`, partition directories in parallel.

@@ -51,6 +51,15 @@ ProfileOption = Annotated[
         "Default: segproof, which counts genuine entries only.",
     ),
 ]
+LimitOption = Annotated[
+    int | None,
+    typer.Option(
+        "--limit-bytes",
+        min=1,
+        help="Bytes a batch may have, and inflate to, to be read by --deep; a larger one is a "
+        "warning. Default: 16 MiB, inflated 64 MiB.",
+    ),
+]
 
 
 def version() -> str:

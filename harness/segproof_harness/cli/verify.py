@@ -19,6 +19,7 @@ from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     Format,
     FormatOption,
+    LimitOption,
     Show,
     check_readable,
     progress,
@@ -63,15 +64,7 @@ def command(
     position: Annotated[
         int | None, typer.Option("--position", min=0, help="Only findings at this byte of a file.")
     ] = None,
-    limit_bytes: Annotated[
-        int | None,
-        typer.Option(
-            "--limit-bytes",
-            min=1,
-            help="Bytes a batch may have, and inflate to, to be read by --deep; a larger one is a "
-            "warning. Default: 16 MiB, inflated 64 MiB.",
-        ),
-    ] = None,
+    limit_bytes: LimitOption = None,
     against: Annotated[
         Against | None,
         typer.Option("--against", help="Judge each law by the model too; directories up to 8 MiB."),
