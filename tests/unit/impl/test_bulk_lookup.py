@@ -129,7 +129,7 @@ def test_many_single_lookups_decode_the_index(
         index.append_many(offsets, offsets * 2)
         targets = [0, 2, 3, 4, 9_999, 20_001, 20_002, 2**40]
         before = [index.lookup(target) for target in targets]
-        assert index._increasing_keys is None
+        assert (None,) == (index._increasing_keys,)
         for _ in range(200):
             index.lookup(3)
         assert index._increasing_keys is not None

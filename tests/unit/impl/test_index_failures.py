@@ -7,6 +7,7 @@ Used by: the tox environments `quick` and `py311` to `py313`.
 import errno
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,15 @@ import pytest
 
 from segproof.errors import IndexClosedError, InvalidArgumentError
 from segproof.files import File, Mapping
-from segproof.kafka import AbortedTxn, OffsetIndex, RecordFile, TimeIndex, TransactionIndex
+from segproof.kafka import (
+    AbortedTxn,
+    OffsetIndex,
+    RecordFile,
+    TimeIndex,
+    TransactionIndex,
+    offset_index,
+    time_index,
+)
 from segproof_harness.memory_files import MemoryFiles
 from segproof_model.directory import Directory
 from segproof_model.kafka.offset_index import OffsetIndex as ModelOffsetIndex
@@ -215,3 +224,30 @@ def test_lone_zero_slot_of_a_time_index(length: int, tmp_path: Path) -> None:
     model: Any = ModelTimeIndex.open("x", 50, directory=directory, profile=SEGPROOF).after
     expected = [(0, 50)] if length < 24 else []
     assert expected == list(ours) == model.entries_list()
+
+
+@BOTH
+def test_kernel_on_a_released_view(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiled kernel says of a released view what the compiler says, and no ValueError.
+
+    A lookup that the writer overtook let that escape. An error of any other cause still does.
+    """
+    index = kind("/x", 0, 120, files=MemoryFiles())
+    append(index, 1)
+    module = offset_index if kind is OffsetIndex else time_index
+    right = module.lower_slot.interpreted
+    writes = [lambda: index.resize(96)]
+
+    def search(*arguments: Any) -> int:
+        if writes:
+            writes.pop()()
+            raise NotImplementedError("cannot determine the type of a released memoryview")
+        return int(right(*arguments))
+
+    monkeypatch.setattr(module, "lower_slot", SimpleNamespace(call=search))
+    assert (1, 1) == index.lookup(5)
+    assert [] == writes
+    append(index, 2)
+    writes.append(lambda: False)
+    with pytest.raises(NotImplementedError):
+        index.lookup(5)
