@@ -76,18 +76,13 @@ def _rows(message: memoryview, limit: int) -> tuple[memoryview, Int64Array, Segp
 
 def _walk(data: memoryview) -> tuple[Int64Array, bool]:
     """Return the rows of `walk_legacy_messages` and whether it met no bad size."""
-    capacity = max(1, len(data) // MIN_MESSAGE_BYTES)
-    # A message takes 26 bytes at least, so the rows are never more than the data allows.
-    rows = np.empty((min(capacity, 1 << 12), kernels.LEGACY_ROW), np.int64)
-    parts: list[Int64Array] = []
-    position = 0
-    while True:
-        count, status, position = kernels.walk_legacy_messages(
-            data, position, len(data), len(rows), rows.reshape(-1).data
-        )
-        parts.append(rows[:count].copy())
-        if status != kernels.LEGACY_FULL:
-            return np.concatenate(parts), status == kernels.LEGACY_GOOD
+    # A message takes 26 bytes at least, so one row more than these is never filled. numpy leaves
+    # the memory untouched, so the rows that there are not cost nothing.
+    rows = np.empty((len(data) // MIN_MESSAGE_BYTES + 1, kernels.LEGACY_ROW), np.int64)
+    count, status, _ = kernels.walk_legacy_messages(
+        data, 0, len(data), len(rows), rows.reshape(-1).data
+    )
+    return rows[:count], status == kernels.LEGACY_GOOD
 
 
 def _wrapped_value(message: memoryview, outer: Int64Array, codec: int) -> memoryview:
