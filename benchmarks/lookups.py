@@ -110,6 +110,7 @@ def _opening(what: str, way: str, path: Path, targets: Path) -> Row:
     def start(kernels: str) -> Callable[[], Contestant]:
         return lambda: ours(kernels, f"open-{way}", 2, path, targets)
 
-    results = race({kernels: start(kernels) for kernels in ("compiled", "interpreted")}, 9)
+    kernels = ("compiled", "interpreted")
+    results = race({name: start(name) for name in kernels}, 9, wait=False)
     cells = {name: seconds_each(result, 1, _US) for name, result in results.items()}
     return Row.of(what, "us", cells)

@@ -4,7 +4,9 @@
 Used by: lookups, verifying, processes, opening.
 """
 
+import os
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,16 +37,43 @@ def say(words: str) -> None:
     print(words, file=sys.stderr, flush=True)
 
 
+def wait_until_quiet(seconds: float = 60) -> None:
+    """Return when other programs use less than a tenth of a core, or after so many seconds."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and _busy_cores(1.0) > 0.1:
+        pass
+
+
+def _busy_cores(seconds: float) -> float:
+    """Return how many cores were in use while waiting; 0 where the system does not say."""
+    before = _idle_ticks()
+    time.sleep(seconds)
+    after = _idle_ticks()
+    if before is None or after is None:
+        return 0.0
+    return (os.cpu_count() or 1) - (after - before) / os.sysconf("SC_CLK_TCK") / seconds
+
+
+def _idle_ticks() -> int | None:
+    try:
+        total = Path("/proc/stat").read_text().splitlines()[0].split()
+    except OSError:
+        return None
+    return int(total[4])
+
+
 Start = Callable[[], Contestant]
 
 
 def race(
-    starts: dict[str, Start], passes: int, same_answers: bool = True
+    starts: dict[str, Start], passes: int, same_answers: bool = True, wait: bool = True
 ) -> dict[str, Passes | NotRun]:
     """Let contestants make passes in turn; return those of each, or why it did not run.
 
     Raises: RuntimeError if their answers differ and `same_answers` says that they should not.
     """
+    if wait:
+        wait_until_quiet()
     running: dict[str, Contestant] = {}
     results: dict[str, Passes | NotRun] = {}
     for name, start in starts.items():

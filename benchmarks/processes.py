@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks import workloads
 from benchmarks.contestants import DUMP, NotRunError, Passes, missing_kernels, python_environment
-from benchmarks.measuring import MIB, Bench, rate, say, seconds_each
+from benchmarks.measuring import MIB, Bench, rate, say, seconds_each, wait_until_quiet
 from benchmarks.table import Cell, Figure, Goal, NotRun, Row, Section
 
 Side = tuple[int, list[str], dict[str, str] | None]
@@ -100,6 +100,7 @@ def _sides(
 
 def _times(sides: dict[str, Side | NotRun], runs: int) -> dict[str, Cell]:
     """Run the processes in turn; return the rate of each in MB/s."""
+    wait_until_quiet()
     results = {name: Passes() for name in sides}
     for _ in range(runs):
         for name, side in sides.items():

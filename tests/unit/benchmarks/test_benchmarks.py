@@ -131,6 +131,7 @@ def test_without_java_nothing_is_made_up(tmp_path: Path, monkeypatch: pytest.Mon
                 "interpreted": lambda: ours("interpreted", "offset-lookup", 0, path, targets),
             },
             2,
+            wait=False,
         )
     cells = {name: measuring.seconds_each(one, 10, 1e-9) for name, one in results.items()}
     assert NotRun("java is not on PATH") == cells["theirs"]
