@@ -303,7 +303,7 @@ CONTRACTS = (
     ),
     Contract(
         "transaction_index.range_overlap",
-        "segproof.kafka.transaction_index:TransactionIndex.collect_aborted_txns",
+        "segproof.kafka.transaction_index:aborted_txns_in_range",
         ("TXNIDX-10", "TXNIDX-11"),
         "any 2 entries of any offsets, any range",
         (

@@ -12,7 +12,7 @@ Used by: log_segment, verify, the command line.
 
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from operator import index as to_int
 from types import TracebackType
 from typing import Any, ClassVar, NamedTuple, Self
@@ -211,14 +211,7 @@ class TransactionIndex:
         Laws: TXNIDX-10, TXNIDX-11.
         Raises: IndexClosedError; SegproofError for an entry of an unknown version.
         """
-        fetch_offset, upper_bound_offset = to_int(fetch_offset), to_int(upper_bound_offset)
-        found = []
-        for entry in self:
-            if entry.last_offset >= fetch_offset and entry.first_offset < upper_bound_offset:
-                found.append(entry)
-            if entry.last_stable_offset >= upper_bound_offset:
-                return TxnIndexSearchResult(found, True)
-        return TxnIndexSearchResult(found, False)
+        return aborted_txns_in_range(self, to_int(fetch_offset), to_int(upper_bound_offset))
 
     def append(self, aborted_txn: AbortedTxn) -> None:
         """Add an entry behind the last one; the first one creates the file.
@@ -441,3 +434,20 @@ class TransactionIndex:
             actual=size,
             hint="the index can be rebuilt from the log; `reset` forgets all of it",
         )
+
+
+def aborted_txns_in_range(
+    entries: Iterable[AbortedTxn], fetch_offset: int, upper_bound_offset: int
+) -> TxnIndexSearchResult:
+    """Return the entries that meet [fetch offset, upper bound), in the order of the file.
+
+    Complete at the first entry whose last stable offset is not below the upper bound.
+    Laws: TXNIDX-10, TXNIDX-11.
+    """
+    found = []
+    for entry in entries:
+        if entry.last_offset >= fetch_offset and entry.first_offset < upper_bound_offset:
+            found.append(entry)
+        if entry.last_stable_offset >= upper_bound_offset:
+            return TxnIndexSearchResult(found, True)
+    return TxnIndexSearchResult(found, False)

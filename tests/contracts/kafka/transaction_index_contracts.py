@@ -62,9 +62,7 @@ def range_overlap(
     """
     rows = ((1, *one), (2, *other))
     entries = [implementation.AbortedTxn(0, *row) for row in rows]
-    found = implementation.TransactionIndex.collect_aborted_txns(
-        cast(implementation.TransactionIndex, entries), fetch_offset, upper_bound
-    )
+    found = implementation.aborted_txns_in_range(entries, fetch_offset, upper_bound)
     expected = _Listed([model.AbortedTxn(0, *row) for row in rows]).collect_aborted_txns(
         fetch_offset, upper_bound
     )
