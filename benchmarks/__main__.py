@@ -92,7 +92,8 @@ def machine_lines() -> list[str]:
     versions = ", ".join(f"{name} {_version(name)}" for name in ("numpy", "numba", "awscrt"))
     return [
         f"- {datetime.date.today().isoformat()}; {system}, {memory:.0f} GiB of memory",
-        f"- load average at the end: {os.getloadavg()[0]:.1f}",
+        f"- load average at the end: {os.getloadavg()[0]:.1f} (much above 1: other programs took",
+        "  part, and rows with two processes show less than they could)",
         f"- Python {platform.python_version()}, {versions}",
         f"- Java: {_java_version()}",
     ]
