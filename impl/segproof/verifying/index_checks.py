@@ -81,6 +81,8 @@ class IndexStream:
         """Whole entries that can be looked at; DISK-7 says it where the file has more."""
         self.count = self.slots
         """Genuine entries: without the zero tail, once `find_tail` ran."""
+        self.is_damaged = False
+        """Whether an entry holds a negative number, which no broker ever wrote."""
 
     def read(self, start: int, count: int) -> Entries:
         """Return entries [start, start + count), fewer if the file has become shorter."""
@@ -158,6 +160,7 @@ def check_offset_entries(stream: IndexStream, reporter: Reporter) -> Iterator[in
         offsets, positions = both["offset"].astype(np.int64), both["position"].astype(np.int64)
         own = slice(len(previous), None)
         first = start - len(previous)
+        stream.is_damaged |= bool((offsets < 0).any() or (positions < 0).any())
         _report_below_base(stream, reporter, "OFFIDX-2", start, offsets[own])
         _report_falls(
             stream, reporter, "OFFIDX-2", first, offsets, np.diff(offsets) <= 0,
@@ -180,6 +183,7 @@ def check_time_entries(stream: IndexStream, reporter: Reporter) -> Iterator[int]
         offsets = both["offset"].astype(np.int64)
         own = slice(len(previous), None)
         first = start - len(previous)
+        stream.is_damaged |= bool((offsets < 0).any() or (timestamps < 0).any())
         _report_below_base(stream, reporter, "DISK-22", start, offsets[own])
         _report_falls(
             stream, reporter, "TIMEIDX-7", first, timestamps, timestamps[1:] <= timestamps[:-1],

@@ -51,6 +51,14 @@ class Described(NamedTuple):
     actual: Value = None
 
 
+class Broken(NamedTuple):
+    """The places in one file that break one law, whether or not they are wanted; no notes."""
+
+    first: int = 0
+    """The lowest byte; meaningless for none."""
+    places: int = 0
+
+
 class Reporter:
     """Takes findings and hands them out in order."""
 
@@ -61,6 +69,7 @@ class Reporter:
         self._found: list[Finding] = []
         self._counts: dict[tuple[str, str], int] = {}
         self._worst: dict[tuple[str, str], Severity] = {}
+        self._broken: dict[tuple[str, str], Broken] = {}
 
     def add(
         self,
@@ -77,6 +86,26 @@ class Reporter:
         reproduce_path: str | None = None,
     ) -> None:
         """Take one finding; what is not given comes from the law's rule."""
+        if position is not None and severity is not Severity.NOTE:
+            self._count(law, path, position, 1)
+        self._add(
+            law, path, message, position, expected, actual, severity, hint, structure,
+            reproduce_path,
+        )  # fmt: skip
+
+    def _add(
+        self,
+        law: str,
+        path: str,
+        message: str,
+        position: int | None,
+        expected: Value,
+        actual: Value,
+        severity: Severity | None,
+        hint: str | None = None,
+        structure: str | None = None,
+        reproduce_path: str | None = None,
+    ) -> None:
         wanted = self.wanted
         if not wanted.includes(law) or wanted.position not in (None, position):
             return
@@ -117,7 +146,11 @@ class Reporter:
 
         Cost: beyond FINDINGS_PER_LAW of them, only counting.
         """
-        if not len(positions) or not self.wanted.includes(law):
+        if not len(positions):
+            return
+        if severity is not Severity.NOTE:
+            self._count(law, path, int(positions.min()), len(positions))
+        if not self.wanted.includes(law):
             return
         if self._paths is not None and path not in self._paths:
             return
@@ -128,15 +161,8 @@ class Reporter:
         room = max(0, FINDINGS_PER_LAW - self._counts.get(key, 0))
         for row in rows[:room].tolist():
             words = describe(row)
-            self.add(
-                law,
-                path,
-                words.message,
-                position=int(positions[row]),
-                expected=words.expected,
-                actual=words.actual,
-                severity=severity,
-            )
+            at = int(positions[row])
+            self._add(law, path, words.message, at, words.expected, words.actual, severity)
         if len(rows) > room:
             self._counts[key] = self._counts.get(key, 0) + len(rows) - room
             self._worst.setdefault(key, severity or RULES[law].severity)
@@ -157,6 +183,23 @@ class Reporter:
             return Described(words.format(value), expected, value)
 
         self.add_rows(law, path, positions, describe)
+
+    def _count(self, law: str, path: str, first: int, count: int) -> None:
+        """Note that a law is broken; also where the finding is not asked for."""
+        before = self._broken.get((law, path), Broken(first))
+        self._broken[law, path] = Broken(min(before.first, first), before.places + count)
+
+    def broken(self, law: str, path: str) -> Broken:
+        """Return where a file breaks a law, as far as reported, asked for or not."""
+        return self._broken.get((law, path), Broken())
+
+    def retract(self, law: str, path: str) -> None:
+        """Take back the findings of one law in one file, but for the notes."""
+        self._found = [
+            one for one in self._found if not one.is_defect or one.law != law or one.path != path
+        ]
+        for kept in (self._counts, self._worst, self._broken):
+            kept.pop((law, path), None)
 
     def drain(self) -> list[Finding]:
         """Return what was found since the last call."""

@@ -20,6 +20,7 @@ from segproof.verifying.index_checks import (
     check_offset_entries,
     check_time_entries,
 )
+from segproof.verifying.leftovers import soften_leftovers
 from segproof.verifying.log_checks import LogCheck, blocks_of
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.segments import (
@@ -196,6 +197,8 @@ class SegmentCheck:
             offset_check.finish(scan.end_position, is_read, is_read and log.is_sound)
         if time_check:
             time_check.finish(is_read and log.is_sound, log.max_timestamp)
+        for stream in filter(None, (offsets, times)):
+            soften_leftovers(stream, scan.end_position, segment, reporter)
         markers.finish(is_read, segment.base_offset + reach)
         self.carry = markers.carry
         yield max(0, size - done)

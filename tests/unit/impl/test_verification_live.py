@@ -6,6 +6,7 @@ Used by: the tox environments `py311` to `py313`.
 
 import os
 import shutil
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,31 @@ def test_segment_replaced_while_it_is_read(tmp_path: Path) -> None:
     index.write_bytes((folder / f"{162:020d}.index").read_bytes())
     assert run_on(REAL_FILES, folder)
     assert [] == run_on(Disturbed(names[2], restore), folder)
+
+
+def test_entries_left_by_a_truncation(tmp_path: Path) -> None:
+    """Behind its count a broker's index may hold old entries: a note; nowhere else."""
+    folder = copy("plain", tmp_path)
+    log = max(folder.glob("*.log"))
+    index, times = log.with_suffix(".index"), log.with_suffix(".timeindex")
+    entries = list(struct.iter_unpack(">ii", index.read_bytes()))
+    used = [one for one in entries if one != (0, 0)]
+    os.truncate(log, used[-2][1])
+    notes = [one for one in verify(folder) if one.law in ("SEG-7", "DISK-9")]
+    assert [
+        ("SEG-7", str(index), 8 * (len(used) - 2)),
+        ("DISK-9", str(times), 12 * (len(used) - 2)),
+    ] == [(one.law, one.path, one.position) for one in notes]
+    assert [] == run_on(REAL_FILES, folder)
+    # a damaged entry before sound ones, a trimmed file, and a closed segment
+    whole = index.read_bytes()
+    index.write_bytes(whole[:8] + struct.pack(">ii", used[1][0], used[1][1] + 1) + whole[16:])
+    assert [8] == [one.position for one in run_on(REAL_FILES, folder)][:1]
+    index.write_bytes(whole[: 8 * len(used)])
+    assert ["SEG-7", "SEG-7"] == [one.law for one in run_on(REAL_FILES, folder)]
+    index.write_bytes(whole)
+    (tmp_path / ".kafka_cleanshutdown").write_bytes(b"")
+    assert {"SEG-7", "DISK-9", "DISK-6"} <= {one.law for one in run_on(REAL_FILES, folder)}
 
 
 def test_batch_that_is_being_written(tmp_path: Path) -> None:
