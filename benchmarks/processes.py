@@ -53,9 +53,9 @@ def _against_the_dump_tool(bench: Bench) -> Section:
         f"({count} segments), beside kafka-dump-log on the same logs, in bytes a second. With "
         "--deep-iteration, which takes a minute for so much, the tool gets one log of the four, "
         "and so do interpreted kernels: its time grows with the file. Start-up included, and the "
-        "compiled kernels are loaded when the work seems to pay it; output to the null device. The "
-        "goals were set on 200 MB, where the tool's own start-up is most of its time; on files as "
-        "large as these it is several times as fast a byte.",
+        "compiled kernels are loaded when the work seems to pay it; output to the null device. On "
+        "200 MB the tool's own start-up is most of its time; on files as large as these it is "
+        "several times as fast a byte.",
         "kafka-dump-log 4.2.1",
     )
     for what, name, deep, goal in (
