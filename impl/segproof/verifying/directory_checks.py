@@ -111,7 +111,9 @@ def _partition(path: str, kinds: dict[str, FileName], walk: _Walk) -> Partition:
     for name, known in kinds.items():
         full = _join(path, name)
         if known.kind is NameKind.FOREIGN:
-            reporter.add("DISK-3", full, "no file of a partition has this name")
+            reporter.add(
+                "DISK-3", full, "no file of a partition has this name", reproduce_path=path
+            )
         else:
             _report_name(full, known, reporter)
     return Partition(path, tuple(_segments_of(path, list(kinds), walk.files, ALL_FILES)))
@@ -216,7 +218,8 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
         if status.identity[1] > 0:
             walk.seen.add(status.identity)
         if partition is not None and partition.state == "delete":
-            walk.reporter.add("LOAD-1", full, "the broker is about to remove this partition")
+            words = "the broker is about to remove this partition"
+            walk.reporter.add("LOAD-1", full, words, reproduce_path=path)
             is_kafkas = True
             continue
         try:
@@ -225,7 +228,7 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
             report_vanished(full, walk.reporter, PARTITION)
             continue
         except OSError as error:
-            report_unreadable(full, error, walk.reporter, PARTITION)
+            report_unreadable(full, error, walk.reporter, PARTITION, reproduce_path=path)
             continue
         found = False
         for one in _directory(full, inner, walk, level + 1):
@@ -237,7 +240,8 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
             others.append(full)
     if is_kafkas:
         for full in others:
-            walk.reporter.add("DISK-3", full, "neither a partition nor a broker's own file")
+            words = "neither a partition nor a broker's own file"
+            walk.reporter.add("DISK-3", full, words, reproduce_path=path)
 
 
 def _status(path: str, walk: _Walk) -> FileStatus | None:

@@ -111,14 +111,22 @@ def report_shrunk(
     )
 
 
-def report_unreadable(path: str, error: OSError, reporter: Reporter, structure: str) -> None:
-    """Report what the operating system says."""
+def report_unreadable(
+    path: str,
+    error: OSError,
+    reporter: Reporter,
+    structure: str,
+    *,
+    reproduce_path: str | None = None,
+) -> None:
+    """Report what the operating system says; `reproduce_path` shows it where `path` can't."""
     reporter.add(
         "DISK-1",
         path,
         f"it cannot be read: {error.strerror or error}",
         actual=error.strerror or str(error),
         structure=structure,
+        reproduce_path=reproduce_path,
     )
 
 

@@ -5,6 +5,7 @@ Used by: the tox environments `py311` to `py313`.
 """
 
 import os
+import shlex
 import shutil
 import struct
 from collections.abc import Callable
@@ -77,6 +78,41 @@ def copy(scenario: str, target: Path) -> Path:
     folder = target / partition.name
     shutil.copytree(partition, folder)
     return folder
+
+
+def test_findings_about_names_reproduce(tmp_path: Path) -> None:
+    """What only the directory above shows is shown again by the path of that directory."""
+    copy("plain", tmp_path)
+    gone = f"gone-0.{'0123456789abcdef' * 2}-delete"
+    (tmp_path / gone).mkdir()
+    for name in ("notes.txt", "plain-0/vim.swp", f"plain-0/{0:020d}.index.swap"):
+        (tmp_path / name).write_text("")
+    found = [one for one in verify(tmp_path) if one.law in ("DISK-3", "LOAD-1")]
+    assert {"notes.txt", "vim.swp", gone, f"{0:020d}.index.swap"} == {
+        Path(one.path).name for one in found
+    }
+    for finding in found:
+        words = shlex.split(finding.reproduce)
+        assert finding.path in {one.path for one in verify(words[2], laws=[finding.law])}
+
+
+def test_refused_directory_reproduces(tmp_path: Path) -> None:
+    """A directory that can't be listed is a finding of the one above it."""
+
+    class Refusing(BrokenTransactionIndex):
+        """Real files; one directory can't be listed."""
+
+        def list_directory(self, path: str) -> list[str]:
+            """Refuse one directory."""
+            if path.endswith("plain-0"):
+                raise PermissionError(13, "Permission denied")
+            return REAL_FILES.list_directory(path)
+
+    copy("plain", tmp_path)
+    (tmp_path / "meta.properties").write_text("")
+    (finding,) = (one for one in run_on(Refusing(), tmp_path) if one.law == "DISK-1")
+    again = run_on(Refusing(), Path(shlex.split(finding.reproduce)[2]))
+    assert finding in again
 
 
 def test_unread_transaction_index_is_one_finding(tmp_path: Path) -> None:
