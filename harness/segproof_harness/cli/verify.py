@@ -166,7 +166,10 @@ def _compare(path: Path, output_format: Format) -> int:
     from segproof_harness.judge import disagreements, partitions_below
 
     count = 0
-    for directory in partitions_below(path):
+    directories = list(partitions_below(path))
+    if not directories:
+        summarise(f"model: not run: {path} is no directory with a log in or below it")
+    for directory in directories:
         try:
             for finding in disagreements(directory):
                 _write(finding, output_format)

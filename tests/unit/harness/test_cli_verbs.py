@@ -99,6 +99,9 @@ def test_verify_against_the_model(
     monkeypatch.chdir(copy.parent)
     assert 0 == cli.run(["verify", str(copy), "--against", "model"])
     assert "compared" in capsys.readouterr().err
+    # One file is not compared, and that is said.
+    assert 0 == cli.run(["verify", str(copy / f"{FIRST}.log"), "--against", "model"])
+    assert "model: not run: " in capsys.readouterr().err
     EXAMPLES["OFFIDX-2"].do(copy)
     assert [] == list(disagreements(copy))
 
