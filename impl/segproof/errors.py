@@ -10,6 +10,7 @@ from typing import ClassVar
 __all__ = [
     "CorruptIndexError",
     "CorruptRecordError",
+    "CorruptSnapshotError",
     "IndexBufferOverflowError",
     "IndexClosedError",
     "IndexFullError",
@@ -17,9 +18,19 @@ __all__ = [
     "IndexStateError",
     "InvalidArgumentError",
     "InvalidOffsetError",
+    "InvalidProducerEpochError",
     "InvalidRecordError",
+    "InvalidTimestampError",
+    "InvalidTransactionStateError",
+    "NumberFormatError",
+    "OffsetOrderError",
+    "OffsetOutOfRangeError",
     "OutOfBoundsError",
+    "OutOfOrderSequenceError",
     "ReadOnlyIndexError",
+    "RecordBatchTooLargeError",
+    "RecordTooLargeError",
+    "SegmentOffsetOverflowError",
     "SegproofError",
     "TooLargeError",
 ]
@@ -132,3 +143,69 @@ class OutOfBoundsError(SegproofError, IndexError):
     """A field that lies behind the end of its message (IndexOutOfBoundsException)."""
 
     kind = "index-error"
+
+
+class SegmentOffsetOverflowError(SegproofError, ValueError):
+    """An offset too far from a segment's base for 31 bits (LogSegmentOffsetOverflowException)."""
+
+    kind = "segment-overflow"
+
+
+class CorruptSnapshotError(SegproofError, ValueError):
+    """A producer snapshot that cannot be trusted (CorruptSnapshotException)."""
+
+    kind = "corrupt-snapshot"
+
+
+class OffsetOutOfRangeError(SegproofError, ValueError):
+    """An offset that the log does not hold (OffsetOutOfRangeException)."""
+
+    kind = "out-of-range"
+
+
+class OffsetOrderError(SegproofError, ValueError):
+    """Appended offsets that do not continue the log (OffsetsOutOfOrderException)."""
+
+    kind = "offset-order"
+
+
+class InvalidTransactionStateError(SegproofError, ValueError):
+    """A batch that a producer's transaction forbids (InvalidTxnStateException)."""
+
+    kind = "invalid-transaction-state"
+
+
+class InvalidProducerEpochError(SegproofError, ValueError):
+    """A batch of a producer that a newer one has fenced off (InvalidProducerEpochException)."""
+
+    kind = "invalid-producer-epoch"
+
+
+class OutOfOrderSequenceError(SegproofError, ValueError):
+    """A batch that does not continue its producer's sequence (OutOfOrderSequenceException)."""
+
+    kind = "out-of-order-sequence"
+
+
+class RecordBatchTooLargeError(SegproofError, ValueError):
+    """Records larger than a segment may be (RecordBatchTooLargeException)."""
+
+    kind = "record-batch-too-large"
+
+
+class RecordTooLargeError(SegproofError, ValueError):
+    """A batch larger than the topic allows (RecordTooLargeException)."""
+
+    kind = "record-too-large"
+
+
+class InvalidTimestampError(SegproofError, ValueError):
+    """A timestamp too far from the broker's clock (InvalidTimestampException)."""
+
+    kind = "invalid-timestamp"
+
+
+class NumberFormatError(SegproofError, ValueError):
+    """A field of a text checkpoint that is no number (NumberFormatException)."""
+
+    kind = "number-format"
