@@ -21,6 +21,7 @@ from segproof_harness.sometimes import Sometimes
 from segproof_harness.structures import Setup, Structure
 from segproof_harness.subjects import ModelSubject, Subject
 from segproof_harness.traces import Trace
+from segproof_model.laws.checking import broken_state_laws
 from segproof_model.profiles import profile_named
 
 IMAGE_EVERY = 10
@@ -210,6 +211,8 @@ class Comparison:
         broken: list[str] = []
         if reference.state is not None:
             broken += self.structure.judge_state(reference.state)
+            for part in self.structure.parts(reference.state):
+                broken += broken_state_laws(part)
         for transition in reference.transitions:
             broken += self.structure.judge_step(transition)
         if not broken:

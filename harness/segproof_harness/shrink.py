@@ -5,7 +5,7 @@ Used by: replay, canaries.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from segproof_harness.compare import Divergence
@@ -71,10 +71,17 @@ class _Shrinker:
             place += 1
         return changed
 
-    def no_files(self) -> None:
-        """Begin with an empty directory, if that will do."""
-        if self.best.setup.files:
-            self.accept(replace(self.best, setup=replace(self.best.setup, files={})))
+    def fewer_files(self) -> None:
+        """Begin with an empty directory, if that will do, or else without each file in turn."""
+        if not self.best.setup.files or self._begins_with({}):
+            return
+        for name in tuple(self.best.setup.files):
+            files = self.best.setup.files
+            if len(files) > 1:
+                self._begins_with({each: files[each] for each in files if each != name})
+
+    def _begins_with(self, files: Mapping[str, bytes]) -> bool:
+        return self.accept(replace(self.best, setup=replace(self.best.setup, files=files)))
 
 
 def shrink(
@@ -91,7 +98,7 @@ def shrink(
     shrinker = _Shrinker(trace, run, runs, seconds)
     try:
         shrinker.accept(trace)
-        shrinker.no_files()
+        shrinker.fewer_files()
         shrinker.fewer_operations()
         while shrinker.smaller_arguments():
             shrinker.fewer_operations()

@@ -7,7 +7,7 @@ added to every layer by writing one.
 Used by: everything in the harness.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -154,8 +154,12 @@ class Structure:
     """`f(arguments, directory, profile)` returns a Step whose `after` is a state or a Directory."""
     open_impl: Callable[..., Any]
     """`f(class, arguments, files)` returns the object; names are paths already."""
+    takes_directory: bool = False
+    """Whether `open_impl` finds the path of the subject's directory in `arguments["directory"]`."""
     directory_of: Callable[[Any], Any] = lambda state: state.directory
     """The Directory of a state."""
+    parts: Callable[[Any], Iterable[Any]] = lambda state: ()
+    """States of other structures inside a state; each is held against their state laws."""
     laws: tuple[str, ...] = ()
     """Laws of opening, the chief one first."""
     judge_state: Callable[[Any], list[str]] = broken_state_laws

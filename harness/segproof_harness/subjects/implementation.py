@@ -24,6 +24,10 @@ class _Place(Protocol):
     """A directory of a subject's own."""
 
     @property
+    def root(self) -> str:
+        """Its path."""
+
+    @property
     def files(self) -> Files:
         """Its door to the operating system."""
 
@@ -41,9 +45,11 @@ class _Place(Protocol):
 
 
 class _MemoryPlace:
+    root = "/subject"
+
     def __init__(self, contents: Mapping[str, bytes]) -> None:
         self.files = MemoryFiles()
-        self.files.make_directory("/subject")
+        self.files.make_directory(self.root)
         for name, data in contents.items():
             file = self.files.create_new(self.path(name))
             assert file is not None
@@ -51,10 +57,10 @@ class _MemoryPlace:
             file.close()
 
     def path(self, name: str) -> str:
-        return f"/subject/{name}"
+        return f"{self.root}/{name}"
 
     def images(self) -> dict[str, bytes]:
-        return self.files.images("/subject")
+        return self.files.images(self.root)
 
     def crash(self) -> None:
         pass
@@ -102,15 +108,16 @@ class _WatchedFiles:
 class _RealPlace:
     def __init__(self, contents: Mapping[str, bytes]) -> None:
         self.files = _WatchedFiles()
-        self._root = Path(tempfile.mkdtemp(prefix="segproof-"))
+        self.root = tempfile.mkdtemp(prefix="segproof-")
         for name, data in contents.items():
-            (self._root / name).write_bytes(data)
+            Path(self.path(name)).write_bytes(data)
 
     def path(self, name: str) -> str:
-        return str(self._root / name)
+        return f"{self.root}/{name}"
 
     def images(self) -> dict[str, bytes]:
-        return {path.name: path.read_bytes() for path in sorted(self._root.iterdir())}
+        found = (path for path in sorted(Path(self.root).iterdir()) if path.is_file())
+        return {path.name: path.read_bytes() for path in found}
 
     def crash(self) -> None:
         for handle in self.files.handles:
@@ -119,7 +126,7 @@ class _RealPlace:
 
     def remove(self) -> None:
         self.crash()
-        shutil.rmtree(self._root, ignore_errors=True)
+        shutil.rmtree(self.root, ignore_errors=True)
 
 
 class ImplementationSubject:
@@ -158,10 +165,11 @@ class ImplementationSubject:
     def _open(self, arguments: Mapping[str, Value]) -> Outcome:
         place = self._placed()
         self._object = None
+        given = self._with_paths("open", arguments)
+        if self.structure.takes_directory:
+            given["directory"] = place.root
         try:
-            self._object = self.structure.open_impl(
-                self._class, self._with_paths("open", arguments), place.files
-            )
+            self._object = self.structure.open_impl(self._class, given, place.files)
         except Exception as error:
             return of_error(error)
         return OPENED

@@ -89,7 +89,9 @@ class ModelSubject:
             self.directory = self.structure.directory_of(self.state)
         else:
             raw_outcome = raw
-        self.transition = Transition(before, operation.name, arguments, self.state, raw_outcome)
+        self.transitions.append(
+            Transition(before, operation.name, arguments, self.state, raw_outcome)
+        )
         if kind is not None and kind.show is not None and not isinstance(raw_outcome, Raised):
             return of_model(kind.show(raw_outcome))
         return of_model(raw_outcome)

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Structures of several files: opened on their directory, compared file by file, shrunk by files.
+
+Used by: the tox environments `quick` and `py311` to `py313`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from segproof.files import Files
+from segproof_harness.compare import Comparison, Divergence
+from segproof_harness.operations import Operation, Value
+from segproof_harness.shrink import shrink
+from segproof_harness.structures import (
+    OperationKind,
+    Parameter,
+    Setup,
+    Structure,
+    structure_named,
+)
+from segproof_harness.subjects import ImplementationSubject
+from segproof_harness.traces import Trace
+from segproof_harness.workloads import make_history
+from segproof_model.directory import Directory
+from segproof_model.kafka.offset_index import OffsetIndex
+from segproof_model.outcomes import Step
+from segproof_model.profiles import SEGPROOF
+
+ONE, TWO = "one", "two"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two files that always hold the same bytes."""
+
+    directory: Directory
+
+    def append(self, data: bytes) -> Step["Pair"]:
+        """Append to both."""
+        directory = self.directory
+        for name in (ONE, TWO):
+            directory = directory.write(name, (directory.read(name) or b"") + data)
+        return Step(Pair(directory))
+
+    def close(self) -> Step["Pair"]:
+        """Change nothing."""
+        return Step(self)
+
+
+class PairOfFiles:
+    """The same through files."""
+
+    names: tuple[str, ...] = (ONE, TWO)
+
+    def __init__(self, directory: str, files: Files) -> None:
+        self.directory = directory
+        self.files = files
+
+    def append(self, data: bytes) -> None:
+        """Append to both."""
+        for name in self.names:
+            file = self.files.open(f"{self.directory}/{name}", writable=True, create=True)
+            file.pwrite(data, file.size())
+            file.close()
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class HalfAPair(PairOfFiles):
+    """Planted: the second file is left as it is."""
+
+    names = (ONE,)
+
+
+def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any:
+    return impl_class(**arguments, files=files)
+
+
+PAIR = Structure(
+    structure_id="pair",
+    model=f"{__name__}:Pair",
+    impl=f"{__name__}:PairOfFiles",
+    opening=(),
+    draw_setup=lambda choose: Setup({}),
+    operations=(
+        OperationKind(
+            "append", (Parameter("data", "bytes", lambda choose, _: b"x"),), laws=("SEG-2",)
+        ),
+        OperationKind("close", laws=("SEG-2",), ends=True),
+    ),
+    observed=(),
+    sometimes={},
+    is_usable=lambda state: True,
+    open_model=lambda arguments, directory, profile: Step(Pair(directory)),
+    open_impl=_open_impl,
+    takes_directory=True,
+    laws=("SEG-1",),
+    judge_state=lambda state: [],
+    judge_step=lambda transition: [],
+)
+FILES = {ONE: b"1", TWO: b"2", "three": b"3"}
+OPERATIONS = (Operation("append", {"data": b"x"}), Operation("crash_reopen"))
+
+
+def run(implementation: type[PairOfFiles], real: bool) -> Divergence | None:
+    """Run one history with three files on a class."""
+    subject = ImplementationSubject(PAIR, implementation, real=real)
+    comparing = Comparison(PAIR, "segproof", [subject], image_every=1)
+    try:
+        return comparing.run(Trace("pair", "segproof", Setup({}, FILES), OPERATIONS))
+    finally:
+        subject.stop()
+
+
+@pytest.mark.parametrize("real", [False, True])
+def test_every_file_of_the_directory_is_compared(real: bool) -> None:
+    """The object gets its directory, and each file of it is compared with the model's."""
+    assert run(PairOfFiles, real) is None
+
+
+@pytest.mark.parametrize("real", [False, True])
+def test_the_file_that_differs_is_named(real: bool) -> None:
+    """A divergence in one of several files names it and the place."""
+    found = run(HalfAPair, real)
+    assert found is not None
+    assert (TWO, 1, 1) == (found.path, found.position, found.step)
+    assert (b"x", b"") == (found.expected, found.actual)
+
+
+def test_shrinking_drops_the_files_that_do_not_matter() -> None:
+    """Of three files at the beginning only the one that is needed stays."""
+    trace = replace(make_history("offset-index", "segproof", 3, 5), setup=Setup({}, FILES))
+
+    def diverges(candidate: Trace) -> Divergence | None:
+        if TWO not in candidate.setup.files or not candidate.operations:
+            return None
+        return Divergence("x", 1, candidate.operations[0], "SEG-1", "answer", None, None)
+
+    assert {TWO: b"2"} == dict(shrink(trace, diverges).setup.files)
+
+
+def test_a_law_that_a_part_breaks_is_told() -> None:
+    """The states inside a state are held against the laws of their own structures."""
+    index: Any = OffsetIndex.open("x", 0, 80, profile=SEGPROOF).after
+    sound = replace(PAIR, parts=lambda state: (index,))
+    assert Comparison(sound, "segproof", []).start(Setup({})) is None
+    broken = replace(PAIR, parts=lambda state: (index, replace(index, last_offset=7)))
+    found = Comparison(broken, "segproof", []).start(Setup({}))
+    assert found is not None
+    assert ("law", "OFFIDX-3") == (found.what, found.law)
+
+
+def test_the_laws_of_steps_are_judged() -> None:
+    """Only openings were held against the laws of steps: no other step reached the judge."""
+    structure = structure_named("offset-index")
+    lazy = replace(
+        structure,
+        operations=tuple(
+            replace(kind, call_model=Step) if kind.name == "truncate" else kind
+            for kind in structure.operations
+        ),
+    )
+    arguments: dict[str, Value] = {
+        "file": "x",
+        "base_offset": 0,
+        "max_index_size_bytes": 80,
+        "writable": True,
+    }
+    append = Operation("append", {"offset": 5, "position": 7})
+    trace = Trace("", "segproof", Setup(arguments), (append, Operation("truncate")))
+    assert Comparison(structure, "segproof", []).run(trace) is None
+    found = Comparison(lazy, "segproof", []).run(trace)
+    assert found is not None
+    assert ("law", "OFFIDX-19", 2) == (found.what, found.law, found.step)
