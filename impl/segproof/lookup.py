@@ -25,6 +25,7 @@ from segproof.errors import CorruptIndexError, SegproofError
 from segproof.files import REAL_FILES, Files
 from segproof.kafka.offset_index import OffsetIndex, OffsetPosition
 from segproof.kafka.record_file import LogOffsetPosition, RecordFile, TimestampAndOffset
+from segproof.kafka.segment_names import segment_file_name
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kafka.transaction_index import TransactionIndex
 
@@ -89,12 +90,6 @@ class TimestampAnswer:
     offset: int | None = None
     reason: str | None = None
     steps: tuple[LookupStep, ...] = field(default=(), compare=False)
-
-
-def segment_file_name(base_offset: int, suffix: str) -> str:
-    """Return the name of a segment's file, the base offset in at least 20 digits (FILE-1)."""
-    sign = "-" if base_offset < 0 else ""
-    return f"{sign}{abs(base_offset):020d}{suffix}"
 
 
 def segment_base_offsets(path: str, *, files: Files = REAL_FILES) -> list[int]:

@@ -10,6 +10,8 @@ import re
 from enum import Enum
 from typing import NamedTuple
 
+from segproof.kafka.segment_names import segment_file_name
+
 __all__ = [
     "CLEAN_SHUTDOWN_MARKER",
     "SEGMENT_SUFFIXES",
@@ -80,12 +82,6 @@ class PartitionName(NamedTuple):
     partition: int
     state: str
     """`delete`, `future`, `stray`, or empty for a partition in use."""
-
-
-def segment_file_name(base_offset: int, suffix: str) -> str:
-    """Return the only right name of a segment's file; a minus sign is not counted. Laws: FILE-1."""
-    sign = "-" if base_offset < 0 else ""
-    return f"{sign}{abs(base_offset):020d}{suffix}"
 
 
 def read_file_name(name: str) -> FileName:
