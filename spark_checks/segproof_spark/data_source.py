@@ -5,9 +5,10 @@ Options: `path` (one file, partition directory or data directory; several as a J
 `paths`), `table` (`findings`), `deep` (`true` reads every record), `limit_bytes` (bytes that a
 batch may have, and inflate to, for its records to be read).
 
-A task holds directories or files of about the same number of bytes, and runs `segproof.verify`:
-the very function of the command line. What concerns several segments of one directory is judged
-in the task that has the directory, so a partition directory is never cut.
+The paths are walked as `segproof.verify` walks them, by its own functions; what names and
+directories alone say is found there. Each task then holds partitions of about the same number of
+bytes. What concerns several segments of one partition is judged in the task that has it, so a
+partition is never cut. Findings name files by their absolute paths.
 
 Used by: `spark verify`, and anyone with a Spark session.
 """
@@ -16,25 +17,34 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from segproof.files import REAL_FILES
+from segproof.findings import Finding
+from segproof.verifying.directory_checks import Partition
+from segproof.verifying.reporting import Wanted
+from segproof.verifying.running import check, plan
 from segproof_spark.findings import FINDING_DDL, FINDING_FIELDS, finding_row
 
 TASK_BYTES = 1 << 30
-"""Bytes of files that one task is given, unless a single directory has more."""
+"""Bytes of files that one task is given, unless a single partition has more."""
+Unit = TypeVar("Unit")
 
 
 @dataclass
-class PathsPartition(InputPartition):
-    """The files and partition directories of one task."""
+class Task(InputPartition):
+    """What one task is given."""
 
-    paths: tuple[str, ...]
+    partitions: tuple[Partition, ...] = ()
+    """Partitions to check."""
+    findings: tuple[Finding, ...] = ()
+    """Findings that are known already."""
 
-    def __init__(self, paths: tuple[str, ...]) -> None:
+    def __post_init__(self) -> None:
         super().__init__(None)
-        self.paths = paths
 
 
 class SegproofDataSource(DataSource):
@@ -60,10 +70,10 @@ class SegproofDataSource(DataSource):
         if not paths:
             raise ValueError("segproof: no path; use .load(PATH) or .option('path', PATH)")
         deep = self.options.get("deep", "false").lower() == "true"
-        limit = self.options.get("limit_bytes")
-        return FindingsReader(
-            [os.path.abspath(path) for path in paths], deep, None if limit is None else int(limit)
-        )
+        limit = int(self.options["limit_bytes"]) if "limit_bytes" in self.options else None
+        if limit is not None and limit < 1:
+            raise ValueError("segproof: limit_bytes must be 1 or more")
+        return FindingsReader([os.path.abspath(path) for path in paths], deep, limit)
 
 
 class FindingsReader(DataSourceReader):
@@ -74,60 +84,47 @@ class FindingsReader(DataSourceReader):
         self.deep = deep
         self.limit = limit
 
+    @property
+    def wanted(self) -> Wanted:
+        """What the verifier is asked for."""
+        return Wanted(deep=self.deep, limit=self.limit)
+
     def partitions(self) -> Sequence[InputPartition]:
-        """Return the tasks: whole directories, packed to about `TASK_BYTES`, largest first."""
-        units = sorted(
-            ((size_bytes(unit), unit) for path in self.paths for unit in units_of(path)),
-            reverse=True,
-        )
-        return [PathsPartition(paths) for paths in packed(units, TASK_BYTES)]
+        """Return the tasks: whole partitions, packed to about `TASK_BYTES`, largest first."""
+        partitions: list[Partition] = []
+        findings: list[Finding] = []
+        for path in self.paths:
+            found, known = plan(path, self.wanted, REAL_FILES)
+            partitions += found
+            findings += known
+        partitions.sort(key=lambda one: (one.size_bytes, one.directory), reverse=True)
+        sized = [(one.size_bytes, one) for one in partitions]
+        tasks = [Task(partitions=task) for task in packed(sized, TASK_BYTES)]
+        return [Task(findings=tuple(findings)), *tasks]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[object, ...]]:
         """Yield the findings of one task."""
-        from segproof.verification import verify
-
-        assert isinstance(partition, PathsPartition)
-        for path in partition.paths:
-            for finding in verify(path, deep=self.deep, limit=self.limit):
-                row = finding_row(finding.to_json())
-                yield tuple(row[name] for name in FINDING_FIELDS)
+        assert isinstance(partition, Task)
+        found = check(partition.partitions, self.wanted, REAL_FILES)
+        for finding in (*partition.findings, *found):
+            row = finding_row(finding.to_json())
+            yield tuple(row[name] for name in FINDING_FIELDS)
 
 
-def units_of(path: str) -> list[str]:
-    """Return what a path is cut into: the partition directories of a data directory, or itself."""
-    if not os.path.isdir(path):
-        return [path]
-    entries = [entry for entry in os.scandir(path) if entry.is_dir()]
-    has_files = any(entry.is_file() and entry.name.endswith(".log") for entry in os.scandir(path))
-    return [path] if has_files or not entries else sorted(entry.path for entry in entries)
-
-
-def size_bytes(path: str) -> int:
-    """Return the bytes of the files below a path; what cannot be read counts nothing."""
-    if not os.path.isdir(path):
-        return os.path.getsize(path) if os.path.exists(path) else 0
-    total = 0
-    for folder, _, names in os.walk(path):
-        for name in names:
-            full = os.path.join(folder, name)
-            total += os.path.getsize(full) if os.path.isfile(full) else 0
-    return total
-
-
-def packed(units: Sequence[tuple[int, str]], task_bytes: int) -> list[tuple[str, ...]]:
-    """Pack (size, path) pairs, largest first, into tasks of about `task_bytes`.
+def packed(units: Sequence[tuple[int, Unit]], task_bytes: int) -> list[tuple[Unit, ...]]:
+    """Pack pairs of a size and a unit, largest first, into tasks of about `task_bytes`.
 
     >>> packed([(9, "a"), (5, "b"), (4, "c"), (1, "d")], 10)
     [('a', 'd'), ('b', 'c')]
     """
-    tasks: list[list[str]] = []
+    tasks: list[list[Unit]] = []
     sizes: list[int] = []
-    for size, path in units:
+    for size, unit in units:
         fitting = (place for place, taken in enumerate(sizes) if taken + size <= task_bytes)
         place = next(fitting, len(tasks))
         if place == len(tasks):
             tasks.append([])
             sizes.append(0)
-        tasks[place].append(path)
+        tasks[place].append(unit)
         sizes[place] += size
     return [tuple(task) for task in tasks]

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql.types import StructType
 from typer.testing import CliRunner
 
 from segproof.verification import verify
 from segproof_spark.cli import app
-from segproof_spark.data_source import packed, units_of
+from segproof_spark.data_source import FindingsReader, SegproofDataSource, Task, packed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,6 +42,64 @@ def test_same_findings_as_in_one_process(spark: "SparkSession", data_directory: 
     found = list(verify_on_spark(spark, [data_directory]))
     assert any(finding["severity"] == "error" for finding in local)
     assert sorted(local, key=repr) == sorted(found, key=repr)
+
+
+@pytest.fixture
+def broker_directory(data_directory: Path) -> Path:
+    """Return the data directory with all that may lie beside and around partitions."""
+    (data_directory / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    (data_directory / "meta.properties").write_text("version=1\n")
+    (data_directory / "notes.txt").write_text("not Kafka's")
+    (data_directory / "foreign").mkdir()
+    (data_directory / "foreign" / "x").touch()
+    (data_directory / "new-0").mkdir()
+    (data_directory / f"gone-0.{'0' * 32}-delete").mkdir()
+    (data_directory / "disks" / "a").mkdir(parents=True)
+    partition = data_directory / "disks" / "a" / "plain-1"
+    shutil.copytree(data_directory / "plain-plain-0", partition)
+    (partition / "7.log").touch()
+    (partition / "leader-epoch-checkpoint").write_text("0\n0\n")
+    (partition / "00000000000000000252.txnindex.deleted").touch()
+    (partition / "stranger").touch()
+    return data_directory
+
+
+@pytest.mark.parametrize(
+    ("place", "laws"),
+    [
+        ("", {"DISK-3", "LOAD-1", "FILE-1"}),
+        ("disks", {"DISK-3", "LOAD-1", "FILE-1"}),
+        ("disks/a/plain-1", {"DISK-3", "LOAD-1", "FILE-1"}),
+        ("disks/a/plain-1/00000000000000000252.index", set()),
+        ("disks/a/plain-1/00000000000000000252.log", set()),
+        ("disks/a/plain-1/7.log", {"FILE-1"}),
+        ("disks/a/plain-1/leader-epoch-checkpoint", {"DISK-20"}),
+        ("notes.txt", {"DISK-20"}),
+        ("foreign", {"DISK-20"}),
+        ("new-0", {"DISK-20"}),
+    ],
+)
+def test_same_findings_for_every_kind_of_path(
+    spark: "SparkSession", broker_directory: Path, place: str, laws: set[str]
+) -> None:
+    """What was not below a partition directory was looked over, or judged as if it stood alone."""
+    from segproof_spark.verification import verify_on_spark
+
+    path = broker_directory / place
+    local = [finding.to_json() for finding in verify(path)]
+    assert laws <= {finding["law"] for finding in local}
+    assert sorted(local, key=repr) == sorted(verify_on_spark(spark, [path]), key=repr)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_a_closed_directory_is_a_finding(spark: "SparkSession", data_directory: Path) -> None:
+    """A partition that may not be listed ended the run; it is one finding among the others."""
+    from segproof_spark.verification import verify_on_spark
+
+    (data_directory / "closed-0").mkdir(mode=0)
+    local = [finding.to_json() for finding in verify(data_directory)]
+    assert "DISK-1" in {finding["law"] for finding in local}
+    assert sorted(local, key=repr) == sorted(verify_on_spark(spark, [data_directory]), key=repr)
 
 
 def test_the_limit_reaches_the_verifier(spark: "SparkSession", data_directory: Path) -> None:
@@ -81,8 +140,6 @@ def test_a_directory_without_rights_is_usage(tmp_path: Path) -> None:
 
 def test_the_table_is_a_data_source(spark: "SparkSession", data_directory: Path) -> None:
     """Anyone can read the table with Spark's own words, and filter it."""
-    from segproof_spark.data_source import SegproofDataSource
-
     spark.dataSource.register(SegproofDataSource)
     table = spark.read.format("segproof").option("table", "findings").load(str(data_directory))
     errors = table.filter("severity = 'error'").select("path").distinct().collect()
@@ -91,8 +148,6 @@ def test_the_table_is_a_data_source(spark: "SparkSession", data_directory: Path)
 
 def test_unknown_tables_are_refused(spark: "SparkSession", data_directory: Path) -> None:
     """A table that is not there is named in the error."""
-    from segproof_spark.data_source import SegproofDataSource
-
     spark.dataSource.register(SegproofDataSource)
     with pytest.raises(Exception, match="no table 'nothing'"):
         spark.read.format("segproof").option("table", "nothing").load(str(data_directory))
@@ -100,7 +155,15 @@ def test_unknown_tables_are_refused(spark: "SparkSession", data_directory: Path)
 
 def test_a_data_directory_is_cut_into_partitions(data_directory: Path) -> None:
     """Tasks are whole partition directories, none twice and none left out."""
-    units = units_of(str(data_directory))
-    assert sorted(str(path) for path in data_directory.iterdir()) == units
-    tasks = packed([(10, unit) for unit in units], 20)
-    assert sorted(units) == sorted(unit for task in tasks for unit in task)
+    first, *tasks = FindingsReader([str(data_directory)], deep=False).partitions()
+    assert Task() == first
+    cut = [one.directory for task in tasks if isinstance(task, Task) for one in task.partitions]
+    assert sorted(str(path) for path in data_directory.iterdir()) == sorted(cut)
+    assert [("a", "b"), ("c",)] == packed([(10, "a"), (10, "b"), (10, "c")], 20)
+
+
+def test_a_limit_below_one_is_refused() -> None:
+    """The option `limit_bytes` has the bound of the command line."""
+    source = SegproofDataSource({"path": "x", "limit_bytes": "0"})
+    with pytest.raises(ValueError, match="limit_bytes must be 1 or more"):
+        source.reader(StructType())

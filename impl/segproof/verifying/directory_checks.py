@@ -41,6 +41,11 @@ class Partition:
     directory: str
     segments: tuple[Segment, ...]
 
+    @property
+    def size_bytes(self) -> int:
+        """Bytes that will be read, as far as known."""
+        return sum(segment.size_bytes for segment in self.segments)
+
 
 @dataclass(slots=True)
 class _Walk:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running the checks of many segments, here or in several processes, with one order of findings.
 
-Used by: verification.py.
+Used by: verification.py; the Spark checks, which plan in one process and check in others.
 """
 
 import multiprocessing
@@ -9,7 +9,7 @@ import os
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segments import Segment
 from segproof.verifying.transaction_checks import CarriedTransactions, TransactionCarry
 
-__all__ = ["Progress", "run"]
+__all__ = ["Progress", "check", "plan", "run"]
 
 Progress = Callable[[int, int], None]
 """Called with the bytes read so far and the bytes that there are to read."""
@@ -72,26 +72,53 @@ def run(
 
     Raises: OSError, before the first finding, where `path` itself can't be read.
     """
-    reporter = Reporter(wanted)
-    partitions = [_sized(one, files) for one in find_partitions(path, files, reporter)]
-    total = sum(segment.size_bytes for one in partitions for segment in one.segments)
-    meter = _Meter(on_progress, total)
-    if wanted.deep:
-        # Now, not when so many were read: what is compiled here every process has from its birth.
-        summarise_batches.announce(total // (USUAL_RECORD_BYTES * RECORDS_OF_A_UNIT))
-    yield from reporter.finish()
+    partitions, findings = plan(path, wanted, files)
+    meter = _Meter(on_progress, _announced(partitions, wanted))
+    yield from findings
     count = sum(len(one.segments) for one in partitions)
     if jobs > 1 and count > 1 and files is REAL_FILES:
         yield from _in_processes(partitions, wanted, meter, min(jobs, count))
-        return
+    else:
+        yield from _one_by_one(partitions, wanted, files, meter)
+
+
+def plan(path: str, wanted: Wanted, files: Files) -> tuple[list[Partition], list[Finding]]:
+    """Return the partitions at or below `path`, and what names and directories alone say.
+
+    Raises: OSError where `path` itself can't be read.
+    """
+    reporter = Reporter(wanted)
+    partitions = [_sized(one, files) for one in find_partitions(path, files, reporter)]
+    return partitions, reporter.finish()
+
+
+def check(partitions: Sequence[Partition], wanted: Wanted, files: Files) -> Iterator[Finding]:
+    """Yield the findings of partitions that `plan` found, here or on another machine."""
+    again = [_sized(one, files) for one in partitions]
+    yield from _one_by_one(again, wanted, files, _Meter(None, _announced(again, wanted)))
+
+
+def _announced(partitions: Sequence[Partition], wanted: Wanted) -> int:
+    """Return the bytes that will be read, and let what pays for so many be compiled."""
+    total = sum(one.size_bytes for one in partitions)
+    if wanted.deep:
+        # Now, not when so many were read: what is compiled here every process has from its birth.
+        summarise_batches.announce(total // (USUAL_RECORD_BYTES * RECORDS_OF_A_UNIT))
+    return total
+
+
+def _one_by_one(
+    partitions: Sequence[Partition], wanted: Wanted, files: Files, meter: _Meter
+) -> Iterator[Finding]:
+    """Check the segments in this process."""
     for partition in partitions:
         carried = _Carried(partition, wanted)
         for segment in partition.segments:
-            check = SteadyCheck(segment, wanted, files)
-            for done in check.run():
+            steady = SteadyCheck(segment, wanted, files)
+            for done in steady.run():
                 meter.add(done)
-            yield from check.findings
-            carried.add(segment, check.carry)
+            yield from steady.findings
+            carried.add(segment, steady.carry)
         yield from carried.finish()
 
 
