@@ -134,9 +134,64 @@ class Profile:
         True, "a search for an offset compares base offsets and looks one batch back", "SCAN-17"
     )
 
+    # Producer state
+    snapshot_without_batch: bool = flag(
+        True, "a stored producer whose last offset is negative has no batch", "PROD-5"
+    )
+    snapshot_overwrites_in_place: bool = flag(
+        True, "a snapshot leaves the tail of a longer file that it overwrites", "PROD-2"
+    )
+    snapshot_names_exact: bool = flag(
+        False, "a file whose name is not just as Kafka writes it is no snapshot", "PROD-6"
+    )
+    missing_snapshot_is_skipped: bool = flag(
+        False, "a snapshot that is gone when it is to be loaded is passed over", "PROD-3"
+    )
+    marker_needs_transaction_version: bool = flag(
+        True,
+        "a marker that is not replicated must say the version of its transaction",
+        "PROD-9",
+    )
+
     # Writing
     index_key: Literal["first_offset", "last_offset"] = flag(
         "last_offset", "which offset of an appended call or batch the offset index keeps", "SEG-4"
+    )
+
+    # Segments
+    index_per_batch: bool = flag(
+        True,
+        "append looks at each batch for an index entry, not once for the whole call",
+        "SEG-4",
+        "SEG-5",
+        "SEG-26",
+    )
+    append_sets_rolling_timestamp: bool = flag(
+        False,
+        "the first append keeps its largest timestamp for rolling, even if it fails",
+        "SEG-2",
+        "SEG-36",
+    )
+    indexes_open_lazily: bool = flag(
+        True, "opening a segment creates no index file", "FILE-4", "LAZY-1", "SEG-48", "SEG-49"
+    )
+    unloaded_index_stays_unloaded: bool = flag(
+        True, "renaming, deleting and closing an index that is not loaded do not load it", "LAZY-1"
+    )
+    segment_close_raises: bool = flag(
+        True, "closing a segment closes every part, then raises the first error", "SEG-44"
+    )
+    close_writes_unknown_maximum: bool = flag(
+        False, "closing loads the largest timestamp to write its entry", "SEG-44"
+    )
+    recover_assigns_epoch_zero: bool = flag(
+        True, "recover enters leader epoch 0 into the epoch cache", "SEG-28"
+    )
+    sanity_checks_transactions_only: bool = flag(
+        True, "sanity_check of a segment leaves the offset and the time index alone", "SEG-43"
+    )
+    read_size_wraps: bool = flag(
+        True, "the room up to the largest position is cut to 32 bits", "SEG-16"
     )
 
 
@@ -152,6 +207,12 @@ KAFKA_2_4_1 = replace(
     search_answers_base_offset=False,
     search_compares_base_offsets=False,
     second_close_fails=True,
+    index_per_batch=False,
+    append_sets_rolling_timestamp=True,
+    unloaded_index_stays_unloaded=False,
+    segment_close_raises=False,
+    close_writes_unknown_maximum=True,
+    recover_assigns_epoch_zero=False,
 )
 KAFKA_1_1_1 = replace(
     KAFKA_2_4_1,
@@ -165,7 +226,12 @@ KAFKA_1_1_1 = replace(
     slice_start_checked=False,
     zstd_known=False,
     ensure_valid_kind=ErrorKind.INVALID_RECORD,
+    snapshot_without_batch=False,
+    snapshot_overwrites_in_place=False,
     index_key="first_offset",
+    indexes_open_lazily=False,
+    recover_assigns_epoch_zero=True,
+    sanity_checks_transactions_only=False,
 )
 SEGPROOF = replace(
     KAFKA_4_3_1,
@@ -181,6 +247,7 @@ SEGPROOF = replace(
     txn_follows_file=True,
     txn_refuses_partial_tail=True,
     magic_checked_in_files=True,
+    read_size_wraps=False,
 )
 
 PROFILES = {profile.name: profile for profile in (SEGPROOF, KAFKA_4_3_1, KAFKA_2_4_1, KAFKA_1_1_1)}
