@@ -23,8 +23,21 @@ from segproof_harness.cli.common import (
     LimitOption,
     check_readable,
     complain,
-    refuse,
     summarise,
+)
+from segproof_harness.cli.histories import (
+    ALL,
+    LENGTH,
+    SUBJECTS,
+    CountOption,
+    DrawingProfileOption,
+    LengthOption,
+    SeedOption,
+    StructureOption,
+    SubjectsOption,
+    compared,
+    structures_of,
+    subjects_of,
 )
 
 if TYPE_CHECKING:
@@ -104,7 +117,7 @@ def verify(
 ) -> None:
     """Verify files on Spark: the findings of `segproof verify`, partition directories in parallel.
 
-    Every worker must see the files under the same paths.
+    Every worker must see the files under the same paths; findings tell absolute ones.
 
     \b
     Examples:
@@ -139,23 +152,12 @@ def _counted(result: "SparkReplay") -> str:
 
 @app.command("replay")
 def replay(
-    structure: Annotated[
-        str, typer.Option("--structure", help="Structure to draw histories of, or all.")
-    ] = "all",
-    profile: Annotated[
-        str, typer.Option("--profile", help="The model's profile while drawing.")
-    ] = "segproof",
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The first seed.")] = 0,
-    length: Annotated[
-        int, typer.Option("--length", min=1, max=100_000, help="Operations in a history.")
-    ] = 50,
-    count: Annotated[
-        int, typer.Option("--count", min=1, help="Histories of each structure, one a seed.")
-    ] = 1000,
-    subjects: Annotated[
-        str,
-        typer.Option("--subjects", help="Who runs them: model, model:PROFILE, impl, module:Class."),
-    ] = "model,impl",
+    structure: StructureOption = ALL,
+    profile: DrawingProfileOption = "segproof",
+    seed: SeedOption = 0,
+    length: LengthOption = LENGTH,
+    count: CountOption = 1000,
+    subjects: SubjectsOption = SUBJECTS,
     master: Master = "local[*]",
     output_format: FormatOption = Format.TEXT,
 ) -> None:
@@ -167,23 +169,11 @@ def replay(
     Example:
       segproof spark replay --structure offset-index --count 100000
     """
-    from segproof_harness.replay import comparison
     from segproof_harness.report import write_jsonl, write_text
-    from segproof_harness.structures import STRUCTURE_IDS
-    from segproof_model.profiles import PROFILES
     from segproof_spark.replay import replay_on_spark
 
-    if structure != "all" and structure not in STRUCTURE_IDS:
-        refuse(f"no structure {structure!r}; known: {', '.join(STRUCTURE_IDS)}, all")
-    if profile not in PROFILES:
-        refuse(f"no profile {profile!r}; known: {', '.join(PROFILES)}")
-    structures = STRUCTURE_IDS if structure == "all" else (structure,)
-    names = [name.strip() for name in subjects.split(",") if name.strip()]
-    for each in structures:
-        try:
-            comparison(each, profile, names)
-        except ValueError as error:
-            refuse(str(error))
+    names = subjects_of(subjects)
+    structures = structures_of(structure, profile, names)
     started = time.monotonic()
     with running(master, "replay") as session:
         result = replay_on_spark(
@@ -197,10 +187,7 @@ def replay(
     write = write_jsonl if output_format is Format.JSONL else write_text
     for finding in result.findings:
         write(finding, sys.stdout)
-    summarise(
-        f"{result.histories} histories, {result.operations} operations, "
-        f"{result.answers_compared} answers and {result.bytes_compared} bytes compared on Spark "
-        f"in {time.monotonic() - started:.1f} s: {_counted(result)}"
-    )
+    seconds = time.monotonic() - started
+    summarise(f"{compared(result)} on Spark in {seconds:.1f} s: {_counted(result)}")
     if result.findings:
         raise typer.Exit(EXIT_FINDINGS)

@@ -7,10 +7,13 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from typer.testing import CliRunner
 
+from segproof_harness import cli
 from segproof_harness.canaries import CANARIES
 from segproof_harness.replay import replay_seeds
 from segproof_harness.structures import STRUCTURE_IDS
+from segproof_spark.cli import app as spark_app
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,6 +61,23 @@ def test_a_planted_defect_is_found_and_its_command_works(spark: "SparkSession") 
     )
     assert again.returncode == 1, again.stderr
     assert found.findings[0]["law"] == _law(again.stdout)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--structure", "no-such"],
+        ["--profile", "kafka-0.1"],
+        ["--subjects", "nobody"],
+        ["--subjects", " , "],
+    ],
+)
+def test_wrong_options_are_refused_in_the_same_words(wrong: list[str]) -> None:
+    """Exit 2 before Spark starts, as the verb `replay` says it; nobody was a subject here once."""
+    on_spark = CliRunner().invoke(spark_app, ["replay", *wrong])
+    here = CliRunner().invoke(cli.build_app(), ["replay", *wrong])
+    assert (2, 2) == (on_spark.exit_code, here.exit_code)
+    assert here.stderr == on_spark.stderr
 
 
 def test_findings_beyond_the_most_are_counted(spark: "SparkSession") -> None:

@@ -20,34 +20,35 @@ from segproof_harness.cli.common import (
     refuse,
     summarise,
 )
+from segproof_harness.cli.histories import (
+    ALL,
+    LENGTH,
+    SUBJECTS,
+    CountOption,
+    DrawingProfileOption,
+    LengthOption,
+    SeedOption,
+    StructureOption,
+    SubjectsOption,
+    compared,
+    structures_of,
+    subjects_of,
+)
 
 if TYPE_CHECKING:
     from segproof_harness.replay import Result
-
-ALL = "all"
 
 
 def command(
     trace: Annotated[
         Path | None, typer.Argument(help="A trace file; without one, histories are drawn by seed.")
     ] = None,
-    structure: Annotated[
-        str, typer.Option("--structure", help="Structure to draw histories of, or all.")
-    ] = ALL,
-    profile: Annotated[
-        str, typer.Option("--profile", help="The model's profile while drawing.")
-    ] = "segproof",
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The first seed.")] = 0,
-    length: Annotated[
-        int, typer.Option("--length", min=1, max=100_000, help="Operations in a history.")
-    ] = 50,
-    count: Annotated[
-        int, typer.Option("--count", min=1, help="Histories of each structure, one a seed.")
-    ] = 100,
-    subjects: Annotated[
-        str,
-        typer.Option("--subjects", help="Who runs them: model, model:PROFILE, impl, module:Class."),
-    ] = "model,impl",
+    structure: StructureOption = ALL,
+    profile: DrawingProfileOption = "segproof",
+    seed: SeedOption = 0,
+    length: LengthOption = LENGTH,
+    count: CountOption = 100,
+    subjects: SubjectsOption = SUBJECTS,
     traces: Annotated[
         Path, typer.Option("--traces", help="Where the trace of a divergence is saved.")
     ] = Path("traces"),
@@ -67,9 +68,7 @@ def command(
     """
     from segproof_harness.traces import TraceError
 
-    names = [name.strip() for name in subjects.split(",") if name.strip()]
-    if not names:
-        refuse("--subjects names nobody")
+    names = subjects_of(subjects)
     started = time.monotonic()
     try:
         if trace is not None:
@@ -108,21 +107,10 @@ def _replay_seeds(
     subjects: list[str],
     traces: Path,
 ) -> "Result":
-    from segproof_harness.replay import Result, comparison, replay_seeds
-    from segproof_harness.structures import STRUCTURE_IDS
-    from segproof_model.profiles import PROFILES
+    from segproof_harness.replay import Result, replay_seeds
 
-    if structure != ALL and structure not in STRUCTURE_IDS:
-        refuse(f"no structure {structure!r}; known: {', '.join(STRUCTURE_IDS)}, {ALL}")
-    if profile not in PROFILES:
-        refuse(f"no profile {profile!r}; known: {', '.join(PROFILES)}")
-    wanted = STRUCTURE_IDS if structure == ALL else (structure,)
+    wanted = structures_of(structure, profile, subjects)
     total = Result()
-    for name in wanted:
-        try:
-            comparison(name, profile, subjects)
-        except ValueError as error:
-            refuse(str(error))
     done = 0
 
     def advance(seed: int) -> None:
@@ -152,12 +140,8 @@ def _show(result: "Result", output_format: Format, seconds: float) -> None:
     write = write_jsonl if output_format is Format.JSONL else write_text
     for finding in result.findings:
         write(finding.to_json(), sys.stdout)
-    counters = result.counters
-    summarise(
-        f"{counters.histories} histories, {counters.operations} operations, "
-        f"{counters.answers_compared} answers and {counters.bytes_compared} bytes compared in "
-        f"{seconds:.1f} s: {_verdict(len(result.findings))}"
-    )
+    verdict = _verdict(len(result.findings))
+    summarise(f"{compared(result.counters)} in {seconds:.1f} s: {verdict}")
 
 
 def _verdict(findings: int) -> str:

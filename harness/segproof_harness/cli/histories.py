@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which histories are run, and who runs them: options and their checks, declared once.
+
+Used by: the verb `replay`, and `spark replay` of the Spark package.
+"""
+
+from typing import Annotated, Protocol
+
+import typer
+
+from segproof_harness.cli.common import refuse
+
+ALL = "all"
+SUBJECTS = "model,impl"
+LENGTH = 50
+
+StructureOption = Annotated[
+    str, typer.Option("--structure", help="Structure to draw histories of, or all.")
+]
+DrawingProfileOption = Annotated[
+    str, typer.Option("--profile", help="The model's profile while drawing.")
+]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="The first seed.")]
+LengthOption = Annotated[
+    int, typer.Option("--length", min=1, max=100_000, help="Operations in a history.")
+]
+CountOption = Annotated[
+    int, typer.Option("--count", min=1, help="Histories of each structure, one a seed.")
+]
+SubjectsOption = Annotated[
+    str,
+    typer.Option("--subjects", help="Who runs them: model, model:PROFILE, impl, module:Class."),
+]
+
+
+class Counted(Protocol):
+    """How much was compared."""
+
+    histories: int
+    operations: int
+    answers_compared: int
+    bytes_compared: int
+
+
+def subjects_of(subjects: str) -> list[str]:
+    """Return the names in `--subjects`; none at all is refused."""
+    names = [name.strip() for name in subjects.split(",") if name.strip()]
+    if not names:
+        refuse("--subjects names nobody")
+    return names
+
+
+def structures_of(structure: str, profile: str, subjects: list[str]) -> tuple[str, ...]:
+    """Return the ids of the structures; refuse what no history can be drawn or run with."""
+    from segproof_harness.replay import comparison
+    from segproof_harness.structures import STRUCTURE_IDS
+    from segproof_model.profiles import PROFILES
+
+    if structure != ALL and structure not in STRUCTURE_IDS:
+        refuse(f"no structure {structure!r}; known: {', '.join(STRUCTURE_IDS)}, {ALL}")
+    if profile not in PROFILES:
+        refuse(f"no profile {profile!r}; known: {', '.join(PROFILES)}")
+    wanted = STRUCTURE_IDS if structure == ALL else (structure,)
+    for name in wanted:
+        try:
+            comparison(name, profile, subjects)
+        except ValueError as error:
+            refuse(str(error))
+    return wanted
+
+
+def compared(counted: Counted) -> str:
+    """Return the figures of a run in words."""
+    return (
+        f"{counted.histories} histories, {counted.operations} operations, "
+        f"{counted.answers_compared} answers and {counted.bytes_compared} bytes compared"
+    )
