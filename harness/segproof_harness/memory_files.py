@@ -16,6 +16,7 @@ import os
 import posixpath
 import threading
 import weakref
+from collections.abc import Callable
 
 from segproof.files import File, FileStatus, Mapping
 
@@ -30,10 +31,16 @@ def _failure(number: int, path: str) -> OSError:
 class _Inode:
     """The bytes of a file, whatever its names."""
 
-    def __init__(self, number: int, capacity_bytes: int) -> None:
+    def __init__(
+        self, number: int, capacity_bytes: int, clock_ms: Callable[[], int] | None
+    ) -> None:
         self.number = number
         self.size = 0
         self.modified = 0
+        """Nanoseconds of the clock at the last change; without a clock, how many there were."""
+        self._clock_ms = clock_ms
+        if clock_ms is not None:
+            self.touch()
         self.capacity = capacity_bytes
         self.storage: mmap.mmap | None = None
 
@@ -42,6 +49,10 @@ class _Inode:
         if self.storage is None:
             self.storage = mmap.mmap(-1, self.capacity, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         return self.storage
+
+    def touch(self) -> None:
+        """Note that the file changes now."""
+        self.modified = self.modified + 1 if self._clock_ms is None else self._clock_ms() * 10**6
 
     def set_size(self, size: int, path: str) -> None:
         """Cut or grow; whatever lay behind the smaller of the two sizes is zero."""
@@ -54,7 +65,7 @@ class _Inode:
         changed = max(size, self.size)
         storage[kept:changed] = bytes(changed - kept)
         self.size = size
-        self.modified += 1
+        self.touch()
 
     def image(self) -> bytes:
         """Return all bytes."""
@@ -139,7 +150,7 @@ class _MemoryFile:
             if end > inode.size:
                 inode.set_size(end, self.path)
             inode.reserve()[position:end] = bytes(written)
-            inode.modified += 1
+            inode.touch()
 
     def truncate(self, size: int) -> None:
         inode = self._opened()
@@ -167,10 +178,17 @@ class _MemoryFile:
 
 
 class MemoryFiles:
-    """A file system in memory; `files.make_directory("/a")` before the first file in it."""
+    """A file system in memory; `files.make_directory("/a")` before the first file in it.
 
-    def __init__(self, capacity_bytes: int = CAPACITY_BYTES) -> None:
+    `clock_ms` tells the time, in ms since 1970, from which files have their modification time;
+    without it that time only counts changes. A write through a mapping does not set it.
+    """
+
+    def __init__(
+        self, capacity_bytes: int = CAPACITY_BYTES, *, clock_ms: Callable[[], int] | None = None
+    ) -> None:
         self.lock = threading.RLock()
+        self._clock_ms = clock_ms
         self._capacity_bytes = capacity_bytes
         self._names: dict[str, _Inode] = {}
         self._directories = {"/"}
@@ -220,7 +238,7 @@ class MemoryFiles:
         if posixpath.dirname(path) not in self._directories:
             raise _failure(errno.ENOENT, path)
         self._inodes += 1
-        inode = self._names[path] = _Inode(self._inodes, self._capacity_bytes)
+        inode = self._names[path] = _Inode(self._inodes, self._capacity_bytes, self._clock_ms)
         return inode
 
     def status(self, path: str) -> FileStatus | None:
@@ -285,6 +303,16 @@ class MemoryFiles:
             if path in self._directories:
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
             return self._names.pop(path, None) is not None
+
+    def set_modified(self, path: str, modified_ns: int) -> None:
+        """Set the modification time, in nanoseconds since 1970; a directory has none here."""
+        path = self._normal(path)
+        with self.lock:
+            if path in self._directories:
+                return
+            if path not in self._names:
+                raise _failure(errno.ENOENT, path)
+            self._names[path].modified = modified_ns
 
     def sync_directory(self, path: str) -> None:
         """Do nothing but refuse what is no directory."""

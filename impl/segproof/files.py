@@ -103,6 +103,9 @@ class Files(Protocol):
     def remove(self, path: str) -> bool:
         """Remove a file; return whether there was one."""
 
+    def set_modified(self, path: str, modified_ns: int) -> None:
+        """Set the modification time, in nanoseconds since 1970. Raises FileNotFoundError."""
+
     def sync_directory(self, path: str) -> None:
         """Make the names in a directory durable."""
 
@@ -236,6 +239,10 @@ class RealFiles:
         except FileNotFoundError:
             return False
         return True
+
+    def set_modified(self, path: str, modified_ns: int) -> None:
+        """Set the modification time, and the access time with it."""
+        os.utime(path, ns=(modified_ns, modified_ns))
 
     def sync_directory(self, path: str) -> None:
         """Make the names in a directory durable."""

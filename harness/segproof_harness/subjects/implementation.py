@@ -101,6 +101,9 @@ class _WatchedFiles:
     def remove(self, path: str) -> bool:
         return REAL_FILES.remove(path)
 
+    def set_modified(self, path: str, modified_ns: int) -> None:
+        REAL_FILES.set_modified(path, modified_ns)
+
     def sync_directory(self, path: str) -> None:
         REAL_FILES.sync_directory(path)
 

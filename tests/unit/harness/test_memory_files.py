@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from operator import methodcaller
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -231,3 +232,42 @@ def test_device_is_full() -> None:
     with pytest.raises(OSError, match="No space left"):
         file.pwrite(b"y" * 20, 90)
     assert b"x" * 90 == file.pread(200, 0)
+
+
+def test_the_clock_gives_the_modification_time_and_set_modified_changes_it() -> None:
+    """Creation, writes and cuts take the clock's time; `set_modified` any, on real files too."""
+    now = 1000
+    files = MemoryFiles(clock_ms=lambda: now)
+    file = files.create_new("/a")
+    assert file is not None
+
+    def modified(path: str = "/a") -> int:
+        status = files.status(path)
+        assert status is not None
+        return status.modified_ns
+
+    assert modified() == 1000 * 10**6
+    now = 2000
+    file.pread(1, 0)
+    assert modified() == 1000 * 10**6
+    file.pwrite(b"12", 0)
+    assert modified() == 2000 * 10**6
+    now = 3000
+    file.truncate(1)
+    assert modified() == 3000 * 10**6
+    files.set_modified("/a", 7)
+    assert modified() == 7
+    with pytest.raises(FileNotFoundError):
+        files.set_modified("/b", 7)
+
+
+def test_real_files_set_the_modification_time(tmp_path: Path) -> None:
+    """The time is kept to the nanosecond; a missing file is an error."""
+    path = tmp_path / "a"
+    path.write_bytes(b"")
+    REAL_FILES.set_modified(str(path), 1_600_000_000_123_456_789)
+    status = REAL_FILES.status(str(path))
+    assert status is not None
+    assert status.modified_ns == 1_600_000_000_123_456_789
+    with pytest.raises(FileNotFoundError):
+        REAL_FILES.set_modified(str(tmp_path / "b"), 7)
