@@ -7,13 +7,14 @@ Used by: every verb.
 import contextlib
 import json
 import os
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
 
 import typer
 
@@ -159,9 +160,10 @@ Show = Callable[[int, int], None]
 def progress(what: str, *, unit: str = "bytes") -> Iterator[Show]:
     """Show progress while the block runs: done, rate, time left; only on a terminal.
 
-    The block gets a function to call with what is done and what there is in all.
+    There is none beside a pipe, whose reader may write to the same terminal. The block gets a
+    function to call with what is done and what there is in all.
     """
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() or _is_pipe(sys.stdout):
         yield lambda done, total: None
         return
     from rich.console import Console
@@ -184,8 +186,11 @@ def progress(what: str, *, unit: str = "bytes") -> Iterator[Show]:
         BarColumn(),
         *measured,
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        # Rich breaks no line: a long one is the terminal's to wrap, and can be copied whole.
+        console=Console(stderr=True, soft_wrap=True),
         transient=True,
+        # What goes to a file or a pipe goes there; on a terminal it must not hit the bar.
+        redirect_stdout=sys.stdout.isatty(),
         # No thread of its own: beside one, worker processes could not be forked.
         auto_refresh=False,
     ) as bar:
@@ -200,3 +205,10 @@ def progress(what: str, *, unit: str = "bytes") -> Iterator[Show]:
                 shown = time.monotonic()
 
         yield show
+
+
+def _is_pipe(stream: TextIO) -> bool:
+    try:
+        return stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode)
+    except OSError:  # a stream without a descriptor
+        return False

@@ -2,6 +2,7 @@
 """The command line as a whole: exit codes, streams, import times, signals."""
 
 import os
+import pty
 import resource
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from segproof_harness.reading.conformance import partition_of
 PLAIN = partition_of(next(each for each in scenarios() if each.name == "plain"))
 COMMAND = [sys.executable, "-m", "segproof_harness.cli"]
 HEAVY = ("numpy", "numba", "pyspark", "hypothesis", "pyarrow", "rich.progress")
+TERMINAL = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "60", "NO_COLOR": "1"}
 
 
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -170,3 +172,35 @@ def test_nothing_is_written_beside_the_data() -> None:
     assert 0 == cli.run(["dump", str(PLAIN)])
     assert 0 == cli.run(["lookup", str(PLAIN), "--offset", "700", "--timestamp", "0"])
     assert before == state(PLAIN)
+
+
+@pytest.mark.parametrize("where", ["file", "pipe", "terminal"])
+def test_data_goes_to_stdout_beside_a_terminal(tmp_path: Path, where: str) -> None:
+    """With stderr on a terminal, findings still go to stdout, line for line as they are.
+
+    The bar of progress once took them all: `segproof verify DIR > FILE` at a prompt left an empty
+    file, and on a terminal each long line, the command of a finding too, was broken by newlines.
+    """
+    command = [*COMMAND, "verify", os.fspath(PLAIN)]
+    expected = subprocess.run(command, capture_output=True, text=True).stdout
+    assert "reproduce: segproof verify " in expected
+    ours, theirs = pty.openpty()
+    try:
+        if where == "file":
+            with (tmp_path / "found").open("wb") as file:
+                subprocess.run(command, stdout=file, stderr=theirs, env=TERMINAL)
+            shown = (tmp_path / "found").read_text()
+        elif where == "pipe":
+            shown = subprocess.run(
+                command, stdout=subprocess.PIPE, stderr=theirs, text=True, env=TERMINAL
+            ).stdout
+        else:
+            subprocess.run(command, stdout=theirs, stderr=theirs, env=TERMINAL)
+            shown = os.read(ours, 100_000).decode()
+    finally:
+        os.close(theirs)
+        os.close(ours)
+    if where == "terminal":
+        assert all(line in shown for line in expected.splitlines())
+    else:
+        assert shown == expected
