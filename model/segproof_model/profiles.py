@@ -194,6 +194,43 @@ class Profile:
         True, "the room up to the largest position is cut to 32 bits", "SEG-16"
     )
 
+    # Text checkpoints and leader epochs
+    entry_number_kind: ErrorKind = flag(
+        ErrorKind.NUMBER_FORMAT,
+        "the error for a field of a checkpoint's entry that is no number",
+        "CKPT-4",
+    )
+    text_damage_is_io_error: bool = flag(
+        False,
+        "a negative count of a checkpoint, and a partition.metadata that ends early or has no"
+        " base64, raise the I/O error as other damage does, not one by accident",
+        "CKPT-3",
+        "META-2",
+    )
+    unreadable_text_is_refused: bool = flag(
+        False,
+        "what would not be read back as it was given is not written",
+        "CKPT-6",
+        "META-2",
+    )
+    metadata_version_is_exact: bool = flag(
+        False, "partition.metadata is known in version 0 only", "META-2"
+    )
+    epoch_rules: Literal["1.1", "2.0", "2.7"] = flag(
+        "2.7",
+        "the first release with these rules: 1.1 ignores what does not continue the epochs, 2.0"
+        " drops what conflicts, 2.7 does so when the file is loaded too",
+        "EPOCH-1",
+        "EPOCH-2",
+        "EPOCH-3",
+        "EPOCH-4",
+        "EPOCH-7",
+        "EPOCH-9",
+    )
+    epoch_truncation_is_deferred: bool = flag(
+        True, "a truncation of the epochs schedules the write of their file", "EPOCH-11"
+    )
+
 
 KAFKA_4_3_1 = Profile(name="kafka-4.3.1")
 KAFKA_2_4_1 = replace(
