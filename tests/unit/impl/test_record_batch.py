@@ -36,74 +36,45 @@ from segproof.kafka.record_batch import (
     write_empty_batch,
     write_end_transaction_marker,
 )
+from segproof_model.laws.record_batch import GOLDEN_BATCHES
 
 HEADERS = (RecordHeader("h1", b"x"), RecordHeader("h2", None))
+WRITTEN = {
+    "magic 0": write_batch([Record(7, -1, b"k", b"hello")], magic=0, base_offset=7),
+    "magic 1": write_batch([Record(7, 1000, b"k", b"hello")], magic=1, base_offset=7),
+    "magic 1, null key": write_batch([Record(7, 1000, None, b"hello")], magic=1, base_offset=7),
+    "magic 2": write_batch(
+        [Record(7, 1000, None, b"hello"), Record(8, 1001, None, b"there")], base_offset=7
+    ),
+    "transactional": write_batch(
+        [Record(100, 5000, b"kk", None, HEADERS), Record(103, 4990, None, b"vv")],
+        base_offset=100,
+        producer_id=55,
+        producer_epoch=3,
+        base_sequence=10,
+        partition_leader_epoch=4,
+        is_transactional=True,
+    ),
+    "abort": write_end_transaction_marker(
+        "ABORT",
+        offset=106,
+        timestamp=9000,
+        producer_id=10,
+        producer_epoch=0,
+        coordinator_epoch=77,
+        partition_leader_epoch=15,
+    ),
+    "LogAppendTime": write_batch(
+        [Record(5, 1, b"a", b"b")],
+        base_offset=5,
+        timestamp_type="LogAppendTime",
+        log_append_time=123456,
+    ),
+}
+"""What we write of each golden batch, in the model's order of them."""
 GOLDEN = {
-    "magic 0": (
-        "000000000000000700000014a4cdab3a0000000000016b0000000568656c6c6f",
-        write_batch([Record(7, -1, b"k", b"hello")], magic=0, base_offset=7),
-    ),
-    "magic 1": (
-        "00000000000000070000001c806a8245010000000000000003e8000000016b0000000568656c6c6f",
-        write_batch([Record(7, 1000, b"k", b"hello")], magic=1, base_offset=7),
-    ),
-    "magic 1, null key": (
-        "00000000000000070000001b942da341010000000000000003e8ffffffff0000000568656c6c6f",
-        write_batch([Record(7, 1000, None, b"hello")], magic=1, base_offset=7),
-    ),
-    "magic 2": (
-        (
-            "000000000000000700000049ffffffff026b2efbb500000000000100000000000003e8000000000000"
-            "03e9ffffffffffffffffffffffffffff00000002"
-            "16000000010a68656c6c6f0016000202010a746865726500"
-        ),
-        write_batch(
-            [Record(7, 1000, None, b"hello"), Record(8, 1001, None, b"there")], base_offset=7
-        ),
-    ),
-    "transactional": (
-        (
-            "00000000000000640000004c0000000402e8ce2ba700100000000300000000000013880000000000001388"
-            "000000000000003700030000000a0000000222000000046b6b01040468310278046832011000130601"
-            "04767600"
-        ),
-        write_batch(
-            [Record(100, 5000, b"kk", None, HEADERS), Record(103, 4990, None, b"vv")],
-            base_offset=100,
-            producer_id=55,
-            producer_epoch=3,
-            base_sequence=10,
-            partition_leader_epoch=4,
-            is_transactional=True,
-        ),
-    ),
-    "abort": (
-        (
-            "000000000000006a000000420000000f028be5aead003000000000000000000000232800000000000023"
-            "28000000000000000a0000ffffffff000000012000000008000000000c00000000004d00"
-        ),
-        write_end_transaction_marker(
-            "ABORT",
-            offset=106,
-            timestamp=9000,
-            producer_id=10,
-            producer_epoch=0,
-            coordinator_epoch=77,
-            partition_leader_epoch=15,
-        ),
-    ),
-    "LogAppendTime": (
-        (
-            "00000000000000050000003affffffff02132dd75e0008000000000000000000000001000000000001e2"
-            "40ffffffffffffffffffffffffffff00000001100000000261026200"
-        ),
-        write_batch(
-            [Record(5, 1, b"a", b"b")],
-            base_offset=5,
-            timestamp_type="LogAppendTime",
-            log_append_time=123456,
-        ),
-    ),
+    name: (golden.data.hex(), written)
+    for (name, written), golden in zip(WRITTEN.items(), GOLDEN_BATCHES, strict=True)
 }
 
 some_bytes = st.none() | st.binary(max_size=20)
