@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The producer state of a partition: sequences, epochs, open transactions, and its snapshots.
+
+Mirrors: model/segproof_model/kafka/producer_state.py.
+Upstream: Kafka, ProducerStateManager (4.3.1).
+Laws: PROD-3, PROD-4, PROD-6, PROD-10 to PROD-15.
+Not covered: verification of transactions (VerificationGuard, VerificationStateEntry).
+Used by: log_segment (recovery), partition_log.
+"""
+
+import os
+from collections.abc import Collection, Iterable
+from types import MappingProxyType
+
+from segproof.errors import CorruptSnapshotError, InvalidArgumentError
+from segproof.files import REAL_FILES, Files
+from segproof.kafka.producer_append_info import (
+    AppendOrigin,
+    CompletedTxn,
+    ProducerAppendInfo,
+    TxnMetadata,
+)
+from segproof.kafka.producer_snapshot import (
+    BatchMetadata,
+    ProducerStateEntry,
+    read_snapshot_file,
+    write_snapshot_file,
+)
+from segproof.kafka.record_batch import RecordBatch
+from segproof.kafka.segment_names import offset_of_name, segment_file_name
+from segproof.kernels.producer_rules import is_expired, stable_offset
+
+__all__ = [
+    "AppendOrigin",
+    "BatchMetadata",
+    "CompletedTxn",
+    "ProducerAppendInfo",
+    "ProducerStateEntry",
+    "ProducerStateManager",
+    "TxnMetadata",
+]
+
+_NO_PRODUCER_ID = -1
+_LATE_TRANSACTION_BUFFER_MS = 5 * 60 * 1000
+_SUFFIX, _DELETED_SUFFIX = ".snapshot", ".deleted"
+
+
+class ProducerStateManager:
+    """The producer state of one partition, in the directory `dir`.
+
+    Nothing is written before `take_snapshot`. One thread changes the state; what the queries
+    return are values that don't change under a reader.
+    """
+
+    def __init__(
+        self,
+        dir: str | os.PathLike[str],  # noqa: A002 - the name that Kafka gives it
+        *,
+        producer_id_expiration_ms: int = 86400000,
+        max_transaction_timeout_ms: int = 900000,
+        files: Files = REAL_FILES,
+    ) -> None:
+        self.dir = os.fspath(dir)
+        self.producer_id_expiration_ms = producer_id_expiration_ms
+        self.max_transaction_timeout_ms = max_transaction_timeout_ms
+        self.map_end_offset = 0
+        """The offset behind the last one that the state knows; exclusive."""
+        self.last_snapshot_offset = 0
+        """What the map end offset must exceed for another snapshot (PROD-6)."""
+        self._files = files
+        self._producers: dict[int, ProducerStateEntry] = {}
+        self._ongoing: dict[int, TxnMetadata] = {}
+        self._unreplicated: dict[int, TxnMetadata] = {}
+        self._snapshots = self._listed()
+
+    @classmethod
+    def open(
+        cls,
+        dir: str | os.PathLike[str],  # noqa: A002 - the name that Kafka gives it
+        *,
+        producer_id_expiration_ms: int = 86400000,
+        max_transaction_timeout_ms: int = 900000,
+        files: Files = REAL_FILES,
+    ) -> "ProducerStateManager":
+        """List the snapshots; none is read before `truncate_and_reload`.
+
+        Raises: OSError if the directory can't be listed.
+        """
+        return cls(
+            dir,
+            producer_id_expiration_ms=producer_id_expiration_ms,
+            max_transaction_timeout_ms=max_transaction_timeout_ms,
+            files=files,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"ProducerStateManager({self.dir!r}, {len(self._producers)} producers,"
+            f" map end offset {self.map_end_offset})"
+        )
+
+    @property
+    def active_producers(self) -> MappingProxyType[int, ProducerStateEntry]:
+        """What is known of each producer, by id; a view of the present state."""
+        return MappingProxyType(self._producers)
+
+    @property
+    def ongoing_txns(self) -> tuple[TxnMetadata, ...]:
+        """The open transactions, by first offset."""
+        return tuple(self._ongoing[first] for first in sorted(self._ongoing))
+
+    @property
+    def unreplicated_txns(self) -> tuple[TxnMetadata, ...]:
+        """Those whose marker lies above the high watermark, by first offset."""
+        return tuple(self._unreplicated[first] for first in sorted(self._unreplicated))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is neither a producer nor a transaction waiting to be replicated."""
+        return not self._producers and not self._unreplicated
+
+    def last_entry(self, producer_id: int) -> ProducerStateEntry | None:
+        """Return what is known of one producer."""
+        return self._producers.get(producer_id)
+
+    def latest_snapshot_offset(self) -> int | None:
+        """Return the offset of the newest snapshot."""
+        return max(self._snapshots, default=None)
+
+    def oldest_snapshot_offset(self) -> int | None:
+        """Return the offset of the oldest snapshot."""
+        return min(self._snapshots, default=None)
+
+    def first_undecided_offset(self) -> int | None:
+        """Return where the earliest open transaction begins."""
+        return min(self._ongoing, default=None)
+
+    def first_unstable_offset(self) -> int | None:
+        """Return where the earliest transaction begins that is open or not yet replicated."""
+        return min((*self._ongoing, *self._unreplicated), default=None)
+
+    def has_late_transaction(self, current_time_ms: int) -> bool:
+        """Return whether the earliest open transaction is silent for longer than is allowed."""
+        first = self.first_undecided_offset()
+        if first is None:
+            return False
+        entry = self.last_entry(self._ongoing[first].producer_id)
+        timestamp = -1 if entry is None else entry.last_timestamp
+        allowed_ms = self.max_transaction_timeout_ms + _LATE_TRANSACTION_BUFFER_MS
+        return timestamp > 0 and current_time_ms - timestamp > allowed_ms
+
+    def last_stable_offset(self, completed_txn: CompletedTxn) -> int:
+        """Return the last stable offset once this transaction is completed.
+
+        Laws: PROD-10.
+        """
+        open_txns = (txn[:2] for txn in self.ongoing_txns)
+        return stable_offset(open_txns, completed_txn.producer_id, completed_txn.last_offset)
+
+    def complete_txn(self, completed_txn: CompletedTxn) -> None:
+        """Take the transaction out of the open ones; it waits until it is replicated.
+
+        Laws: PROD-11.
+        Raises: InvalidArgumentError for one that is not open.
+        """
+        txn = self._ongoing.pop(completed_txn.first_offset, None)
+        if txn is None:
+            raise InvalidArgumentError(
+                f"no open transaction begins at {completed_txn.first_offset}",
+                law="PROD-11",
+                expected=sorted(self._ongoing),
+                actual=completed_txn.first_offset,
+            )
+        completed = txn._replace(last_offset=completed_txn.last_offset)
+        self._unreplicated[completed_txn.first_offset] = completed
+
+    def on_high_watermark_updated(self, high_watermark: int) -> None:
+        """Forget the completed transactions whose marker is replicated."""
+        self._unreplicated = {
+            first: txn
+            for first, txn in self._unreplicated.items()
+            if txn.last_offset is None or txn.last_offset >= high_watermark
+        }
+
+    def prepare_update(self, producer_id: int, origin: AppendOrigin) -> ProducerAppendInfo:
+        """Return what the batches of one producer are appended to before `update`.
+
+        Raises: InvalidArgumentError for an unknown origin.
+        """
+        current = self._producers.get(producer_id)
+        return ProducerAppendInfo(producer_id, current or ProducerStateEntry(producer_id), origin)
+
+    def update(self, append_info: ProducerAppendInfo) -> None:
+        """Let the appended batches count.
+
+        Raises: InvalidArgumentError for producer id -1.
+        """
+        producer_id, later = append_info.producer_id, append_info.updated_entry
+        if producer_id == _NO_PRODUCER_ID:
+            raise InvalidArgumentError("there is no state of records without a producer id")
+        known = self._producers.get(producer_id)
+        self._producers[producer_id] = later if known is None else known.updated(later)
+        self._ongoing.update((txn.first_offset, txn) for txn in append_info.started_transactions)
+
+    def update_producers(
+        self, batch: RecordBatch, origin: AppendOrigin = "replication"
+    ) -> CompletedTxn | None:
+        """Prepare, append and update with one batch; return the transaction it completes, or None.
+
+        A batch without a producer id, and one that is refused, change nothing.
+        Raises: as `ProducerAppendInfo.append`.
+        """
+        producer_id = batch.producer_id
+        if producer_id <= _NO_PRODUCER_ID:
+            return None
+        append_info = self.prepare_update(producer_id, origin)
+        completed = append_info.append(batch)
+        self.update(append_info)
+        return completed
+
+    def load_producer_entry(self, entry: ProducerStateEntry) -> None:
+        """Take in an entry as it is, with its open transaction."""
+        self._producers[entry.producer_id] = entry
+        first_offset = entry.current_txn_first_offset
+        if first_offset is not None:
+            self._ongoing[first_offset] = TxnMetadata(entry.producer_id, first_offset)
+
+    def update_map_end_offset(self, last_offset: int) -> None:
+        """Say up to which offset, exclusive, the state is known.
+
+        Laws: PROD-15.
+        """
+        self.map_end_offset = last_offset
+
+    def take_snapshot(self) -> int | None:
+        """Write a snapshot at the map end offset, unless there is one; return its offset.
+
+        Nothing is written, and None returned, unless the map end offset has passed the last one.
+        Laws: PROD-1, PROD-6.
+        Raises: OSError, and then nothing has changed.
+        """
+        offset = self.map_end_offset
+        if offset <= self.last_snapshot_offset:
+            return None
+        path = self._path(offset)
+        entries = (self._producers[producer_id] for producer_id in sorted(self._producers))
+        write_snapshot_file(path, entries, files=self._files)
+        self._snapshots[offset] = path
+        self.last_snapshot_offset = offset
+        return offset
+
+    def truncate_and_reload(
+        self, log_start_offset: int, log_end_offset: int, current_time_ms: int
+    ) -> None:
+        """Remove the snapshots outside of (start, end], and load the newest one left.
+
+        Where the state ends at the end of the log already, it stays. Corrupt snapshots are removed;
+        without any left, the state is empty and ends at the start of the log.
+        Laws: PROD-3, PROD-13.
+        Raises: OSError, and then the state in memory has not changed.
+        """
+        self._remove(
+            offset
+            for offset in sorted(self._snapshots)
+            if not log_start_offset < offset <= log_end_offset
+        )
+        if log_end_offset == self.map_end_offset:
+            self.on_log_start_offset_incremented(log_start_offset)
+            return
+        offset, entries = self._newest_snapshot()
+        self._producers, self._ongoing, self._unreplicated = {}, {}, {}
+        for entry in entries:
+            if not self._is_expired(entry, current_time_ms):
+                self.load_producer_entry(entry)
+        end = log_start_offset if offset is None else offset
+        self.map_end_offset = self.last_snapshot_offset = end
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Forget everything, remove every snapshot, and begin at `offset`.
+
+        Raises: OSError, and then the state in memory has not changed.
+        """
+        self._remove(sorted(self._snapshots))
+        self._producers, self._ongoing, self._unreplicated = {}, {}, {}
+        self.last_snapshot_offset = 0
+        self.map_end_offset = offset
+
+    def on_log_start_offset_incremented(self, log_start_offset: int) -> None:
+        """Forget transactions that ended before the log begins; the map ends there at least."""
+        self.on_high_watermark_updated(log_start_offset)
+        self.map_end_offset = max(self.map_end_offset, log_start_offset)
+        latest = self.latest_snapshot_offset()
+        self.last_snapshot_offset = log_start_offset if latest is None else latest
+
+    def remove_expired_producers(self, current_time_ms: int) -> None:
+        """Forget the producers that are silent for too long.
+
+        Laws: PROD-12.
+        """
+        self._producers = {
+            producer_id: entry
+            for producer_id, entry in self._producers.items()
+            if not self._is_expired(entry, current_time_ms)
+        }
+
+    def remove_stray_snapshots(self, segment_base_offsets: Collection[int]) -> None:
+        """List the snapshots anew, and remove those that no segment begins at.
+
+        The newest of them stays if it lies above every segment: a clean shutdown wrote it.
+        Raises: OSError.
+        """
+        self._snapshots = self._listed()
+        bases = set(segment_base_offsets)
+        stray = sorted(self._snapshots.keys() - bases)
+        if stray and (not bases or stray[-1] > max(bases)):
+            stray.pop()
+        self._remove(stray)
+
+    def delete_snapshots_before(self, offset: int) -> None:
+        """Remove the snapshots from offset 0 to `offset`, exclusive.
+
+        Raises: InvalidArgumentError for a negative offset; OSError.
+        """
+        if offset < 0:
+            raise InvalidArgumentError(
+                "there is no range from 0 to a negative offset", actual=offset
+            )
+        self._remove([known for known in sorted(self._snapshots) if 0 <= known < offset])
+
+    def remove_and_mark_snapshot_for_deletion(self, offset: int) -> int | None:
+        """Add `.deleted` to the name of a snapshot; return its offset, None if there is none.
+
+        Raises: OSError, and then nothing has changed.
+        """
+        path = self._snapshots.get(offset)
+        if path is None:
+            return None
+        try:
+            self._files.rename(path, path + _DELETED_SUFFIX)
+        except FileNotFoundError:
+            offset_found = None
+        else:
+            offset_found = offset
+        del self._snapshots[offset]
+        return offset_found
+
+    def _newest_snapshot(self) -> tuple[int | None, tuple[ProducerStateEntry, ...]]:
+        """Return the newest snapshot that can be read; remove those that can't."""
+        for offset in sorted(self._snapshots, reverse=True):
+            try:
+                return offset, read_snapshot_file(self._snapshots[offset], files=self._files)
+            except (CorruptSnapshotError, FileNotFoundError):
+                self._remove([offset])
+        return None, ()
+
+    def _is_expired(self, entry: ProducerStateEntry, current_time_ms: int) -> bool:
+        has_open = entry.current_txn_first_offset is not None
+        expiration_ms = self.producer_id_expiration_ms
+        return is_expired(has_open, entry.last_timestamp, current_time_ms, expiration_ms)
+
+    def _path(self, offset: int) -> str:
+        return os.path.join(self.dir, segment_file_name(offset, _SUFFIX))
+
+    def _listed(self) -> dict[int, str]:
+        """Return the path of each snapshot in the directory, by offset."""
+        found = {}
+        for name in self._files.list_directory(self.dir or "."):
+            offset = offset_of_name(name, _SUFFIX)
+            if offset is None:
+                continue
+            path = self._path(offset)
+            status = self._files.status(path)
+            if status is not None and status.is_regular:
+                found[offset] = path
+        return found
+
+    def _remove(self, offsets: Iterable[int]) -> None:
+        for offset in offsets:
+            self._files.remove(self._snapshots[offset])
+            del self._snapshots[offset]
