@@ -5,6 +5,7 @@ Used by: descriptions.offset_index, descriptions.time_index.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from segproof_harness.generation import (
@@ -23,7 +24,9 @@ from segproof_harness.structures import (
     Parameter,
     Setup,
     Situation,
+    Structure,
 )
+from segproof_model.outcomes import Raised
 
 BASE_OFFSETS = (0, 100, 1, 5, 2**31 - 1, 2**31, 2**31 + 7, 2**40, 2**62)
 BORDERS = (2**31 - 1, 2**31, 2**31 - 2, -1, 2**32, 2**32 - 1)
@@ -200,44 +203,6 @@ def _long_image(choose: Choose, entry_size: int) -> bytes:
     )
 
 
-def shared_operations(suffix: str, entry_size: int, sanity_law: str) -> tuple[OperationKind, ...]:
-    """Return the operations that both indexes have with the same arguments."""
-    return (
-        OperationKind(
-            "entry",
-            (Parameter("n", "int32", _slot_number),),
-            laws=("OFFIDX-13", "OFFIDX-14"),
-        ),
-        OperationKind(
-            "can_append_offset", (Parameter("offset", "int64", some_offset),), 1, ("ABSIDX-21",)
-        ),
-        OperationKind(
-            "relative_offset", (Parameter("offset", "int64", some_offset),), 1, ("ABSIDX-21",)
-        ),
-        OperationKind(
-            "resize",
-            (Parameter("new_size", "size", some_size(entry_size)),),
-            5,
-            ("ABSIDX-8", "ABSIDX-7"),
-            {"invalid-argument": "ABSIDX-9", "io-error": "ABSIDX-10", "read-only": "ABSIDX-11"},
-        ),
-        OperationKind("trim_to_valid_size", weight=2, laws=("ABSIDX-12",)),
-        OperationKind("reset", weight=2, laws=("ABSIDX-13",)),
-        OperationKind("truncate", weight=1, laws=("ABSIDX-20",)),
-        OperationKind("flush", weight=2, laws=("ABSIDX-5",)),
-        OperationKind("sanity_check", weight=3, laws=(sanity_law,)),
-        OperationKind(
-            "rename_to",
-            (Parameter("file", "name", some_name(suffix)),),
-            2,
-            ("ABSIDX-19",),
-        ),
-        OperationKind("close", weight=2, laws=("ABSIDX-14", "ABSIDX-15"), ends=True),
-        OperationKind("close_handler", weight=1, laws=("ABSIDX-16",), ends=True),
-        OperationKind("delete_if_exists", weight=1, laws=("ABSIDX-18",), ends=True),
-    )
-
-
 def _slot_number(choose: Choose, situation: Situation) -> int:
     entries = situation.state.entries if situation.state is not None else 0
     if one_in(choose, 4):
@@ -245,18 +210,47 @@ def _slot_number(choose: Choose, situation: Situation) -> int:
     return choose.integer(0, max(entries - 1, 0))
 
 
-def open_model(model_class: Any) -> Callable[..., Any]:
+def _open_model(model_class: Any) -> Callable[..., Any]:
     """Return how the model is opened."""
 
     def opened(arguments: Mapping[str, Value], directory: Any, profile: Any) -> Any:
-        return model_class().open(**arguments, directory=directory, profile=profile)
+        return model_class.open(**arguments, directory=directory, profile=profile)
 
     return opened
 
 
-def open_impl(impl_class: Any, arguments: Mapping[str, Value], files: Any) -> Any:
+def _open_impl(impl_class: Any, arguments: Mapping[str, Value], files: Any) -> Any:
     """Open the implementation."""
     return impl_class(**arguments, files=files)
+
+
+def some_rows(draw_one: Callable[[Choose, Situation], int]) -> Callable[[Choose, Situation], Value]:
+    """Return how several targets are drawn: up to six, sorted or not."""
+
+    def draw(choose: Choose, situation: Situation) -> Value:
+        drawn = [draw_one(choose, situation) for _ in range(choose.integer(0, 6))]
+        return tuple(sorted(drawn) if choose.boolean() else drawn)
+
+    return draw
+
+
+def is_row_of_int64(value: Value) -> bool:
+    """Return whether a value is a row of 64-bit integers, of bounded length."""
+    return (
+        isinstance(value, tuple)
+        and len(value) <= 100_000
+        and all(type(item) is int and INT64_MIN <= item <= INT64_MAX for item in value)
+    )
+
+
+def lookup_many_of_model(state: Any, **targets: tuple[int, ...]) -> Any:
+    """Return the columns of what `lookup` answers to each of the targets."""
+    (row,) = targets.values()
+    answers = [state.lookup(target) for target in (0, *row)]
+    refused = [answer for answer in answers if isinstance(answer, Raised)]
+    if refused:
+        return refused[0]
+    return tuple(answer[0] for answer in answers[1:]), tuple(answer[1] for answer in answers[1:])
 
 
 def is_usable(state: Any) -> bool:
@@ -321,8 +315,141 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
         event.operation.name == "rename_to" and event.outcome.error == "file-not-found"
     ),
     "corrupt-found": lambda event: event.outcome.error == "corrupt-index",
+    "duplicate-key": lambda event: (
+        event.operation.name == "open"
+        and event.after is not None
+        and len(set(event.after.keys())) < len(event.after.keys())
+    ),
     "warm-section-left": lambda event: (
         event.after is not None and event.after.size_in_bytes > 8192 + event.after.ENTRY_SIZE
     ),
 }
 """States of any index that histories must really reach."""
+OBSERVED = ("entries", "max_entries", "length", "size_in_bytes", "is_full")
+"""Accessors of any index."""
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """What one index has of its own."""
+
+    structure_id: str
+    model_class: Any
+    """The class of the model; that of the implementation has the same module and name."""
+    suffix: str
+    entry_size: int
+    write_entry: Callable[[Choose, int], bytes]
+    """Return the bytes of an entry by its number."""
+    append: OperationKind
+    target: str
+    """The parameter of `lookup`; with an s, that of `lookup_many`."""
+    draw_target: Callable[[Choose, Situation], int]
+    last: str
+    """The accessor of the last entry."""
+    laws: Mapping[str, tuple[str, ...]]
+    """Laws of `lookup`, `truncate_to`, `list_entries` and `sanity_check`, the chief one first."""
+    more_operations: tuple[OperationKind, ...] = ()
+    sometimes: Mapping[str, Callable[[Event], bool]] = field(default_factory=dict)
+
+    @property
+    def class_name(self) -> str:
+        """Module and class, as they are called below both packages."""
+        module = str(self.model_class.__module__).rpartition(".")[2]
+        return f"{module}:{self.model_class.__name__}"
+
+
+def describe(differs: Differences) -> Structure:
+    """Return the description of an index."""
+    suffix, entry_size, laws = differs.suffix, differs.entry_size, differs.laws
+    return Structure(
+        structure_id=differs.structure_id,
+        model=f"segproof_model.kafka.{differs.class_name}",
+        impl=f"segproof.kafka.{differs.class_name}",
+        opening=opening(suffix, entry_size),
+        draw_setup=setup_drawer(suffix, entry_size, differs.write_entry),
+        operations=(
+            differs.append,
+            *_lookups(differs),
+            *differs.more_operations,
+            OperationKind(
+                "truncate_to",
+                (Parameter("offset", "int64", some_offset),),
+                6,
+                (*laws["truncate_to"], "ABSIDX-20"),
+            ),
+            OperationKind(
+                "list_entries",
+                weight=2,
+                laws=laws["list_entries"],
+                call_model=list_entries_of_model,
+                call_impl=list,
+            ),
+            *_shared_operations(suffix, entry_size, laws["sanity_check"]),
+        ),
+        observed=(*OBSERVED, differs.last),
+        sometimes={**SOMETIMES, **differs.sometimes},
+        is_usable=is_usable,
+        open_model=_open_model(differs.model_class),
+        open_impl=_open_impl,
+        laws=("ABSIDX-4", "ABSIDX-1", "ABSIDX-2", "ABSIDX-3"),
+    )
+
+
+def _lookups(differs: Differences) -> tuple[OperationKind, ...]:
+    """Return the search for one target, and for many."""
+    target, draw, laws = differs.target, differs.draw_target, differs.laws["lookup"]
+    return (
+        OperationKind(
+            "lookup",
+            (Parameter(target, "int64", draw),),
+            14,
+            (*laws, "ABSIDX-22", "ABSIDX-26"),
+        ),
+        OperationKind(
+            "lookup_many",
+            (Parameter(f"{target}s", "other", some_rows(draw), is_row_of_int64),),
+            4,
+            (laws[0], "ABSIDX-22"),
+            call_model=lookup_many_of_model,
+        ),
+    )
+
+
+def _shared_operations(
+    suffix: str, entry_size: int, sanity_laws: tuple[str, ...]
+) -> tuple[OperationKind, ...]:
+    """Return the operations that both indexes have with the same arguments."""
+    return (
+        OperationKind(
+            "entry",
+            (Parameter("n", "int32", _slot_number),),
+            laws=("OFFIDX-13", "OFFIDX-14"),
+        ),
+        OperationKind(
+            "can_append_offset", (Parameter("offset", "int64", some_offset),), 1, ("ABSIDX-21",)
+        ),
+        OperationKind(
+            "relative_offset", (Parameter("offset", "int64", some_offset),), 1, ("ABSIDX-21",)
+        ),
+        OperationKind(
+            "resize",
+            (Parameter("new_size", "size", some_size(entry_size)),),
+            5,
+            ("ABSIDX-8", "ABSIDX-7"),
+            {"invalid-argument": "ABSIDX-9", "io-error": "ABSIDX-10", "read-only": "ABSIDX-11"},
+        ),
+        OperationKind("trim_to_valid_size", weight=2, laws=("ABSIDX-12",)),
+        OperationKind("reset", weight=2, laws=("ABSIDX-13",)),
+        OperationKind("truncate", weight=1, laws=("ABSIDX-20",)),
+        OperationKind("flush", weight=2, laws=("ABSIDX-5",)),
+        OperationKind("sanity_check", weight=3, laws=sanity_laws),
+        OperationKind(
+            "rename_to",
+            (Parameter("file", "name", some_name(suffix)),),
+            2,
+            ("ABSIDX-19",),
+        ),
+        OperationKind("close", weight=2, laws=("ABSIDX-14", "ABSIDX-15"), ends=True),
+        OperationKind("close_handler", weight=1, laws=("ABSIDX-16",), ends=True),
+        OperationKind("delete_if_exists", weight=1, laws=("ABSIDX-18",), ends=True),
+    )
