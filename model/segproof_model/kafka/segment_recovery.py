@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recovery of a segment: keep the batches that are valid, and build every index anew.
+
+Mirrors: the recovery of impl/segproof/kafka/log_segment.py.
+Upstream: Kafka, LogSegment.recover (1.1.1 to 4.3.1).
+Laws: SEG-20 to SEG-30.
+Not covered: up to 2.8 the offset of an unknown largest timestamp, which stays as it was.
+Used by: log_segment.
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol, Self, TypeVar
+
+from segproof_model.kafka.producer_append_info import CompletedTxn
+from segproof_model.kafka.producer_state import ProducerStateManager
+from segproof_model.kafka.record_batch import RecordBatch
+from segproof_model.kafka.segment_parts import SegmentParts, run
+from segproof_model.outcomes import ErrorKind, Raised, Step
+
+Segment = TypeVar("Segment", bound=SegmentParts)
+ENDS_THE_SCAN = (Raised(ErrorKind.CORRUPT_RECORD), Raised(ErrorKind.INVALID_RECORD))
+
+
+class EpochCache(Protocol):
+    """What recovery asks of the cache of leader epochs."""
+
+    def latest_epoch(self) -> int | None:
+        """Return the newest epoch."""
+
+    def assign(self, leader_epoch: int, start_offset: int) -> Step[Any]:
+        """Enter an epoch that begins at this offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What a recovery has worked on."""
+
+    segment: Any
+    producer_state_manager: ProducerStateManager | None
+    leader_epoch_cache: Any
+    """The cache of leader epochs, if there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Recovery:
+    """A recovery between two batches."""
+
+    segment: Any
+    producers: ProducerStateManager | None
+    epochs: Any
+    valid_bytes: int = 0
+    last_index_entry: int = 0
+    """Position of the last batch that was indexed; 0 at first."""
+
+    def on_segment(self, step: Step[Any]) -> Step[Self]:
+        """Take over what the segment did."""
+        return Step(replace(self, segment=step.after), step.outcome)
+
+
+def recover(segment: Any, producers: ProducerStateManager | None, epochs: Any) -> Step[Recovered]:
+    """Recover the segment; return the number of bytes removed (SEG-20 to SEG-30)."""
+    began = run(
+        segment,
+        lambda one: one.on_offset_index(lambda index: index.reset()),
+        lambda one: one.on_time_index(lambda index: index.reset()),
+        lambda one: one.with_txn_index(one.txn_index.reset()),
+    )
+    scanned = _Recovery(began.after, producers, epochs)
+    outcome = began.outcome
+    if not isinstance(outcome, Raised):
+        step = _scanned(replace(scanned, segment=replace(began.after, max_pair=None)))
+        scanned, outcome = step.after, step.outcome
+    if not isinstance(outcome, Raised):
+        truncated = scanned.segment.size - scanned.valid_bytes
+        ended = run(
+            scanned.segment,
+            lambda one: one.with_log(one.log.truncate_to(scanned.valid_bytes)),
+            lambda one: one.on_offset_index(lambda index: index.trim_to_valid_size()),
+            lambda one: one.write_maximum(),
+            lambda one: one.on_time_index(lambda index: index.trim_to_valid_size()),
+        )
+        scanned = replace(scanned, segment=ended.after)
+        outcome = ended.outcome if isinstance(ended.outcome, Raised) else truncated
+    kept = segment.unless_refused(Step(scanned.segment, outcome)).after
+    if isinstance(outcome, Raised) and segment.profile.checks_before_changing:
+        return Step(Recovered(kept, producers, epochs), outcome)
+    return Step(Recovered(kept, scanned.producers, scanned.epochs), outcome)
+
+
+def _scanned(recovery: _Recovery) -> Step[_Recovery]:
+    """Index batch after batch; a damaged one ends the scan, any other error the recovery."""
+    scan = recovery.segment.log.batches()
+    step = Step(recovery)
+    for batch in scan.batches:
+        step = run(step.after, partial(_indexed, batch=batch), partial(_learned, batch=batch))
+        if isinstance(step.outcome, Raised):
+            break
+    else:
+        step = Step(step.after, scan.error)
+    return Step(step.after) if step.outcome in ENDS_THE_SCAN else step
+
+
+def _indexed(recovery: _Recovery, batch: RecordBatch) -> Step[_Recovery]:
+    """Check a batch, and add the index entries that are due (SEG-22)."""
+    for check in (batch.ensure_valid(), batch.last_offset, batch.max_timestamp):
+        if isinstance(check, Raised):
+            return Step(recovery, check)
+    last_offset, max_timestamp = batch.last_offset, batch.max_timestamp
+    key = batch.base_offset if recovery.segment.profile.index_key == "first_offset" else last_offset
+    if isinstance(key, Raised):
+        return Step(recovery, key)
+    position, previous = recovery.valid_bytes, recovery.last_index_entry
+    is_due = position - previous > recovery.segment.config.index_interval_bytes
+    step = run(
+        recovery.segment,
+        lambda one: (
+            one.ensure_offset_in_range(last_offset)
+            if one.profile.check_relative_offset
+            else Step(one)
+        ),
+        lambda one: one.load_maximum(),
+        lambda one: Step(one.with_maximum(max_timestamp, last_offset)),
+        lambda one: one.enter(key, position) if is_due else Step(one),
+    )
+    after = replace(recovery, segment=step.after)
+    if isinstance(step.outcome, Raised):
+        return Step(after, step.outcome)
+    end = position + batch.size_bytes
+    return Step(replace(after, valid_bytes=end, last_index_entry=position if is_due else previous))
+
+
+def _learned(recovery: _Recovery, batch: RecordBatch) -> Step[_Recovery]:
+    """Tell the epoch cache and the producer state of a batch (SEG-28, SEG-30)."""
+    if batch.is_legacy:
+        return Step(recovery)
+    return run(
+        recovery,
+        lambda one: _with_epoch(one, batch),
+        lambda one: _with_producer(one, batch),
+    )
+
+
+def _with_epoch(recovery: _Recovery, batch: RecordBatch) -> Step[_Recovery]:
+    epoch, base_offset, epochs = batch.partition_leader_epoch, batch.base_offset, recovery.epochs
+    if isinstance(epoch, Raised) or isinstance(base_offset, Raised) or epochs is None:
+        return Step(recovery)
+    smallest = 0 if recovery.segment.profile.recover_assigns_epoch_zero else 1
+    latest = epochs.latest_epoch()
+    if epoch < smallest or (latest is not None and epoch <= latest):
+        return Step(recovery)
+    step = epochs.assign(epoch, base_offset)
+    return Step(replace(recovery, epochs=step.after), step.outcome)
+
+
+def _with_producer(recovery: _Recovery, batch: RecordBatch) -> Step[_Recovery]:
+    producers, last_offset = recovery.producers, batch.last_offset
+    if producers is None or isinstance(last_offset, Raised):
+        return Step(recovery)
+    step = producers.update_producers(batch, "replication")
+    recovery = replace(recovery, producers=step.after)
+    if isinstance(step.outcome, Raised):
+        return Step(recovery, step.outcome)
+    if isinstance(step.outcome, CompletedTxn):
+        ended = _with_transaction(recovery, step.outcome)
+        if isinstance(ended.outcome, Raised):
+            return ended
+        recovery = ended.after
+    assert recovery.producers is not None
+    told = recovery.producers.update_map_end_offset(last_offset + 1)
+    return Step(replace(recovery, producers=told.after), told.outcome)
+
+
+def _with_transaction(recovery: _Recovery, completed_txn: CompletedTxn) -> Step[_Recovery]:
+    """Enter an aborted transaction into its index, and forget the transaction."""
+    assert recovery.producers is not None
+    last_stable_offset = recovery.producers.last_stable_offset(completed_txn)
+    step = recovery.on_segment(
+        recovery.segment.enter_transaction(completed_txn, last_stable_offset)
+    )
+    if isinstance(step.outcome, Raised):
+        return step
+    told = recovery.producers.complete_txn(completed_txn)
+    return Step(replace(step.after, producers=told.after), told.outcome)
