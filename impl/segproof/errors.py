@@ -8,6 +8,7 @@ Used by: everything below `segproof`; the harness compares `kind`, never classes
 from typing import ClassVar
 
 __all__ = [
+    "CorruptCheckpointError",
     "CorruptIndexError",
     "CorruptRecordError",
     "CorruptSnapshotError",
@@ -203,6 +204,12 @@ class InvalidTimestampError(SegproofError, ValueError):
     """A timestamp too far from the broker's clock (InvalidTimestampException)."""
 
     kind = "invalid-timestamp"
+
+
+class CorruptCheckpointError(SegproofError, OSError):
+    """A text checkpoint or partition.metadata that cannot be read (IOException)."""
+
+    kind = "io-error"
 
 
 class NumberFormatError(SegproofError, ValueError):
