@@ -175,6 +175,8 @@ def read_checkpoint(
     if len(lines) == 1:
         return []
     count = _header_int(lines[1], 2, source)
+    if count < 0:
+        _refuse(f"{count} entries promised", 2, source)
     entries = []
     for number, line in enumerate(lines[2:], 3):
         try:

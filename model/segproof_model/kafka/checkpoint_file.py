@@ -104,8 +104,8 @@ def read_checkpoint(
     count = parsed_int(lines[1], 32)
     if count is None:
         return IO_ERROR
-    if count < 0 and not profile.text_damage_is_io_error:
-        return INVALID_ARGUMENT
+    if count < 0:
+        return IO_ERROR if profile.text_damage_is_io_error else INVALID_ARGUMENT
     entries: list[Entry] = []
     for line in lines[2:]:
         entry = parse(line)

@@ -46,7 +46,7 @@ class LeaderEpochFileCache:
     directory: Directory
     entries: Entries = ()
     is_write_pending: bool = False
-    """Whether a truncation has scheduled a write that has not run."""
+    """Whether a truncation has scheduled a write that has not run; no other write cancels it."""
 
     @classmethod
     def open(
@@ -145,17 +145,18 @@ class LeaderEpochFileCache:
 
     def run_scheduled_write(self) -> Step[Self]:
         """Do what a truncation has scheduled, where releases schedule it (EPOCH-11)."""
-        return Step(self.written()) if self.is_write_pending else Step(self)
+        if not self.is_write_pending:
+            return Step(self)
+        return Step(replace(self, is_write_pending=False).written())
 
     def written(self) -> Self:
         """Return the state once the file holds the entries."""
-        done = replace(self, is_write_pending=False)
         if self.name is None:
-            return done
+            return self
         file = LeaderEpochCheckpointFile(
             self.profile, self.name, CURRENT_VERSION, EPOCH_FORMATTER, self.directory
         )
-        return replace(done, directory=file.write(self.entries).after.directory)
+        return replace(self, directory=file.write(self.entries).after.directory)
 
     def _truncated(self, entries: Entries) -> Self:
         changed = replace(self, entries=entries)

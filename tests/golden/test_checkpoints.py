@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Text checkpoints, leader epochs and partition.metadata: what the classes of Kafka 4.3.1 did.
+
+The model answers as they did, to the byte. So does the implementation but for its deviations: other
+damage than a bad number of an entry is an I/O error always, no write is put off, and a zero
+topic id is not written.
+"""
+
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segproof.kafka import checkpoint_file, leader_epoch_cache, partition_metadata_file
+from segproof_harness.memory_files import MemoryFiles
+from segproof_harness.outcomes import Outcome, of_model, outcome_of
+from segproof_model.directory import Directory
+from segproof_model.kafka import checkpoint_file as model_checkpoint_file
+from segproof_model.kafka import leader_epoch_cache as model_leader_epoch_cache
+from segproof_model.kafka import partition_metadata_file as model_partition_metadata_file
+
+GOLDEN = json.loads((Path(__file__).parent / "checkpoints.json").read_text(encoding="ascii"))
+OPERATIONS = {
+    "assign": "assign",
+    "end": "truncate_from_end",
+    "start": "truncate_from_start",
+    "clear": "clear",
+    "clearflush": "clear_and_flush",
+    "run": "run_scheduled_write",
+}
+QUERIES = {
+    "for": "end_offset_for",
+    "latest": "latest_epoch",
+    "previous": "previous_epoch",
+    "before": "previous_epoch_before",
+    "next": "next_epoch",
+    "latestentry": "latest_entry",
+    "earliestentry": "earliest_entry",
+    "at": "epoch_for_offset",
+    "range": "epoch_entries_in_range",
+}
+LAWS_OF_CHECKPOINTS = ("CKPT-1", "CKPT-2", "CKPT-3", "CKPT-4", "CKPT-6", "META-1", "META-2")
+LAWS_OF_EPOCHS = (
+    "EPOCH-1", "EPOCH-2", "EPOCH-3", "EPOCH-4", "EPOCH-5", "EPOCH-6", "EPOCH-7", "EPOCH-8",
+    "EPOCH-9", "EPOCH-10", "EPOCH-11",
+)  # fmt: skip
+
+
+def in_memory(data: bytes | None) -> MemoryFiles:
+    """Return files in memory with `/d/file`, if data are given."""
+    files = MemoryFiles()
+    files.make_directory("/d")
+    if data is not None:
+        file = files.open("/d/file", writable=True, create=True)
+        file.pwrite(data, 0)
+        file.close()
+    return files
+
+
+def text_of_pairs(pairs: Any) -> str:
+    """Return entries as the golden file has them."""
+    return ",".join(f"{one}:{two}" for one, two in pairs)
+
+
+def text_of_read(kind: str, outcome: Outcome, value: Any) -> str:
+    """Return the outcome of a read as the golden file has it."""
+    if outcome.error is not None:
+        return f"error {outcome.error}"
+    if kind == "offset":
+        rows = [f"{topic.encode().hex()}/{n}/{at}" for (topic, n), at in value.items()]
+        return f"ok {','.join(sorted(rows))}".strip()
+    if kind == "epoch":
+        return f"ok {text_of_pairs(value)}".strip()
+    return f"ok {value.version}/{value.topic_id.hex}"
+
+
+def model_read(kind: str, data: bytes) -> str:
+    """Read a file with the model of the release."""
+    directory = Directory().write("file", data)
+    opened: Any
+    if kind == "offset":
+        opened = model_checkpoint_file.OffsetCheckpointFile.open("file", directory=directory)
+    elif kind == "epoch":
+        opened = model_checkpoint_file.LeaderEpochCheckpointFile.open(
+            "file", 0, model_checkpoint_file.EPOCH_FORMATTER, directory=directory
+        )
+    else:
+        opened = model_partition_metadata_file.PartitionMetadataFile.open(
+            "file", directory=directory
+        )
+    value = opened.after.read()
+    return text_of_read(kind, of_model(value), value)
+
+
+def impl_read(kind: str, data: bytes) -> str:
+    """Read a file with the implementation."""
+    files = in_memory(data)
+    classes: Any = {
+        "offset": checkpoint_file.OffsetCheckpointFile,
+        "epoch": checkpoint_file.LeaderEpochCheckpointFile,
+        "meta": partition_metadata_file.PartitionMetadataFile,
+    }
+    seen: list[Any] = []
+    outcome = outcome_of(lambda: seen.append(classes[kind]("/d/file", files=files).read()))
+    return text_of_read(kind, outcome, seen[0] if seen else None)
+
+
+@pytest.mark.checks(*LAWS_OF_CHECKPOINTS)
+def test_reads() -> None:
+    """Each file, sound or damaged, is read as the release reads it, error kinds included."""
+    assert len(GOLDEN["read"]) > 300
+    for kind, data, answer in GOLDEN["read"]:
+        assert answer == model_read(kind, bytes.fromhex(data)), (kind, data)
+        wanted = answer
+        if answer in ("error invalid-argument", "error unmapped"):
+            wanted = "error io-error"
+        assert wanted == impl_read(kind, bytes.fromhex(data)), (kind, data)
+
+
+def written(state: Any) -> str:
+    """Return the bytes of the file in hexadecimal."""
+    data: bytes = state.directory.read("file")
+    return data.hex()
+
+
+@pytest.mark.checks("CKPT-1", "CKPT-6", "META-1")
+def test_writes() -> None:
+    """What is written is, byte for byte, what the release writes."""
+    for command, answer in GOLDEN["write"]:
+        kind, what = command.split(" ")
+        files = in_memory(None)
+        if kind == "writemeta":
+            topic_id = uuid.UUID(hex=what)
+            model = model_partition_metadata_file.PartitionMetadataFile.open("file").after
+            assert answer == f"ok {written(model.write(topic_id).after)}"
+            if topic_id.int:
+                partition_metadata_file.PartitionMetadataFile("/d/file", files=files).write(
+                    topic_id
+                )
+                assert answer == f"ok {files.images('/d')['file'].hex()}"
+            continue
+        rows = [] if what == "-" else [row.split("/") for row in what.split(",")]
+        offsets = {(topic, int(partition)): int(offset) for topic, partition, offset in rows}
+        opened = model_checkpoint_file.OffsetCheckpointFile.open("file").after
+        checkpoint_file.OffsetCheckpointFile("/d/file", files=files)
+        assert b"" == opened.directory.read("file") == files.images("/d")["file"]
+        after = opened.write(offsets).after
+        checkpoint_file.OffsetCheckpointFile("/d/file", files=files).write(offsets)
+        assert answer == f"ok - {written(after)} {','.join(after.directory)}"
+        assert dict(after.directory.files) == files.images("/d")
+
+
+def text_of_answer(outcome: Outcome) -> str:
+    """Return the outcome of a query or operation as the golden file has it."""
+    if outcome.error is not None:
+        return f"error {outcome.error}"
+    value = outcome.value
+    if isinstance(value, tuple) and (not value or isinstance(value[0], tuple)):
+        return f"ok {text_of_pairs(value)}".strip()
+    if isinstance(value, tuple):
+        return f"ok {text_of_pairs([value])}"
+    return f"ok {'none' if value is None else value}"
+
+
+def run_model(history: list[list[Any]]) -> list[list[str]]:
+    """Return the rows of a history as the model of the release makes them."""
+    rows: list[list[str]] = []
+    state: Any = None
+    for command, *_ in history:
+        name, *arguments = command.split(" ")
+        if name == "open":
+            data = bytes.fromhex(arguments[0].replace("-", ""))
+            step = model_leader_epoch_cache.LeaderEpochFileCache.open(
+                "file", directory=Directory().write("file", data)
+            )
+            state, outcome = step.after, of_model(step.outcome)
+            if outcome.error is not None:
+                return [[command, text_of_answer(outcome)]]
+        elif name in OPERATIONS:
+            step = getattr(state, OPERATIONS[name])(*map(int, arguments))
+            state, outcome = step.after, of_model(step.outcome)
+        else:
+            outcome = of_model(getattr(state, QUERIES[name])(*map(int, arguments)))
+        answer = text_of_answer(outcome) if name in QUERIES or outcome.error else "ok"
+        file = state.to_bytes().hex() or "-"
+        rows.append([command, answer, text_of_pairs(state.entries), file, state.is_write_pending])
+    return rows
+
+
+@pytest.mark.checks(*LAWS_OF_EPOCHS)
+@pytest.mark.parametrize("number", range(len(GOLDEN["histories"])))
+def test_model_of_epochs(number: int) -> None:
+    """Every answer, entry and byte of a history is that of the release."""
+    history = GOLDEN["histories"][number]
+    expected = [[*row[:4], row[4] != "0"] if len(row) > 2 else row for row in history]
+    assert expected == run_model(history)
+
+
+@pytest.mark.checks(*LAWS_OF_EPOCHS)
+@pytest.mark.parametrize("number", range(len(GOLDEN["histories"])))
+def test_implementation_of_epochs(number: int) -> None:
+    """The same, but for the file where the release has put off the write."""
+    files = MemoryFiles()
+    cache: Any = None
+    for command, answer, *rest in GOLDEN["histories"][number]:
+        name, *arguments = command.split(" ")
+        if name == "open":
+            files = in_memory(bytes.fromhex(arguments[0].replace("-", "")))
+            opened: list[Any] = []
+            outcome = outcome_of(
+                lambda files=files, opened=opened: opened.append(  # type: ignore[misc]
+                    leader_epoch_cache.LeaderEpochFileCache.open("/d/file", files=files)
+                )
+            )
+            cache = opened[0] if opened else None
+        elif name == "run":
+            continue
+        else:
+            method = getattr(cache, {**OPERATIONS, **QUERIES}[name])
+            numbers = list(map(int, arguments))
+            outcome = outcome_of(lambda method=method, numbers=numbers: method(*numbers))  # type: ignore[misc]
+        text = text_of_answer(outcome)
+        assert answer == (text if name in QUERIES or outcome.error else "ok"), command
+        if cache is not None:
+            entries, file, pending = rest
+            assert entries == text_of_pairs(cache.epoch_entries()), command
+            if pending == "0":
+                assert (file.replace("-", "")) == files.images("/d")["file"].hex(), command
