@@ -67,6 +67,9 @@ class ProducerStateManager:
         """The offset behind the last one that the state knows; exclusive."""
         self.last_snapshot_offset = 0
         """What the map end offset must exceed for another snapshot (PROD-6)."""
+        self.oldest_txn_last_timestamp = -1
+        """When the producer of the earliest open transaction last wrote, as it was known when that
+        transaction or its producer last changed; -1 without one."""
         self._files = files
         self._producers: dict[int, ProducerStateEntry] = {}
         self._ongoing: dict[int, TxnMetadata] = {}
@@ -141,11 +144,7 @@ class ProducerStateManager:
 
     def has_late_transaction(self, current_time_ms: int) -> bool:
         """Return whether the earliest open transaction is silent for longer than is allowed."""
-        first = self.first_undecided_offset()
-        if first is None:
-            return False
-        entry = self.last_entry(self._ongoing[first].producer_id)
-        timestamp = -1 if entry is None else entry.last_timestamp
+        timestamp = self.oldest_txn_last_timestamp
         allowed_ms = self.max_transaction_timeout_ms + _LATE_TRANSACTION_BUFFER_MS
         return timestamp > 0 and current_time_ms - timestamp > allowed_ms
 
@@ -173,6 +172,7 @@ class ProducerStateManager:
             )
         completed = txn._replace(last_offset=completed_txn.last_offset)
         self._unreplicated[completed_txn.first_offset] = completed
+        self._time_oldest_txn()
 
     def on_high_watermark_updated(self, high_watermark: int) -> None:
         """Forget the completed transactions whose marker is replicated."""
@@ -201,6 +201,7 @@ class ProducerStateManager:
         known = self._producers.get(producer_id)
         self._producers[producer_id] = later if known is None else known.updated(later)
         self._ongoing.update((txn.first_offset, txn) for txn in append_info.started_transactions)
+        self._time_oldest_txn()
 
     def update_producers(
         self, batch: RecordBatch, origin: AppendOrigin = "replication"
@@ -274,6 +275,7 @@ class ProducerStateManager:
                 self.load_producer_entry(entry)
         end = log_start_offset if offset is None else offset
         self.map_end_offset = self.last_snapshot_offset = end
+        self._time_oldest_txn()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Forget everything, remove every snapshot, and begin at `offset`.
@@ -284,6 +286,7 @@ class ProducerStateManager:
         self._producers, self._ongoing, self._unreplicated = {}, {}, {}
         self.last_snapshot_offset = 0
         self.map_end_offset = offset
+        self._time_oldest_txn()
 
     def on_log_start_offset_incremented(self, log_start_offset: int) -> None:
         """Forget transactions that ended before the log begins; the map ends there at least."""
@@ -352,6 +355,11 @@ class ProducerStateManager:
             except (CorruptSnapshotError, FileNotFoundError):
                 self._remove([offset])
         return None, ()
+
+    def _time_oldest_txn(self) -> None:
+        first = self.first_undecided_offset()
+        entry = None if first is None else self.last_entry(self._ongoing[first].producer_id)
+        self.oldest_txn_last_timestamp = -1 if entry is None else entry.last_timestamp
 
     def _is_expired(self, entry: ProducerStateEntry, current_time_ms: int) -> bool:
         has_open = entry.current_txn_first_offset is not None

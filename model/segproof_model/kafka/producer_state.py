@@ -75,6 +75,9 @@ class ProducerStateManager:
     """The offset behind the last one that the state knows; exclusive."""
     last_snapshot_offset: int = 0
     """What the map end offset must exceed for another snapshot (PROD-6)."""
+    oldest_txn_last_timestamp: int = -1
+    """When the producer of the earliest open transaction last wrote, as it was known when that
+    transaction or its producer last changed; -1 without one."""
 
     @classmethod
     def open(
@@ -135,12 +138,9 @@ class ProducerStateManager:
 
     def has_late_transaction(self, current_time_ms: int) -> bool:
         """Return whether the earliest open transaction is silent for longer than is allowed."""
-        if not self.ongoing_txns:
-            return False
-        entry = self.last_entry(self.ongoing_txns[0].producer_id)
-        timestamp = -1 if entry is None else entry.last_timestamp
-        allowed = self.max_transaction_timeout_ms + LATE_TRANSACTION_BUFFER_MS
-        return timestamp > 0 and current_time_ms - timestamp > allowed
+        timestamp = self.oldest_txn_last_timestamp
+        allowed_ms = self.max_transaction_timeout_ms + LATE_TRANSACTION_BUFFER_MS
+        return timestamp > 0 and current_time_ms - timestamp > allowed_ms
 
     def last_stable_offset(self, completed_txn: CompletedTxn) -> int:
         """Return the last stable offset once this transaction is completed (PROD-10)."""
@@ -166,7 +166,7 @@ class ProducerStateManager:
                 self,
                 ongoing_txns=tuple(txn for txn in self.ongoing_txns if txn.first_offset != first),
                 unreplicated_txns=_with_txns(self.unreplicated_txns, (completed,)),
-            )
+            )._timed()
         )
 
     def on_high_watermark_updated(self, high_watermark: int) -> "Step[ProducerStateManager]":
@@ -192,7 +192,7 @@ class ProducerStateManager:
         known = self.last_entry(append_info.producer_id)
         entry = later if known is None else known.updated(later)
         ongoing = _with_txns(self.ongoing_txns, append_info.started_transactions)
-        return Step(replace(self._with_producer(entry), ongoing_txns=ongoing))
+        return Step(replace(self._with_producer(entry), ongoing_txns=ongoing)._timed())
 
     def update_producers(
         self, batch: RecordBatch, origin: AppendOrigin = "replication"
@@ -261,7 +261,7 @@ class ProducerStateManager:
         kept = self._without_snapshots(outside)
         if log_end_offset == self.map_end_offset:
             return kept.on_log_start_offset_incremented(log_start_offset)
-        cleared = replace(kept, producers=(), ongoing_txns=(), unreplicated_txns=())
+        cleared = replace(kept, producers=(), ongoing_txns=(), unreplicated_txns=())._timed()
         return cleared._loaded(log_start_offset, current_time_ms)
 
     def truncate_fully_and_start_at(self, offset: int) -> "Step[ProducerStateManager]":
@@ -275,7 +275,7 @@ class ProducerStateManager:
                 unreplicated_txns=(),
                 map_end_offset=offset,
                 last_snapshot_offset=0,
-            )
+            )._timed()
         )
 
     def on_log_start_offset_incremented(
@@ -346,6 +346,13 @@ class ProducerStateManager:
         known = {**self.active_producers, entry.producer_id: entry}
         return replace(self, producers=tuple(known[producer_id] for producer_id in sorted(known)))
 
+    def _timed(self) -> "ProducerStateManager":
+        """Return the state with the time at which the oldest open transaction was last written."""
+        entry = self.last_entry(self.ongoing_txns[0].producer_id) if self.ongoing_txns else None
+        return replace(
+            self, oldest_txn_last_timestamp=-1 if entry is None else entry.last_timestamp
+        )
+
     def _without_snapshots(self, offsets: Collection[int]) -> "ProducerStateManager":
         directory = self.directory
         for offset, name in self.snapshots:
@@ -371,7 +378,7 @@ class ProducerStateManager:
         for entry in entries:
             if not self.is_expired(entry, current_time_ms):
                 loaded = loaded.load_producer_entry(entry).after
-        return Step(replace(loaded, last_snapshot_offset=offset, map_end_offset=offset))
+        return Step(replace(loaded, last_snapshot_offset=offset, map_end_offset=offset)._timed())
 
 
 def _listed(
