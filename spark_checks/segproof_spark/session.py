@@ -6,33 +6,20 @@ Used by: the verbs, the demo, the tests.
 
 import importlib.util
 import os
-import re
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from segproof_harness.java import REMEDY, java_problem, java_version
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-JAVA_OLDEST = 17
 LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
 class SparkNotRunError(Exception):
     """Spark cannot run here; the text gives the reason and the remedy."""
-
-
-def java_version() -> int | None:
-    """Return the major version of the Java that Spark would take, or None without one."""
-    home = os.environ.get("JAVA_HOME")
-    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
-    if not java or not os.path.exists(java):
-        return None
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-    found = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
-    return int(found[1]) if found else None
 
 
 def check_spark() -> None:
@@ -42,16 +29,9 @@ def check_spark() -> None:
             raise SparkNotRunError(
                 f"{package} is not installed; install it with: pip install 'segproof[spark]'"
             )
-    version = java_version()
-    if version is None:
-        raise SparkNotRunError(
-            f"no Java found; install Java {JAVA_OLDEST} or newer and put java on PATH, "
-            "or set JAVA_HOME"
-        )
-    if version < JAVA_OLDEST:
-        raise SparkNotRunError(
-            f"Java {version} is too old; install Java {JAVA_OLDEST} or newer and set JAVA_HOME"
-        )
+    problem = java_problem(java_version())
+    if problem is not None:
+        raise SparkNotRunError(f"{problem}; {REMEDY}")
 
 
 def start_session(master: str = "local[*]") -> "SparkSession":

@@ -8,7 +8,6 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -18,9 +17,9 @@ from pathlib import Path
 import typer
 
 from segproof_harness.cli.common import Format, FormatOption, release, write_row
+from segproof_harness.java import REMEDY, java_problem, java_version
 
 WORKS, NOT_RUN = "works", "not run"
-JAVA_OLDEST = 17
 MODULES = {
     "numba": ("fast", "inner loops run interpreted: right, but slower on large files"),
     "hypothesis": ("testing", "the stateful machines can't run"),
@@ -139,23 +138,10 @@ def _kernel_cache() -> str:
     return f"{folder} ({'filled' if os.path.isdir(folder) else 'empty'})"
 
 
-def java_version() -> int | None:
-    """Return the major version of the Java that Spark would take, or None without one."""
-    home = os.environ.get("JAVA_HOME")
-    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
-    if not java or not os.path.exists(java):
-        return None
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-    found = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
-    return int(found[1]) if found else None
-
-
 def _java(version: int | None) -> Check:
-    remedy = f"install Java {JAVA_OLDEST} or newer and put java on PATH, or set JAVA_HOME"
-    if version is None:
-        return Check("java", NOT_RUN, "no Java found", remedy)
-    if version < JAVA_OLDEST:
-        return Check("java", NOT_RUN, f"Java {version} is too old", remedy)
+    problem = java_problem(version)
+    if problem is not None:
+        return Check("java", NOT_RUN, problem, REMEDY)
     return Check("java", WORKS, f"Java {version}")
 
 
@@ -163,7 +149,7 @@ def _spark(java: int | None) -> Check:
     absent = [name for name in ("pyspark", "pyarrow", "pandas") if util.find_spec(name) is None]
     if absent:
         return Check("spark", NOT_RUN, f"no {', '.join(absent)}", "pip install 'segproof[spark]'")
-    if java is None or java < JAVA_OLDEST:
+    if java_problem(java) is not None:
         return Check("spark", NOT_RUN, "no Java that is new enough", "see java")
     return Check("spark", WORKS, f"pyspark {_version_of('pyspark')} on Java {java}")
 
