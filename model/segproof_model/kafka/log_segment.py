@@ -14,12 +14,13 @@ only asks.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from segproof_model.directory import Directory
 from segproof_model.integers import INT32_MAX, wrap32
 from segproof_model.kafka.compression import NO_CODECS, Codecs
 from segproof_model.kafka.lazy_index import LazyIndex
+from segproof_model.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof_model.kafka.log_config import LogConfig
 from segproof_model.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof_model.kafka.offset_index import OffsetPosition
@@ -352,7 +353,7 @@ class LogSegment(RollingSegment):
     def recover(
         self,
         producer_state_manager: ProducerStateManager | None = None,
-        leader_epoch_cache: Any = None,
+        leader_epoch_cache: LeaderEpochFileCache | None = None,
     ) -> Step[Recovered]:
         """Keep the valid batches at the beginning, and build every index anew (SEG-20 to -30).
 

@@ -10,26 +10,16 @@ Used by: log_segment.
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any
 
+from segproof_model.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof_model.kafka.producer_append_info import CompletedTxn
 from segproof_model.kafka.producer_state import ProducerStateManager
 from segproof_model.kafka.record_batch import RecordBatch
-from segproof_model.kafka.segment_parts import SegmentParts, run
+from segproof_model.kafka.segment_parts import run
 from segproof_model.outcomes import ErrorKind, Raised, Step
 
-Segment = TypeVar("Segment", bound=SegmentParts)
 ENDS_THE_SCAN = (Raised(ErrorKind.CORRUPT_RECORD), Raised(ErrorKind.INVALID_RECORD))
-
-
-class EpochCache(Protocol):
-    """What recovery asks of the cache of leader epochs."""
-
-    def latest_epoch(self) -> int | None:
-        """Return the newest epoch."""
-
-    def assign(self, leader_epoch: int, start_offset: int) -> Step[Any]:
-        """Enter an epoch that begins at this offset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +28,7 @@ class Recovered:
 
     segment: Any
     producer_state_manager: ProducerStateManager | None
-    leader_epoch_cache: Any
-    """The cache of leader epochs, if there is one."""
+    leader_epoch_cache: LeaderEpochFileCache | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +37,24 @@ class _Recovery:
 
     segment: Any
     producers: ProducerStateManager | None
-    epochs: Any
+    epochs: LeaderEpochFileCache | None
     valid_bytes: int = 0
     last_index_entry: int = 0
     """Position of the last batch that was indexed; 0 at first."""
 
-    def on_segment(self, step: Step[Any]) -> Step[Self]:
-        """Take over what the segment did."""
-        return Step(replace(self, segment=step.after), step.outcome)
+    def ended(self) -> Recovered:
+        """Return what was worked on; files of one directory see what became of it."""
+        directory, producers, epochs = self.segment.directory, self.producers, self.epochs
+        if producers is not None:
+            producers = replace(producers, directory=directory)
+        if epochs is not None and epochs.name is not None:
+            epochs = replace(epochs, directory=directory)
+        return Recovered(self.segment, producers, epochs)
 
 
-def recover(segment: Any, producers: ProducerStateManager | None, epochs: Any) -> Step[Recovered]:
+def recover(
+    segment: Any, producers: ProducerStateManager | None, epochs: LeaderEpochFileCache | None
+) -> Step[Recovered]:
     """Recover the segment; return the number of bytes removed (SEG-20 to SEG-30)."""
     began = run(
         segment,
@@ -84,8 +80,8 @@ def recover(segment: Any, producers: ProducerStateManager | None, epochs: Any) -
         outcome = ended.outcome if isinstance(ended.outcome, Raised) else truncated
     kept = segment.unless_refused(Step(scanned.segment, outcome)).after
     if isinstance(outcome, Raised) and segment.profile.checks_before_changing:
-        return Step(Recovered(kept, producers, epochs), outcome)
-    return Step(Recovered(kept, scanned.producers, scanned.epochs), outcome)
+        scanned = _Recovery(kept, producers, epochs)
+    return Step(replace(scanned, segment=kept).ended(), outcome)
 
 
 def _scanned(recovery: _Recovery) -> Step[_Recovery]:
@@ -149,8 +145,11 @@ def _with_epoch(recovery: _Recovery, batch: RecordBatch) -> Step[_Recovery]:
     latest = epochs.latest_epoch()
     if epoch < smallest or (latest is not None and epoch <= latest):
         return Step(recovery)
-    step = epochs.assign(epoch, base_offset)
-    return Step(replace(recovery, epochs=step.after), step.outcome)
+    has_file = epochs.name is not None
+    directory = recovery.segment.directory if has_file else epochs.directory
+    step = replace(epochs, directory=directory).assign(epoch, base_offset)
+    segment = recovery.segment.sees(step.after.directory) if has_file else recovery.segment
+    return Step(replace(recovery, epochs=step.after, segment=segment), step.outcome)
 
 
 def _with_producer(recovery: _Recovery, batch: RecordBatch) -> Step[_Recovery]:
@@ -175,10 +174,9 @@ def _with_transaction(recovery: _Recovery, completed_txn: CompletedTxn) -> Step[
     """Enter an aborted transaction into its index, and forget the transaction."""
     assert recovery.producers is not None
     last_stable_offset = recovery.producers.last_stable_offset(completed_txn)
-    step = recovery.on_segment(
-        recovery.segment.enter_transaction(completed_txn, last_stable_offset)
-    )
-    if isinstance(step.outcome, Raised):
-        return step
+    entered = recovery.segment.enter_transaction(completed_txn, last_stable_offset)
+    after = replace(recovery, segment=entered.after)
+    if isinstance(entered.outcome, Raised):
+        return Step(after, entered.outcome)
     told = recovery.producers.complete_txn(completed_txn)
-    return Step(replace(step.after, producers=told.after), told.outcome)
+    return Step(replace(after, producers=told.after), told.outcome)
