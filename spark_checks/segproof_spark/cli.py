@@ -23,6 +23,7 @@ from segproof_harness.cli.common import (
     LimitOption,
     check_readable,
     complain,
+    shows_progress,
     summarise,
 )
 from segproof_harness.cli.histories import (
@@ -75,15 +76,19 @@ def running(master: str, what: str) -> Iterator["SparkSession"]:
 
 @contextlib.contextmanager
 def progress_of(session: "SparkSession", what: str) -> Iterator[None]:
-    """Show the tasks done of all tasks, while the block runs and stderr is a terminal."""
-    if not sys.stderr.isatty():
+    """Show the tasks done of all tasks, while the block runs and a bar may be drawn."""
+    if not shows_progress():
         yield
         return
     from rich.console import Console
     from rich.progress import Progress
 
     done = threading.Event()
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    with Progress(
+        console=Console(stderr=True, soft_wrap=True),
+        transient=True,
+        redirect_stdout=sys.stdout.isatty(),
+    ) as bar:
         task = bar.add_task(what, total=None)
 
         def watch() -> None:
@@ -108,16 +113,18 @@ def progress_of(session: "SparkSession", what: str) -> Iterator[None]:
 @app.command("verify")
 def verify(
     paths: Annotated[
-        list[Path], typer.Argument(help="Files, partition directories, data directories.")
+        list[Path],
+        typer.Argument(metavar="PATH", help="Files, partition directories, data directories."),
     ],
     deep: Annotated[bool, typer.Option("--deep", help="Read every record too.")] = False,
     master: Master = "local[*]",
     limit_bytes: LimitOption = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Verify files on Spark: the findings of `segproof verify`, partition directories in parallel.
+    """Verify files on Spark, partition directories in parallel.
 
-    Every worker must see the files under the same paths; findings tell absolute ones.
+    The findings are those of `segproof verify`, with absolute paths. Every worker must see the
+    files under the same paths.
 
     \b
     Examples:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -163,7 +163,7 @@ def progress(what: str, *, unit: str = "bytes") -> Iterator[Show]:
     There is none beside a pipe, whose reader may write to the same terminal. The block gets a
     function to call with what is done and what there is in all.
     """
-    if not sys.stderr.isatty() or _is_pipe(sys.stdout):
+    if not shows_progress():
         yield lambda done, total: None
         return
     from rich.console import Console
@@ -207,8 +207,14 @@ def progress(what: str, *, unit: str = "bytes") -> Iterator[Show]:
         yield show
 
 
-def _is_pipe(stream: TextIO) -> bool:
-    try:
-        return stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode)
-    except OSError:  # a stream without a descriptor
+def shows_progress() -> bool:
+    """Return whether a bar may be drawn: stderr is a terminal, and stdout is no pipe.
+
+    The reader of a pipe may write to the same terminal.
+    """
+    if not sys.stderr.isatty():
         return False
+    try:
+        return not stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
+    except OSError:  # a stream without a descriptor
+        return True

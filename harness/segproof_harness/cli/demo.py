@@ -75,9 +75,9 @@ def _copy(target: Path) -> None:
     from segproof_harness.demo import scenarios
     from segproof_harness.reading.conformance import partition_of
 
-    if target.exists():
-        refuse(f"{target}: is there already; name a directory that is not")
     try:
+        if target.exists():
+            refuse(f"{target}: already exists; give a directory that does not exist yet")
         for partition in map(partition_of, scenarios()):
             shutil.copytree(partition, target / partition.name, copy_function=shutil.copyfile)
             typer.echo(target / partition.name)

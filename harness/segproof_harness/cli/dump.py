@@ -33,20 +33,21 @@ def command(
     path: Annotated[
         Path,
         typer.Argument(
-            help="A .index, .timeindex, .txnindex or .log file, or a directory of them."
+            metavar="PATH",
+            help="A .index, .timeindex, .txnindex or .log file, or a directory of them.",
         ),
     ],
     records: Annotated[
-        bool, typer.Option("--records", help="After each batch of a log, its records.")
+        bool, typer.Option("--records", help="Show the records of each batch of a log too.")
     ] = False,
     profile: ProfileOption = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Show what is in a file, line by line.
 
-    There is one line for each entry, batch or record. The zero tail of an index that was never
-    trimmed is no entry; with --profile it is, as the release reads it. Keys, values and header
-    values are base64. Under a profile a whole file is read into memory.
+    There is one line for each entry, batch or record. The zeros at the end of an index that was
+    never trimmed are not shown; with --profile they are, as the release reads them. Keys, values
+    and header values are base64. With --profile a whole file is read into memory.
 
     \b
     Examples:
@@ -62,7 +63,10 @@ def command(
         if path.is_dir():
             files = list(segment_files(name))
             if not files:
-                refuse(f"{name}: no log or index file in this directory")
+                refuse(
+                    f"{name}: no log or index file in this directory; "
+                    "give the directory of one partition, such as TOPIC-0"
+                )
             sane = [
                 _dump(each, release, records, output_format, in_directory=True) for each in files
             ]

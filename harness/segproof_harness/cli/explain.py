@@ -73,7 +73,7 @@ def known_laws() -> dict[str, dict[str, Any]]:
     for module in pkgutil.iter_modules(segproof_model.laws.__path__):
         import_module(f"segproof_model.laws.{module.name}")
     known: dict[str, dict[str, Any]] = {}
-    for law_id in sorted(LAWS, key=_order):
+    for law_id in sorted(LAWS, key=order_of_law):
         law, rule = LAWS[law_id], RULES.get(law_id)
         known[law_id] = {
             "structure": law.structure,
@@ -86,7 +86,8 @@ def known_laws() -> dict[str, dict[str, Any]]:
     return known
 
 
-def _order(law_id: str) -> tuple[str, int]:
+def order_of_law(law_id: str) -> tuple[str, int]:
+    """Return the key that sorts ids as people count: BATCH-2 before BATCH-10."""
     area, _, number = law_id.rpartition("-")
     return area, int(number)
 

@@ -15,21 +15,31 @@ SUBJECTS = "model,impl"
 LENGTH = 50
 
 StructureOption = Annotated[
-    str, typer.Option("--structure", help="Structure to draw histories of, or all.")
+    str,
+    typer.Option(
+        "--structure",
+        metavar="NAME",
+        help="Structure to draw histories of, such as offset-index, or all.",
+    ),
 ]
 DrawingProfileOption = Annotated[
-    str, typer.Option("--profile", help="The model's profile while drawing.")
+    str,
+    typer.Option("--profile", metavar="NAME", help="The model's profile while drawing."),
 ]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="The first seed.")]
 LengthOption = Annotated[
     int, typer.Option("--length", min=1, max=100_000, help="Operations in a history.")
 ]
 CountOption = Annotated[
-    int, typer.Option("--count", min=1, help="Histories of each structure, one a seed.")
+    int, typer.Option("--count", min=1, help="Histories of each structure, one per seed.")
 ]
 SubjectsOption = Annotated[
     str,
-    typer.Option("--subjects", help="Who runs them: model, model:PROFILE, impl, module:Class."),
+    typer.Option(
+        "--subjects",
+        metavar="NAMES",
+        help="Who runs them, separated by commas: model, model:PROFILE, impl, module:Class.",
+    ),
 ]
 
 

@@ -45,21 +45,23 @@ TIMESTAMP_FIELDS = ("timestamp", "offset")
 
 
 def command(
-    directory: Annotated[Path, typer.Argument(help="The directory of one partition.")],
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The directory of one partition.")
+    ],
     offset: Annotated[
-        list[int] | None, typer.Option("--offset", help="An offset; may be repeated.")
+        list[int] | None, typer.Option("--offset", metavar="N", help="An offset; may be repeated.")
     ] = None,
     timestamp: Annotated[
         list[int] | None,
-        typer.Option("--timestamp", help="Milliseconds since 1970; may be repeated."),
+        typer.Option("--timestamp", metavar="MS", help="Milliseconds since 1970; may be repeated."),
     ] = None,
     offsets: Annotated[
         str | None,
-        typer.Option("--offsets", metavar="FILE", help="Offsets, one a line; - is stdin."),
+        typer.Option("--offsets", metavar="FILE", help="Offsets, one per line; - is stdin."),
     ] = None,
     timestamps: Annotated[
         str | None,
-        typer.Option("--timestamps", metavar="FILE", help="Timestamps, one a line; - is stdin."),
+        typer.Option("--timestamps", metavar="FILE", help="Timestamps, one per line; - is stdin."),
     ] = None,
     explain: Annotated[
         bool,
@@ -70,11 +72,12 @@ def command(
 ) -> None:
     """Show where offsets and timestamps are found.
 
-    There is one line for each, in the order asked. An offset is answered by the first batch whose
-    last offset is not below it: in the segment that the floor of the offset picks, or where that
-    one ends before, in the next. A timestamp is answered by the first record at or after it, in the
-    first segment that reaches it. What has no answer has nulls and a reason, and is no finding. An
-    index that points astray is one: exit 1.
+    There is one line for each, in the order asked. The answer for an offset is the first batch
+    whose last offset is not below it, searched in the last segment that begins at or below the
+    offset, or in the next one where that segment ends before it. The answer for a timestamp is the
+    first record at or after it, in the first segment that reaches it. Where there is no answer the
+    line has nulls and a reason, and the exit code stays 0. It is 1 where the files are damaged,
+    such as an index that points to the wrong place.
 
     \b
     Examples:

@@ -56,9 +56,9 @@ def command(
 ) -> None:
     """Run histories on several subjects and compare them.
 
-    Every answer, every kind of error and every byte of the files counts. The model is always
-    compared with, under the profile each subject is to equal. A history that diverges is made as
-    short as it goes and saved; the finding names the command that replays it.
+    Every answer, every kind of error and every byte of the files counts. Each subject is always
+    compared with the model, under the profile that the subject is to equal. A history that
+    diverges is made as short as possible and saved; the finding names the command that replays it.
 
     \b
     Examples:

@@ -49,13 +49,13 @@ def command(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="PATH...", help="Files, partition directories, whole data directories."
+            metavar="PATH", help="Files, partition directories, whole data directories."
         ),
     ],
     deep: Annotated[bool, typer.Option("--deep", help="Read each record too.")] = False,
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", min=1, help="Processes at a time. Default: one a core."),
+        typer.Option("--jobs", min=1, help="Processes at a time. Default: one per core."),
     ] = None,
     law: Annotated[
         list[str] | None,
@@ -67,13 +67,16 @@ def command(
     limit_bytes: LimitOption = None,
     against: Annotated[
         Against | None,
-        typer.Option("--against", help="Judge each law by the model too; directories up to 8 MiB."),
+        typer.Option(
+            "--against",
+            help="Compare with the model's verdict on each law; directories up to 8 MiB.",
+        ),
     ] = None,
     fail_on: Annotated[
-        FailOn, typer.Option("--fail-on", help="The least severity that makes the exit code 1.")
+        FailOn, typer.Option("--fail-on", help="The lowest severity that makes the exit code 1.")
     ] = FailOn.WARNING,
     max_findings: Annotated[
-        int | None, typer.Option("--max-findings", min=1, help="End after so many findings.")
+        int | None, typer.Option("--max-findings", min=1, help="Stop after this many findings.")
     ] = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
@@ -81,8 +84,8 @@ def command(
 
     Every finding names the law, the file, the byte, what to do, and a command that shows it again.
     Files are opened read-only and read once; memory stays the same for any size. Exit code 1 for
-    errors and warnings; notes, such as the zero tail of an index that is still written, do not
-    count.
+    errors and warnings; notes, such as the zero tail of an index that is still being written,
+    do not count.
 
     \b
     Examples:
@@ -101,7 +104,9 @@ def command(
             counts[finding.severity.value] += 1
             if counts.total() == max_findings:
                 break
-    cut = f" (ended after {max_findings} findings)" if counts.total() == max_findings else ""
+    cut = ""
+    if counts.total() == max_findings:
+        cut = f" (ended after {_plural(max_findings, 'finding')})"
     if against is not None:
         counts["error"] += sum(_compare(path, output_format) for path in paths)
     summarise(
@@ -146,10 +151,11 @@ def _known_laws(given: list[str] | None) -> frozenset[str] | None:
     if not given:
         return None
     from segproof.verification import VERIFIED_LAWS
+    from segproof_harness.cli.explain import order_of_law
 
     wanted = frozenset(law_id.upper() for law_id in given)
     if unknown := sorted(wanted - VERIFIED_LAWS):
-        known = ", ".join(sorted(VERIFIED_LAWS))
+        known = ", ".join(sorted(VERIFIED_LAWS, key=order_of_law))
         refuse(f"verify does not check {', '.join(unknown)}; it checks: {known}")
     return wanted
 

@@ -62,4 +62,10 @@ def test_copy_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == cli.run(["demo", "--copy-to", str(target)])
     assert ["old-0"] == [each.name for each in target.iterdir()]
     assert 2 == cli.run(["demo", "--copy-to", str(target)])
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
+
+
+def test_copy_to_where_nothing_can_be(capsys: pytest.CaptureFixture[str]) -> None:
+    """A path that the system refuses to look at is usage; it was called an internal error."""
+    assert 2 == cli.run(["demo", "--copy-to", "d" * 300])
+    assert "name too long" in capsys.readouterr().err
