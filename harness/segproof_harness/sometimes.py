@@ -5,10 +5,18 @@ Used by: compare, machines, the tests that demand every state.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from segproof_harness.outcomes import Outcome
 from segproof_harness.structures import Event, Structure
+
+OPENED_AGAIN: Mapping[str, Callable[[Event], bool]] = {
+    "reopened": lambda event: event.operation.name == "reopen" and event.after is not None,
+    "crash-reopened": lambda event: (
+        event.operation.name == "crash_reopen" and event.after is not None
+    ),
+}
+"""States of every structure that can be opened again."""
 
 
 class Sometimes:

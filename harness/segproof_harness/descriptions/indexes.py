@@ -18,6 +18,7 @@ from segproof_harness.generation import (
     within,
 )
 from segproof_harness.operations import Value
+from segproof_harness.sometimes import OPENED_AGAIN
 from segproof_harness.structures import (
     Event,
     OperationKind,
@@ -281,10 +282,7 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
         and event.operation.arguments["offset"] == event.after.base_offset + 2**31 - 1
     ),
     "beyond-2^31": lambda event: event.outcome.error == "index-offset-overflow",
-    "reopened": lambda event: event.operation.name == "reopen" and event.after is not None,
-    "crash-reopened": lambda event: (
-        event.operation.name == "crash_reopen" and event.after is not None
-    ),
+    **OPENED_AGAIN,
     "zero-tail": lambda event: (
         event.operation.name in ("open", "crash_reopen")
         and event.after is not None

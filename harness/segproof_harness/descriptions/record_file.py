@@ -21,6 +21,7 @@ from segproof_harness.descriptions.batches import (
 )
 from segproof_harness.generation import INT32_MAX, Choose, beside, one_in, weighted
 from segproof_harness.operations import Value
+from segproof_harness.sometimes import OPENED_AGAIN
 from segproof_harness.structures import (
     Event,
     OperationKind,
@@ -315,10 +316,7 @@ RECORD_FILE = Structure(
             event.operation.name == "append" and event.outcome.error == "io-error"
         ),
         "open-refused": lambda event: event.after is None,
-        "reopened": lambda event: event.operation.name == "reopen" and event.after is not None,
-        "crash-reopened": lambda event: (
-            event.operation.name == "crash_reopen" and event.after is not None
-        ),
+        **OPENED_AGAIN,
     },
     is_usable=lambda state: state.is_open,
     open_model=_open_model,

@@ -24,6 +24,7 @@ from segproof_harness.generation import (
     weighted,
 )
 from segproof_harness.operations import Value
+from segproof_harness.sometimes import OPENED_AGAIN
 from segproof_harness.structures import (
     Event,
     OperationKind,
@@ -214,10 +215,7 @@ TRANSACTION_INDEX = Structure(
         "corrupt-found": lambda event: (
             event.operation.name == "sanity_check" and event.outcome.error == "corrupt-index"
         ),
-        "reopened": lambda event: event.operation.name == "reopen" and event.after is not None,
-        "crash-reopened": lambda event: (
-            event.operation.name == "crash_reopen" and event.after is not None
-        ),
+        **OPENED_AGAIN,
         "read-only-refused": lambda event: event.outcome.error == "read-only",
         "closed-refused": lambda event: event.outcome.error == "unmapped",
         "renamed-without-file": lambda event: (

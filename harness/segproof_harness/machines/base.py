@@ -110,12 +110,13 @@ class StructureMachine(RuleBasedStateMachine):
         type(self).reached.update(self.comparison.counters.sometimes)
 
 
-def run_until_reached(machine: type[StructureMachine], states: Set[str]) -> None:
+def run_until_reached(machine: type[StructureMachine], states: Set[str], *, share: int = 1) -> None:
     """Run a machine until its examples have reached all these `sometimes` states.
 
+    With `share`, only one example of so many is run, for a machine that is slow.
     Raises: AssertionError for a divergence, and naming the states that were not reached.
     """
-    examples = settings().max_examples
+    examples = max(1, settings().max_examples // share)
     for run in range(RUNS_MAX):
         run_state_machine_as_test(machine, settings=settings(max_examples=examples << run))
         missing = states - {name for name, count in machine.reached.items() if count}

@@ -4,16 +4,12 @@
 Used by: the tox environments `py311` to `py313`.
 """
 
-from hypothesis.stateful import run_state_machine_as_test
+from segproof_harness.machines import machine_for, run_until_reached
 
-from segproof_harness.machines import RecordBatchMachine
+STATES = {"magic-0", "magic-1", "magic-2", "checksum-wrong"}
+"""States that the histories must reach, or the test says nothing of them."""
 
 
 def test_in_memory() -> None:
     """Whatever is written over a batch, all ways to read it agree with the model."""
-
-    class Machine(RecordBatchMachine):
-        """An own class, so that the states reached are those of this test."""
-
-    run_state_machine_as_test(Machine)
-    assert {"magic-0", "magic-1", "magic-2", "checksum-wrong"} <= set(Machine.reached)
+    run_until_reached(machine_for("record-batch"), STATES)
