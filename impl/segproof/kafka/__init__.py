@@ -2,9 +2,13 @@
 """Kafka's index and segment files: read, write, look up.
 
 Index files: `OffsetIndex`, `TimeIndex`, `TransactionIndex`. Records: `RecordFile` (a `.log`),
-`RecordBatch`, `Record`, `read_batch`, `write_batch` and its kin.
+`RecordBatch`, `Record`, `read_batch`, `write_batch` and its kin. A stretch of a log: `LogSegment`.
 """
 
+from segproof.kafka.lazy_index import LazyIndex
+from segproof.kafka.log_config import LogConfig
+from segproof.kafka.log_offset_metadata import LogOffsetMetadata
+from segproof.kafka.log_segment import FetchDataInfo, LogSegment, RollParams
 from segproof.kafka.offset_index import OffsetIndex, OffsetPosition
 from segproof.kafka.record_batch import (
     Record,
@@ -19,19 +23,27 @@ from segproof.kafka.record_batch import (
 from segproof.kafka.record_file import RecordFile
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kafka.transaction_index import AbortedTxn, TransactionIndex, TxnIndexSearchResult
+from segproof.kafka.write_format import WriteFormat
 
 __all__ = [
     "AbortedTxn",
+    "FetchDataInfo",
+    "LazyIndex",
+    "LogConfig",
+    "LogOffsetMetadata",
+    "LogSegment",
     "OffsetIndex",
     "OffsetPosition",
     "Record",
     "RecordBatch",
     "RecordFile",
     "RecordHeader",
+    "RollParams",
     "TimeIndex",
     "TimestampOffset",
     "TransactionIndex",
     "TxnIndexSearchResult",
+    "WriteFormat",
     "control_record_type",
     "read_batch",
     "write_batch",

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A segment: a stretch of a log, its record file with its three indexes.
+
+Mirrors: segproof_model/kafka/log_segment.py under the profile `segproof`.
+Upstream: Kafka, LogSegment (4.3.1).
+Laws: SEG-1 to SEG-49.
+Used by: log_segments, partition_log.
+"""
+
+from operator import index as to_int
+from typing import NamedTuple
+
+from segproof.errors import InvalidArgumentError
+from segproof.kafka import segment_append
+from segproof.kafka.abstract_index import INT32_MAX
+from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
+from segproof.kafka.log_offset_metadata import LogOffsetMetadata
+from segproof.kafka.offset_index import OffsetPosition
+from segproof.kafka.producer_state import CompletedTxn, ProducerStateManager
+from segproof.kafka.record_file import LogOffsetPosition, RecordFile, TimestampAndOffset
+from segproof.kafka.segment_reading import find_batch_in, find_record_in
+from segproof.kafka.segment_recovery import (
+    SegmentRecovery,
+    append_aborted_txn,
+    segment_overflow,
+)
+from segproof.kafka.segment_state import RollParams, SegmentState
+from segproof.kafka.time_index import TimestampOffset
+from segproof.kafka.transaction_index import TxnIndexSearchResult
+from segproof.kernels.segment_rules import fits_segment, read_size
+
+__all__ = ["FetchDataInfo", "LogSegment", "RollParams"]
+
+
+class FetchDataInfo(NamedTuple):
+    """What a read found."""
+
+    fetch_offset_metadata: LogOffsetMetadata
+    """The base offset of the first batch, and where it lies."""
+    records: RecordFile | None
+    """A slice of the log from that batch on; None: no bytes."""
+    first_entry_incomplete: bool = False
+    """Whether the size allowed is below that of the first batch."""
+    aborted_transactions: tuple[object, ...] | None = None
+    """The aborted transactions that meet the records, where they were asked for."""
+
+
+class LogSegment(SegmentState):
+    """One segment of a log, open for writing.
+
+    Made by `open`. Write: `append`, `append_many`, `append_from_file`, `truncate_to`, `recover`,
+    `on_become_inactive_segment`, `update_txn_index`. Read: `read`, `read_many`,
+    `translate_offset`, `read_next_offset`, `find_offset_by_timestamp`,
+    `find_offset_by_timestamp_many`, `collect_aborted_txns`, `largest_timestamp`. Roll:
+    `should_roll`, `time_waited_for_roll`. Files: `flush`, `close`, `change_file_suffixes`,
+    `delete_if_exists`.
+
+    One writer, any number of readers. Indexes are opened when they are first needed. Once closed,
+    everything but renaming and deleting raises IndexClosedError.
+    """
+
+    # --- writing
+
+    def append(
+        self,
+        largest_offset: int,
+        records: bytes,
+        largest_timestamp: int | None = None,
+        shallow_offset_of_max_timestamp: int | None = None,
+    ) -> None:
+        """Append ready batches, whose largest offset is given, and index them.
+
+        The caller knows that they continue the log. A batch gets an index entry if more than
+        `index_interval_bytes` lie between the last indexed batch and it. Where by the write format
+        an append gets at most one entry, that has the largest timestamp and its offset as given, by
+        default those of the first batch with the largest timestamp; else they are not looked at.
+
+        Laws: SEG-1 to SEG-6, SEG-8 to SEG-11. Raises, with nothing changed:
+        SegmentOffsetOverflowError; InvalidArgumentError above 2147483647 bytes; what the scanner of
+        records in memory raises; what an index raises that takes no entry; IndexClosedError.
+        """
+        self._check_open()
+        if not len(records):
+            return
+        largest_offset = to_int(largest_offset)
+        if not fits_segment(largest_offset, self.base_offset):
+            raise segment_overflow(largest_offset, self.base_offset, self.log.name)
+        is_first_key = self._is_first_offset_key
+        facts = segment_append.facts_of(records, is_first_key)
+        since, pair = self.bytes_since_last_index_entry, self._max_pair_so_far()
+        state = (self.log.size_in_bytes(), self.config.index_interval_bytes, since, pair)
+        if self._is_batch_indexed:
+            plan = segment_append.plan_batches(facts, *state)
+        else:
+            plan = segment_append.plan_append(
+                facts,
+                *state,
+                size_bytes=len(records),
+                key=facts[0].key if is_first_key and facts else largest_offset,
+                given=(largest_timestamp, shallow_offset_of_max_timestamp),
+            )
+        entries, since, pair = plan
+        offset_index, time_index = self.offset_index, self.time_index
+        if entries:
+            segment_append.check_entries(offset_index, time_index, entries)
+        self.log.append(records)
+        self.bytes_since_last_index_entry, self._max_pair = since, pair
+        for entry in entries:
+            offset_index.append(entry.offset, entry.position)
+            time_index.maybe_append(*entry.max_pair)
+
+    def append_from_file(self, records: RecordFile, start: int) -> int:
+        """Append the batches of another log from `start` on; return the bytes that were copied.
+
+        Ends before the first batch whose last offset does not fit this segment. Each piece of at
+        most 1 MiB, or one batch, is one append. Law: SEG-42. Raises: as `append` and
+        `RecordFile.batches`; the pieces before stay.
+        """
+        self._check_open()
+        start = position = to_int(start)
+        while position < start + records.size_in_bytes():
+            largest_offset, size = segment_append.piece_of(records, position, self.base_offset)
+            if not size:
+                break
+            self.append(largest_offset, records.file.pread(size, position))
+            position += size
+        return position - start
+
+    def update_txn_index(self, completed_txn: CompletedTxn, last_stable_offset: int) -> None:
+        """Add a completed transaction to the index if it was aborted.
+
+        Raises: as `TransactionIndex.append`.
+        """
+        self._check_open()
+        append_aborted_txn(self.txn_index, completed_txn, to_int(last_stable_offset))
+
+    def truncate_to(self, offset: int) -> int:
+        """Cut the log before the batch that holds `offset`, or the first one behind it.
+
+        Return the bytes removed. The indexes lose what lies from `offset` on and get their full
+        size again, also where no byte is removed. Laws: SEG-31 to SEG-34.
+
+        Raises, with nothing changed: InvalidArgumentError where an index would keep more than its
+        full size; IndexClosedError. CorruptRecordError for a damaged log.
+        """
+        self._check_open()
+        offset = to_int(offset)
+        found = self.translate_offset(offset)
+        offset_index, time_index = self.offset_index, self.time_index
+        segment_append.check_room_after_truncation(offset_index, time_index, offset)
+        offset_index.truncate_to(offset)
+        time_index.truncate_to(offset)
+        self.txn_index.truncate_to(offset)
+        offset_index.resize(offset_index.max_index_size_bytes)
+        time_index.resize(time_index.max_index_size_bytes)
+        removed = 0 if found is None else self.log.truncate_to(found.position)
+        if self.log.size_in_bytes() == 0:
+            self.created_ms = self._time()
+            self.rolling_based_timestamp = None
+        self.bytes_since_last_index_entry = 0
+        if self.max_timestamp_so_far >= 0:
+            self._max_pair = self._read_largest_timestamp()
+        return removed
+
+    def _read_largest_timestamp(self) -> TimestampOffset:
+        """Return the last time entry, or what lies behind it and is larger."""
+        entry = self.time_index.last_entry
+        position = self.offset_index.lookup(entry.offset).position
+        largest = self.log.largest_timestamp_after(position)
+        if largest.timestamp > entry.timestamp:
+            return TimestampOffset(largest.timestamp, largest.offset)
+        return entry
+
+    def recover(
+        self,
+        producer_state_manager: ProducerStateManager | None = None,
+        leader_epoch_cache: LeaderEpochFileCache | None = None,
+    ) -> int:
+        """Cut the log behind its last valid batch and make all indexes new; return bytes cut off.
+
+        Each batch is told to the producer state and each new epoch to the cache, where they are
+        given; without a producer state the transaction index stays empty. Ends at the first batch
+        whose checksum or size is wrong, and behind a control batch that can't be read.
+
+        Memory: a buffer as large as the largest batch, up to 32 MiB, and 2 MiB.
+        Laws: SEG-20 to SEG-30. Raises, with the log as it was and the indexes half made:
+        SegmentOffsetOverflowError; what an index raises that has no room, or gets offsets that do
+        not rise; what the producer state raises; OSError. IndexClosedError.
+        """
+        self._check_open()
+        offset_index, time_index = self.offset_index, self.time_index
+        offset_index.reset()
+        time_index.reset()
+        self.txn_index.reset()
+        recovery = SegmentRecovery(
+            self.log,
+            offset_index,
+            time_index,
+            self.txn_index,
+            self.config.index_interval_bytes,
+            is_first_offset_key=self._is_first_offset_key,
+            producer_state_manager=producer_state_manager,
+            leader_epoch_cache=leader_epoch_cache,
+        )
+        try:
+            recovery.run()
+        finally:
+            self._max_pair = pair = recovery.max_pair
+        truncated = self.log.truncate_to(recovery.valid_bytes)
+        offset_index.trim_to_valid_size()
+        time_index.maybe_append(*pair, True)
+        time_index.trim_to_valid_size()
+        return truncated
+
+    # --- reading
+
+    def translate_offset(
+        self, offset: int, starting_file_position: int = 0
+    ) -> LogOffsetPosition | None:
+        """Return the first batch whose last offset is not below `offset`, or None.
+
+        Cost: a search of the index, one read of the log, and a look at each header from there.
+        Laws: SEG-12. Raises: CorruptRecordError for a damaged log; InvalidArgumentError where the
+        index tells a negative position; IndexClosedError.
+        """
+        if self._is_closed:
+            raise self._closed()
+        offset = to_int(offset)
+        position = self._lazy_offset_index.get().lookup(offset).position
+        if position < starting_file_position:
+            position = to_int(starting_file_position)
+        return find_batch_in(self.log, position, offset, self._window_bytes)
+
+    def read(
+        self,
+        start_offset: int,
+        max_size: int,
+        max_position: int | None = INT32_MAX,
+        min_one_message: bool = False,
+    ) -> FetchDataInfo | None:
+        """Return the records from the batch that holds `start_offset` on, or None without one.
+
+        At most `max_size` bytes, up to `max_position`, exclusive; None as position means that it
+        is not known, and gives no records. With `min_one_message` a first batch that is larger than
+        `max_size` is given whole. No record is read: `records` is a slice of the log.
+
+        Laws: SEG-13 to SEG-18. Raises: InvalidArgumentError for a negative size and for a position
+        before the batch; as `translate_offset`.
+        """
+        max_size = to_int(max_size)
+        if max_size < 0:
+            self._check_open()
+            raise InvalidArgumentError(
+                "the maximum size is negative", law="SEG-13", path=self.log.name, actual=max_size
+            )
+        found = self.translate_offset(start_offset)
+        if found is None:
+            return None
+        _, start, batch_size = found
+        metadata = LogOffsetMetadata(found.offset, self.base_offset, start)
+        allowed = batch_size if min_one_message and batch_size > max_size else max_size
+        if allowed == 0 or max_position is None:
+            return FetchDataInfo(metadata, None)
+        size = read_size(max_size, batch_size, min_one_message, max_position, start)
+        if size < 0:
+            raise InvalidArgumentError(
+                "the maximum position lies before the batch",
+                law="SEG-16",
+                path=self.log.name,
+                expected=f"at least {start}",
+                actual=max_position,
+            )
+        return FetchDataInfo(metadata, self.log.slice(start, size), allowed < batch_size)
+
+    def fetch_upper_bound_offset(
+        self, start_offset_position: OffsetPosition, fetch_size: int
+    ) -> int | None:
+        """Return the offset of the first index entry at or behind the end of a fetch, or None.
+
+        Law: SEG-19. Raises: IndexClosedError.
+        """
+        self._check_open()
+        found = self.offset_index.fetch_upper_bound_offset(start_offset_position, fetch_size)
+        return None if found is None else found.offset
+
+    def read_next_offset(self) -> int:
+        """Return the offset behind the last batch, or the base offset without one. Law: SEG-35.
+
+        Also the base offset where the index's last offset lies behind the log.
+        Raises: as `translate_offset`.
+        """
+        self._check_open()
+        found = self.translate_offset(self.offset_index.last_offset)
+        next_offset = self.base_offset
+        if found is not None:
+            for batch in self.log.batches(found.position):
+                next_offset = batch.next_offset
+        return next_offset
+
+    def has_overflow(self) -> bool:
+        """Return whether the last offset can't be told from the base offset. Law: SEG-41."""
+        next_offset = self.read_next_offset()
+        is_beyond = next_offset > self.base_offset
+        return is_beyond and not fits_segment(next_offset - 1, self.base_offset)
+
+    def find_offset_by_timestamp(
+        self, timestamp_ms: int, starting_offset: int
+    ) -> TimestampAndOffset | None:
+        """Return the first record at or after both the timestamp and the offset, or None.
+
+        Laws: SEG-39. Raises: CorruptRecordError, InvalidRecordError for a damaged log;
+        IndexClosedError.
+        """
+        if self._is_closed:
+            raise self._closed()
+        timestamp_ms, starting_offset = to_int(timestamp_ms), to_int(starting_offset)
+        offset = self.time_index.lookup(timestamp_ms).offset
+        position = self.offset_index.lookup(max(offset, starting_offset)).position
+        window = self._window_bytes
+        return find_record_in(self.log, position, timestamp_ms, starting_offset, window)
+
+    def collect_aborted_txns(
+        self, fetch_offset: int, upper_bound_offset: int
+    ) -> TxnIndexSearchResult:
+        """Return the aborted transactions that meet the offsets up to the upper bound, exclusive.
+
+        Raises: as `TransactionIndex.collect_aborted_txns`.
+        """
+        self._check_open()
+        return self.txn_index.collect_aborted_txns(fetch_offset, upper_bound_offset)

@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which index entries appended or recovered batches get, and whether the indexes would take them.
+
+An append plans its entries first, asks the indexes, writes the batches, and stores the entries
+last: so an entry that an index would refuse is known before anything is written.
+
+Upstream: Kafka 4.3.1: LogSegment.append, recover.
+Laws: SEG-4 to SEG-10, SEG-22, SEG-23, SEG-26.
+Used by: log_segment, segment_recovery, segment_bulk.
+"""
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segproof.errors import InvalidArgumentError
+from segproof.kafka.abstract_index import INT32_MAX, INT64_MAX
+from segproof.kafka.batch_table import BatchTable
+from segproof.kafka.offset_index import OffsetIndex
+from segproof.kafka.record_batch import BATCH_HEADER_BYTES
+from segproof.kafka.record_file import RecordFile, scan_memory
+from segproof.kafka.time_index import TimeIndex, TimestampOffset
+from segproof.kernels.index_rules import (
+    APPEND_NOTHING,
+    APPEND_STORE,
+    offset_append,
+    time_append,
+)
+from segproof.kernels.segment_rules import fits_segment, indexed_batches
+
+__all__ = [
+    "BatchFacts",
+    "Entries",
+    "IndexEntry",
+    "Plan",
+    "check_entries",
+    "check_room_after_truncation",
+    "entries_fit",
+    "facts_of",
+    "piece_of",
+    "plan_append",
+    "plan_batches",
+    "plan_table",
+    "store_each",
+    "store_entries",
+]
+
+Int64Array = NDArray[np.int64]
+_HEADER = struct.Struct(">qi4xB6xi8xq")
+"""Base offset, size, magic, last offset delta and largest timestamp of a magic 2 batch."""
+_V2_SIZE = BATCH_HEADER_BYTES - 12
+_PIECE_BYTES = 1 << 20
+
+
+class BatchFacts(NamedTuple):
+    """What indexing wants to know of a batch."""
+
+    max_timestamp: int
+    last_offset: int
+    key: int
+    """The offset that an entry has: the last one, or by choice the first one."""
+    size_bytes: int
+
+
+class IndexEntry(NamedTuple):
+    """An entry of the offset index and, with it, the largest timestamp so far."""
+
+    offset: int
+    position: int
+    max_pair: TimestampOffset
+
+
+def facts_of(records: bytes, is_first_offset_key: bool) -> list[BatchFacts]:
+    """Return what there is to know of the batches of some records, in their order.
+
+    Raises: CorruptRecordError as the scanner of records in memory; OutOfBoundsError for a batch
+    too small for its header; InvalidRecordError where a first offset lies inside an old compressed
+    message that can't be read.
+    """
+    facts, position, end = [], 0, len(records)
+    while end - position >= BATCH_HEADER_BYTES:
+        base, size, magic, delta, max_timestamp = _HEADER.unpack_from(records, position)
+        behind, last_offset = position + 12 + size, base + delta
+        if magic != 2 or size < _V2_SIZE or behind > end or last_offset > INT64_MAX:
+            return _facts_of_any(records, is_first_offset_key)
+        key = base if is_first_offset_key else last_offset
+        facts.append(BatchFacts(max_timestamp, last_offset, key, size + 12))
+        position = behind
+    return facts if position == end else _facts_of_any(records, is_first_offset_key)
+
+
+def _facts_of_any(records: bytes, is_first_offset_key: bool) -> list[BatchFacts]:
+    facts = []
+    for batch in scan_memory(records):
+        max_timestamp, last_offset = batch.max_timestamp, batch.last_offset
+        key = batch.base_offset if is_first_offset_key else last_offset
+        facts.append(BatchFacts(max_timestamp, last_offset, key, batch.size_bytes))
+    return facts
+
+
+Plan = tuple[list[IndexEntry], int, TimestampOffset]
+"""The entries of an append, the bytes since the last indexed batch after it, the largest pair."""
+
+
+def plan_batches(
+    facts: Sequence[BatchFacts],
+    position: int,
+    interval: int,
+    bytes_since: int,
+    max_pair: TimestampOffset,
+) -> Plan:
+    """Return the entries of batches that begin at `position`, each of which may get one.
+
+    Laws: SEG-4, SEG-26.
+    """
+    entries = []
+    for max_timestamp, last_offset, key, size_bytes in facts:
+        if max_timestamp > max_pair.timestamp:
+            max_pair = TimestampOffset(max_timestamp, last_offset)
+        if bytes_since > interval:
+            entries.append(IndexEntry(key, position, max_pair))
+            bytes_since = 0
+        position += size_bytes
+        bytes_since += size_bytes
+    return entries, bytes_since, max_pair
+
+
+def plan_append(
+    facts: Sequence[BatchFacts],
+    position: int,
+    interval: int,
+    bytes_since: int,
+    max_pair: TimestampOffset,
+    *,
+    size_bytes: int,
+    key: int,
+    given: tuple[int | None, int | None],
+) -> Plan:
+    """Return the one entry, if any, of an append of so many bytes.
+
+    `given` is the largest timestamp and its offset; None: those of the batches. Laws: SEG-4, SEG-5.
+    """
+    timestamp, offset = given
+    largest = max(facts, key=lambda one: one.max_timestamp) if facts else None
+    if timestamp is None and largest is not None:
+        timestamp = largest.max_timestamp
+    if offset is None and largest is not None:
+        offset = largest.last_offset
+    if timestamp is not None and offset is not None and timestamp > max_pair.timestamp:
+        max_pair = TimestampOffset(timestamp, offset)
+    if bytes_since <= interval:
+        return [], bytes_since + size_bytes, max_pair
+    return [IndexEntry(key, position, max_pair)], size_bytes, max_pair
+
+
+def piece_of(records: RecordFile, position: int, base_offset: int) -> tuple[int, int]:
+    """Return the last offset and the bytes of the batches that are copied at once.
+
+    At most 1 MiB, or one batch, and only batches that fit a segment with this base offset.
+    """
+    last_offset, size = -1, 0
+    for batch in records.batches(position):
+        if not fits_segment(batch.last_offset, base_offset):
+            break
+        if size and size + batch.size_bytes >= _PIECE_BYTES:
+            break
+        last_offset, size = batch.last_offset, size + batch.size_bytes
+    return last_offset, size
+
+
+def check_room_after_truncation(
+    offset_index: OffsetIndex, time_index: TimeIndex, offset: int
+) -> None:
+    """Return if the entries below `offset` fit the full size of each index.
+
+    Raises: InvalidArgumentError otherwise.
+    """
+    for index, column in ((offset_index, 0), (time_index, 1)):
+        room = index.max_index_size_bytes // index.ENTRY_SIZE
+        if index.entries <= room:
+            continue
+        kept = int(np.count_nonzero(index.to_numpy()[column] < offset))
+        if kept > room:
+            raise InvalidArgumentError(
+                f"{index.max_index_size_bytes} bytes do not hold the {kept} entries that stay",
+                law="ABSIDX-9",
+                path=index.file,
+                expected=f"at least {kept * index.ENTRY_SIZE}",
+                actual=index.max_index_size_bytes,
+            )
+
+
+def check_entries(
+    offset_index: OffsetIndex, time_index: TimeIndex, entries: Sequence[IndexEntry]
+) -> None:
+    """Return if both indexes would take the entries, else raise what the first refused one raises.
+
+    Nothing is stored.
+    """
+    base = offset_index.base_offset
+    count, last_offset = offset_index.entries, offset_index.last_offset
+    times, last_time = time_index.entries, time_index.last_entry
+    for number, (offset, position, pair) in enumerate(entries):
+        verdict = offset_append(count, offset_index.max_entries, last_offset, base, offset)
+        if verdict != APPEND_STORE or position > INT32_MAX:
+            # The last of these is refused, so none is stored.
+            rows = entries[: number + 1]
+            offset_index.append_many([row.offset for row in rows], [row.position for row in rows])
+            raise AssertionError("the offset index took what its rules refuse")
+        verdict = time_append(times, time_index.length, *last_time, base, *pair, False)
+        if verdict == APPEND_STORE:
+            times, last_time = times + 1, pair
+        elif verdict != APPEND_NOTHING:
+            pairs = [row.max_pair for row in entries[: number + 1]]
+            time_index.maybe_append_many(
+                [one.timestamp for one in pairs], [one.offset for one in pairs]
+            )
+            raise AssertionError("the time index took what its rules refuse")
+        count, last_offset = count + 1, offset
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """The entries of many batches, as arrays of one length, and what they leave behind."""
+
+    offsets: Int64Array
+    positions: Int64Array
+    timestamps: Int64Array
+    """The largest timestamp up to each entry's batch, that included, in ms."""
+    timestamp_offsets: Int64Array
+    """The last offset of the first batch that has it."""
+    bytes_since: int
+    """Bytes since the last indexed batch, that included."""
+    max_pair: TimestampOffset
+    """The largest timestamp after the last batch."""
+
+    def row(self, number: int) -> IndexEntry:
+        """Return one entry."""
+        pair = TimestampOffset(int(self.timestamps[number]), int(self.timestamp_offsets[number]))
+        return IndexEntry(int(self.offsets[number]), int(self.positions[number]), pair)
+
+    def rows(self) -> list[IndexEntry]:
+        """Return all entries."""
+        return [self.row(number) for number in range(len(self.offsets))]
+
+
+def plan_table(
+    table: BatchTable,
+    start: int = 0,
+    *,
+    interval: int,
+    bytes_since: int,
+    max_pair: TimestampOffset,
+    first_offset: Callable[[int], int] | None,
+) -> Entries:
+    """Return the entries of the batches of a header table.
+
+    Positions are those of the table plus `start`. With `first_offset` the keys are first offsets,
+    and it tells that of a row whose header does not (BATCH-12).
+    """
+    sizes = np.ascontiguousarray(table["size_bytes"])
+    rows = np.empty(len(table), np.int64)
+    indexed_batches.announce(len(table) // 8)
+    count, bytes_since = indexed_batches(sizes.data, len(table), interval, bytes_since, rows.data)
+    rows = rows[:count]
+    timestamps, last_offsets = table["max_timestamp"], table["last_offset"]
+    before = np.maximum.accumulate(np.concatenate(([max_pair.timestamp], timestamps)))
+    # The batch that has the largest timestamp so far: the first of those that share it.
+    holders = np.where(timestamps > before[:-1], np.arange(len(table)), -1)
+    holders = np.maximum.accumulate(holders)
+    offsets_so_far = np.where(holders >= 0, last_offsets[holders], max_pair.offset)
+    if len(table):
+        max_pair = TimestampOffset(int(before[-1]), int(offsets_so_far[-1]))
+    return Entries(
+        _keys(table, rows, first_offset),
+        table["position"][rows] + start,
+        before[1:][rows],
+        offsets_so_far[rows],
+        int(bytes_since),
+        max_pair,
+    )
+
+
+def _keys(
+    table: BatchTable, rows: Int64Array, first_offset: Callable[[int], int] | None
+) -> Int64Array:
+    if first_offset is None:
+        keys: Int64Array = table["last_offset"][rows]
+        return keys
+    keys = table["base_offset"][rows]
+    for number in np.flatnonzero(table["record_count"][rows] == -1).tolist():
+        if table["magic"][rows[number]] < 2:
+            keys[number] = first_offset(int(rows[number]))
+    return keys
+
+
+def entries_fit(offset_index: OffsetIndex, time_index: TimeIndex, entries: Entries) -> bool:
+    """Return whether both indexes surely take the entries; where False, ask them one by one."""
+    count = len(entries.offsets)
+    if not count:
+        return True
+    base, last = offset_index.base_offset, time_index.last_entry
+    if offset_index.entries + count > offset_index.max_entries:
+        return False
+    if time_index.entries + count > time_index.max_entries - 2:
+        return False
+    for offsets in (entries.offsets, entries.timestamp_offsets):
+        least, largest = int(offsets.min()), int(offsets.max())
+        if least < base or largest - base > INT32_MAX:
+            return False
+    follows = not offset_index.entries or int(entries.offsets[0]) > offset_index.last_offset
+    if time_index.entries:
+        follows &= int(entries.timestamp_offsets[0]) >= last.offset
+        follows &= int(entries.timestamps[0]) >= last.timestamp
+    return (
+        follows
+        and int(entries.positions[-1]) <= INT32_MAX
+        and bool((np.diff(entries.offsets) > 0).all())
+        and bool((np.diff(entries.timestamp_offsets) >= 0).all())
+    )
+
+
+def store_entries(offset_index: OffsetIndex, time_index: TimeIndex, entries: Entries) -> None:
+    """Store entries that fit."""
+    if len(entries.offsets):
+        offset_index.append_many(entries.offsets, entries.positions)
+        time_index.maybe_append_many(entries.timestamps, entries.timestamp_offsets)
+
+
+def store_each(offset_index: OffsetIndex, time_index: TimeIndex, entries: Entries) -> None:
+    """Store the entries one by one, as upstream does, up to the first that is refused.
+
+    Raises: what storing that one raises.
+    """
+    for offset, position, pair in entries.rows():
+        offset_index.append(offset, position)
+        time_index.maybe_append(*pair)

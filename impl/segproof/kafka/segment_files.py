@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of one segment: opened, renamed, made durable, closed and removed together.
+
+Mirrors: model/segproof_model/kafka/log_segment.py, as far as it is about files.
+Upstream: Kafka, LogSegment (4.3.1).
+Laws: FILE-3, FILE-4, SEG-43, SEG-45 to SEG-48.
+Used by: log_segment.
+"""
+
+import errno
+import os
+from collections.abc import Callable
+from operator import index as to_int
+
+from segproof.errors import IndexClosedError, InvalidArgumentError
+from segproof.files import Files, FileStatus
+from segproof.kafka.lazy_index import LazyIndex
+from segproof.kafka.offset_index import OffsetIndex
+from segproof.kafka.record_file import RecordFile
+from segproof.kafka.time_index import TimeIndex
+from segproof.kafka.transaction_index import TransactionIndex
+from segproof.kernels.index_rules import whole_entries
+
+__all__ = ["SegmentFiles"]
+
+
+class SegmentFiles:
+    """A record file and its three indexes, of which two are opened when they are needed."""
+
+    def __init__(
+        self,
+        log: RecordFile,
+        lazy_offset_index: LazyIndex[OffsetIndex],
+        lazy_time_index: LazyIndex[TimeIndex],
+        txn_index: TransactionIndex,
+        files: Files,
+    ) -> None:
+        self.log = log
+        """The record file."""
+        self.txn_index = txn_index
+        """The aborted transactions; its file is made by the first one."""
+        self._lazy_offset_index = lazy_offset_index
+        self._lazy_time_index = lazy_time_index
+        self._files = files
+        self._is_closed = False
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        """The offset index, opened by the first use. Raises: what opening raises."""
+        return self._lazy_offset_index.get()
+
+    @property
+    def time_index(self) -> TimeIndex:
+        """The time index, opened by the first use. Raises: what opening raises."""
+        return self._lazy_time_index.get()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the log."""
+        return self.log.size_in_bytes()
+
+    @property
+    def last_modified(self) -> int:
+        """When the log was last changed, in ms since 1970. Raises: FileNotFoundError."""
+        return self._status(self.log.name).modified_ns // 10**6
+
+    def set_last_modified(self, ms: int) -> None:
+        """Set the modification time of the log and of both index files, in ms since 1970.
+
+        Raises, with nothing changed: FileNotFoundError if one of them is missing.
+        """
+        paths = self._paths()[:3]
+        for path in paths:
+            self._status(path)
+        for path in paths:
+            self._files.set_modified(path, to_int(ms) * 10**6)
+
+    def _status(self, path: str) -> FileStatus:
+        status = self._files.status(path)
+        if status is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return status
+
+    def resize_indexes(self, size: int) -> None:
+        """Give both indexes a length of `size` bytes, rounded down to whole entries.
+
+        Raises, with nothing changed: InvalidArgumentError below what either of them holds;
+        IndexClosedError.
+        """
+        self._check_open()
+        size = to_int(size)
+        offset_index, time_index = self.offset_index, self.time_index
+        if whole_entries(size, TimeIndex.ENTRY_SIZE) < time_index.size_in_bytes:
+            time_index.resize(size)
+        offset_index.resize(size)
+        time_index.resize(size)
+
+    def sanity_check(self, time_index_file_newly_created: bool) -> None:
+        """Check that there is an offset index, and the transaction index; law: SEG-43.
+
+        A time index that was just made is cut to length 0.
+
+        Raises: FileNotFoundError; CorruptIndexError; IndexClosedError.
+        """
+        self._check_open()
+        self._status(self._lazy_offset_index.file)
+        if time_index_file_newly_created:
+            self.time_index.resize(0)
+        self.txn_index.sanity_check()
+
+    def flush(self) -> None:
+        """Make the log and the indexes durable; this opens both indexes (SEG-48).
+
+        Raises: IndexClosedError, OSError.
+        """
+        self._check_open()
+        self.log.flush()
+        self.offset_index.flush()
+        self.time_index.flush()
+        self.txn_index.flush()
+
+    def has_suffix(self, suffix: str) -> bool:
+        """Return whether the names of all four files end with `suffix`."""
+        return all(path.endswith(suffix) for path in self._paths())
+
+    def change_file_suffixes(self, old_suffix: str, new_suffix: str) -> None:
+        """Rename all files, those that exist, from one suffix to another. Laws: SEG-46, LAZY-1.
+
+        Raises: InvalidArgumentError, with nothing changed, if a name does not end with the old
+        one; OSError, also where there is no log.
+        """
+        for path in self._paths():
+            if not path.endswith(old_suffix):
+                raise InvalidArgumentError(
+                    f"the name does not end with {old_suffix!r}", law="SEG-46", path=path
+                )
+        log, *others = (path.removesuffix(old_suffix) + new_suffix for path in self._paths())
+        self._files.rename(self.log.name, log)
+        self.log.file.path = log
+        offset_index, time_index, txn_index = others
+        self._lazy_offset_index.rename_to(offset_index)
+        self._lazy_time_index.rename_to(time_index)
+        self.txn_index.rename_to(txn_index)
+
+    def delete_if_exists(self) -> None:
+        """Close everything and remove the files; a missing one is no error. Law: SEG-47.
+
+        Each is attempted. Raises: the first OSError.
+        """
+        self._is_closed = True
+        self._attempt(
+            self._delete_log,
+            self._lazy_offset_index.delete_if_exists,
+            self._lazy_time_index.delete_if_exists,
+            self.txn_index.delete_if_exists,
+        )
+
+    def close_handlers(self) -> None:
+        """Close all files as they are; nothing is written or cut. Law: SEG-45."""
+        self._is_closed = True
+        self._attempt(
+            self._lazy_offset_index.close_handler,
+            self._lazy_time_index.close_handler,
+            self._close_log_handle,
+            self.txn_index.close,
+        )
+
+    def _close_files(self) -> None:
+        """Close all files, cut behind what they hold. Raises: the first error of several."""
+        self._is_closed = True
+        self._attempt(
+            self._lazy_offset_index.close,
+            self._lazy_time_index.close,
+            self.log.close,
+            self.txn_index.close,
+        )
+
+    def _attempt(self, *actions: Callable[[], object]) -> None:
+        """Call each, whatever the others do; raise the first error at the end."""
+        first: Exception | None = None
+        for action in actions:
+            try:
+                action()
+            except Exception as error:
+                first = first or error
+        if first is not None:
+            raise first
+
+    def _close_log_handle(self) -> None:
+        self.log.is_open = False
+        self.log.file.close()
+
+    def _delete_log(self) -> None:
+        self._close_log_handle()
+        self._files.remove(self.log.name)
+
+    def _paths(self) -> list[str]:
+        """Return the paths of log, offset index, time index and transaction index."""
+        lazy = (self._lazy_offset_index.file, self._lazy_time_index.file)
+        return [self.log.name, *lazy, self.txn_index.file]
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise self._closed()
+
+    def _closed(self) -> IndexClosedError:
+        return IndexClosedError("the segment is closed", law="ABSIDX-15", path=self.log.name)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looking for one offset or one timestamp in a log, with few reads and without batch objects.
+
+The answers are those of `RecordFile.search_for_offset_with_size` and `search_for_timestamp`. What
+is not decided at once here (old compressed messages, damaged headers) is asked of those.
+
+Upstream: Kafka 4.3.1: FileRecords.searchForOffsetFromPosition, searchForTimestamp.
+Laws: SCAN-17, SCAN-18.
+Used by: log_segment, segment_bulk.
+"""
+
+import struct
+
+from segproof.kafka.record_file import LogOffsetPosition, RecordFile, TimestampAndOffset
+from segproof.kernels.segment_search import SEARCH_FOUND, SEARCH_NONE, SEARCH_ODD, find_time
+
+__all__ = ["find_batch_in", "find_record_in"]
+
+_START = struct.Struct(">qiiB")
+_LAST_OFFSET_DELTA = struct.Struct(">i")
+_EPOCH = struct.Struct(">i")
+_LOOKED_AT_BYTES = 27
+"""So much of a batch tells its size, its offsets, and whether it is an old compressed message."""
+_WINDOW_BYTES_MAX = 1 << 16
+_BATCH_BYTES_MAX = 1 << 20
+"""A larger batch is read by the slow way, which holds no second copy of it."""
+_INT64_MAX = 2**63 - 1
+
+
+def find_batch_in(
+    log: RecordFile, position: int, target_offset: int, window_bytes: int
+) -> LogOffsetPosition | None:
+    """Return where the first batch from `position` on is whose last offset reaches the target.
+
+    `window_bytes` are read at first, and more if they do not decide.
+    Raises: what `search_for_offset_with_size` raises.
+    """
+    end = log.end
+    if position < 0 or not log.is_open:
+        return log.search_for_offset_with_size(target_offset, position)
+    file, at, start = log.file, position, position
+    data = file.pread(min(window_bytes, end - start), start) if start < end else b""
+    unpack, limit = _START.unpack_from, end - 17
+    before: tuple[int, int, int, int] | None = None
+    while at < limit:
+        if at - start + _LOOKED_AT_BYTES > len(data):
+            start, window_bytes = at, min(window_bytes * 2, _WINDOW_BYTES_MAX)
+            data = file.pread(min(window_bytes, end - start), start)
+            if len(data) < _LOOKED_AT_BYTES:
+                return log.search_for_offset_with_size(target_offset, position)
+        base, size, _, magic = unpack(data, at - start)
+        if size < 14 or magic > 2:
+            return log.search_for_offset_with_size(target_offset, position)
+        if at > end - 12 - size:
+            break
+        if base >= target_offset:
+            if magic < 2 and data[at - start + 17] & 7:
+                return log.search_for_offset_with_size(target_offset, position)
+            if base > target_offset and before is not None and before[0] >= target_offset:
+                return LogOffsetPosition(*before[1:])
+            return LogOffsetPosition(base, at, size + 12)
+        last = base
+        if magic == 2:
+            last += _LAST_OFFSET_DELTA.unpack_from(data, at - start + 23)[0]
+        if last > _INT64_MAX or (size < 49 if magic == 2 else data[at - start + 17] & 7):
+            return log.search_for_offset_with_size(target_offset, position)
+        before = (last, base, at, size + 12)
+        at += 12 + size
+    if before is not None and before[0] >= target_offset:
+        return LogOffsetPosition(*before[1:])
+    return None
+
+
+def find_record_in(
+    log: RecordFile,
+    position: int,
+    target_timestamp: int,
+    starting_offset: int,
+    window_bytes: int,
+) -> TimestampAndOffset | None:
+    """Return the first record from `position` on at or after both the timestamp and the offset.
+
+    Raises: what `search_for_timestamp` raises.
+    """
+    if position >= 0 and log.is_open:
+        end = log.end
+        window = min(window_bytes, end - position)
+        while window > 0:
+            data = log.file.pread(window, position)
+            status, timestamp, offset, at = find_time.call(
+                data, 0, len(data), end - position, target_timestamp, starting_offset
+            )
+            if status == SEARCH_NONE:
+                return None
+            if status == SEARCH_FOUND:
+                epoch = _EPOCH.unpack_from(data, at + 12)[0]
+                return TimestampAndOffset(timestamp, offset, None if epoch == -1 else epoch)
+            if status == SEARCH_ODD or window >= min(end - position, _BATCH_BYTES_MAX):
+                break
+            window = min(window * 8, end - position)
+    return log.search_for_timestamp(target_timestamp, position, starting_offset)

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recovery of a segment: its longest valid prefix, and all its indexes made new from that.
+
+The log is read once, in parts of thousands of batches: their headers are one table, their checksums
+are made together, and the index entries of a part are planned and stored at once.
+
+Upstream: Kafka 4.3.1: LogSegment.recover.
+Laws: SEG-20 to SEG-30.
+Used by: log_segment.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from segproof.errors import CorruptRecordError, InvalidRecordError, SegmentOffsetOverflowError
+from segproof.kafka.abstract_index import INT32_MAX
+from segproof.kafka.batch_table import BatchTable, CheckedBatches, check_batches
+from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
+from segproof.kafka.offset_index import OffsetIndex
+from segproof.kafka.producer_state import CompletedTxn, ProducerStateManager
+from segproof.kafka.record_batch import BATCH_HEADER_BYTES, RecordBatch, read_batch
+from segproof.kafka.record_file import RecordFile
+from segproof.kafka.segment_append import (
+    Entries,
+    entries_fit,
+    plan_table,
+    store_each,
+    store_entries,
+)
+from segproof.kafka.time_index import TimeIndex, TimestampOffset
+from segproof.kafka.transaction_index import AbortedTxn, TransactionIndex
+from segproof.kernels.records import add_int64
+
+__all__ = ["SegmentRecovery", "append_aborted_txn", "segment_overflow"]
+
+
+def segment_overflow(offset: int, base_offset: int, path: str) -> SegmentOffsetOverflowError:
+    """Return the error for an offset that does not fit into the segment."""
+    return SegmentOffsetOverflowError(
+        f"offset {offset} cannot be told from the base offset {base_offset} in 31 bits",
+        law="SEG-2",
+        path=path,
+        expected=f"{base_offset} to {base_offset + INT32_MAX}",
+        actual=offset,
+        hint="roll a new segment, or split this one",
+    )
+
+
+def append_aborted_txn(
+    txn_index: TransactionIndex, completed_txn: CompletedTxn, last_stable_offset: int
+) -> None:
+    """Add a transaction to the index if it was aborted."""
+    if completed_txn.is_aborted:
+        txn_index.append(
+            AbortedTxn(
+                0,
+                completed_txn.producer_id,
+                completed_txn.first_offset,
+                completed_txn.last_offset,
+                last_stable_offset,
+            )
+        )
+
+
+class SegmentRecovery:
+    """One recovery: `run` fills the indexes, which were reset, and tells the valid bytes."""
+
+    def __init__(
+        self,
+        log: RecordFile,
+        offset_index: OffsetIndex,
+        time_index: TimeIndex,
+        txn_index: TransactionIndex,
+        index_interval_bytes: int,
+        *,
+        is_first_offset_key: bool,
+        producer_state_manager: ProducerStateManager | None,
+        leader_epoch_cache: LeaderEpochFileCache | None,
+    ) -> None:
+        self._log = log
+        self._offset_index = offset_index
+        self._time_index = time_index
+        self._txn_index = txn_index
+        self._interval = index_interval_bytes
+        self._is_first_offset_key = is_first_offset_key
+        self._producers = producer_state_manager
+        self._epochs = leader_epoch_cache
+        self._bytes_since = 0
+        self.valid_bytes = 0
+        """Where the kept batches end."""
+        self.max_pair = TimestampOffset(-1, offset_index.base_offset)
+        """The largest timestamp of the kept batches."""
+
+    def run(self) -> None:
+        """Read the log up to the first batch that is not valid.
+
+        Raises: what ends a recovery: SegmentOffsetOverflowError, and what the indexes and the
+        producer state raise; OSError.
+        """
+        for part in check_batches(self._log.file, 0, self._log.size_in_bytes()):
+            if not self._take(part):
+                return
+
+    def _take(self, part: CheckedBatches) -> bool:
+        """Take the valid batches of a part; return whether all of them were."""
+        base = self._offset_index.base_offset
+        distances = part.table["last_offset"] - base  # wraps at 64 bits, as upstream
+        far = (distances < 0) | (distances > INT32_MAX)
+        bad = far | ~part.crc_valid
+        count = int(np.argmax(bad)) if bool(bad.any()) else len(bad)
+        table = part.table[:count]
+        if not self._take_valid(table):
+            return False
+        if count < len(bad) and part.crc_valid[count]:
+            raise segment_overflow(int(part.table["last_offset"][count]), base, self._log.name)
+        return count == len(bad)
+
+    def _take_valid(self, table: BatchTable) -> bool:
+        """Index valid batches and tell them to the producer state; False: the last ones are left.
+
+        A control record that can't be read ends the recovery, behind its batch.
+        """
+        entries = self._plan(table)
+        if not entries_fit(self._offset_index, self._time_index, entries):
+            return all(self._take_one(table[row : row + 1]) for row in range(len(table)))
+        done, error = self._update_producers(table)
+        if done < len(table):
+            table = table[:done]
+            entries = self._plan(table)
+        store_entries(self._offset_index, self._time_index, entries)
+        self._finish(table, entries)
+        if error is not None and not isinstance(error, CorruptRecordError | InvalidRecordError):
+            raise error
+        return error is None
+
+    def _take_one(self, table: BatchTable) -> bool:
+        """Take one batch in upstream's order, where an index may refuse its entry."""
+        entries = self._plan(table)
+        self.max_pair = entries.max_pair
+        store_each(self._offset_index, self._time_index, entries)
+        self._finish(table, entries)
+        _, error = self._update_producers(table)
+        if error is not None and not isinstance(error, CorruptRecordError | InvalidRecordError):
+            raise error
+        return error is None
+
+    def _plan(self, table: BatchTable) -> Entries:
+        return plan_table(
+            table,
+            interval=self._interval,
+            bytes_since=self._bytes_since,
+            max_pair=self.max_pair,
+            first_offset=self._first_offset_of(table) if self._is_first_offset_key else None,
+        )
+
+    def _first_offset_of(self, table: BatchTable) -> Callable[[int], int]:
+        """Return what reads the first offset of an old compressed message, by its row."""
+
+        def read(row: int) -> int:
+            size, position = int(table["size_bytes"][row]), int(table["position"][row])
+            return read_batch(self._log.file.pread(size, position)).base_offset
+
+        return read
+
+    def _finish(self, table: BatchTable, entries: Entries) -> None:
+        """Note that the batches of a table are kept, and assign the epochs that they begin."""
+        if not len(table):
+            return
+        self._bytes_since, self.max_pair = entries.bytes_since, entries.max_pair
+        self.valid_bytes = int(table["position"][-1] + table["size_bytes"][-1])
+        if self._epochs is None:
+            return
+        latest = self._epochs.latest_epoch()
+        epochs = np.where(table["magic"] >= 2, table["partition_leader_epoch"], -1)
+        before = np.maximum.accumulate(np.concatenate(([-1 if latest is None else latest], epochs)))
+        for row in np.flatnonzero(epochs > before[:-1]).tolist():
+            self._epochs.assign(int(epochs[row]), int(table["base_offset"][row]))
+
+    def _update_producers(self, table: BatchTable) -> tuple[int, Exception | None]:
+        """Tell batches to the producer state; return how many are kept, and what ended it.
+
+        A batch whose control record can't be read is kept, and nothing behind it.
+        """
+        producers = self._producers
+        if producers is None or not len(table):
+            return len(table), None
+        is_told = table["magic"] >= 2
+        done, error = len(table), None
+        for row in np.flatnonzero(is_told & (table["producer_id"] > -1)).tolist():
+            try:
+                self._update_producer(producers, table, row)
+            except Exception as raised:  # whatever it is, the batches before it are indexed first
+                is_told[row:] = False
+                done, error = row + 1, raised
+                break
+        told = np.flatnonzero(is_told)
+        if len(told):
+            producers.update_map_end_offset(add_int64(int(table["last_offset"][told[-1]]), 1))
+        return done, error
+
+    def _update_producer(
+        self, producers: ProducerStateManager, table: BatchTable, row: int
+    ) -> None:
+        position, size_bytes = int(table["position"][row]), int(table["size_bytes"][row])
+        header = self._log.file.pread(BATCH_HEADER_BYTES, position)
+        batch = RecordBatch(self._log.file, position, size_bytes, 2, in_file=True, header=header)
+        completed_txn = producers.update_producers(batch)
+        if completed_txn is not None:
+            last_stable_offset = producers.last_stable_offset(completed_txn)
+            append_aborted_txn(self._txn_index, completed_txn, last_stable_offset)
+            producers.complete_txn(completed_txn)
