@@ -19,6 +19,9 @@ TITLES = {
     "record-file": "Laws of the record file",
     "log-segment": "Laws of segment files",
     "partition-log": "Laws of partition directories",
+    "checkpoint-file": "Laws of text checkpoints",
+    "leader-epoch-cache": "Laws of the leader epoch cache",
+    "partition-metadata-file": "Laws of partition.metadata",
 }
 SCOPES = {
     "state": "every state, after every step of every machine and replay",
@@ -42,6 +45,7 @@ FORMATS = {
     "[the time index](../formats/time_index.md)",
     "log-segment": "[the record file](../formats/record_file.md)",
     "partition-log": "[the record file](../formats/record_file.md)",
+    "leader-epoch-cache": "[the text checkpoints](../formats/checkpoint_file.md)",
 }
 
 

@@ -6,9 +6,13 @@ Importing this package enters every law into `registry.LAWS`.
 
 from segproof_model.laws import (
     abstract_index,
+    checkpoint_file,
     disk,
     files,
+    leader_epoch_cache,
     offset_index,
+    partition_metadata_file,
+    producer_state,
     record_batch,
     record_file,
     time_index,
@@ -17,9 +21,13 @@ from segproof_model.laws import (
 
 __all__ = [
     "abstract_index",
+    "checkpoint_file",
     "disk",
     "files",
+    "leader_epoch_cache",
     "offset_index",
+    "partition_metadata_file",
+    "producer_state",
     "record_batch",
     "record_file",
     "time_index",

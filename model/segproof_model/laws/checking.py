@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from segproof_model.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof_model.kafka.offset_index import OffsetIndex
 from segproof_model.kafka.record_file import RecordFile
 from segproof_model.kafka.time_index import TimeIndex
@@ -35,6 +36,7 @@ STRUCTURES: Mapping[type, str] = {
     TimeIndex: "time-index",
     TransactionIndex: "transaction-index",
     RecordFile: "record-file",
+    LeaderEpochFileCache: "leader-epoch-cache",
 }
 
 
