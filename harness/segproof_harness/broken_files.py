@@ -21,7 +21,7 @@ from segproof.kafka.record_batch import Record, read_batch, write_batch
 from segproof.verification import verify
 
 DATA = Path(__file__).parent / "data" / "kafka"
-PLAIN, TRANSACTIONS, LEGACY = "plain", "txn-a", "v1-gzip"
+PLAIN, TRANSACTIONS, LEGACY, KEYLESS = "plain", "txn-a", "v1-gzip", "unclean-before"
 FIRST = "00000000000000000000"
 SECOND = "00000000000000000060"
 LOG, INDEX, TIMES, ABORTED = (
@@ -195,6 +195,7 @@ def _index_examples() -> dict[str, tuple[str, Damage]]:
         "SEG-7": ("an entry points one byte behind the start of its batch", flip(INDEX, 7)),
         "TIMEIDX-1": ("5 bytes behind the last entry of the time index", add(TIMES, b"\1" * 5)),
         "TIMEIDX-7": ("two entries of the time index are swapped", swap(TIMES, 0, 12, 12)),
+        "DISK-24": ("the offset index of a closed segment is empty", cut(f"{SECOND}.index", 128)),
         "DISK-22": ("an entry's timestamp is negative", overwrite(TIMES, 0, _int64(-2))),
         "DISK-9": ("an entry's timestamp is one millisecond off", flip(TIMES, 7)),
         "DISK-10": ("the last entry of a closed segment's time index is cut off", cut(TIMES, 12)),
@@ -258,6 +259,9 @@ def _examples() -> dict[str, Example]:
         examples[law] = Example(words, PLAIN, do, deep=True)
     flipped = flip("00000000000000001000.log", 40)
     examples["BATCH-2"] = Example("one bit of a message of magic 1 is flipped", LEGACY, flipped)
+    gone = _remove_segment("00000000000000001080")
+    examples["DISK-25"] = Example("a segment among records without keys is gone", KEYLESS, gone)
+    examples["DISK-26"] = Example("a link leads back to its directory", PLAIN, _loop, below="all")
     named = add("notes.txt", b"x")
     examples["DISK-20"] = Example("the path is no part of a log", PLAIN, named, below="notes.txt")
     return examples
@@ -269,6 +273,12 @@ def _remove_segment(base: str) -> Damage:
             path.unlink()
 
     return do
+
+
+def _loop(folder: Path) -> None:
+    """Make a directory beside the segments with a link to itself."""
+    (folder / "all").mkdir()
+    (folder / "all" / "loop").symlink_to(folder / "all")
 
 
 def _reach_over(folder: Path) -> None:

@@ -33,7 +33,7 @@ RECORD_LAWS = frozenset(
 )
 """Laws about reading a batch: the model says them by what reading raises."""
 NOT_JUDGED = frozenset({"FILE-1", "FILE-2", "DISK-1", "DISK-2", "DISK-6", "DISK-7"})
-ONLY_NOTES = frozenset({"DISK-3", "DISK-19", "DISK-20", "LOAD-1"})
+ONLY_NOTES = frozenset({"DISK-3", "DISK-19", "DISK-20", "DISK-26", "LOAD-1"})
 ENTRY_SIZES = {".log": 1, ".index": 8, ".timeindex": 12}
 MODULES = (offset_index, time_index, transaction_index)
 """Importing them enters their laws into the register."""
@@ -46,6 +46,7 @@ class Judge:
         self.directory = Directory(tuple(sorted(files.items())))
         self._files = files
         self._bases = sorted({int(name.partition(".")[0]) for name in files})
+        self._logs = [each for each in self._bases if segment_file_name(each, ".log") in files]
 
     def breaks(self, law_id: str) -> bool:
         """Return whether the directory breaks a law that can be judged."""
@@ -66,7 +67,7 @@ class Judge:
         return self._files.get(segment_file_name(base_offset, suffix), b"")
 
     def _segment_holds(self, law_id: str, base: int) -> bool:
-        following = next((other for other in self._bases if other > base), None)
+        following = next((other for other in self._logs if other > base), None)
         log, index = self._read(base, ".log"), self._read(base, ".index")
         times, aborted = self._read(base, ".timeindex"), self._read(base, ".txnindex")
         whole = index[: len(index) // 8 * 8]
@@ -100,6 +101,11 @@ class Judge:
             "DISK-21": lambda: disk.aborted_transactions_are_in_range(aborted, base),
             "DISK-22": lambda: disk.time_entries_are_in_range(times, base),
             "DISK-23": lambda: disk.magic_is_known(log),
+            "DISK-24": lambda: (
+                segment_file_name(base, ".index") not in self._files
+                or disk.offset_index_goes_on_with_its_log(log, index, times, base)
+            ),
+            "DISK-25": lambda: disk.no_offsets_are_lost_between_segments(log, following, CODECS),
             "BATCH-2": lambda: _checksums_are_right(log, is_legacy=True),
             "BATCH-3": lambda: _checksums_are_right(log, is_legacy=False),
             "BATCH-14": lambda: _checksums_are_right(log, is_legacy=False),

@@ -4,7 +4,9 @@
 A directory is what its content says: one with files of segments is a partition, one with partitions
 or a broker's own files a data directory; others are searched, a bounded number of levels deep.
 
-Laws: FILE-1, FILE-2, LOAD-1, DISK-1, DISK-3, DISK-20.
+Links are followed, since a broker follows them, and each directory is looked into once.
+
+Laws: FILE-1, FILE-2, LOAD-1, DISK-1, DISK-3, DISK-20, DISK-26.
 Used by: verifying/running.py.
 """
 
@@ -51,7 +53,27 @@ class Partition:
 class _Walk:
     files: Files
     reporter: Reporter
-    seen: set[tuple[int, int]]
+    root: str
+    """The path that was given."""
+    seen: dict[tuple[int, int], str]
+    """The directories that were looked into, by identity."""
+
+    def enters(self, path: str, status: FileStatus, level: int) -> bool:
+        """Return whether to look into a directory; report one that is passed over (DISK-26)."""
+        earlier = self.seen.get(status.identity)
+        if earlier is not None:
+            is_above = path.startswith(earlier.rstrip("/") + "/")
+            words = f"it is {earlier} once more, and verified under that name"
+            if is_above:
+                words = f"it leads back to {earlier}, in which it lies: the way ends here"
+        elif level >= LEVELS_MAX:
+            words = f"it lies more than {LEVELS_MAX} levels below {self.root} and is not verified"
+        else:
+            if status.identity[1] > 0:
+                self.seen[status.identity] = path
+            return True
+        self.reporter.add("DISK-26", path, words, reproduce_path=self.root)
+        return False
 
 
 def find_partitions(path: str, files: Files, reporter: Reporter) -> Iterator[Partition]:
@@ -65,7 +87,8 @@ def find_partitions(path: str, files: Files, reporter: Reporter) -> Iterator[Par
     if not status.is_directory:
         yield from _single_file(path, files, reporter)
         return
-    walk = _Walk(files, reporter, set())
+    walk = _Walk(files, reporter, path, {})
+    walk.enters(path, status, 0)
     found = False
     names = files.list_directory(path)
     for partition in _directory(path, names, walk, 0):
@@ -218,10 +241,11 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
         if not status.is_directory:
             others.append(full)
             continue
-        if status.identity in walk.seen or level >= LEVELS_MAX:
+        if not walk.enters(full, status, level):
+            if partition is not None:
+                is_kafkas = True
+                yield Partition(full, ())
             continue
-        if status.identity[1] > 0:
-            walk.seen.add(status.identity)
         if partition is not None and partition.state == "delete":
             words = "the broker is about to remove this partition"
             walk.reporter.add("LOAD-1", full, words, reproduce_path=path)

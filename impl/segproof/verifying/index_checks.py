@@ -83,6 +83,12 @@ class IndexStream:
         """Genuine entries: without the zero tail, once `find_tail` ran."""
         self.is_damaged = False
         """Whether an entry holds a negative number, which no broker ever wrote."""
+        self.last_position = 0
+        """Of an offset index, once it is checked: the largest position of an entry."""
+        self.last_offset = -1
+        """The largest distance of an entry from the base offset; -1 if there is none."""
+        self.widest_gap = 0
+        """The most bytes from an entry's position to the next one's; byte 0 counts as one."""
 
     def read(self, start: int, count: int) -> Entries:
         """Return entries [start, start + count), fewer if the file has become shorter."""
@@ -170,8 +176,21 @@ def check_offset_entries(stream: IndexStream, reporter: Reporter) -> Iterator[in
             stream, reporter, "DISK-8", first, positions, np.diff(positions) <= 0,
             "position {now} follows position {before}; positions must increase", 0,
         )  # fmt: skip
+        _measure(stream, positions, offsets, is_first=start == 0)
         previous = block[-1:]
         yield block.nbytes
+
+
+def _measure(
+    stream: IndexStream, positions: Int64Array, offsets: Int64Array, *, is_first: bool
+) -> None:
+    """Take in how far some entries go; unless `is_first`, they begin with the one before them."""
+    if not len(positions):
+        return
+    gaps = np.diff(positions, prepend=0 if is_first else positions[0])
+    stream.widest_gap = max(stream.widest_gap, int(gaps.max()))
+    stream.last_position = max(stream.last_position, int(positions.max()))
+    stream.last_offset = max(stream.last_offset, int(offsets.max()))
 
 
 def check_time_entries(stream: IndexStream, reporter: Reporter) -> Iterator[int]:

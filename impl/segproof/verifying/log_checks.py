@@ -423,6 +423,8 @@ class LogCheck:
         if not self._gaps:
             return
         where = "" if self._first_gap is None else ", the first before this batch"
+        if behind > 0:
+            where += f"; {behind} of them before the next segment, which begins at {following}"
         self._reporter.add(
             "DISK-19",
             self.path,

@@ -70,6 +70,9 @@ RULES: dict[str, Rule] = {
              " .log, .index, .timeindex or .txnindex file", "DISK-20"),
     # offset index
     **_rules("offset-index", ERROR, REBUILD, "OFFIDX-1", "OFFIDX-2", "DISK-8", "SEG-7"),
+    **_rules("offset-index", WARNING, "no record is lost, but each read behind the last entry goes"
+             " through the log from there; lawful only if index.interval.bytes was about so large."
+             " Else " + REBUILD, "DISK-24"),
     # time index
     **_rules("time-index", ERROR, REBUILD, "TIMEIDX-1", "TIMEIDX-7", "DISK-9", "DISK-10",
              "DISK-22"),
@@ -86,6 +89,13 @@ RULES: dict[str, Rule] = {
              " one", "LOG-4"),
     **_rules("partition-log", NOTE, "compaction and aborted appends leave gaps; elsewhere compare"
              " with another replica", "DISK-19"),
+    **_rules("partition-log", WARNING,
+             "a segment between the two is missing, or this one has lost its end; consumers pass"
+             " over these offsets in silence. Look for the files in lost+found, in the other log"
+             " directories and under other names, or copy the partition from another replica",
+             "DISK-25"),
+    **_rules("partition-log", NOTE, "nothing for a link to a partition; remove a link that leads"
+             " back, and give a directory that lies too deep by itself", "DISK-26"),
     # records
     **_deep(RESTORE, "BATCH-9", "BATCH-10", "DISK-16", "DISK-17", "DISK-18"),
 }  # fmt: skip

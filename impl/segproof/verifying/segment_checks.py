@@ -20,8 +20,10 @@ from segproof.verifying.index_checks import (
     check_offset_entries,
     check_time_entries,
 )
+from segproof.verifying.index_end import IndexEndCheck
 from segproof.verifying.leftovers import soften_leftovers
 from segproof.verifying.log_checks import LogCheck, blocks_of
+from segproof.verifying.lost_offsets import LostOffsetsCheck
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.segments import (
     Segment,
@@ -69,7 +71,11 @@ class SegmentCheck:
                 are_known = ".txnindex" not in self._segment.suffixes or (
                     entries is not None and entries.is_complete
                 )
-                steps = self._log(log, offsets, times, entries, before if are_known else 0)
+                end_check = None
+                if offsets is not None:
+                    end_check = IndexEndCheck(offsets, times, before, self._reporter)
+                missed_below = before if are_known else 0
+                steps = self._log(log, offsets, times, entries, end_check, missed_below)
                 yield from self._guarded(".log", steps)
 
     def _check_presence(self) -> None:
@@ -118,7 +124,8 @@ class SegmentCheck:
     def _index(self, form: IndexForm, stack: ExitStack) -> Generator[int, None, IndexStream | None]:
         """Check an index by itself and return its stream, or None."""
         file = self._open(form.suffix, stack)
-        if file is None or not self._reads(form.suffix):
+        # Where an offset index ends is judged by the time index too.
+        if file is None or not self._reads(form.suffix, ".index"):
             return None
         try:
             stream = IndexStream(file, form, self._segment, self._reporter)
@@ -161,6 +168,7 @@ class SegmentCheck:
         offsets: IndexStream | None,
         times: IndexStream | None,
         entries: TransactionEntries | None,
+        end_check: IndexEndCheck | None,
         missed_below: int,
     ) -> Iterator[int]:
         segment, reporter = self._segment, self._reporter
@@ -176,27 +184,35 @@ class SegmentCheck:
             max_batch_bytes=limit or MAX_BATCH_BYTES,
         )
         log = LogCheck(file, size, segment, reporter)
+        lost = LostOffsetsCheck(file, segment, reporter)
         markers = TransactionMarkers(file, entries, missed_below, segment, reporter)
         offset_check = offsets and OffsetEntriesCheck(offsets, size, segment, reporter)
         time_check = times and TimeEntriesCheck(times, segment, reporter)
         done, reach = 0, -1
         for block in blocks_of(scan, segment):
             log.check(block)
+            lost.check(block)
             check_records(block, log.path, reporter)
             if offset_check:
                 offset_check.check(block)
             if time_check:
                 time_check.check(block)
+            if end_check:
+                end_check.check(block)
             markers.check(block)
             reach = int(block.reach[-1])
             yield block.end_position - done
             done = block.end_position
         log.finish(scan, reach)
+        if scan.end_position >= size:
+            lost.finish(size)
         is_read = scan.end_position >= size or log.tail_is_empty
         if offset_check:
             offset_check.finish(scan.end_position, is_read, is_read and log.is_sound)
         if time_check:
             time_check.finish(is_read and log.is_sound, log.max_timestamp)
+        if end_check:
+            end_check.finish()
         for stream in filter(None, (offsets, times)):
             soften_leftovers(stream, scan.end_position, segment, reporter)
         markers.finish(is_read, segment.base_offset + reach)

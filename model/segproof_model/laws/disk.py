@@ -10,6 +10,7 @@ Used by: the harness, the tests of `verify`, the generated pages.
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 
 from segproof_model.directory import Directory
 from segproof_model.integers import INT32_MAX, int32_at
@@ -44,6 +45,15 @@ OTHER_NAME = re.compile(
     r"leader-epoch-checkpoint|partition\.metadata|quorum-state|remote_log_snapshot"
     r"|[0-9]{20,}\.snapshot|[0-9]{20,}-[0-9]{10,}\.checkpoint(\.part)?"
 )
+
+STRETCH_BYTES = 16 << 20
+"""What a log may lawfully hold behind the last entry of its offset index."""
+TIMED_STRETCH_BYTES = 64 << 10
+"""The same, where the time index has more than TIMED_ENTRIES entries for it."""
+TIMED_ENTRIES = 8
+GAPS = 8
+LEVELS = 16
+"""Levels of directories that are searched below a path."""
 
 
 # --- reading
@@ -188,6 +198,23 @@ def there_is_something_to_verify(directory: Directory) -> bool:
     return any(SEGMENT_NAME.fullmatch(name) for name in directory)
 
 
+@law("DISK-26", structure=PARTITION, scope="disk", source=OWN)
+def directories_are_met_once(inside: Mapping[int, Sequence[int]], root: int) -> bool:
+    """Below a path that is given to be verified no directory is met twice, by a link or a mount,
+    and none that is searched lies more than 16 levels down: each is looked into once. A note.
+
+    `inside` holds, by the identity of a directory, those of the directories in it. A partition is
+    not searched.
+    """
+    met, level = [root], [root]
+    for _ in range(LEVELS):
+        level = [inner for each in level for inner in inside.get(each, ())]
+        met += level
+        if len(set(met)) < len(met):
+            return False
+    return not any(inside.get(each) for each in level)
+
+
 # --- the log
 
 
@@ -221,6 +248,33 @@ def offsets_have_no_gaps(log: bytes, base_offset: int, next_base_offset: int | N
             return False
         expected = number(batch.last_offset) + 1
     return next_base_offset is None or next_base_offset == expected
+
+
+@law("DISK-25", structure=PARTITION, scope="disk", source="Kafka Cleaner, LogValidator 4.3.1")
+def no_offsets_are_lost_between_segments(
+    log: bytes, next_base_offset: int | None, codecs: Codecs
+) -> bool:
+    """Where the last batch of records in a closed segment has a record without a key, the next
+    segment begins right behind the last batch: compaction has left nothing out.
+
+    Compaction goes from the start of a log and takes records without a key, whatever follows them;
+    a compacted topic accepts none. Where all records have keys, nothing in the files tells a lost
+    segment from a compacted one. A damaged log, or a batch beyond a limit, tells nothing.
+    """
+    batches, valid = batches_of(log), valid_batches(log, codecs)
+    is_whole = bool(valid) and valid[-1].position == batches[-1].position
+    if next_base_offset is None or not is_whole or end_of(log) != len(log):
+        return True
+    holding = [batch for batch in valid if batch.is_legacy or _holds_data(batch)]
+    if not holding or number(valid[-1].last_offset) + 1 >= next_base_offset:
+        return True
+    records = holding[-1].records()
+    return isinstance(records, Raised) or all(record.key is not None for record in records)
+
+
+def _holds_data(batch: RecordBatch) -> bool:
+    """Return whether a batch of magic 2 has records of producers."""
+    return not batch.is_control and number(batch.record_count) > 0
 
 
 @law("DISK-23", structure=LOG, scope="disk", source="Kafka ByteBufferLogInputStream 4.3.1")
@@ -325,6 +379,36 @@ def entry_points_at_batch(log: bytes, index: bytes, base_offset: int) -> bool:
         )
 
     return all(is_right(offset, at) for offset, at in offset_entries(index, base_offset))
+
+
+@law("DISK-24", structure=OFFSETS, scope="disk", source=SEGMENT)
+def offset_index_goes_on_with_its_log(
+    log: bytes, index: bytes, times: bytes, base_offset: int
+) -> bool:
+    """No batch begins more than 16 MiB, or 8 times the widest gap between entries of the offset
+    index if that is more, behind the last of these entries; nor more than 64 KiB where more than 8
+    entries of the time index are for offsets behind that entry's and in the log. Byte 0 counts as
+    an entry. All segments are meant, the open one as far as its log went before its indexes were
+    read: a broker's entries are in the page cache as soon as they are written.
+
+    One append of about 1 MiB needs no entry of its own; a follower's holds many batches and gets at
+    most one up to 4.0. A time entry is written with an offset entry, but for the one of closing.
+    """
+    batches = batches_of(log)
+    entries = offset_entries(index[: len(index) // 8 * 8], base_offset)
+    positions = [0, *(position for _, position in entries)]
+    widest = max((after - before for before, after in pairwise(positions)), default=0)
+    indexed = max((offset for offset, _ in entries), default=base_offset - 1)
+    reached = max((number(batch.last_offset) for batch in batches), default=base_offset - 1)
+    timed = [
+        offset
+        for _, offset in time_entries(times[: len(times) // 12 * 12], base_offset)
+        if indexed < offset <= reached
+    ]
+    allowed = max(STRETCH_BYTES, GAPS * widest)
+    if len(timed) > TIMED_ENTRIES:
+        allowed = TIMED_STRETCH_BYTES
+    return not batches or batches[-1].position - max(positions) <= allowed
 
 
 def _is_key_of(batches: Sequence[RecordBatch], row: int, offset: int) -> bool:

@@ -173,6 +173,16 @@ def rename_segment(old: int, new: int) -> Damage:
     return damage
 
 
+def remove_segment(base_offset: int) -> Damage:
+    """Return the damage that removes the files of a segment."""
+
+    def damage(directory: Path) -> None:
+        for suffix in (".log", ".index", ".timeindex"):
+            (directory / name_of(base_offset, suffix)).unlink()
+
+    return damage
+
+
 def remove(file: str) -> Damage:
     """Return the damage that removes a file."""
     return lambda directory: (directory / file).unlink()
@@ -258,6 +268,8 @@ CORRUPTIONS = (
     _in_plain("index with a zero tail, segment closed", "DISK-6", INDEX, append(bytes(80))),
     Corruption("index of another segment", "plain", "SEG-7", INDEX,
                over(INDEX, name_of(PLAIN_NEXT, ".index"))),
+    _in_plain("index emptied", "DISK-24", INDEX, cut(0)),
+    _in_plain("index cut to its first entries", "DISK-24", INDEX, cut(3 * 8)),
     Corruption("index removed", "plain", "DISK-5", LOG, remove(INDEX)),
     Corruption("index untrimmed after a clean stop", "plain", "DISK-6",
                name_of(PLAIN_LAST, ".index"), stop_cleanly),
@@ -325,6 +337,11 @@ CORRUPTIONS = (
                rename_segment(342, 300)),
     Corruption("segment named above its batches", "plain", "DISK-13", name_of(400, ".log"),
                rename_segment(342, 400)),
+    Corruption("segment in the middle removed", "unclean-before", "DISK-25", name_of(0, ".log"),
+               remove_segment(1080)),
+    Corruption("last batches of a closed segment removed", "unclean-before", "DISK-25",
+               name_of(0, ".log"),
+               edit(name_of(0, ".log"), lambda data: cut(positions(data)[-2])(data))),
     Corruption("name without its zeros", "plain", "FILE-1", "60.log", rename(LOG, "60.log")),
     Corruption("name without an offset", "plain", "FILE-2", "copy.index",
                rename(INDEX, "copy.index")),
