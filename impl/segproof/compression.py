@@ -123,7 +123,7 @@ def _gunzip(data: Bytes, limit: int) -> memoryview:
     tiny members would take a time that grows with the square of its size.
     """
     view = memoryview(data)
-    first, others = b"", bytearray()
+    first, whole = b"", bytearray()
     position, window = 0, _GZIP_WINDOW_MAX_BYTES
     while True:
         stream = zlib.decompressobj(wbits=_GZIP_WINDOW_BITS)
@@ -135,14 +135,16 @@ def _gunzip(data: Bytes, limit: int) -> memoryview:
                 raise zlib.error("the gzip stream is cut")
             position += taken
             window = min(2 * window, _GZIP_WINDOW_MAX_BYTES)
-            if len(first) + len(others) + len(part) > limit:
+            if len(whole or first) + len(part) > limit:
                 raise _bomb(limit)
-            if first:
-                others += part
-            else:
+            if not first:
                 first = part
+            elif part:
+                # Joined here, not at the end, where all of it would be there twice.
+                whole = whole or bytearray(first)
+                whole += part
         if position >= len(view):
-            return memoryview(first + others if others else first)
+            return memoryview(whole or first).toreadonly()
         window = _GZIP_WINDOW_MIN_BYTES
 
 

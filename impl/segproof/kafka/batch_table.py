@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from segproof.checksums import crc32, crc32c, crc32c_of_parts
 from segproof.compression import UNCOMPRESSED_LIMIT_BYTES
 from segproof.errors import CorruptRecordError, SegproofError, TooLargeError
-from segproof.kafka.legacy_records import legacy_columns
+from segproof.kafka.legacy_records import legacy_blocks
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES, read_batch
 from segproof.kernels import records as kernels
 
@@ -516,12 +516,7 @@ def _summary(data: memoryview, limit: int) -> tuple[int, int, int, bool]:
     """Return the SUMMARY_DTYPE row of one batch, read by itself; raise what reading it raises."""
     batch = read_batch(bytes(data))
     if batch.is_legacy:
-        columns, error = legacy_columns(data, limit)
-        if error is not None:
-            raise error
-        offsets = columns.offsets
-        rise = bool((np.diff(offsets) > 0).all())
-        return len(columns), int(offsets[-1]), int(columns.timestamps.max()), rise
+        return _legacy_summary(data, limit)
     count, last_delta, rise, largest = batch.check_records(limit=limit)
     if count == 0:
         return 0, -1, -1, True
@@ -530,3 +525,16 @@ def _summary(data: memoryview, limit: int) -> tuple[int, int, int, bool]:
     else:
         max_timestamp = kernels.add_int64(batch.base_timestamp or 0, largest)
     return count, kernels.add_int64(batch.base_offset, last_delta), max_timestamp, rise
+
+
+def _legacy_summary(message: memoryview, limit: int) -> tuple[int, int, int, bool]:
+    """Return the SUMMARY_DTYPE row of one message of magic 0 or 1; raise what reading it raises."""
+    count, last, largest, rise = 0, -1, -1, True
+    for block in legacy_blocks(message, limit):
+        offsets, timestamp = block.offsets, int(block.timestamps.max())
+        rise = rise and bool((offsets[:-1] < offsets[1:]).all())
+        rise = rise and (count == 0 or last < int(offsets[0]))
+        largest = timestamp if count == 0 else max(largest, timestamp)
+        last = int(offsets[-1])
+        count += len(block)
+    return count, last, largest, rise

@@ -2,14 +2,20 @@
 """The records of a magic 0 or 1 message: itself, or the messages that a compressed wrapper holds.
 
 A wrapper's value is the compressed concatenation of framed messages. Magic 0 keeps their offsets
-absolute, magic 1 relative, so that the last one becomes the wrapper's own offset.
+absolute, magic 1 relative, so that the last one becomes the wrapper's own offset. There may be
+millions of them in a small file, so they are read some thousands at a time: beside the inflated
+bytes memory is constant.
 
 Upstream: Kafka 4.3.1: LegacyRecord, AbstractLegacyRecordBatch.DeepRecordsIterator.
 Laws: BATCH-8, BATCH-9, BATCH-10, BATCH-11.
-Used by: kafka/record_batch.py.
+Used by: kafka/record_batch.py, kafka/batch_table.py.
 """
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from segproof.compression import COMPRESSION_NAMES, decompress
 from segproof.errors import (
@@ -20,77 +26,155 @@ from segproof.errors import (
     SegproofError,
 )
 from segproof.kafka.records import Int64Array, RecordColumns
-from segproof.kernels import records as kernels
+from segproof.kernels import legacy_records as kernels
+from segproof.kernels.records import add_int64, attribute_bit, compression_code, decode_int64
 
-__all__ = ["legacy_columns", "legacy_times"]
+__all__ = ["legacy_base_offset", "legacy_blocks", "legacy_times"]
 
 MIN_MESSAGE_BYTES = 26
 """Offset, size, and a magic 0 message without key and value."""
 _TIMESTAMP_TYPE_BIT = 3
+_ROWS_AT_ONCE = 1 << 12
+_STEPPED_BYTES_OF_A_UNIT = 2048
+_READ_BYTES_OF_A_UNIT = 512
+"""So many bytes, as they are stored, are stepped over or read in one unit of a kernel's work, with
+16 or 4 messages of a usual 128 bytes. A small file inflates to millions of messages, and a compiler
+beside them takes more memory than they do: it pays for what is large on disk."""
+
+# The head of a message at any byte of the data: stride 1 makes one gather of numpy read them all.
+_HEAD = np.dtype(
+    {
+        "names": ["offset", "magic", "attributes", "timestamp"],
+        "formats": [">i8", "u1", "u1", ">i8"],
+        "offsets": [0, 16, 17, 18],
+        "itemsize": MIN_MESSAGE_BYTES,
+    }
+)
+_HEAD_BYTES = np.dtype((np.void, MIN_MESSAGE_BYTES))
 
 
-def legacy_columns(message: memoryview, limit: int) -> tuple[RecordColumns, SegproofError | None]:
-    """Return the records of one whole framed message, and the error that ended them, if any.
+class _Messages(NamedTuple):
+    """Messages back to back, and what their wrapper says about all of them."""
 
-    `limit` bounds the decompressed bytes. Errors that upstream meets before the first record come
-    with no records. Laws: BATCH-9 to BATCH-11.
+    data: memoryview
+    offset_shift: int = 0
+    """What is added to the stored offsets, wrapped at 64 bits."""
+    append_time: int | None = None
+    """The timestamp of the messages of magic 1, where the wrapper has LogAppendTime."""
+
+
+def legacy_base_offset(message: memoryview, limit: int) -> int:
+    """Return the offset of the first record of one whole framed message.
+
+    Raises: what upstream meets before the first record. Laws: BATCH-9 to BATCH-11.
     """
-    data, rows, error = _rows(message, limit)
-    return _columns(data, rows, error)
+    inner = _messages(message, limit)
+    if compression_code(inner.data[17]) != 0:
+        raise _nested_error(inner.data[17])
+    return add_int64(decode_int64(inner.data, 0), inner.offset_shift)
 
 
-def legacy_times(
-    message: memoryview, limit: int
-) -> tuple[Int64Array, Int64Array, SegproofError | None]:
-    """Return timestamps and offsets of the same records, and the error that ended them.
+def legacy_blocks(
+    message: memoryview, limit: int, rows_at_once: int | None = _ROWS_AT_ONCE
+) -> Iterator[RecordColumns]:
+    """Yield the records of one whole framed message, in blocks of at most so many rows.
+
+    No block is empty; None asks for a single one. `limit` bounds the decompressed bytes. Raises,
+    behind the records before it, what ends them; what upstream meets before the first record, at
+    once. Laws: BATCH-9 to BATCH-11.
+    """
+    inner = _messages(message, limit)
+    data = inner.data
+    # A message takes 26 bytes at least, so one row more than these is never filled. numpy leaves
+    # the memory untouched, so the rows that there are not cost nothing.
+    most = len(data) // MIN_MESSAGE_BYTES + 1
+    capacity = min(most, rows_at_once or most)
+    position, status = 0, kernels.LEGACY_FULL
+    kernels.walk_legacy_messages.announce(len(message) // _READ_BYTES_OF_A_UNIT)
+    while status == kernels.LEGACY_FULL:
+        rows = np.empty((capacity, kernels.LEGACY_ROW), np.int64)
+        count, status, position = kernels.walk_legacy_messages(
+            data, position, len(data), capacity, rows.reshape(-1).data
+        )
+        good = _good_count(rows[:count])
+        if good:
+            yield _columns(inner, rows[:good])
+        if good < count:
+            raise _row_error(rows[good].tolist())
+
+
+def legacy_times(message: memoryview, limit: int) -> Iterator[tuple[Int64Array, Int64Array]]:
+    """Yield timestamps and offsets of the same records, in blocks; raise what ends them.
 
     Keys and values are not looked at, so a bad one ends nothing, as in upstream's searches.
     """
-    _, rows, error = _rows(message, limit)
-    return rows[:, 1], rows[:, 0], error
+    inner = _messages(message, limit)
+    places = len(inner.data) - MIN_MESSAGE_BYTES + 1
+    all_heads = np.ndarray((places,), _HEAD_BYTES, inner.data, strides=(1,))
+    for positions in _positions(inner.data, len(message)):
+        heads = all_heads[positions].view(_HEAD)
+        count = _plain_count(heads["attributes"])
+        plain = heads[:count]
+        timestamps = np.where(plain["magic"] == 0, -1, plain["timestamp"].astype(np.int64))
+        offsets = plain["offset"].astype(np.int64)
+        _apply_wrapper(inner, offsets, timestamps, plain["magic"])
+        yield timestamps, offsets
+        if count < len(heads):
+            raise _nested_error(int(heads["attributes"][count]))
 
 
-def _rows(message: memoryview, limit: int) -> tuple[memoryview, Int64Array, SegproofError | None]:
-    """Return the rows of the records, the bytes they point into, and the error behind them."""
-    (outer,), _ = _walk(message)
-    codec = kernels.compression_code(int(outer[6]))
+def _messages(message: memoryview, limit: int) -> _Messages:
+    """Return the message itself, or the messages that it wraps: one at least, none of a bad size.
+
+    Raises: what upstream meets before the first record.
+    """
+    row = np.empty(kernels.LEGACY_ROW, np.int64)
+    kernels.walk_legacy_messages(message, 0, len(message), 1, row.data)
+    outer = row.tolist()
+    codec = compression_code(outer[6])
     if codec == 0:
-        return message, outer[np.newaxis, :], None
-    try:
-        value = _wrapped_value(message, outer, codec)
-        data = decompress(COMPRESSION_NAMES[codec], value, magic=int(outer[7]), limit=limit)
-        rows, is_good = _walk(data)
-        if not is_good:
-            raise CorruptRecordError(
-                "a message inside a compressed one has a size below 14", law="BATCH-11"
-            )
-        _unwrap(outer, rows)
-    except SegproofError as error:
-        return message, np.empty((0, kernels.LEGACY_ROW), np.int64), error
-    is_compressed = rows[:, 6] % 8 != 0
-    if is_compressed.any():
-        first = int(is_compressed.argmax())
-        return data, rows[:first], _nested_error(int(rows[first, 6]) % 8)
-    return data, rows, None
+        return _Messages(message)
+    value = _wrapped_value(message, outer, codec)
+    data = decompress(COMPRESSION_NAMES[codec], value, magic=outer[7], limit=limit)
+    last = -1
+    for positions in _positions(data, len(message)):
+        last = int(positions[-1])
+    if last < 0:
+        raise InvalidRecordError("a compressed message holds no message", law="BATCH-11")
+    if outer[7] == 0:
+        return _Messages(data)
+    shift = _offset_shift(outer[0], decode_int64(data, last))
+    is_append_time = attribute_bit(outer[6], _TIMESTAMP_TYPE_BIT) == 1
+    return _Messages(data, shift, outer[1] if is_append_time else None)
 
 
-def _walk(data: memoryview) -> tuple[Int64Array, bool]:
-    """Return the rows of `walk_legacy_messages` and whether it met no bad size."""
-    # A message takes 26 bytes at least, so one row more than these is never filled. numpy leaves
-    # the memory untouched, so the rows that there are not cost nothing.
-    rows = np.empty((len(data) // MIN_MESSAGE_BYTES + 1, kernels.LEGACY_ROW), np.int64)
-    count, status, _ = kernels.walk_legacy_messages(
-        data, 0, len(data), len(rows), rows.reshape(-1).data
-    )
-    return rows[:count], status == kernels.LEGACY_GOOD
+def _positions(data: memoryview, stored_bytes: int) -> Iterator[Int64Array]:
+    """Yield where the messages begin, thousands at a time, each time in the same array.
+
+    `stored_bytes` is what they take in their file. Raises: CorruptRecordError for a size below 14,
+    behind the messages before it.
+    """
+    positions = np.empty(min(_ROWS_AT_ONCE, len(data) // MIN_MESSAGE_BYTES + 1), np.int64)
+    position, status = 0, kernels.LEGACY_FULL
+    kernels.walk_legacy_positions.announce(stored_bytes // _STEPPED_BYTES_OF_A_UNIT)
+    while status == kernels.LEGACY_FULL:
+        count, status, position = kernels.walk_legacy_positions(
+            data, position, len(data), len(positions), positions.data
+        )
+        if count:
+            yield positions[:count]
+    if status == kernels.LEGACY_BAD_SIZE:
+        raise CorruptRecordError(
+            "a message inside a compressed one has a size below 14", law="BATCH-11"
+        )
 
 
-def _wrapped_value(message: memoryview, outer: Int64Array, codec: int) -> memoryview:
+def _wrapped_value(message: memoryview, outer: list[int], codec: int) -> memoryview:
     if codec >= len(COMPRESSION_NAMES):
         raise InvalidArgumentError(f"{codec} is no codec", law="BATCH-18", actual=codec)
     if COMPRESSION_NAMES[codec] == "zstd":
         raise InvalidRecordError("zstd needs magic 2", law="BATCH-11")
-    position, length = int(outer[4]), int(outer[5])
+    position, length = outer[4], outer[5]
     if position < 0:
         raise _field_error(position)
     if length < 0:
@@ -98,46 +182,62 @@ def _wrapped_value(message: memoryview, outer: Int64Array, codec: int) -> memory
     return message[position : position + length]
 
 
-def _unwrap(outer: Int64Array, rows: Int64Array) -> None:
-    """Give the inner messages the offsets and timestamps that their wrapper means."""
-    if len(rows) == 0:
-        raise InvalidRecordError("a compressed message holds no message", law="BATCH-11")
-    if outer[7] == 0:
-        return
-    last_inner = int(rows[-1, 0])
-    offset = int(outer[0])
-    if offset != 0:
-        if offset < last_inner:
-            raise InvalidRecordError(
-                "the offset of a compressed message is below its last inner offset",
-                law="BATCH-10",
-                expected=f"at least {last_inner}",
-                actual=offset,
-            )
-        rows[:, 0] += rows.dtype.type(offset) - rows[-1, 0]
-    if kernels.attribute_bit(int(outer[6]), _TIMESTAMP_TYPE_BIT):
-        rows[rows[:, 7] == 1, 1] = outer[1]
+def _offset_shift(offset: int, last_inner: int) -> int:
+    """Return what makes the last inner offset that of the wrapper, wrapped at 64 bits."""
+    if offset == 0:
+        return 0
+    if offset < last_inner:
+        raise InvalidRecordError(
+            "the offset of a compressed message is below its last inner offset",
+            law="BATCH-10",
+            expected=f"at least {last_inner}",
+            actual=offset,
+        )
+    return (offset - last_inner + 2**63) % 2**64 - 2**63
 
 
-def _columns(
-    data: memoryview, rows: Int64Array, error: SegproofError | None
-) -> tuple[RecordColumns, SegproofError | None]:
-    is_bad = (rows[:, 2] < 0) | (rows[:, 4] < 0)
-    if is_bad.any():
-        first = int(is_bad.argmax())
-        key, value = int(rows[first, 2]), int(rows[first, 4])
-        error = _field_error(key if key < 0 else value)
-        rows = rows[:first]
+def _good_count(rows: Int64Array) -> int:
+    """Return how many rows lie before the first that is compressed itself or has a bad field."""
+    is_bad = (rows[:, 2] < 0) | (rows[:, 4] < 0) | (rows[:, 6] % 8 != 0)
+    return int(is_bad.argmax()) if is_bad.any() else len(rows)
+
+
+def _row_error(row: list[int]) -> SegproofError:
+    if compression_code(row[6]) != 0:
+        return _nested_error(row[6])
+    return _field_error(row[2] if row[2] < 0 else row[4])
+
+
+def _plain_count(attributes: NDArray[np.integer]) -> int:
+    """Return how many messages lie before the first that is compressed itself."""
+    is_compressed = attributes % 8 != 0
+    return int(is_compressed.argmax()) if is_compressed.any() else len(attributes)
+
+
+def _apply_wrapper(
+    inner: _Messages,
+    offsets: Int64Array,
+    timestamps: Int64Array,
+    magics: NDArray[np.integer],
+) -> None:
+    """Give inner messages the offsets and timestamps that their wrapper means."""
+    offsets += np.int64(inner.offset_shift)
+    if inner.append_time is not None:
+        timestamps[magics == 1] = inner.append_time
+
+
+def _columns(inner: _Messages, rows: Int64Array) -> RecordColumns:
+    _apply_wrapper(inner, rows[:, 0], rows[:, 1], rows[:, 7])
     none = np.full(len(rows), -1, np.int64)
     zero = np.zeros(len(rows), np.int64)
-    columns = RecordColumns(
-        data, rows[:, 0], rows[:, 1], none, rows[:, 2], rows[:, 3], rows[:, 4], rows[:, 5],
+    return RecordColumns(
+        inner.data, rows[:, 0], rows[:, 1], none, rows[:, 2], rows[:, 3], rows[:, 4], rows[:, 5],
         zero, zero,
     )  # fmt: skip
-    return columns, error
 
 
-def _nested_error(codec: int) -> SegproofError:
+def _nested_error(attributes: int) -> SegproofError:
+    codec = compression_code(attributes)
     if codec >= len(COMPRESSION_NAMES):
         return InvalidArgumentError(f"{codec} is no codec", law="BATCH-18", actual=codec)
     return InvalidRecordError("a message inside another is compressed", law="BATCH-11")

@@ -26,7 +26,7 @@ from segproof.errors import (
     SegproofError,
     TooLargeError,
 )
-from segproof.kafka.legacy_records import legacy_columns, legacy_times
+from segproof.kafka.legacy_records import legacy_base_offset, legacy_blocks, legacy_times
 from segproof.kafka.record_writer import (
     LOG_APPEND_TIME_BIT,
     TIMESTAMP_TYPES,
@@ -130,6 +130,7 @@ class RecordBatch:
         "_fields",
         "_header",
         "_in_file",
+        "_legacy_base_offset",
         "_source",
         "magic",
         "position",
@@ -155,6 +156,8 @@ class RecordBatch:
         self._source = source
         self._in_file = in_file
         self._fields: array[int] | None = None
+        self._legacy_base_offset: int | None = None
+        """Once known: of a compressed message it takes inflating it."""
         self._header = header
         """The first bytes, as far as a scanner has read them already."""
 
@@ -179,12 +182,10 @@ class RecordBatch:
         if not self.is_legacy:
             # The scanner has read it, so it is known even where the file ends inside the header.
             return kernels.decode_int64(self._header or self._source.pread(8, self.position), 0)
-        _, offsets, error = legacy_times(
-            self._whole(UNCOMPRESSED_LIMIT_BYTES), UNCOMPRESSED_LIMIT_BYTES
-        )
-        if len(offsets):
-            return int(offsets[0])
-        raise error or InvalidArgumentError("the message holds no record")
+        if self._legacy_base_offset is None:
+            limit = UNCOMPRESSED_LIMIT_BYTES
+            self._legacy_base_offset = legacy_base_offset(self._whole(limit), limit)
+        return self._legacy_base_offset
 
     @property
     def last_offset(self) -> int:
@@ -326,12 +327,10 @@ class RecordBatch:
         TooLargeError, SegproofError. Laws: BATCH-8 to BATCH-11, BATCH-16 to BATCH-18.
         """
         if self.is_legacy:
-            columns, error = legacy_columns(self._whole(limit), limit)
-            yield from columns
-            if error is not None:
-                raise error
-            return
-        for block in self._blocks(limit, _ROWS_AT_ONCE):
+            blocks = legacy_blocks(self._whole(limit), limit)
+        else:
+            blocks = self._blocks(limit, _ROWS_AT_ONCE)
+        for block in blocks:
             yield from block
 
     def times(self, *, limit: int = UNCOMPRESSED_LIMIT_BYTES) -> Iterator[tuple[int, int]]:
@@ -341,10 +340,8 @@ class RecordBatch:
         Raises: as `records`.
         """
         if self.is_legacy:
-            timestamps, offsets, error = legacy_times(self._whole(limit), limit)
-            yield from zip(timestamps.tolist(), offsets.tolist(), strict=True)
-            if error is not None:
-                raise error
+            for timestamps, offsets in legacy_times(self._whole(limit), limit):
+                yield from zip(timestamps.tolist(), offsets.tolist(), strict=True)
             return
         for block in self._blocks(limit, _ROWS_AT_ONCE):
             yield from zip(block.timestamps.tolist(), block.offsets.tolist(), strict=True)
@@ -355,9 +352,7 @@ class RecordBatch:
         Raises: as `records`, before anything is returned.
         """
         if self.is_legacy:
-            columns, error = legacy_columns(self._whole(limit), limit)
-            if error is not None:
-                raise error
+            (columns,) = legacy_blocks(self._whole(limit), limit, rows_at_once=None)
             return columns
         blocks = list(self._blocks(limit, None))
         if blocks:

@@ -4,8 +4,7 @@
 Layout of a magic 2 batch (big-endian): offset 0:8, size 8:4, leader epoch 12:4, magic 16:1,
   CRC-32C 17:4, attributes 21:2, last offset delta 23:4, base timestamp 27:8, max timestamp 35:8,
   producer id 43:8, producer epoch 51:2, base sequence 53:4, count 57:4, records 61.
-Layout of a magic 0 or 1 message: offset 0:8, size 8:4, CRC-32 12:4, magic 16:1, attributes 17:1,
-  (magic 1: timestamp 18:8,) key length 4, key, value length 4, value; length -1 is null.
+Layout of magic 0 and 1: see kernels/legacy_records.py; their headers are decoded here too.
 
 `buffer` is always bytes or a memoryview of bytes; `rows` a memoryview of int64, filled row by row.
 A kernel never raises on bad data and never reads outside the limits it is given: it returns a
@@ -13,7 +12,8 @@ status, and the callers make errors of it. Positions count from the start of `bu
 
 Upstream: Kafka 4.3.1: DefaultRecord, DefaultRecordBatch, LegacyRecord, FileLogInputStream.
 Laws: BATCH-1, 4, 5, 7, 16 to 18; SCAN-1, 2, 4 to 6, 10.
-Used by: kafka/record_batch.py, kafka/legacy_records.py, kafka/batch_table.py.
+Used by: kafka/record_batch.py, kafka/legacy_records.py, kafka/batch_table.py,
+  kernels/legacy_records.py.
 """
 
 from segproof.kernels.dispatch import kernel
@@ -30,7 +30,6 @@ __all__ = [
     "decode_varlong",
     "decrement_sequence",
     "increment_sequence",
-    "legacy_field",
     "next_header",
     "next_record",
     "plain_record",
@@ -38,7 +37,6 @@ __all__ = [
     "summarise_batches",
     "summarise_records",
     "walk_batches",
-    "walk_legacy_messages",
     "walk_records",
 ]
 
@@ -48,9 +46,6 @@ BATCH_ROW = 2
 RECORD_ROW = 8
 """Columns of `walk_records`: timestamp delta, offset delta, key position, key length (-1: null),
 value position, value length (-1: null), position of the first header, header count."""
-LEGACY_ROW = 8
-"""Columns of `walk_legacy_messages`: offset, timestamp (-1 in magic 0), key position, key length,
-value position, value length, attributes, magic."""
 SUMMARY_ROW = 6
 """Columns of `summarise_batches`: status, position of the fault, records read, last offset delta
 (-1: no record), 1 if the offset deltas rise and none is negative, largest timestamp delta."""
@@ -72,11 +67,6 @@ SCAN_END, SCAN_BAD_SIZE, SCAN_BAD_MAGIC, SCAN_SHORT_HEADER, SCAN_MORE, SCAN_FULL
     RECORDS_BAD_VARINT, RECORDS_BAD_HEADER_COUNT, RECORDS_BAD_HEADER_KEY, RECORDS_NOT_CONSUMED,
     RECORDS_LEFT_OVER, RECORDS_NEGATIVE_COUNT, RECORDS_SKIPPED,
 ) = range(11)  # fmt: skip
-
-# How a walk over magic 0 and 1 messages ends, and what is wrong with a field of one.
-LEGACY_GOOD, LEGACY_BAD_SIZE, LEGACY_FULL = range(3)
-FIELD_TOO_LONG = -1
-FIELD_NO_ROOM = -2
 
 
 @kernel
@@ -516,63 +506,3 @@ def summarise_batches(buffer: Bytes, batches: memoryview, count: int, rows: memo
         else:
             records = decode_int32(buffer, position + 57)
             summarise_records(buffer, position + 61, position + size, records, rows, at)
-
-
-@kernel
-def legacy_field(buffer: Bytes, position: int, end: int) -> tuple[int, int]:
-    """Return (position, length) of a field with an int32 length before it.
-
-    The position is FIELD_TOO_LONG or FIELD_NO_ROOM (for the length itself) where it is bad. Any
-    negative length means null, as upstream reads it; the position is then behind the length.
-    """
-    if position + 4 > end:
-        return FIELD_NO_ROOM, 0
-    length = decode_int32(buffer, position)
-    if length > end - position - 4:
-        return FIELD_TOO_LONG, 0
-    return position + 4, max(length, -1)
-
-
-@kernel
-def walk_legacy_messages(
-    buffer: Bytes, start: int, end: int, capacity: int, rows: memoryview
-) -> tuple[int, int, int]:
-    """Fill `rows` with magic 0 or 1 messages; return (rows, status, position it stopped).
-
-    A partial message at the end is dropped without a word. A bad key or value is left in its row
-    as the negative position of `legacy_field`, and the walk goes on; behind a bad key there is no
-    room for a value. A magic other than 0 is read like 1. LEGACY_FULL asks for more rows from the
-    returned position. Laws: BATCH-11 (a size below 14 is LEGACY_BAD_SIZE).
-    """
-    position = start
-    row = 0
-    while position + 12 <= end:
-        size = decode_int32(buffer, position + 8)
-        if size < 14:
-            return row, LEGACY_BAD_SIZE, position
-        limit = position + 12 + size
-        if limit > end:
-            return row, LEGACY_GOOD, position
-        if row == capacity:
-            return row, LEGACY_FULL, position
-        magic = buffer[position + 16] + 0
-        timestamp = -1
-        if magic != 0:
-            timestamp = decode_int64(buffer, position + 18)
-        key, key_length = legacy_field(buffer, position + (18 if magic == 0 else 26), limit)
-        value = FIELD_NO_ROOM
-        value_length = 0
-        if key >= 0:
-            value, value_length = legacy_field(buffer, key + max(key_length, 0), limit)
-        at = row * LEGACY_ROW
-        rows[at] = decode_int64(buffer, position)
-        rows[at + 1] = timestamp
-        rows[at + 2] = key
-        rows[at + 3] = key_length
-        rows[at + 4] = value
-        rows[at + 5] = value_length
-        rows[at + 6] = buffer[position + 17]
-        rows[at + 7] = magic
-        row += 1
-        position = limit
-    return row, LEGACY_GOOD, position

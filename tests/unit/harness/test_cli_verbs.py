@@ -2,6 +2,7 @@
 """The verbs one by one: fields, formats, exit codes, bad input."""
 
 import base64
+import gzip
 import io
 import json
 import os
@@ -10,10 +11,12 @@ import struct
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from segproof.findings import Finding
@@ -338,6 +341,45 @@ def test_lookup_refuses_a_batch_beyond_memory(header: bytes, asked: str, tmp_pat
     exit_code, mebibytes = done.stderr.split()
     assert 1 == int(exit_code)
     assert int(mebibytes) < 256
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A partition of one gzip message of magic 1 that holds 2.4 million empty ones: 62 MB."""
+    count = 2_400_000
+    names, formats, offsets = ["offset", "size", "magic"], [">i8", ">i4", "u1"], [0, 8, 16]
+    inner = np.zeros(
+        count, {"names": names, "formats": formats, "offsets": offsets, "itemsize": 26}
+    )
+    inner["offset"], inner["size"], inner["magic"] = np.arange(count), 14, 1
+    value = gzip.compress(inner.tobytes(), 1)
+    body = struct.pack(">BBqii", 1, 1, 1000, -1, len(value)) + value
+    message = struct.pack(">qiI", count - 1, len(body) + 4, zlib.crc32(body)) + body
+    path = tmp_path_factory.mktemp("crowded")
+    (path / f"{FIRST}.log").write_bytes(message)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("verb", "asked", "expected"),
+    [
+        ("lookup", ["--offset", "3"], '"batch_base_offset": 0'),
+        ("lookup", ["--timestamp", "7"], "no record of segment 0"),
+        ("verify", ["--deep"], "a message ends before the length of its key or value"),
+    ],
+    ids=["offset", "timestamp", "verify"],
+)
+def test_a_message_of_millions_takes_little_memory(
+    verb: str, asked: list[str], expected: str, crowded: Path
+) -> None:
+    """Inner messages are walked in parts: no table of all, which took 300 to 520 MiB."""
+    code = [sys.executable, "-c", _LOOKUP_IN_LITTLE_MEMORY]
+    done = subprocess.run(
+        [*code, verb, str(crowded), *asked, "--format", "jsonl"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert expected in done.stdout + done.stderr
+    assert int(done.stderr.split()[-1]) < 200
 
 
 def test_lookup_wants_a_partition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

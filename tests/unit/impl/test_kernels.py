@@ -197,7 +197,7 @@ def summaries(draw: st.DrawFn) -> tuple[Any, ...]:
 
 
 @st.composite
-def legacy_walks(draw: st.DrawFn) -> tuple[Any, ...]:
+def legacy_walks(draw: st.DrawFn, *, columns: int) -> tuple[Any, ...]:
     """Draw messages of magic 0 and 1."""
     data = b""
     for _ in range(draw(st.integers(0, 3))):
@@ -206,7 +206,7 @@ def legacy_walks(draw: st.DrawFn) -> tuple[Any, ...]:
         data += draw(st.binary(min_size=8, max_size=8)) + len(body).to_bytes(4, "big") + body
     data += draw(st.binary(max_size=30))
     capacity = draw(st.integers(0, 4))
-    return data + bytes(30), 0, len(data), capacity, Out(8 * capacity)
+    return data + bytes(30), 0, len(data), capacity, Out(columns * capacity)
 
 
 HEADER = st.tuples(st.binary(min_size=61, max_size=61), st.sampled_from([0, 1, 2])).map(
@@ -245,8 +245,9 @@ ARGUMENTS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
         )
     ),
     "records.summarise_batches": summaries(),
-    "records.legacy_field": raw_up_to(),
-    "records.walk_legacy_messages": legacy_walks(),
+    "legacy_records.legacy_field": raw_up_to(),
+    "legacy_records.walk_legacy_messages": legacy_walks(columns=8),
+    "legacy_records.walk_legacy_positions": legacy_walks(columns=1),
     "slot_search.int32_at": raw_at(4),
     "slot_search.int64_at": raw_at(8),
     "slot_search.key_at": KEY,

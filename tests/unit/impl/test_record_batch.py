@@ -18,6 +18,7 @@ from segproof.errors import (
     OutOfBoundsError,
     SegproofError,
 )
+from segproof.kafka.batch_table import check_batches
 from segproof.kafka.record_batch import (
     EndTransactionMarker,
     Record,
@@ -385,6 +386,65 @@ def test_wrapper_rules() -> None:
         assert caught.value.kind == error.kind
 
 
+def wrapper_of_many(*, nested_at: int | None = None, swapped_at: int | None = None) -> bytes:
+    """A gzip message with more inner messages than are read at a time: 5000, from offset 100 on."""
+    inner = [message(b"v", magic=1, attributes=0, offset=number) for number in range(5000)]
+    if nested_at is not None:
+        inner[nested_at] = message(b"v", magic=1, attributes=1, offset=nested_at)
+    if swapped_at is not None:
+        inner[swapped_at - 1 : swapped_at + 1] = inner[swapped_at], inner[swapped_at - 1]
+    return message(compress("gzip", b"".join(inner)), magic=1, attributes=1, offset=5099)
+
+
+@pytest.mark.checks("BATCH-10")
+def test_many_inner_messages_are_one_sequence() -> None:
+    """Inner messages are read in parts, and no border between two parts shows."""
+    batch = read_batch(wrapper_of_many())
+    offsets = list(range(100, 5100))
+    assert batch.base_offset == 100
+    assert [record.offset for record in batch.records()] == offsets
+    assert [offset for _, offset in batch.times()] == offsets
+    assert batch.record_columns().offsets.tolist() == offsets
+
+
+@pytest.mark.parametrize("nested_at", [0, 1, 4095, 4096, 4097])
+def test_records_before_a_nested_wrapper(nested_at: int) -> None:
+    """BATCH-11: what lies before it is handed out, in whichever part it is."""
+    batch = read_batch(wrapper_of_many(nested_at=nested_at))
+    for read in (batch.records, batch.times):
+        found: list[object] = []
+        with pytest.raises(InvalidRecordError):
+            found.extend(read())
+        assert len(found) == nested_at
+    with pytest.raises(InvalidRecordError):
+        batch.record_columns()
+    if nested_at:
+        assert batch.base_offset == 100
+    else:
+        with pytest.raises(InvalidRecordError):
+            _ = batch.base_offset
+
+
+@pytest.mark.parametrize("swapped_at", [1, 4095, 4096, 4097])
+def test_deep_check_across_parts(swapped_at: int) -> None:
+    """Two offsets in the wrong order are seen where a part ends, too."""
+    found = []
+    for data in (wrapper_of_many(), wrapper_of_many(swapped_at=swapped_at)):
+        (checked,) = check_batches(data, deep=True)
+        assert checked.summaries is not None
+        found += checked.summaries[["record_count", "last_offset", "offsets_rise"]].tolist()
+    assert found == [(5000, 5099, True), (5000, 5099, False)]
+
+
+@pytest.mark.filterwarnings("error")
+def test_inner_offsets_wrap_without_a_word() -> None:
+    """BATCH-10: the distance to the last inner offset is taken modulo 2^64, as in Java."""
+    inner = message(b"v", magic=1, attributes=0, offset=-(2**63))
+    batch = read_batch(message(compress("gzip", inner), magic=1, attributes=1, offset=2**62))
+    assert batch.base_offset == 2**62
+    assert [record.offset for record in batch.records()] == [2**62]
+
+
 def test_log_append_time_of_a_wrapper_is_that_of_its_records() -> None:
     """The wrapper's timestamp and type hold for all inner messages of magic 1."""
     batch = read_batch(
@@ -399,6 +459,19 @@ def test_log_append_time_of_a_wrapper_is_that_of_its_records() -> None:
     )
     assert batch.timestamp_type == "LogAppendTime"
     assert [record.timestamp for record in batch.records()] == [99, 99]
+
+
+@pytest.mark.parametrize(("magic", "expected"), [(0, -1), (1, 0), (2, 5)])
+def test_log_append_time_is_for_inner_messages_of_magic_1(magic: int, expected: int) -> None:
+    """An inner magic other than 0 and 1 was given the wrapper's time too; it keeps its own."""
+    inner = bytearray(message(b"v", magic=min(magic, 1), attributes=0))
+    inner[16] = magic
+    if magic > 0:
+        inner[18:26] = (5).to_bytes(8, "big")
+    wrapper = message(compress("gzip", bytes(inner)), magic=1, attributes=9)
+    assert read_batch(wrapper).max_timestamp == 0
+    assert [record.timestamp for record in read_batch(wrapper).records()] == [expected]
+    assert [timestamp for timestamp, _ in read_batch(wrapper).times()] == [expected]
 
 
 @pytest.mark.checks("BATCH-19")
