@@ -250,6 +250,11 @@ KAFKA_2_4_1 = replace(
     segment_close_raises=False,
     close_writes_unknown_maximum=True,
     recover_assigns_epoch_zero=False,
+    entry_number_kind=ErrorKind.IO_ERROR,
+    text_damage_is_io_error=True,
+    metadata_version_is_exact=True,
+    epoch_rules="2.0",
+    epoch_truncation_is_deferred=False,
 )
 KAFKA_1_1_1 = replace(
     KAFKA_2_4_1,
@@ -269,6 +274,7 @@ KAFKA_1_1_1 = replace(
     indexes_open_lazily=False,
     recover_assigns_epoch_zero=True,
     sanity_checks_transactions_only=False,
+    epoch_rules="1.1",
 )
 SEGPROOF = replace(
     KAFKA_4_3_1,
@@ -285,6 +291,9 @@ SEGPROOF = replace(
     txn_refuses_partial_tail=True,
     magic_checked_in_files=True,
     read_size_wraps=False,
+    text_damage_is_io_error=True,
+    unreadable_text_is_refused=True,
+    epoch_truncation_is_deferred=False,
 )
 
 PROFILES = {profile.name: profile for profile in (SEGPROOF, KAFKA_4_3_1, KAFKA_2_4_1, KAFKA_1_1_1)}
