@@ -143,6 +143,35 @@ def test_a_million_tiny_blocks(compression: str, size: int) -> None:
     assert float(seconds) < 6
 
 
+_LIMITED = """
+import gzip, sys
+from segproof.compression import decompress
+from segproof.errors import SegproofError
+def peak():
+    return int(next(line for line in open("/proc/self/status") if "VmHWM" in line).split()[1])
+codec, size = sys.argv[1], int(sys.argv[2])
+data = b"junk" * 9 if not size else gzip.compress(bytes(1 << 20)) * size
+before = peak()
+try:
+    found = len(decompress(codec, data))
+except SegproofError:
+    found = 0
+print(found >> 20, (peak() - before) >> 10)
+"""
+
+
+@pytest.mark.parametrize(("compression", "size", "most"), [("gzip", 60, 80), ("zstd", 0, 16)])
+def test_what_inflates_is_there_once(compression: str, size: int, most: int) -> None:
+    """Members are joined in place; junk does not touch the buffers that wait for its bytes."""
+    done = subprocess.run(
+        [sys.executable, "-c", _LIMITED, compression, str(size)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    found, mebibytes = map(int, done.stdout.split())
+    assert size == found
+    assert mebibytes < most
+
+
 def test_many_gzip_members() -> None:
     """Members of all sizes follow one another; cut, the last one is missed."""
     members = [os.urandom(size) for size in (0, 1, 70_000, 0, 300, 200_000, 2)]

@@ -436,6 +436,15 @@ def test_deep_check_across_parts(swapped_at: int) -> None:
     assert found == [(5000, 5099, True), (5000, 5099, False)]
 
 
+@pytest.mark.parametrize("codec", [1, 2, 3])
+def test_errors_of_a_deep_check_hold_no_frames(codec: int) -> None:
+    """The error of each bad batch is kept; with its frames it kept the batch's bytes too."""
+    (checked,) = check_batches(3 * message(b"junk", magic=1, attributes=codec), deep=True)
+    assert sorted(checked.errors) == [0, 1, 2]
+    for error in checked.errors.values():
+        assert (error.__traceback__, error.__cause__, error.__context__) == (None, None, None)
+
+
 @pytest.mark.filterwarnings("error")
 def test_inner_offsets_wrap_without_a_word() -> None:
     """BATCH-10: the distance to the last inner offset is taken modulo 2^64, as in Java."""
