@@ -45,9 +45,7 @@ TIMESTAMP_FIELDS = ("timestamp", "offset")
 
 
 def command(
-    directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="The directory of one partition.")
-    ],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A partition directory.")],
     offset: Annotated[
         list[int] | None, typer.Option("--offset", metavar="N", help="An offset; may be repeated.")
     ] = None,
@@ -75,9 +73,8 @@ def command(
     There is one line for each, in the order asked. The answer for an offset is the first batch
     whose last offset is not below it, searched in the last segment that begins at or below the
     offset, or in the next one where that segment ends before it. The answer for a timestamp is the
-    first record at or after it, in the first segment that reaches it. Where there is no answer the
-    line has nulls and a reason, and the exit code stays 0. It is 1 where the files are damaged,
-    such as an index that points to the wrong place.
+    first record at or after it, in the first segment that reaches it. Without an answer the line
+    has nulls and a reason, and the exit code is still 0; it is 1 where the files are damaged.
 
     \b
     Examples:
