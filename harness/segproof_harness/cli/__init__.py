@@ -30,6 +30,7 @@ from segproof_harness.cli import (
     verify,
 )
 from segproof_harness.cli.common import (
+    EXIT_CLEAN,
     EXIT_INTERNAL_ERROR,
     EXIT_USAGE,
     REPORT_TO,
@@ -83,7 +84,7 @@ def build_app() -> typer.Typer:
 def _show_version(wanted: bool) -> None:
     if wanted:
         typer.echo(version())
-        raise typer.Exit(0)
+        raise typer.Exit(EXIT_CLEAN)
 
 
 def _options(
@@ -150,7 +151,7 @@ def _invoke(arguments: list[str]) -> int:
         shown: Any = error
         shown.show(file=sys.stderr)
         return EXIT_USAGE
-    return 0
+    return EXIT_CLEAN
 
 
 def _internal_error(error: Exception) -> int:
