@@ -95,7 +95,7 @@ def latest_epoch_ends_at_log_end(step: Transition) -> bool:
     if step.operation != "end_offset_for" or not step.before.entries:
         return True
     latest = step.before.entries[-1].epoch
-    if step.arguments["requested_epoch"] != latest:
+    if step.arguments["requested_epoch"] != latest or latest == -1:
         return True
     return step.outcome == (latest, step.arguments["log_end_offset"])
 
