@@ -234,7 +234,7 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
     others: list[str] = []
     for name in names:
         full = _join(path, name)
-        status = _status(full, walk)
+        status = _status(path, name, walk)
         if status is None or is_known_in_data_directory(name):
             continue
         partition = read_partition_name(name)
@@ -273,10 +273,16 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
             walk.reporter.add("DISK-3", full, words, reproduce_path=path)
 
 
-def _status(path: str, walk: _Walk) -> FileStatus | None:
+def _status(directory: str, name: str, walk: _Walk) -> FileStatus | None:
+    """Return the status of a listed name, or None; report why it can't be known (DISK-1)."""
+    full = _join(directory, name)
     try:
-        status = walk.files.status(path)
+        status = walk.files.status(full)
+        is_lost = status is None and read_partition_name(name) is not None
+        # What the broker has removed meanwhile is no longer listed.
+        if is_lost and name in walk.files.list_directory(directory):
+            raise FileNotFoundError(2, "it is a link to nothing")
     except OSError as error:
-        report_unreadable(path, error, walk.reporter, PARTITION)
+        report_unreadable(full, error, walk.reporter, PARTITION, reproduce_path=directory)
         return None
     return status

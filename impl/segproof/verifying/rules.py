@@ -87,8 +87,9 @@ RULES: dict[str, Rule] = {
     **_rules("log-segment", ERROR, RESTORE, "DISK-13"),
     **_rules("partition-log", ERROR, "compare both segments with another replica and keep the right"
              " one", "LOG-4"),
-    **_rules("partition-log", NOTE, "compaction and aborted appends leave gaps; elsewhere compare"
-             " with another replica", "DISK-19"),
+    **_rules("partition-log", NOTE, "compaction leaves gaps, some as large as segments; in a topic"
+             " that was never compacted records are missing: compare with another replica",
+             "DISK-19"),
     **_rules("partition-log", WARNING,
              "a segment between the two is missing, or this one has lost its end; consumers pass"
              " over these offsets in silence. Look for the files in lost+found, in the other log"

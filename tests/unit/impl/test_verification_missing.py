@@ -301,3 +301,40 @@ def test_too_deep_is_said(tmp_path: Path) -> None:
     segment(tmp_path / "x" / sixteen, 0, batch(0)[:-1] + b"!")
     (note,) = found(tmp_path, "DISK-26")
     assert str(tmp_path / "x" / sixteen) == note.path
+
+
+@pytest.mark.checks("DISK-1")
+def test_links_to_nothing_and_to_themselves(tmp_path: Path) -> None:
+    """A partition's name that leads nowhere was passed over in silence, as on a lost disk; one that
+    leads to itself is told with a command that shows it again."""
+    segment(tmp_path / "t-0", 0, batch(0))
+    assert [] == found(tmp_path, "DISK-1")
+    (tmp_path / "t-1").symlink_to(tmp_path / "nothing")
+    (tmp_path / "t-2").symlink_to(tmp_path / "t-2")
+    (tmp_path / "notes").symlink_to(tmp_path / "nothing")
+    errors = found(tmp_path, "DISK-1")
+    assert ["t-1", "t-2"] == [Path(one.path).name for one in errors]
+    assert "link to nothing" in errors[0].message
+    assert {str(tmp_path)} == {shlex.split(one.reproduce)[2] for one in errors}
+
+
+class Removing:
+    """Real files of which a directory is gone once it was listed."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(REAL_FILES, name)
+
+    def status(self, path: str) -> Any:
+        """Remove a directory before it is looked at."""
+        if path.endswith("t-1"):
+            shutil.rmtree(path, ignore_errors=True)
+        return REAL_FILES.status(path)
+
+
+@pytest.mark.checks("DISK-1")
+def test_partition_that_is_removed_meanwhile(tmp_path: Path) -> None:
+    """A directory that the broker removes between listing and looking is no lost link."""
+    for name in ("t-0", "t-1"):
+        segment(tmp_path / name, 0, batch(0))
+    removing: Any = Removing()
+    assert [] == list(verify(tmp_path, files=removing))
