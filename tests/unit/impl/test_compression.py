@@ -114,8 +114,21 @@ def test_damaged_data_is_an_error_of_ours(compression: str, cut: int, junk: byte
 
 
 _CRAFTED = """
-import gzip, sys, time
+import gzip, sys, types, zlib
+from segproof import compression
 from segproof.compression import compress, decompress
+handed = 0
+class Counting:  # the bytes that zlib is given; what a member leaves over it copies
+    def __init__(self, stream):
+        self.stream = stream
+    def __getattr__(self, name):
+        return getattr(self.stream, name)
+    def decompress(self, data, *limits):
+        global handed
+        handed += len(data)
+        return self.stream.decompress(data, *limits)
+compression.zlib = types.SimpleNamespace(**vars(zlib))
+compression.zlib.decompressobj = lambda *args, **named: Counting(zlib.decompressobj(*args, **named))
 def peak():  # ru_maxrss would begin with the peak of the process that started this one
     return int(next(line for line in open("/proc/self/status") if "VmHWM" in line).split()[1])
 stored = (0x80000001).to_bytes(4, "little") + b"a"
@@ -124,10 +137,9 @@ data = {
     "lz4": lambda: compress("lz4", b"")[:7] + stored * 1_000_000 + bytes(4),
     "snappy": lambda: compress("snappy", b"") + bytes((0, 0, 0, 1, 0)) * 1_000_000,
 }[sys.argv[1]]()
-before, began = peak(), time.process_time()
+before = peak()
 size = len(decompress(sys.argv[1], data))
-seconds = time.process_time() - began
-print(size, (peak() - before) >> 10, seconds)
+print(size, (peak() - before) >> 10, handed // len(data))
 """
 
 
@@ -137,10 +149,10 @@ def test_a_million_tiny_blocks(compression: str, size: int) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _CRAFTED, compression], capture_output=True, text=True, check=True
     )
-    found, mebibytes, seconds = done.stdout.split()
+    found, mebibytes, times_read = done.stdout.split()
     assert size == int(found)
     assert int(mebibytes) < 40
-    assert float(seconds) < 6
+    assert int(times_read) < 100
 
 
 _LIMITED = """
