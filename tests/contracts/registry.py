@@ -19,6 +19,8 @@ FOLDER = Path(__file__).resolve().parent
 SLOTS = "segproof.kernels.slot_search"
 RULES = "segproof.kernels.index_rules"
 RECORDS = "segproof.kernels.records"
+EPOCHS = "segproof.kernels.epochs"
+EPOCH_BOUND = "any 0 to 4 entries with strictly increasing epochs and start offsets from 0 on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +312,45 @@ CONTRACTS = (
             Mutant("first_offset < upper", "first_offset <= upper"),
             Mutant("stable_offset >= upper", "stable_offset > upper"),
         ),
+    ),
+    Contract(
+        "leader_epoch_cache.assign_keeps",
+        f"{EPOCHS}:kept_by_assign",
+        ("EPOCH-3", "EPOCH-4"),
+        f"{EPOCH_BOUND}, any epoch, any offset",
+        (
+            Mutant("[0] >= epoch", "[0] > epoch"),
+            Mutant("[1] >= start_offset", "[1] > start_offset"),
+            Mutant("[1] <= start_offset", "[1] < start_offset"),
+        ),
+    ),
+    Contract(
+        "leader_epoch_cache.end_of_epoch",
+        f"{EPOCHS}:end_offset",
+        ("EPOCH-5", "EPOCH-6", "EPOCH-7"),
+        f"{EPOCH_BOUND}, any epoch, any log end",
+        (
+            Mutant("[0] > requested_epoch", "[0] >= requested_epoch"),
+            Mutant("if higher else requested_epoch", "if higher else -1"),
+            Mutant("requested_epoch == -1 or ", ""),
+        ),
+    ),
+    Contract(
+        "leader_epoch_cache.end_keeps",
+        f"{EPOCHS}:kept_from_end",
+        ("EPOCH-8",),
+        f"{EPOCH_BOUND}, any offset",
+        (
+            Mutant("[1] >= end_offset", "[1] > end_offset"),
+            Mutant("end_offset >= 0 and ", ""),
+        ),
+    ),
+    Contract(
+        "leader_epoch_cache.start_keeps",
+        f"{EPOCHS}:last_not_behind",
+        ("EPOCH-9", "EPOCH-10"),
+        f"{EPOCH_BOUND}, any offset",
+        (Mutant("[1] > offset", "[1] >= offset"),),
     ),
     Contract(
         "record_batch.varint_decode",

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contracts of the leader epoch cache: what an assignment or a truncation keeps, where epochs end.
+
+The entries are any four that a cache can hold, or the first of them.
+
+Mirrors: model/segproof_model/kafka/leader_epoch_cache.py, impl/segproof/kernels/epochs.py.
+Used by: registry.
+"""
+
+from segproof.kernels.epochs import end_offset, kept_by_assign, kept_from_end, last_not_behind
+from segproof_model.directory import Directory
+from segproof_model.kafka.checkpoint_file import EpochEntry
+from segproof_model.kafka.leader_epoch_cache import (
+    LeaderEpochFileCache,
+    without_end,
+    without_start,
+)
+from segproof_model.profiles import SEGPROOF
+
+Pair = tuple[int, int]
+Four = tuple[Pair, Pair, Pair, Pair]
+
+
+def _is_sorted(pairs: tuple[Pair, ...]) -> bool:
+    """Return whether epochs and start offsets strictly increase, from 0 on."""
+    epoch, start_offset = -1, -1
+    for pair in pairs:
+        if pair[0] <= epoch or pair[1] <= start_offset:
+            return False
+        epoch, start_offset = pair
+    return True
+
+
+def _cache(pairs: tuple[Pair, ...]) -> LeaderEpochFileCache:
+    entries = tuple(EpochEntry(epoch, start_offset) for epoch, start_offset in pairs)
+    return LeaderEpochFileCache(SEGPROOF, None, Directory(), entries)
+
+
+def assign_keeps(four: Four, count: int, epoch: int, start: int) -> bool:
+    """Keep before an assigned entry what the model keeps, or assign nothing as it does.
+
+    pre: 0 <= count <= 4
+    pre: _is_sorted(four[:count])
+    post: _
+    """
+    pairs = four[:count]
+    kept = kept_by_assign(pairs, epoch, start)
+    cache, entry = _cache(pairs), EpochEntry(epoch, start)
+    if not cache.is_needed(entry):
+        return kept == -1
+    return kept >= 0 and (*pairs[:kept], (epoch, start)) == cache.assigned(entry)
+
+
+def end_of_epoch(four: Four, count: int, requested: int, end: int) -> bool:
+    """Answer the end of any epoch as the model does.
+
+    pre: 0 <= count <= 4
+    pre: _is_sorted(four[:count])
+    post: _
+    """
+    pairs = four[:count]
+    return end_offset(pairs, requested, end) == _cache(pairs).end_offset_for(requested, end)
+
+
+def end_keeps(four: Four, count: int, end: int) -> bool:
+    """Keep before an offset what the model keeps.
+
+    pre: 0 <= count <= 4
+    pre: _is_sorted(four[:count])
+    post: _
+    """
+    pairs = four[:count]
+    expected = _cache(pairs).entries
+    return pairs[: kept_from_end(pairs, end)] == (
+        expected if end < 0 else without_end(expected, end)
+    )
+
+
+def start_keeps(four: Four, count: int, start: int) -> bool:
+    """Find the entry that covers an offset, which a truncation from the start moves to it.
+
+    pre: 0 <= count <= 4
+    pre: _is_sorted(four[:count])
+    post: _
+    """
+    pairs = four[:count]
+    cache, place = _cache(pairs), last_not_behind(pairs, start)
+    if place < 0:
+        return (
+            cache.epoch_for_offset(start) is None
+            and without_start(cache.entries, start) == cache.entries
+        )
+    epoch = pairs[place][0]
+    moved = ((epoch, start), *pairs[place + 1 :])
+    return cache.epoch_for_offset(start) == epoch and without_start(cache.entries, start) == moved
