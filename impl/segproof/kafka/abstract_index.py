@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the offset index and the time index share: the file, the mapping, capacity, resize, close.
+"""What the offset index and the time index share: capacity, search, resize, truncation, close.
 
-One writer, any number of readers, no lock. The writer publishes one tuple, (bytes, entries); a
-reader takes that tuple once and works on it. Before the file is cut or unmapped the writer
-publishes a private copy and releases its view; a reader that was caught in between meets a
-ValueError, takes the new tuple and begins again. So no reader ever touches a page that is gone.
+How the file is opened, mapped and given to readers: kafka/index_mapping.py.
 
 Mirrors: segproof_model/kafka/abstract_index.py under the profile `segproof`.
 Upstream: Kafka, AbstractIndex (4.3.1).
@@ -15,25 +12,22 @@ Used by: offset_index, time_index.
 
 import os
 import struct
-import time
-from collections.abc import Callable
 from operator import index as to_int
 from types import TracebackType
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from segproof.errors import (
     CorruptIndexError,
-    IndexClosedError,
     IndexOffsetOverflowError,
     InvalidArgumentError,
-    ReadOnlyIndexError,
 )
-from segproof.files import REAL_FILES, File, Files, Mapping
+from segproof.files import REAL_FILES, Files
 from segproof.kafka.bulk_lookup import Columns
-from segproof.kernels.index_rules import is_full, kept_entries, offset_distance, whole_entries
+from segproof.kafka.index_mapping import IndexMapping, Published
+from segproof.kernels.index_rules import is_full, kept_entries, offset_distance
 from segproof.kernels.slot_search import entries_at, lower_slot, lower_slots_of_any
 
 INT32_MAX = 2**31 - 1
@@ -47,17 +41,13 @@ _COUNTED_BYTES = 1 << 16
 _ENTRIES_DECODED = {True: 100, False: 4000}
 """So many entries are decoded while one is searched, by kernels that are compiled or not."""
 
-Answer = TypeVar("Answer")
-Published = tuple[memoryview, int]
 
-
-class AbstractIndex:
+class AbstractIndex(IndexMapping):
     """A file of fixed-size entries, open for writing through a mapping or for reading as a copy.
 
     Not used directly: see `OffsetIndex` and `TimeIndex`.
     """
 
-    ENTRY_SIZE: ClassVar[int]
     _KEY_SIZE: ClassVar[int]
     _ENTRY: ClassVar[struct.Struct]
     _ENTRY_DTYPE: ClassVar[np.dtype[Any]]
@@ -70,9 +60,6 @@ class AbstractIndex:
     """What key and value are called in messages."""
     _SANITY_LAW: ClassVar[str]
 
-    length: int
-    """The file's length in bytes; grows and shrinks with `resize`."""
-
     def __init__(
         self,
         file: str | os.PathLike[str],
@@ -82,88 +69,16 @@ class AbstractIndex:
         *,
         files: Files = REAL_FILES,
     ) -> None:
-        self.file = os.fspath(file)
         self.base_offset = to_int(base_offset)
-        self.max_index_size_bytes = to_int(max_index_size_bytes)
-        self._check_arguments()
-        self.writable = writable
-        self._files = files
-        self._published: Published | None = None
-        self._handle: File | None = None
-        self._mapping: Mapping | None = None
+        if not -INT64_MAX - 1 <= self.base_offset <= INT64_MAX:
+            raise InvalidArgumentError(
+                f"base offset {self.base_offset} is outside 64 bits", path=os.fspath(file)
+            )
         self._columns: tuple[Published, Columns] | None = None
         self._increasing_keys: tuple[Published, memoryview, int] | None = None
         self._searches: tuple[Published | None, int] = (None, 0)
-        if writable:
-            self._open_for_writing()
-        else:
-            self._open_for_reading()
+        super().__init__(file, max_index_size_bytes, writable, files=files)
         self._read_last_entry()
-
-    def _check_arguments(self) -> None:
-        if not -INT64_MAX - 1 <= self.base_offset <= INT64_MAX:
-            raise InvalidArgumentError(
-                f"base offset {self.base_offset} is outside 64 bits", path=self.file
-            )
-        self._check_size(self.max_index_size_bytes, "ABSIDX-1")
-
-    def _check_size(self, size: int, law: str) -> None:
-        if size > INT32_MAX:
-            raise InvalidArgumentError(
-                f"an index file has at most {INT32_MAX} bytes",
-                law=law,
-                path=self.file,
-                expected=f"at most {INT32_MAX}",
-                actual=size,
-            )
-
-    def _open_for_writing(self) -> None:
-        size = self._whole(self.max_index_size_bytes)
-        if self._files.status(self.file) is None and self.max_index_size_bytes < self.ENTRY_SIZE:
-            raise InvalidArgumentError(
-                f"a new index needs a maximum size of at least {self.ENTRY_SIZE} bytes",
-                law="ABSIDX-2",
-                path=self.file,
-                actual=self.max_index_size_bytes,
-            )
-        created = self._files.create_new(self.file)
-        self._handle = created or self._files.open(self.file, writable=True)
-        try:
-            if created is not None:
-                created.truncate(size)
-            self.length = self._checked_length(self._handle)
-            self._map(0)
-        except BaseException:
-            self._handle.close()
-            if created is not None:
-                self._files.remove(self.file)
-            raise
-        view, _ = self._current()
-        self._publish(view, 0 if created is not None else self._count_entries(view))
-
-    def _open_for_reading(self) -> None:
-        handle = self._files.open(self.file)
-        try:
-            # Never a mapping: another process may cut the file, and touching a page that is gone
-            # kills the reader.
-            # An array of numpy lies in large pages, which are read into 4 times as fast.
-            data = np.empty(self._checked_length(handle), np.uint8).data
-            self.length = handle.pread_into(data, 0)
-        finally:
-            handle.close()
-        view = data[: self.length]
-        self._publish(view, self._count_entries(view))
-
-    def _checked_length(self, handle: File) -> int:
-        length = handle.size()
-        if length > INT32_MAX:
-            raise InvalidArgumentError(
-                f"an index file has at most {INT32_MAX} bytes, this one has {length}",
-                law="ABSIDX-4",
-                path=self.file,
-                hint="it is no index file, or it is damaged",
-            )
-        return length
 
     def _count_entries(self, view: memoryview) -> int:
         """Count the slots up to the last one that is not all zero: the rest was never written.
@@ -181,52 +96,11 @@ class AbstractIndex:
             end = start
         return 0
 
-    def _whole(self, size: int) -> int:
-        """Round to whole entries, toward zero as Java does."""
-        return whole_entries(size, self.ENTRY_SIZE)
-
-    # What readers see
-
-    def _current(self) -> Published:
-        published = self._published
-        if published is None:
-            raise self._closed()
-        return published
-
-    def _closed(self) -> IndexClosedError:
-        return IndexClosedError("the index is closed", law="ABSIDX-15", path=self.file)
-
-    def _reading(self, read: Callable[[memoryview, int], Answer]) -> Answer:
-        """Return `read(bytes, entries)`, again if the bytes were replaced meanwhile."""
-        while True:
-            cuts = self._cuts
-            published = self._current()
-            try:
-                answer = read(*published)
-            except Exception:  # a released view; compiled kernels say it their own way
-                if self._published is published:
-                    raise
-            else:
-                if self._cuts == cuts:
-                    return answer
-
-    def _publish(self, view: memoryview, entries: int) -> None:
-        assert 0 <= entries * self.ENTRY_SIZE <= self.length
-        self._published = (view, entries)
+    # Room and entries
 
     def __len__(self) -> int:
         """Return the number of entries."""
         return self.entries
-
-    @property
-    def entries(self) -> int:
-        """The number of entries; after closing, the last one known."""
-        published = self._published
-        return self._entries_at_close if published is None else published[1]
-
-    _entries_at_close = 0
-    _cuts = 0
-    """How often entries were given up, whose slots are then written again."""
 
     @property
     def max_entries(self) -> int:
@@ -416,17 +290,9 @@ class AbstractIndex:
 
     def close_handler(self) -> None:
         """Unmap; the file keeps its length (ABSIDX-16)."""
-        published = self._published
-        if published is None:
-            return
-        self._entries_at_close = published[1]
-        self._published = None
+        super().close_handler()
         self._columns = self._increasing_keys = None
         self._searches = (None, 0)
-        self._unmap(published[0])
-        if self._handle is not None:
-            self._handle.close()
-            self._handle = None
 
     def delete_if_exists(self) -> bool:
         """Close without trimming, remove the file, return whether there was one (ABSIDX-18)."""
@@ -460,50 +326,6 @@ class AbstractIndex:
     def __repr__(self) -> str:
         state = "closed" if self._published is None else f"{self.entries} of {self.max_entries}"
         return f"{type(self).__name__}({self.file!r}, base_offset={self.base_offset}, {state})"
-
-    # Mapping
-
-    def _check_writable(self, operation: str) -> None:
-        if not self.writable:
-            raise ReadOnlyIndexError(
-                f"{operation} of an index that is open for reading", law="ABSIDX-11", path=self.file
-            )
-
-    def _map(self, entries: int) -> None:
-        assert self._handle is not None
-        self._mapping = self._handle.map(self.length)
-        self._publish(self._mapping.view(), entries)
-
-    def _remap(self, view: memoryview, entries: int, size: int) -> None:
-        """Give the file another length while readers go on with a copy."""
-        assert self._handle is not None
-        self._published = (memoryview(bytearray(view[: entries * self.ENTRY_SIZE])), entries)
-        self._unmap(view)
-        try:
-            self._handle.truncate(size)
-            self.length = size
-        finally:
-            self._map_again(entries)
-
-    def _map_again(self, entries: int) -> None:
-        """Map; without a mapping nothing written would reach the file, so close then."""
-        try:
-            self._map(entries)
-        except BaseException:
-            self.close_handler()
-            raise
-
-    def _unmap(self, view: memoryview) -> None:
-        """Unmap once no reader is inside; a reader that comes later finds the view released."""
-        mapping, self._mapping = self._mapping, None
-        while True:
-            try:
-                view.release()
-                if mapping is not None:
-                    mapping.close()
-                return
-            except BufferError:
-                time.sleep(0.0001)
 
     def _read_last_entry(self) -> None:
         raise NotImplementedError
