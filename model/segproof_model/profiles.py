@@ -179,7 +179,7 @@ class Profile:
         True, "renaming, deleting and closing an index that is not loaded do not load it", "LAZY-1"
     )
     segment_close_raises: bool = flag(
-        True, "closing a segment closes every part, then raises the first error", "SEG-44"
+        True, "closing a segment stops at the first part that fails, and raises its error", "SEG-44"
     )
     close_writes_unknown_maximum: bool = flag(
         False, "closing loads the largest timestamp to write its entry", "SEG-44"

@@ -246,21 +246,22 @@ class SegmentParts:
     def close(self) -> Step[Self]:
         """Write the last time entry, trim and close every part (SEG-44).
 
-        The newest releases raise the first error after all parts were tried, older ones none.
+        The newest releases stop at the first part that fails, and raise its error; older ones close
+        the others and raise nothing.
         """
         if self.is_refused:
             return Step(self)
         is_written = self.max_pair is not None or self.profile.close_writes_unknown_maximum
         after = self.write_maximum().after if is_written else self
-        step = try_all(
+        raises = self.profile.segment_close_raises
+        step = (run if raises else try_all)(
             after,
             lambda one: one.with_lazy_offset_index(one.lazy_offset_index.close()),
             lambda one: one.with_lazy_time_index(one.lazy_time_index.close()),
             lambda one: one.with_log(one.log.close()),
             lambda one: one.with_txn_index(one.txn_index.close()),
         )
-        outcome = step.outcome if self.profile.segment_close_raises else None
-        return Step(replace(step.after, is_closed=True), outcome)
+        return Step(replace(step.after, is_closed=True), step.outcome if raises else None)
 
     def close_handlers(self) -> Step[Self]:
         """Give every file up as it is (SEG-45)."""
