@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from segproof_model.kafka.lazy_index import LazyIndex
 from segproof_model.kafka.leader_epoch_cache import LeaderEpochFileCache
+from segproof_model.kafka.log_segment import LogSegment
 from segproof_model.kafka.offset_index import OffsetIndex
 from segproof_model.kafka.record_file import RecordFile
 from segproof_model.kafka.time_index import TimeIndex
@@ -36,6 +38,8 @@ STRUCTURES: Mapping[type, str] = {
     TimeIndex: "time-index",
     TransactionIndex: "transaction-index",
     RecordFile: "record-file",
+    LogSegment: "log-segment",
+    LazyIndex: "log-segment",
     LeaderEpochFileCache: "leader-epoch-cache",
 }
 

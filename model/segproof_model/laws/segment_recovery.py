@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The laws of a segment's recovery.
+
+The state after a recovery is what it has worked on; the laws take the segment from it.
+
+Used by: the harness, the generated pages.
+"""
+
+from typing import Any
+
+from segproof_model.kafka.log_segment import LogSegment
+from segproof_model.kafka.record_batch import RecordBatch
+from segproof_model.kafka.segment_recovery import Recovered
+from segproof_model.laws.judging import is_rising, succeeded
+from segproof_model.laws.registry import Transition, law
+from segproof_model.laws.segment_judging import (
+    STRUCTURE,
+    Batch,
+    after_of,
+    are_ordered,
+    are_trimmed,
+    batches_of,
+    can_hold,
+    indexed_by_recovery,
+    is_judged,
+    log_image,
+    of_batch,
+    offset_entries,
+    time_entries,
+    txn_entries,
+)
+from segproof_model.outcomes import Raised
+
+RECOVER = "Kafka LogSegment.recover, 1.1.1 to 4.3.1"
+APPEND_AND_RECOVER = "Kafka LogSegment.append and recover, 1.1.1 to 4.3.1"
+
+
+def _valid(segment: LogSegment) -> tuple[list[RecordBatch], Raised | None]:
+    """Return the batches up to the first that is not valid, and the error that ended them."""
+    scan = segment.log.batches()
+    for number, batch in enumerate(scan.batches):
+        error = batch.ensure_valid()
+        if error is not None:
+            return list(scan.batches[:number]), error
+    return list(scan.batches), scan.error
+
+
+def _kept(segment: LogSegment) -> list[Batch] | None:
+    """Return the valid batches as the laws see them; None where a field can't be read."""
+    found = [of_batch(batch) for batch in _valid(segment)[0]]
+    known = [batch for batch in found if batch is not None]
+    return known if len(known) == len(found) else None
+
+
+def _end_of(batches: list[Any]) -> int:
+    return batches[-1].position + batches[-1].size_bytes if batches else 0
+
+
+@law("SEG-20", structure=STRUCTURE, scope="step", source=RECOVER)
+def recovery_keeps_what_is_valid(transition: Transition) -> bool:
+    """After recovery the log is its longest beginning of batches that scan and are valid, up to
+    and with one whose control record can't be read; the result is the number of bytes removed."""
+    before, after = transition.before, after_of(transition)
+    if not is_judged(transition, "recover") or not succeeded(transition):
+        return True
+    ends = [0, *(batch.position + batch.size_bytes for batch in _valid(before)[0])]
+    knows_producers = transition.arguments.get("producer_state_manager") is not None
+    is_end = after.size in ends if knows_producers else after.size == ends[-1]
+    is_kept = log_image(after) == log_image(before)[: after.size]
+    return is_end and is_kept and transition.outcome == before.size - after.size
+
+
+@law("SEG-21", structure=STRUCTURE, scope="pure", source=RECOVER)
+def recovery_is_idempotent(first: LogSegment, second: LogSegment, removed: int) -> bool:
+    """A second recovery from the same producer state and epochs returns 0 and leaves all files as
+    the first did."""
+    return removed == 0 and first.directory == second.directory
+
+
+@law("SEG-22", structure=STRUCTURE, scope="step", source=RECOVER)
+def recovery_indexes_what_is_due(transition: Transition) -> bool:
+    """Recovery enters a batch into the offset index exactly when it begins more bytes than the
+    interval behind the last one entered: its last offset (up to 1.1 its first) and position."""
+    after = after_of(transition)
+    if not is_judged(transition, "recover") or not succeeded(transition):
+        return True
+    batches = batches_of(after)
+    return batches is None or offset_entries(after) == indexed_by_recovery(after, batches)[0]
+
+
+@law("SEG-23", structure=STRUCTURE, scope="step", source=RECOVER)
+def recovery_ends_with_the_maximum(transition: Transition) -> bool:
+    """Recovery writes the largest timestamp so far with each offset entry and once more at the
+    end, each time if it grew, with the last offset of the batch that has it."""
+    after = after_of(transition)
+    if not is_judged(transition, "recover") or not succeeded(transition):
+        return True
+    batches = batches_of(after)
+    return batches is None or time_entries(after) == indexed_by_recovery(after, batches)[1]
+
+
+@law("SEG-24", structure=STRUCTURE, scope="step", source=RECOVER)
+def recovery_trims_the_indexes(transition: Transition) -> bool:
+    """After recovery the two index files hold their entries and nothing else."""
+    if not is_judged(transition, "recover") or not succeeded(transition):
+        return True
+    return are_trimmed(after_of(transition))
+
+
+@law("SEG-25", structure=STRUCTURE, scope="pure", source=APPEND_AND_RECOVER)
+def recovery_rebuilds_the_live_index(live: LogSegment, recovered: LogSegment) -> bool:
+    """If each append into a new segment has carried one batch and none has failed, recovery builds
+    the same offset index, and the same time index with at most one more entry."""
+    times, rebuilt = time_entries(live), time_entries(recovered)
+    is_time_kept = rebuilt[: len(times)] == times and len(rebuilt) - len(times) <= 1
+    return offset_entries(live) == offset_entries(recovered) and is_time_kept
+
+
+@law("SEG-26", structure=STRUCTURE, scope="pure", source="Kafka LogSegment, 4.1.0 to 4.3.1")
+def recovery_rebuilds_what_batches_left(live: LogSegment, recovered: LogSegment) -> bool:
+    """Where append indexes each batch, SEG-25 also holds for calls with several batches."""
+    if not live.profile.index_per_batch:
+        return True
+    return recovery_rebuilds_the_live_index(live, recovered)
+
+
+@law("SEG-27", structure=STRUCTURE, scope="step", source=RECOVER)
+def failed_recovery_cuts_nothing(transition: Transition) -> bool:
+    """Recovery raises the segment-overflow error for a valid batch too far from the base, passes
+    on what the indexes raise, and then has not cut the log."""
+    before, after = transition.before, after_of(transition)
+    if not is_judged(transition, "recover"):
+        return True
+    if not succeeded(transition):
+        return bool(after.log.image == before.log.image and after.size == before.size)
+    batches = batches_of(after)
+    checks = before.profile.check_relative_offset
+    return (
+        batches is None or not checks or all(can_hold(before, one.last_offset) for one in batches)
+    )
+
+
+@law("SEG-28", structure=STRUCTURE, scope="step", source=RECOVER)
+def recovery_assigns_new_epochs(transition: Transition) -> bool:
+    """Recovery assigns an epoch at a batch's base offset exactly when the batch has magic 2 and an
+    epoch of 0 or more that is newer than the latest, or the first; from 2.1.1 to 2.6, above 0."""
+    given = transition.arguments.get("leader_epoch_cache")
+    if not is_judged(transition, "recover") or not succeeded(transition) or given is None:
+        return True
+    after = transition.after
+    assert isinstance(after, Recovered)
+    assert after.leader_epoch_cache is not None
+    smallest = 0 if after.segment.profile.recover_assigns_epoch_zero else 1
+    assigned = [tuple(entry) for entry in given.entries]
+    for batch in after.segment.log.batches().batches:
+        epoch, base_offset = batch.partition_leader_epoch, batch.base_offset
+        if batch.is_legacy or isinstance(epoch, Raised) or isinstance(base_offset, Raised):
+            continue
+        if epoch >= smallest and (not assigned or epoch > assigned[-1][0]):
+            assigned.append((epoch, base_offset))
+    if not is_rising([start_offset for _, start_offset in assigned]):
+        # An epoch that begins before an older one takes its place (EPOCH-4).
+        latest = after.leader_epoch_cache.entries[-1:]
+        return [entry.epoch for entry in latest] == [epoch for epoch, _ in assigned[-1:]]
+    return [tuple(entry) for entry in after.leader_epoch_cache.entries] == assigned
+
+
+@law("SEG-29", structure=STRUCTURE, scope="step", source=RECOVER)
+def recovery_keeps_the_counters(transition: Transition) -> bool:
+    """Recovery leaves the count of bytes since the last entry and the first timestamp as they
+    were."""
+    before, after = transition.before, after_of(transition)
+    if not is_judged(transition, "recover"):
+        return True
+    same_count = after.bytes_since_last_index_entry == before.bytes_since_last_index_entry
+    return bool(same_count and after.rolling_based_timestamp == before.rolling_based_timestamp)
+
+
+def _aborted(segment: LogSegment) -> list[tuple[int, ...]]:
+    """Return the aborted transactions whose markers are in the log, from no producer state."""
+    began: dict[int, int] = {}
+    aborted: list[tuple[int, ...]] = []
+    for batch in segment.log.batches().batches:
+        producer_id, offset = batch.producer_id, batch.base_offset
+        if not isinstance(producer_id, int) or not isinstance(offset, int):
+            continue
+        if producer_id == -1 or batch.is_transactional is not True:
+            continue
+        if batch.is_control is not True:
+            began.setdefault(producer_id, offset)
+            continue
+        records = batch.records()
+        if isinstance(records, Raised) or not records or producer_id not in began:
+            continue
+        first, last = began.pop(producer_id), records[0].offset
+        if records[0].key is not None and records[0].key[2:4] == b"\0\0":
+            aborted.append((producer_id, first, last, min(began.values(), default=last + 1)))
+    return aborted
+
+
+@law("SEG-30", structure=STRUCTURE, scope="step", source=RECOVER)
+def recovery_finds_aborted_transactions(transition: Transition) -> bool:
+    """Recovery rebuilds the transaction index to exactly the aborted transactions whose markers
+    are in the kept log, given the producer state at the base offset; without one, to nothing."""
+    after = after_of(transition)
+    if not is_judged(transition, "recover") or not succeeded(transition):
+        return True
+    producers = transition.arguments.get("producer_state_manager")
+    if producers is None:
+        return not txn_entries(after)
+    if producers.producers or not are_ordered(batches_of(after) or []):
+        return True
+    return txn_entries(after) == _aborted(after)
