@@ -179,15 +179,15 @@ class LogSegment(RollingSegment):
         given = largest_timestamp, shallow_offset_of_max_timestamp
         appended = list(self._appended(scan, len(records), largest_offset, *given))
         first = self
-        if self.profile.append_sets_rolling_timestamp and self.size == 0:
-            timestamp = appended[0]
-            if isinstance(timestamp, Appended):
-                first = replace(self, rolling_based_timestamp=timestamp.max_timestamp)
+        look = next(iter(appended), None)
+        is_first = self.profile.append_sets_rolling_timestamp and self.size == 0
+        if is_first and isinstance(look, Appended):
+            first = replace(self, rolling_based_timestamp=look.max_timestamp)
         step = run(
             first,
             lambda one: one.ensure_offset_in_range(largest_offset),
             lambda one: one._written(records),
-            *(partial(type(self)._indexed, appended=look) for look in appended),
+            *(partial(type(self)._indexed, appended=one) for one in appended),
         )
         return self.unless_refused(step)
 
