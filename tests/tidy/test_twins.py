@@ -21,6 +21,16 @@ TWINS = {
     "transaction_index": ("TransactionIndex", "AbortedTxn", "TxnIndexSearchResult"),
     "record_batch": ("RecordBatch", "Record", "RecordHeader"),
     "record_file": ("RecordFile",),
+    "log_config": ("LogConfig",),
+    "checkpoint_file": (
+        "CheckpointFile",
+        "OffsetCheckpointFile",
+        "LeaderEpochCheckpointFile",
+        "EpochEntry",
+        "TopicPartitionOffset",
+    ),
+    "leader_epoch_cache": ("LeaderEpochFileCache",),
+    "partition_metadata_file": ("PartitionMetadataFile", "PartitionMetadata"),
 }
 FUNCTIONS = {
     "record_batch": (
@@ -28,6 +38,8 @@ FUNCTIONS = {
         "control_record_type", "encode_varint", "decode_varint", "encode_varlong",
         "decode_varlong", "increment_sequence", "decrement_sequence",
     ),
+    "checkpoint_file": ("read_checkpoint", "write_checkpoint"),
+    "partition_metadata_file": ("read_partition_metadata",),
 }  # fmt: skip
 # Upstream's public operations, which both sides have.
 OPERATIONS = {
@@ -48,6 +60,15 @@ OPERATIONS = {
         "append", "all_aborted_txns", "collect_aborted_txns", "truncate_to", "reset",
         "sanity_check", "flush", "close", "delete_if_exists", "rename_to",
     },
+    "CheckpointFile": {"read", "write"},
+    "OffsetCheckpointFile": {"read", "write"},
+    "LeaderEpochFileCache": {
+        "assign", "latest_epoch", "previous_epoch", "previous_epoch_before", "next_epoch",
+        "latest_entry", "earliest_entry", "epoch_entries", "end_offset_for", "truncate_from_end",
+        "truncate_from_start", "epoch_for_offset", "epoch_entries_in_range", "clear",
+        "clear_and_flush",
+    },
+    "PartitionMetadataFile": {"read", "write", "exists", "delete"},
     "RecordBatch": {"is_valid", "ensure_valid", "records"},
     "RecordFile": {
         "append", "truncate_to", "trim", "flush", "close", "slice", "batches",

@@ -3,13 +3,18 @@
 
 Index files: `OffsetIndex`, `TimeIndex`, `TransactionIndex`. Records: `RecordFile` (a `.log`),
 `RecordBatch`, `Record`, `read_batch`, `write_batch` and its kin. A stretch of a log: `LogSegment`.
+Text files beside the segments: `OffsetCheckpointFile`, `LeaderEpochFileCache`,
+`PartitionMetadataFile`.
 """
 
+from segproof.kafka.checkpoint_file import EpochEntry, OffsetCheckpointFile
 from segproof.kafka.lazy_index import LazyIndex
+from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof.kafka.log_segment import FetchDataInfo, LogSegment, RollParams
 from segproof.kafka.offset_index import OffsetIndex, OffsetPosition
+from segproof.kafka.partition_metadata_file import PartitionMetadata, PartitionMetadataFile
 from segproof.kafka.record_batch import (
     Record,
     RecordBatch,
@@ -27,13 +32,18 @@ from segproof.kafka.write_format import WriteFormat
 
 __all__ = [
     "AbortedTxn",
+    "EpochEntry",
     "FetchDataInfo",
     "LazyIndex",
+    "LeaderEpochFileCache",
     "LogConfig",
     "LogOffsetMetadata",
     "LogSegment",
+    "OffsetCheckpointFile",
     "OffsetIndex",
     "OffsetPosition",
+    "PartitionMetadata",
+    "PartitionMetadataFile",
     "Record",
     "RecordBatch",
     "RecordFile",
