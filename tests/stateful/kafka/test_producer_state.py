@@ -1,0 +1,579 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The producer state against its model, in random histories; the laws under every profile.
+
+Used by: the tox environments `py311` to `py313`.
+"""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+
+from segproof.kafka import producer_snapshot
+from segproof.kafka import producer_state as implementation
+from segproof.kafka import record_batch as batches
+from segproof.kafka.segment_names import segment_file_name
+from segproof_harness.codecs import CODECS
+from segproof_harness.memory_files import MemoryFiles
+from segproof_harness.outcomes import Outcome, normalise, of_model, outcome_of
+from segproof_model.directory import Directory
+from segproof_model.kafka import producer_state as model
+from segproof_model.kafka.producer_snapshot import read_snapshot, write_snapshot
+from segproof_model.kafka.record_batch import read_batch
+from segproof_model.laws.registry import LAWS, Transition
+from segproof_model.outcomes import Raised
+from segproof_model.profiles import SEGPROOF, Profile, profile_named
+
+FOLDER = "/t-0"
+PREFIX = "t-0/"
+EXPIRATION_MS = 5000
+LARGEST = 2**31 - 1
+PRODUCERS = st.integers(1, 3) | st.sampled_from((0, 2**40))
+ORIGINS = st.sampled_from(("client", "client", "client", "replication", "coordinator"))
+STEP_LAWS = [one for one in LAWS.values() if one.law_id.startswith("PROD-") and one.scope == "step"]
+STATES = {
+    "wrapped", "refused: out-of-order-sequence", "refused: invalid-producer-epoch",
+    "refused: invalid-transaction-state", "refused: invalid-argument", "refused: kafka-error",
+    "refused: invalid-record", "started", "aborted", "committed", "expired", "snapshot", "reloaded",
+    "corrupt", "stray", "marked", "duplicate", "five batches", "late", "new epoch",
+}  # fmt: skip
+"""What the histories must reach, or the tests say nothing of it."""
+
+
+def broken(transition: Transition) -> list[str]:
+    """Return the ids of the laws that a step breaks."""
+    return [one.law_id for one in STEP_LAWS if not one.predicate(transition)]
+
+
+def public_state(manager: Any) -> dict[str, Any]:
+    """Return all that can be asked of a manager without arguments."""
+    return {
+        "active": {key: normalise(value) for key, value in manager.active_producers.items()},
+        "ongoing": normalise(manager.ongoing_txns),
+        "unreplicated": normalise(manager.unreplicated_txns),
+        "map end": manager.map_end_offset,
+        "last snapshot": manager.last_snapshot_offset,
+        "latest": manager.latest_snapshot_offset(),
+        "oldest": manager.oldest_snapshot_offset(),
+        "undecided": manager.first_undecided_offset(),
+        "unstable": manager.first_unstable_offset(),
+        "empty": manager.is_empty,
+        "oldest write": manager.oldest_txn_last_timestamp,
+    }
+
+
+class ProducerStateMachine(RuleBasedStateMachine):
+    """Histories of one partition; under the profile `segproof` the implementation runs beside."""
+
+    profile: ClassVar[Profile] = SEGPROOF
+    reached: ClassVar[set[str]] = set()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.files = MemoryFiles()
+        self.files.make_directory(FOLDER)
+        self.offset = 0
+        self.now_ms = 1_000_000
+        self.completed: model.CompletedTxn | None = None
+        self.state = self._opened(Directory())
+        self.impl = self._opened_impl()
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether there is an implementation of this profile."""
+        return self.profile is SEGPROOF
+
+    def _opened(self, directory: Directory) -> model.ProducerStateManager:
+        step = model.ProducerStateManager.open(
+            "t-0",
+            producer_id_expiration_ms=EXPIRATION_MS,
+            max_transaction_timeout_ms=1000,
+            directory=directory,
+            profile=self.profile,
+        )
+        assert isinstance(step.after, model.ProducerStateManager)
+        return step.after
+
+    def _opened_impl(self) -> implementation.ProducerStateManager:
+        return implementation.ProducerStateManager.open(
+            FOLDER,
+            producer_id_expiration_ms=EXPIRATION_MS,
+            max_transaction_timeout_ms=1000,
+            files=self.files,
+        )
+
+    # --- one operation on both sides ---
+
+    def apply(self, operation: str, **arguments: Any) -> Outcome:
+        """Do one operation, or ask one question, on both sides; judge every law."""
+        before = self.state
+        answer = getattr(before, operation)(**arguments)
+        is_query = not hasattr(answer, "after")
+        after, outcome = (before, answer) if is_query else (answer.after, answer.outcome)
+        transition = Transition(before, operation, arguments, after, outcome)
+        assert [] == broken(transition), transition
+        self.state = after
+        if self.is_compared:
+            actual = outcome_of(lambda: getattr(self.impl, operation)(**arguments))
+            assert of_model(outcome) == actual, (operation, arguments)
+        self.compare_states()
+        return of_model(outcome)
+
+    def compare_states(self) -> None:
+        """Hold all that can be asked, and every byte of every file, against each other."""
+        if self.is_compared:
+            assert public_state(self.state) == public_state(self.impl)
+            expected = {name.removeprefix(PREFIX): self.state.directory.read(name) or b""
+                        for name in self.state.directory}  # fmt: skip
+            assert expected == self.files.images(FOLDER)
+
+    def append(
+        self, producer_id: int, origin: Any, images: list[bytes], version: int, is_kept: bool
+    ) -> None:
+        """Append the batches to one producer's state, and let them count if all are taken."""
+        info = self.state.prepare_update(producer_id, origin)
+        impl_info = self.impl.prepare_update(producer_id, origin)
+        for image in images:
+            batch = read_batch(image, codecs=CODECS)
+            assert not isinstance(batch, Raised)
+            step = info.append(batch, None, version)
+            arguments = {"batch": batch, "transaction_version": version}
+            assert [] == broken(Transition(info, "append", arguments, step.after, step.outcome))
+            expected = of_model(step.outcome)
+            if self.is_compared:
+                ours = batches.read_batch(image)
+                actual = outcome_of(partial(impl_info.append, ours, None, version))
+                assert expected == actual, image.hex()
+                assert normalise(step.after.updated_entry) == normalise(impl_info.updated_entry)
+            self.note_append(info, step.after, step.outcome)
+            info = step.after
+            if expected.error is not None:
+                break
+        else:
+            is_kept = True
+        if not is_kept:
+            self.compare_states()
+            return
+        updated = self.state.update(info)
+        arguments = {"append_info": info}
+        assert [] == broken(
+            Transition(self.state, "update", arguments, updated.after, updated.outcome)
+        )
+        self.state = updated.after
+        self.impl.update(impl_info)
+        self.compare_states()
+        entry = self.state.last_entry(producer_id)
+        if entry is not None and len(entry.batch_metadata) == 5:
+            self.reached.add("five batches")
+
+    def note(self, state: str, is_reached: object) -> None:
+        """Remember that the histories have reached a state."""
+        if is_reached:
+            self.reached.add(state)
+
+    def note_append(
+        self, before: model.ProducerAppendInfo, after: model.ProducerAppendInfo, outcome: object
+    ) -> None:
+        """Remember what the histories have reached."""
+        if isinstance(outcome, Raised):
+            self.reached.add(f"refused: {outcome.kind}")
+        elif isinstance(outcome, model.CompletedTxn):
+            self.completed = outcome
+            self.reached.add("aborted" if outcome.is_aborted else "committed")
+        if after.started_transactions != before.started_transactions:
+            self.reached.add("started")
+        known, entry = before.updated_entry, after.updated_entry
+        if -1 != known.producer_epoch != entry.producer_epoch:
+            self.reached.add("new epoch")
+        if entry.batch_metadata and entry.last_seq < entry.batch_metadata[-1].first_seq:
+            self.reached.add("wrapped")
+
+    # --- batches ---
+
+    def draw_sequence(self, data: st.DataObject, entry: model.ProducerStateEntry | None) -> int:
+        """Return the next sequence number, or another that may be refused."""
+        last = -1 if entry is None else entry.last_seq
+        following = 0 if last in (-1, LARGEST) else last + 1
+        border = st.sampled_from((0, 1, LARGEST, LARGEST - 1, max(0, last)))
+        return data.draw(st.just(following) | st.just(following) | border)
+
+    def draw_batch(self, data: st.DataObject, producer_id: int) -> bytes:
+        """Return a batch at the log's end: records, a marker, or an odd control batch."""
+        entry = self.state.last_entry(producer_id)
+        known = -1 if entry is None else entry.producer_epoch
+        steps = st.sampled_from((0, 0, 0, 0, 1, -1))
+        epoch = min(max(0, known + data.draw(steps)), 2**15 - 1)
+        is_open = entry is not None and entry.current_txn_first_offset is not None
+        kinds = ["records"] * 5 + ["marker"] * (4 if is_open else 1) + ["empty", "control", "odd"]
+        kind = data.draw(st.sampled_from(kinds))
+        common: dict[str, Any] = {"producer_id": producer_id, "producer_epoch": epoch}
+        self.now_ms += data.draw(st.sampled_from((0, 1, EXPIRATION_MS // 2)))
+        offset = self.offset
+        self.offset += 1
+        if kind == "marker":
+            known = 0 if entry is None else entry.coordinator_epoch
+            coordinator = data.draw(st.sampled_from((known, known + 3, known - 1)))
+            return batches.write_end_transaction_marker(
+                data.draw(st.sampled_from(("ABORT", "COMMIT"))),
+                offset=offset,
+                timestamp=self.now_ms,
+                coordinator_epoch=max(0, coordinator),
+                **common,
+            )
+        if kind == "control":
+            return batches.write_empty_batch(
+                offset, offset, self.now_ms, is_transactional=True, is_control=True, **common
+            )
+        if kind == "odd":
+            keys = (b"", b"\0\0\0\1", b"\0\0\0\2", b"\0\0\0\x63", b"\xff\xff\0\0")
+            record = batches.Record(offset, 0, data.draw(st.sampled_from(keys)), b"\0")
+            return batches.write_batch(
+                [record], base_offset=offset, is_transactional=True, is_control=True, **common
+            )
+        common["base_sequence"] = self.draw_sequence(data, entry)
+        common["is_transactional"] = is_open != data.draw(st.sampled_from((True, False, False)))
+        count = data.draw(st.integers(1, 3))
+        self.offset += count - 1
+        if kind == "empty":
+            return batches.write_empty_batch(offset, self.offset - 1, self.now_ms, **common)
+        records = [batches.Record(offset + n, self.now_ms - n, None, b"v") for n in range(count)]
+        compression = data.draw(st.sampled_from(("none", "none", "gzip")))
+        return batches.write_batch(records, base_offset=offset, compression=compression, **common)
+
+    @rule(data=st.data(), producer_id=PRODUCERS, origin=ORIGINS, is_kept=st.booleans())
+    def append_batches(
+        self, data: st.DataObject, producer_id: int, origin: str, is_kept: bool
+    ) -> None:
+        """Append batches of one producer in one go."""
+        count = data.draw(st.sampled_from((1, 1, 2, 3)))
+        images = [self.draw_batch(data, producer_id) for _ in range(count)]
+        version = data.draw(st.sampled_from((-1, 0, 1, 2, 2)))
+        self.append(producer_id, origin, images, version, is_kept)
+
+    @rule(data=st.data(), producer_id=PRODUCERS)
+    def follow(self, data: st.DataObject, producer_id: int) -> None:
+        """Append a batch as a log does, recovery and followers too: with all that comes with it."""
+        image = self.draw_batch(data, producer_id)
+        batch = read_batch(image, codecs=CODECS)
+        assert not isinstance(batch, Raised)
+        step = self.state.update_producers(batch)
+        if self.is_compared:
+            actual = outcome_of(lambda: self.impl.update_producers(batches.read_batch(image)))
+            assert of_model(step.outcome) == actual
+        self.state = step.after
+        self.compare_states()
+        self.apply("update_map_end_offset", last_offset=self.offset)
+        if isinstance(step.outcome, model.CompletedTxn):
+            self.apply("last_stable_offset", completed_txn=step.outcome)
+            self.apply("complete_txn", completed_txn=step.outcome)
+
+    @rule(data=st.data(), producer_id=PRODUCERS, first=st.none() | st.integers(0, 40))
+    def find_duplicate(self, data: st.DataObject, producer_id: int, first: int | None) -> None:
+        """Look for a batch with sequence numbers that may be known."""
+        entry = self.state.last_entry(producer_id)
+        ours = self.impl.last_entry(producer_id)
+        assert (entry is None) == (ours is None) or not self.is_compared
+        if entry is None or entry.is_empty:
+            return
+        known = data.draw(st.sampled_from(entry.batch_metadata))
+        sequence = known.first_seq if first is None else first
+        epoch = min(max(0, entry.producer_epoch + data.draw(st.sampled_from((0, 0, 1)))), 32767)
+        if sequence < 0 or known.offset_delta < 0:
+            return
+        image = batches.write_empty_batch(
+            self.offset, self.offset + known.offset_delta, 0,
+            producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence,
+        )  # fmt: skip
+        batch = read_batch(image)
+        assert not isinstance(batch, Raised)
+        found = entry.find_duplicate_batch(batch)
+        if self.is_compared and ours is not None:
+            assert normalise(found) == normalise(
+                ours.find_duplicate_batch(batches.read_batch(image))
+            )
+        self.note("duplicate", found)
+
+    # --- offsets, snapshots, time ---
+
+    def draw_offset(self, data: st.DataObject) -> int:
+        """Return an offset near one that matters."""
+        near = [self.offset, self.state.map_end_offset, *(one[0] for one in self.state.snapshots)]
+        return data.draw(st.sampled_from(near)) + data.draw(st.sampled_from((0, 0, 0, 1, -1)))
+
+    @rule(data=st.data())
+    def complete(self, data: st.DataObject) -> None:
+        """Complete an open transaction, or one that may be completed already."""
+        completed = self.completed
+        if self.state.ongoing_txns and (completed is None or data.draw(st.booleans())):
+            txn = data.draw(st.sampled_from(self.state.ongoing_txns))
+            completed = model.CompletedTxn(txn.producer_id, txn.first_offset, self.offset, True)
+        if completed is not None:
+            self.apply("last_stable_offset", completed_txn=completed)
+            self.apply("complete_txn", completed_txn=completed)
+
+    @rule()
+    def snapshot(self) -> None:
+        """Take a snapshot at the end of the log."""
+        self.apply("update_map_end_offset", last_offset=self.offset)
+        taken = self.apply("take_snapshot")
+        self.note("snapshot", taken.value is not None)
+
+    @rule(data=st.data(), operation=st.sampled_from((
+        "update_map_end_offset", "truncate_fully_and_start_at", "on_high_watermark_updated",
+        "on_log_start_offset_incremented", "delete_snapshots_before",
+        "remove_and_mark_snapshot_for_deletion",
+    )))  # fmt: skip
+    def at_offset(self, data: st.DataObject, operation: str) -> None:
+        """Do one of the operations that take an offset."""
+        name = {
+            "update_map_end_offset": "last_offset",
+            "on_high_watermark_updated": "high_watermark",
+            "on_log_start_offset_incremented": "log_start_offset",
+        }.get(operation, "offset")
+        if operation == "truncate_fully_and_start_at" and not data.draw(st.booleans()):
+            return
+        outcome = self.apply(operation, **{name: self.draw_offset(data)})
+        if operation.startswith("remove_and_mark") and outcome.value is not None:
+            self.reached.add("marked")
+        if outcome.error is not None:
+            self.reached.add(f"refused: {outcome.error}")
+
+    @rule(data=st.data(), is_new=st.booleans(), later_ms=st.sampled_from((0, EXPIRATION_MS)))
+    def reload(self, data: st.DataObject, is_new: bool, later_ms: int) -> None:
+        """Load the newest snapshot, as after a cut; or all anew, as after a start."""
+        if is_new:
+            self.state, self.impl = self._opened(self.state.directory), self._opened_impl()
+        start = data.draw(st.sampled_from((0, -1, self.state.oldest_snapshot_offset() or 0)))
+        before = self.state.snapshots
+        self.apply(
+            "truncate_and_reload",
+            log_start_offset=start,
+            log_end_offset=self.draw_offset(data),
+            current_time_ms=self.now_ms + later_ms,
+        )
+        self.note("reloaded", before and self.state.producers)
+
+    @rule(later_ms=st.sampled_from((0, 1, EXPIRATION_MS - 1, EXPIRATION_MS, 10**6)))
+    def expire(self, later_ms: int) -> None:
+        """Forget who is silent, and ask for transactions that take too long."""
+        late = self.apply("has_late_transaction", current_time_ms=self.now_ms + later_ms)
+        self.note("late", late.value)
+        before = self.state.producers
+        self.apply("remove_expired_producers", current_time_ms=self.now_ms + later_ms)
+        self.note("expired", before != self.state.producers)
+
+    @rule(data=st.data(), others=st.lists(st.integers(0, 60), max_size=2))
+    def remove_stray(self, data: st.DataObject, others: list[int]) -> None:
+        """Remove the snapshots without a segment."""
+        known = [one[0] for one in self.state.snapshots]
+        bases = [base for base in known if data.draw(st.booleans())] + others
+        self.apply("remove_stray_snapshots", segment_base_offsets=bases)
+        gone = len(known) > len(self.state.snapshots)
+        self.note("stray", gone)
+
+    @rule(data=st.data(), bit=st.integers(0, 10**4), excess=st.integers(-100, 50))
+    def damage(self, data: st.DataObject, bit: int, excess: int) -> None:
+        """Write a snapshot file from outside: damaged, cut, grown, sound, gone, or no snapshot."""
+        name = segment_file_name(max(0, self.draw_offset(data)), ".snapshot")
+        name = data.draw(st.sampled_from((name, name, name, "7.snapshot", "x.txt")))
+        if data.draw(st.integers(0, 5)) == 0:
+            self.write(name, None)
+            return
+        image = write_snapshot(self.state.producers)
+        if data.draw(st.booleans()):
+            flipped = bytearray(image)
+            flipped[bit // 8 % len(image)] ^= 1 << bit % 8
+            image = bytes(flipped)
+        image = image[:excess] if excess < 0 else image + bytes(excess // 10)
+        self.write(name, image)
+        if isinstance(read_snapshot(image), Raised):
+            self.reached.add("corrupt")
+
+    def write(self, name: str, image: bytes | None) -> None:
+        """Write or remove a file behind the back of both sides."""
+        if image is None:
+            directory = self.state.directory.remove(PREFIX + name)
+            self.files.remove(f"{FOLDER}/{name}")
+        else:
+            directory = self.state.directory.write(PREFIX + name, image)
+            file = self.files.open(f"{FOLDER}/{name}", writable=True, create=True)
+            file.truncate(0)
+            file.pwrite(image, 0)
+            file.close()
+        self.state = replace(self.state, directory=directory)
+        self.compare_states()
+
+
+def run(machine: type[ProducerStateMachine]) -> None:
+    """Run a machine; say which states its histories have not reached."""
+    machine.reached = set()
+    for _ in range(3):
+        run_state_machine_as_test(machine)
+        if machine.reached >= STATES:
+            return
+    assert set() == STATES - machine.reached
+
+
+@pytest.mark.checks(
+    "PROD-6", "PROD-7", "PROD-8", "PROD-9", "PROD-10", "PROD-11", "PROD-12", "PROD-13"
+)
+def test_model_and_implementation_agree() -> None:
+    """They agree on each answer, each error, all that can be asked, and every byte."""
+    run(ProducerStateMachine)
+
+
+@pytest.mark.parametrize("name", ["kafka-4.3.1", "kafka-2.4.1", "kafka-1.1.1"])
+def test_laws_hold_under_every_profile(name: str) -> None:
+    """The laws of the steps hold for the releases too."""
+
+    class OfRelease(ProducerStateMachine):
+        profile = profile_named(name)
+        reached: ClassVar[set[str]] = set()
+
+    run_state_machine_as_test(OfRelease, settings=settings(max_examples=30))
+
+
+# --- laws of drawn values ----------------------------------------------------------------------
+
+OFFSETS = st.integers(0, 100) | st.sampled_from((2**31, 2**63 - 1))
+STAMPS = st.integers(-1, 100) | st.just(2**63 - 1)
+KNOWN_BATCHES = st.builds(
+    model.BatchMetadata, st.integers(0, LARGEST), OFFSETS, st.integers(0, LARGEST), STAMPS
+)
+
+
+@st.composite
+def stored_entries(draw: st.DrawFn, producer_id: int) -> model.ProducerStateEntry:
+    """Return an entry as a snapshot gives it back: one batch at most, with the last timestamp."""
+    batch = draw(st.none() | KNOWN_BATCHES)
+    stamp = draw(STAMPS) if batch is None else batch.timestamp
+    epochs = st.integers(-1, 2**15 - 1)
+    return model.ProducerStateEntry(
+        producer_id,
+        draw(epochs),
+        draw(st.integers(-1, LARGEST)),
+        stamp,
+        draw(
+            st.none() | OFFSETS.map(lambda offset: offset + producer_id if offset < 200 else None)
+        ),
+        () if batch is None else (batch,),
+    )
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> tuple[model.ProducerStateEntry, ...]:
+    """Return the entries of a snapshot, of different producers."""
+    ids = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 20)
+    drawn = draw(st.lists(ids, unique=True, max_size=4))
+    entries = [draw(stored_entries(one)) for one in drawn]
+    first_offsets: set[int] = set()
+    kept = []
+    for entry in entries:
+        first = entry.current_txn_first_offset
+        if first is not None and (first in first_offsets or not 0 <= first < 2**63):
+            entry = replace(entry, current_txn_first_offset=None)
+        elif first is not None:
+            first_offsets.add(first)
+        kept.append(entry)
+    return tuple(kept)
+
+
+def holds(law_id: str, *arguments: Any) -> bool:
+    """Return whether the law holds for the arguments."""
+    return LAWS[law_id].predicate(*arguments)
+
+
+def ours_of(entries: tuple[model.ProducerStateEntry, ...]) -> list[Any]:
+    """Return the entries as the implementation's."""
+    return [
+        implementation.ProducerStateEntry(
+            one.producer_id, one.producer_epoch, one.coordinator_epoch, one.last_timestamp,
+            one.current_txn_first_offset,
+            tuple(implementation.BatchMetadata(*normalise(batch)) for batch in one.batch_metadata),
+        )
+        for one in entries
+    ]  # fmt: skip
+
+
+@pytest.mark.checks("PROD-1", "PROD-2", "PROD-5")
+@given(snapshots(), st.binary(max_size=9), st.integers(0, 200), st.integers(0, 2000))
+def test_snapshots_are_the_same_on_both_sides(
+    entries: tuple[model.ProducerStateEntry, ...], tail: bytes, cut: int, bit: int
+) -> None:
+    """Both write the same bytes; both read, or refuse, whatever becomes of them."""
+    image = write_snapshot(entries)
+    assert image == producer_snapshot.write_snapshot(ours_of(entries))
+    assert entries == read_snapshot(image)
+    flipped = bytearray(image)
+    flipped[bit // 8 % len(image)] ^= 1 << bit % 8
+    for data in (image, image + tail, image[:cut], bytes(flipped)):
+        expected = of_model(read_snapshot(data))
+        assert expected == outcome_of(partial(producer_snapshot.read_snapshot, data))
+    assert holds("PROD-1", entries)
+    assert holds("PROD-2", entries, tail)
+    assert all(holds("PROD-5", entry) for entry in entries)
+
+
+@pytest.mark.checks("PROD-3", "PROD-4")
+@given(snapshots(), snapshots(), st.integers(0, 10**4), st.integers(0, 10**4))
+def test_loading_passes_over_damage(
+    older: tuple[model.ProducerStateEntry, ...],
+    entries: tuple[model.ProducerStateEntry, ...],
+    cut: int,
+    bit: int,
+) -> None:
+    """A damaged snapshot is removed and the older one loaded; the order in it means nothing."""
+    older = tuple(replace(one, last_timestamp=max(1, one.last_timestamp)) for one in older)
+    assert holds("PROD-3", older, entries, cut, bit)
+    assert holds("PROD-4", entries)
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[bytes]:
+    """Return the batches of a log: records of some producers or of none, and markers."""
+    images: list[bytes] = []
+    open_ids: set[int] = set()
+    offset = 0
+    sequences = {1: 0, 2: LARGEST - 1}
+    for _ in range(draw(st.integers(0, 12))):
+        producer_id = draw(st.sampled_from((-1, 1, 1, 2)))
+        stamp = draw(st.integers(1, 50))
+        if producer_id in open_ids and draw(st.booleans()):
+            kind = draw(st.sampled_from(("ABORT", "COMMIT")))
+            images.append(
+                batches.write_end_transaction_marker(
+                    kind, offset=offset, timestamp=stamp, producer_id=producer_id,
+                    producer_epoch=0, coordinator_epoch=len(images),
+                )
+            )  # fmt: skip
+            open_ids.discard(producer_id)
+            offset += 1
+            continue
+        count = draw(st.integers(1, 3))
+        extra: dict[str, Any] = {}
+        if producer_id >= 0:
+            is_open = producer_id in open_ids or draw(st.booleans())
+            open_ids |= {producer_id} if is_open else set()
+            extra = {
+                "producer_id": producer_id,
+                "producer_epoch": 0,
+                "base_sequence": sequences[producer_id],
+                "is_transactional": is_open,
+            }
+            sequences[producer_id] = (sequences[producer_id] + count) % 2**31
+        records = [batches.Record(offset + row, stamp, None, b"v") for row in range(count)]
+        images.append(batches.write_batch(records, base_offset=offset, **extra))
+        offset += count
+    return images
+
+
+@pytest.mark.checks("PROD-14", "PROD-15")
+@given(logs(), st.integers(0, 12))
+def test_a_log_gives_its_producers_back(log: list[bytes], snapshot_after: int) -> None:
+    """From a snapshot anywhere in the log, or from none, recovery ends in the same state."""
+    assert holds("PROD-14", log, snapshot_after)
+    assert holds("PROD-15", log)
