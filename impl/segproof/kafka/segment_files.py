@@ -8,7 +8,6 @@ Used by: log_segment.
 """
 
 import errno
-import os
 from collections.abc import Callable
 from operator import index as to_int
 
@@ -78,7 +77,7 @@ class SegmentFiles:
     def _status(self, path: str) -> FileStatus:
         status = self._files.status(path)
         if status is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+            raise FileNotFoundError(errno.ENOENT, "there is no such file", path)
         return status
 
     def resize_indexes(self, size: int) -> None:

@@ -10,11 +10,16 @@ Used by: log_segment, segment_bulk.
 """
 
 import struct
+from operator import index as to_int
 
+import numpy as np
+
+from segproof.errors import CorruptIndexError
+from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.record_file import LogOffsetPosition, RecordFile, TimestampAndOffset
 from segproof.kernels.segment_search import SEARCH_FOUND, SEARCH_NONE, SEARCH_ODD, find_time
 
-__all__ = ["find_batch_in", "find_record_in"]
+__all__ = ["as_int64", "astray", "find_batch_in", "find_record_in"]
 
 _START = struct.Struct(">qiiB")
 _LAST_OFFSET_DELTA = struct.Struct(">i")
@@ -24,7 +29,28 @@ _LOOKED_AT_BYTES = 27
 _WINDOW_BYTES_MAX = 1 << 16
 _BATCH_BYTES_MAX = 1 << 20
 """A larger batch is read by the slow way, which holds no second copy of it."""
+_UNITS_OF_A_SEARCH = 3
+"""So many units of a kernel's work are in one search for a timestamp."""
 _INT64_MAX = 2**63 - 1
+
+
+def as_int64(number: int) -> int:
+    """Return the int64 nearest to `number`: beyond 64 bits nothing is stored."""
+    return min(max(to_int(number), -_INT64_MAX - 1), _INT64_MAX)
+
+
+def astray(offset_index: OffsetIndex, position: int, end: int) -> CorruptIndexError:
+    """Return the error for an index that points outside of a log of `end` bytes."""
+    _, positions = offset_index.to_numpy()
+    return CorruptIndexError(
+        "the index points outside of the log",
+        law="SEG-7",
+        path=offset_index.file,
+        position=8 * int(np.argmax(positions == position)),
+        expected=f"0 to {end}",
+        actual=position,
+        hint="recover the segment, or rebuild the index from the log",
+    )
 
 
 def find_batch_in(
@@ -82,20 +108,20 @@ def find_record_in(
 
     Raises: what `search_for_timestamp` raises.
     """
-    if position >= 0 and log.is_open:
-        end = log.end
-        window = min(window_bytes, end - position)
-        while window > 0:
-            data = log.file.pread(window, position)
-            status, timestamp, offset, at = find_time.call(
-                data, 0, len(data), end - position, target_timestamp, starting_offset
-            )
-            if status == SEARCH_NONE:
-                return None
-            if status == SEARCH_FOUND:
-                epoch = _EPOCH.unpack_from(data, at + 12)[0]
-                return TimestampAndOffset(timestamp, offset, None if epoch == -1 else epoch)
-            if status == SEARCH_ODD or window >= min(end - position, _BATCH_BYTES_MAX):
-                break
-            window = min(window * 8, end - position)
+    at, end, want = position, log.end, window_bytes
+    if not find_time.is_compiled:
+        find_time.announce(_UNITS_OF_A_SEARCH)
+    while 0 <= at < end and want <= _BATCH_BYTES_MAX and log.is_open:
+        data = log.file.pread(min(want, end - at), at)
+        status, timestamp, offset, found = find_time.call(
+            data, 0, len(data), end - at, target_timestamp, starting_offset
+        )
+        if status == SEARCH_NONE:
+            return None
+        if status == SEARCH_FOUND:
+            epoch = _EPOCH.unpack_from(data, found + 12)[0]
+            return TimestampAndOffset(timestamp, offset, None if epoch == -1 else epoch)
+        if status == SEARCH_ODD or (found == 0 and len(data) >= min(timestamp, end - at)):
+            break
+        at, want = at + found, max(timestamp, window_bytes)
     return log.search_for_timestamp(target_timestamp, position, starting_offset)

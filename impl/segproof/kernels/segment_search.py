@@ -112,12 +112,13 @@ def find_time(
     """Return (how it ended, timestamp, offset, position of the batch) of the first record from
     `start` on at or after both the timestamp `target` and `starting_offset`.
 
-    Laws: SCAN-18, SEG-39.
+    SEARCH_MORE comes with the bytes wanted from the position on, 0 and the position of the batch
+    that was not decided. Laws: SCAN-18, SEG-39.
     """
     position = start
     while position < end - 17:
         if position + 17 > filled:
-            return SEARCH_MORE, 0, 0, 0
+            return SEARCH_MORE, 61, 0, position
         size = decode_int32(buffer, position + 8)
         if size < 14:
             return SEARCH_ODD, 0, 0, 0
@@ -126,12 +127,12 @@ def find_time(
         if buffer[position + 16] != 2 or size < 49:
             return SEARCH_ODD, 0, 0, 0
         if position + 61 > filled:
-            return SEARCH_MORE, 0, 0, 0
+            return SEARCH_MORE, 61, 0, position
         behind = position + 12 + size
         largest = decode_int64(buffer, position + 35)
         if largest >= target:
             if behind > filled:
-                return SEARCH_MORE, 0, 0, 0
+                return SEARCH_MORE, 12 + size, 0, position
             attributes = buffer[position + 22] + 0
             if compression_code(attributes) != 0:
                 return SEARCH_ODD, 0, 0, 0

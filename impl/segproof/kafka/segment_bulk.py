@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bulk twins of a segment's operations: many batches, offsets or timestamps at once.
+
+What is looked for is sorted by where its search begins in the log, which is then read in blocks;
+one call of a kernel answers all that lies in a block. What the kernel hands back, because it needs
+more bytes than a block or a slower way, is answered one by one.
+
+Laws: SEG-12, SEG-25, SEG-26, SEG-39: the answers are those of the single calls.
+Used by: log_segment.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from segproof.errors import CorruptRecordError
+from segproof.kafka.abstract_index import INT32_MAX, int64_array
+from segproof.kafka.batch_table import HeaderTable, read_batch_headers
+from segproof.kafka.offset_index import OffsetIndex
+from segproof.kafka.record_batch import BATCH_HEADER_BYTES, read_batch
+from segproof.kafka.record_file import RecordFile
+from segproof.kafka.segment_append import Entries, plan_table
+from segproof.kafka.segment_reading import astray, find_batch_in, find_record_in
+from segproof.kafka.segment_recovery import segment_overflow
+from segproof.kafka.time_index import TimeIndex, TimestampOffset
+from segproof.kernels.segment_search import SEARCH_ODD, find_batches, find_times
+
+__all__ = ["find_offset_by_timestamp_many", "plan_many", "read_many"]
+
+Int64Array = NDArray[np.int64]
+_BLOCK_BYTES = 512 << 10
+_GAP_BYTES = 32 << 10
+"""Searches that begin further apart than this do not share a block."""
+_UNITS_OF_AN_OFFSET = 3
+_UNITS_OF_A_TIMESTAMP = 6
+"""So many units of a kernel's work are in one search."""
+
+FindInBlock = Callable[[memoryview, int, int, int, int, int], tuple[int, int]]
+"""From (buffer, bytes filled, end, first search, number of searches, position of the buffer) to
+(how many were decided, how the next one ended)."""
+
+
+def plan_many(
+    records: bytes,
+    log: RecordFile,
+    base_offset: int,
+    *,
+    is_first_offset_key: bool,
+    interval: int,
+    bytes_since: int,
+    max_pair: TimestampOffset,
+) -> Entries:
+    """Return the index entries of ready batches that would be appended to the log.
+
+    Raises: CorruptRecordError unless the buffer holds whole batches; SegmentOffsetOverflowError.
+    """
+    found = read_batch_headers(records)
+    _check_whole(found, len(records))
+    table = found.table
+    distances = table["last_offset"] - base_offset  # wraps at 64 bits, as upstream
+    far = (distances < 0) | (distances > INT32_MAX)
+    if bool(far.any()):
+        last_offset = int(table["last_offset"][int(np.argmax(far))])
+        raise segment_overflow(last_offset, base_offset, log.name)
+
+    def first_offset(row: int) -> int:
+        return read_batch(records, int(table["position"][row])).base_offset
+
+    return plan_table(
+        table,
+        log.size_in_bytes(),
+        interval=interval,
+        bytes_since=bytes_since,
+        max_pair=max_pair,
+        first_offset=first_offset if is_first_offset_key else None,
+    )
+
+
+def _check_whole(found: HeaderTable, size_bytes: int) -> None:
+    """Return if the batches fill the buffer and none is smaller than its header."""
+    if found.error is not None:
+        raise found.error
+    table = found.table
+    small = (table["magic"] == 2) & (table["size_bytes"] < BATCH_HEADER_BYTES)
+    if bool(small.any()):
+        raise CorruptRecordError(
+            "a batch is smaller than its header",
+            law="BATCH-14",
+            position=int(table["position"][int(np.argmax(small))]),
+            expected=f"at least {BATCH_HEADER_BYTES} bytes",
+        )
+    if found.end_position != size_bytes:
+        raise CorruptRecordError(
+            "the last batch is cut off",
+            law="SCAN-9",
+            position=found.end_position,
+            expected=f"a batch that ends at {size_bytes}",
+        )
+
+
+def read_many(
+    log: RecordFile, offset_index: OffsetIndex, start_offsets: ArrayLike, window_bytes: int
+) -> tuple[Int64Array, NDArray[np.int32]]:
+    """Return position and size of the first batch that reaches each offset; -1 without one."""
+    targets = int64_array(start_offsets, "start_offsets")
+    order, starts = _starts(log, offset_index, targets)
+    targets = targets[order]
+    positions, sizes = np.empty(len(targets), np.int64), np.empty(len(targets), np.int64)
+
+    def find(
+        buffer: memoryview, filled: int, end: int, first: int, count: int, origin: int
+    ) -> tuple[int, int]:
+        find_batches.announce(count * _UNITS_OF_AN_OFFSET)
+        stop = first + count
+        asked = starts[first:stop].data, targets[first:stop].data
+        answers = positions[first:stop].data, sizes[first:stop].data
+        return find_batches(buffer, filled, end, count, origin, *asked, *answers)
+
+    def find_one(number: int) -> None:
+        found = find_batch_in(log, int(starts[number]), int(targets[number]), window_bytes)
+        answer = (-1, -1) if found is None else (found.position, found.size_bytes)
+        positions[number], sizes[number] = answer
+
+    _search_in_blocks(log, starts, find, find_one, window_bytes)
+    return _unsorted(order, positions), _unsorted(order, sizes).astype(np.int32)
+
+
+def find_offset_by_timestamp_many(
+    log: RecordFile,
+    offset_index: OffsetIndex,
+    time_index: TimeIndex,
+    timestamps: ArrayLike,
+    starting_offset: int,
+    window_bytes: int,
+) -> tuple[Int64Array, Int64Array]:
+    """Return timestamp and offset of the first record at or after each timestamp; -1 without."""
+    targets = int64_array(timestamps, "timestamps")
+    offsets = np.maximum(time_index.lookup_many(targets)[1], starting_offset)
+    order, starts = _starts(log, offset_index, offsets)
+    targets = targets[order]
+    found_timestamps, found_offsets = np.empty(len(targets), np.int64), np.empty_like(targets)
+
+    def find(
+        buffer: memoryview, filled: int, end: int, first: int, count: int, origin: int
+    ) -> tuple[int, int]:
+        find_times.announce(count * _UNITS_OF_A_TIMESTAMP)
+        stop = first + count
+        asked = starts[first:stop].data, targets[first:stop].data
+        answers = found_timestamps[first:stop].data, found_offsets[first:stop].data
+        return find_times(buffer, filled, end, count, origin, *asked, starting_offset, *answers)
+
+    def find_one(number: int) -> None:
+        start, target = int(starts[number]), int(targets[number])
+        found = find_record_in(log, start, target, starting_offset, window_bytes)
+        answer = (-1, -1) if found is None else (found.timestamp, found.offset)
+        found_timestamps[number], found_offsets[number] = answer
+
+    _search_in_blocks(log, starts, find, find_one, window_bytes)
+    return _unsorted(order, found_timestamps), _unsorted(order, found_offsets)
+
+
+def _search_in_blocks(
+    log: RecordFile,
+    starts: Int64Array,
+    find: FindInBlock,
+    find_one: Callable[[int], None],
+    slack_bytes: int,
+) -> None:
+    """Decide every search; `starts` says where each begins in the log, and never falls.
+
+    A block ends `slack_bytes` behind the start of its last search; these grow where they did not
+    suffice.
+    """
+    end, count, done = log.end, len(starts), 0
+    buffer = memoryview(bytearray(min(_BLOCK_BYTES, end)))
+    gaps = np.append(np.flatnonzero(np.diff(starts) > _GAP_BYTES) + 1, count)
+    while done < count:
+        origin = int(starts[done])
+        stop = int(gaps[np.searchsorted(gaps, done, side="right")])
+        if stop == done + 1 or origin >= end:
+            find_one(done)
+            done += 1
+            continue
+        stop = done + int(np.searchsorted(starts[done:stop], origin + len(buffer)))
+        want = int(starts[stop - 1]) + slack_bytes - origin
+        want = min(want, len(buffer), end - origin)
+        filled = log.file.pread_into(buffer[:want], origin)
+        decided, status = find(buffer, filled, end - origin, done, stop - done, origin)
+        while status == SEARCH_ODD and done + decided < stop:
+            find_one(done + decided)
+            decided += 1
+            more, status = find(
+                buffer, filled, end - origin, done + decided, stop - done - decided, origin
+            )
+            decided += more
+        if decided == 0 and want < min(len(buffer), end - origin):
+            slack_bytes *= 4
+        elif decided == 0:
+            find_one(done)
+            decided = 1
+        done += decided
+
+
+def _starts(
+    log: RecordFile, offset_index: OffsetIndex, offsets: Int64Array
+) -> tuple[Int64Array, Int64Array]:
+    """Return an order of the offsets, and in that order where the search for each begins.
+
+    Raises: CorruptIndexError where the index points outside of the log.
+    """
+    starts = offset_index.lookup_many(offsets)[1]
+    order = np.argsort(starts, kind="stable")
+    starts = starts[order]
+    if len(starts):
+        for position in (int(starts[0]), int(starts[-1])):
+            if not 0 <= position <= log.end:
+                raise astray(offset_index, position, log.end)
+    return order, starts
+
+
+def _unsorted(order: Int64Array, answers: Int64Array) -> Int64Array:
+    """Return the answers in the order in which they were asked for."""
+    placed = np.empty_like(answers)
+    placed[order] = answers
+    return placed

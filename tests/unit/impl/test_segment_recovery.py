@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recovery of a segment, and what a segment makes of files that are damaged."""
+
+import contextlib
+import struct
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segproof.errors import (
+    CorruptIndexError,
+    CorruptRecordError,
+    IndexFullError,
+    InvalidOffsetError,
+    SegmentOffsetOverflowError,
+    SegproofError,
+)
+from segproof.kafka import LogConfig, LogSegment
+from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
+from segproof.kafka.producer_state import ProducerStateManager
+from segproof.kafka.record_batch import (
+    Record,
+    write_batch,
+    write_end_transaction_marker,
+)
+from segproof_harness.memory_files import MemoryFiles
+
+BASE = 40
+LOG = f"{BASE:020d}.log"
+INDEX = f"{BASE:020d}.index"
+TIMES = f"{BASE:020d}.timeindex"
+NOW = 7000
+
+
+def opened(
+    files: MemoryFiles | None = None, interval: int = 100, index_bytes: int = 1000, **more: Any
+) -> LogSegment:
+    """Open the segment; with files that are given, as it lies there."""
+    config = LogConfig(index_interval_bytes=interval, segment_index_bytes=index_bytes)
+    exists = files is not None
+    if files is None:
+        files = MemoryFiles(clock_ms=lambda: NOW)
+        files.make_directory("/t")
+    return LogSegment.open("/t", BASE, config, exists, files=files, time=lambda: NOW, **more)
+
+
+def batch(offset: int, timestamp: int, count: int = 1, **more: Any) -> bytes:
+    """A batch of `count` records; of one record it has 70 bytes."""
+    records = [Record(offset + i, timestamp + i, None, b"vv") for i in range(count)]
+    return write_batch(records, base_offset=offset, **more)
+
+
+BATCHES = [batch(40 + number, 1000 + 10 * number) for number in range(8)]
+
+
+def filled(interval: int = 100, **more: Any) -> LogSegment:
+    """The segment with the eight batches of the trace."""
+    segment = opened(interval=interval, **more)
+    for number, one in enumerate(BATCHES):
+        segment.append(40 + number, one)
+    return segment
+
+
+def entries(segment: LogSegment) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Return the entries of both indexes."""
+    offsets = [(entry.offset, entry.position) for entry in segment.offset_index]
+    return offsets, [(entry.timestamp, entry.offset) for entry in segment.time_index]
+
+
+def images(segment: LogSegment) -> dict[str, bytes]:
+    """Return the bytes of all files."""
+    files = segment._files
+    assert isinstance(files, MemoryFiles)
+    return files.images("/t")
+
+
+# --- recovery
+
+
+@pytest.mark.checks("SEG-20", "SEG-21", "SEG-24", "SEG-29")
+def test_recovery_cuts_a_torn_tail_wherever_it_is() -> None:
+    """Whole batches stay; what is cut is told; a second recovery finds nothing to do."""
+    whole = b"".join(BATCHES)
+    for size in range(len(whole) + 1):
+        segment = opened()
+        segment.log.append(whole[:size])
+        assert segment.recover() == size % 70
+        assert segment.log.read() == whole[: size // 70 * 70]
+        again = images(segment)
+        lengths = 8 * len(segment.offset_index), 12 * len(segment.time_index)
+        assert (len(again[INDEX]), len(again[TIMES])) == lengths
+        assert segment.bytes_since_last_index_entry == 0
+        assert segment.recover() == 0
+        assert again == images(segment)
+
+
+@given(st.integers(0, 8 * 70 - 1), st.integers(1, 255))
+def test_recovery_ends_before_a_batch_with_a_changed_byte(position: int, change: int) -> None:
+    """Offsets and epochs are outside of the checksum; a change of them is kept or overflows."""
+    damaged = bytearray(b"".join(BATCHES))
+    damaged[position] ^= change
+    segment = opened()
+    segment.log.append(bytes(damaged))
+    in_batch = position % 70
+    if in_batch < 8 or 12 <= in_batch < 16:
+        return
+    segment.recover()
+    assert segment.size == position // 70 * 70
+
+
+def test_recovery_of_zeros_and_of_huge_sizes() -> None:
+    """A zero tail and a size of 2^31 - 1 end it; nothing is allocated for what a size claims."""
+    for tail in (bytes(18), bytes(5000), struct.pack(">qi", 48, 2**31 - 1) + bytes(200)):
+        segment = filled()
+        segment.log.append(tail)
+        assert segment.recover() == len(tail)
+        assert segment.log.read() == b"".join(BATCHES)
+
+
+@pytest.mark.checks("SEG-27")
+def test_recovery_raises_for_an_offset_that_does_not_fit() -> None:
+    """The log is left as it is."""
+    segment = filled()
+    segment.log.append(batch(BASE + 2**31, 9) + batch(49, 9))
+    with pytest.raises(SegmentOffsetOverflowError):
+        segment.recover()
+    assert segment.size == 10 * 70
+    assert segment.max_timestamp_so_far == 1070
+    assert entries(segment)[0] == [(42, 140), (44, 280), (46, 420)]
+
+
+@pytest.mark.parametrize("index_bytes", [16, 36])
+def test_recovery_raises_where_an_index_is_full(index_bytes: int) -> None:
+    """The entries that fit are there, the log is not cut, as upstream leaves them."""
+    segment = opened(interval=0, index_bytes=index_bytes)
+    segment.log.append(b"".join(BATCHES) + b"tail")
+    with pytest.raises(IndexFullError):
+        segment.recover()
+    room = min(index_bytes // 8, index_bytes // 12)
+    assert len(segment.time_index) == room - 1
+    assert len(segment.offset_index) == room
+    assert segment.size == 8 * 70 + 4
+
+
+@pytest.mark.checks("SEG-27")
+def test_recovery_raises_where_offsets_do_not_rise() -> None:
+    """Only among indexed batches."""
+    segment = opened(interval=0)
+    segment.log.append(BATCHES[0] + BATCHES[2] + BATCHES[1])
+    with pytest.raises(InvalidOffsetError):
+        segment.recover()
+    assert entries(segment) == ([(42, 70)], [(1020, 42)])
+
+
+@pytest.mark.checks("SEG-28")
+def test_recovery_assigns_new_epochs() -> None:
+    """An epoch begins at the first batch that has it; older ones and none at all change nothing."""
+    epochs = (2, 2, -1, 4, 3, 5, 5, 4)
+    segment = opened()
+    for offset, epoch in enumerate(epochs, BASE):
+        segment.append(offset, batch(offset, 1, partition_leader_epoch=epoch))
+    cache = LeaderEpochFileCache.in_memory()
+    cache.assign(2, 30)
+    segment.recover(None, cache)
+    assert [(one.epoch, one.start_offset) for one in cache.epoch_entries()] == [
+        (2, 30),
+        (4, 43),
+        (5, 45),
+    ]
+
+
+def transactional(offset: int, sequence: int, producer_id: int = 9) -> bytes:
+    """A batch of a transaction."""
+    return batch(
+        offset, 5, is_transactional=True, producer_id=producer_id, producer_epoch=0,
+        base_sequence=sequence,
+    )  # fmt: skip
+
+
+def marker(offset: int, kind: str, producer_id: int = 9) -> bytes:
+    """The end of a transaction."""
+    return write_end_transaction_marker(
+        kind,
+        offset=offset,
+        timestamp=5,
+        producer_id=producer_id,
+        producer_epoch=0,
+        coordinator_epoch=0,
+    )
+
+
+@pytest.mark.checks("SEG-30")
+def test_recovery_rebuilds_the_transaction_index() -> None:
+    """Aborted transactions are in it; the producer state knows the others."""
+    segment = opened(interval=0)
+    log = [
+        transactional(40, 0),
+        transactional(41, 0, 10),
+        marker(42, "ABORT"),
+        batch(43, 6),
+        marker(44, "COMMIT", 10),
+        transactional(45, 1),
+        batch(46, 6),
+    ]
+    segment.log.append(b"".join(log))
+    files = segment._files
+    producers = ProducerStateManager.open("/t", files=files)
+    segment.recover(producers)
+    aborted = [tuple(one)[1:] for one in segment.txn_index]
+    assert aborted == [(9, 40, 42, 41)]
+    assert producers.map_end_offset == 47
+    assert [tuple(txn) for txn in producers.ongoing_txns] == [(9, 45, None)]
+    segment.recover()
+    assert segment.txn_index.is_empty
+
+
+def test_a_control_record_that_cannot_be_read_is_kept_and_ends_recovery() -> None:
+    """Its batch is valid; what is behind it goes."""
+    bad = write_batch(
+        [Record(41, 5, b"\0\0", b"")],
+        base_offset=41,
+        is_control=True,
+        is_transactional=True,
+        producer_id=9,
+        producer_epoch=0,
+    )
+    segment = opened(interval=0)
+    segment.log.append(BATCHES[0] + bad + BATCHES[2])
+    producers = ProducerStateManager.open("/t", files=segment._files)
+    assert segment.recover(producers) == 70
+    assert segment.log.read() == BATCHES[0] + bad
+    assert producers.map_end_offset == 41
+    assert [key for key, _ in entries(segment)[0]] == [41]
+
+
+# --- untrusted input
+
+
+@pytest.mark.checks("SEG-7")
+@pytest.mark.parametrize("position", [561, 2**31 - 1, -1, -(2**31)])
+def test_an_index_that_points_outside_of_the_log_is_named(position: int) -> None:
+    """Which file, which entry, which law: never a silent wrong answer."""
+    segment = filled()
+    segment.offset_index.append(48, position)
+    segment.time_index.maybe_append(2000, 48)
+    for ask in (
+        lambda: segment.read(48, 1),
+        lambda: segment.read_many([41, 48]),
+        lambda: segment.find_offset_by_timestamp(2000, 0),
+        lambda: segment.find_offset_by_timestamp_many([2000, 5], 0),
+        lambda: segment.read_next_offset(),
+    ):
+        with pytest.raises(CorruptIndexError) as caught:
+            ask()
+        error = caught.value
+        assert (error.law, error.position, error.actual) == ("SEG-7", 24, position)
+        assert error.path is not None
+        assert error.path.endswith(".index")
+
+
+@pytest.mark.parametrize(
+    ("field", "data", "law"),
+    [(8, b"\0\0\0\x0d", "SCAN-2"), (8, b"\x80\0\0\0", "SCAN-2"), (16, b"\x03", "SCAN-4")],
+)
+def test_a_damaged_header_is_named(field: int, data: bytes, law: str) -> None:
+    """Which file, which byte, which law."""
+    segment = filled()
+    segment.log.file.pwrite(data, 350 + field)
+    for ask in (
+        lambda: segment.read(46 - 1, 1),
+        lambda: segment.read_many([40, 45]),
+        lambda: segment.find_offset_by_timestamp(1050, 0),
+        lambda: segment.find_offset_by_timestamp_many([1000, 1050], 0),
+    ):
+        with pytest.raises(CorruptRecordError) as caught:
+            ask()
+        error = caught.value
+        assert (error.law, error.position) == (law, 350)
+        assert error.path is not None
+        assert error.path.endswith(".log")
+
+
+def test_a_size_of_two_gigabytes_ends_a_search_and_costs_no_memory() -> None:
+    """It says that the batch is not whole."""
+    segment = filled()
+    segment.log.file.pwrite(struct.pack(">i", 2**31 - 1), 350 + 8)
+    assert segment.read(45, 1) is None
+    assert segment.find_offset_by_timestamp(1050, 0) is None
+    assert segment.read_many([44, 45])[0].tolist() == [280, -1]
+
+
+def test_an_index_into_the_middle_of_a_batch_never_reads_past_the_log() -> None:
+    """Whatever it finds there, it is an answer or an error of ours."""
+    for position in range(1, 560):
+        segment = filled(interval=10**6)
+        segment.offset_index.append(41, position)
+        found = None
+        with contextlib.suppress(SegproofError):
+            found = segment.translate_offset(44)
+        assert found is None or 0 <= found.position <= found.position + found.size_bytes <= 560
