@@ -11,7 +11,6 @@ Used by: partition_log, the harness.
 
 import base64
 import re
-import uuid
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
@@ -25,22 +24,23 @@ INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
 IO_ERROR = Raised(ErrorKind.IO_ERROR)
 UNMAPPED = Raised(ErrorKind.UNMAPPED)
 CURRENT_VERSION = 0
-ZERO = uuid.UUID(int=0)
+ZERO = bytes(16)
 
 
 class PartitionMetadata(NamedTuple):
     """What the file says."""
 
     version: int
-    topic_id: uuid.UUID
+    topic_id: bytes
+    """16 bytes; the implementation, which may import it, has a `uuid.UUID`."""
 
     def to_bytes(self) -> bytes:
         """Return the bytes of the file (META-1).
 
-        >>> PartitionMetadata(0, uuid.UUID(int=1)).to_bytes().split()
-        [b'version:', b'0', b'topic_id:', b'AAAAAAAAAAAAAAAAAAAAAQ']
+        >>> PartitionMetadata(0, bytes([*range(15), 1])).to_bytes().split()
+        [b'version:', b'0', b'topic_id:', b'AAECAwQFBgcICQoLDA0OAQ']
         """
-        text = base64.urlsafe_b64encode(self.topic_id.bytes)[:22]
+        text = base64.urlsafe_b64encode(self.topic_id)[:22]
         return b"version: %d\ntopic_id: %s" % (self.version, text)
 
 
@@ -72,7 +72,7 @@ def read_partition_metadata(
         return IO_ERROR
     if not re.fullmatch("[A-Za-z0-9_-]{22}(==)?", text):
         return IO_ERROR if is_io_error else INVALID_ARGUMENT
-    topic_id = uuid.UUID(bytes=base64.urlsafe_b64decode(text[:22] + "=="))
+    topic_id = base64.urlsafe_b64decode(text[:22] + "==")
     return IO_ERROR if topic_id == ZERO else PartitionMetadata(version, topic_id)
 
 
@@ -81,8 +81,8 @@ class PartitionMetadataFile:
     """A `partition.metadata` at a path.
 
     >>> file = PartitionMetadataFile.open("partition.metadata").after
-    >>> file.exists(), file.write(uuid.UUID(int=1)).after.read().topic_id.int
-    (False, 1)
+    >>> file.exists(), file.write(b"sixteen bytes...").after.read().topic_id
+    (False, b'sixteen bytes...')
     """
 
     profile: Profile
@@ -107,7 +107,7 @@ class PartitionMetadataFile:
             return FILE_NOT_FOUND
         return read_partition_metadata(data, profile=self.profile)
 
-    def write(self, topic_id: uuid.UUID) -> Step[Self]:
+    def write(self, topic_id: bytes) -> Step[Self]:
         """Let the file name this topic, by way of `.tmp`."""
         if self.profile.unreadable_text_is_refused and topic_id == ZERO:
             return Step(self, INVALID_ARGUMENT)
