@@ -19,6 +19,7 @@ from segproof_model.laws.segment_judging import (
     after_of,
     are_trimmed,
     can_hold,
+    has_regular_times,
     has_sound_offsets,
     is_judged,
     log_image,
@@ -90,6 +91,8 @@ def inactive_segment_is_trimmed(transition: Transition) -> bool:
     the log and both indexes trimmed."""
     after = after_of(transition)
     if not is_judged(transition, "on_become_inactive_segment") or not succeeded(transition):
+        return True
+    if not has_regular_times(transition.before):
         return True
     times = time_entries(after)
     last = times[-1][0] if times else -1
@@ -221,7 +224,11 @@ def _had_room(segment: LogSegment) -> bool:
     index, pair = segment.time_index, segment.max_pair
     if index is None or pair is None:
         return False
-    is_free = index.is_mapped and index.position + TIME_ENTRY.size <= index.length
+    is_free = (
+        index.is_mapped
+        and has_regular_times(segment)
+        and index.position + TIME_ENTRY.size <= index.length
+    )
     return is_free and can_hold(segment, pair.offset) and pair.offset >= index.last_entry.offset
 
 

@@ -15,9 +15,11 @@ from segproof_model.laws.judging import (
     ABORTED_TXN,
     OFFSET_ENTRY,
     TIME_ENTRY,
+    is_regular,
     is_rising,
     never_falls,
     pairs,
+    remembers_last_slot,
 )
 from segproof_model.laws.registry import Transition
 from segproof_model.outcomes import Raised
@@ -147,6 +149,18 @@ def is_true_of(entries: Sequence[tuple[int, int]], batches: Sequence[Batch], seg
         if any(one.last_offset >= offset for one in batches if one.position < position):
             return False
     return is_rising([offset for offset, _ in entries])
+
+
+def has_regular_times(segment: Any) -> bool:
+    """Return whether the time index, if it is loaded, has the entries that it counts.
+
+    After a failed resize it has not.
+    """
+    index = segment.time_index
+    if index is None:
+        return True
+    whole = is_regular(index) and len(pairs(index)) == index.entries
+    return whole and remembers_last_slot(index)
 
 
 def has_sound_times(segment: Any) -> bool:
