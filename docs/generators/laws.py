@@ -31,7 +31,7 @@ SCOPES = {
     "pure": "the arguments and the answer of one function, on drawn values",
 }
 OPENING = """\
-Who should read this: who implements the format, or wants to know what a finding means. The bytes
+Who should read this: whoever implements the format, or asks what a finding means. The bytes
 are in {format}; which layer of checking looks at which law is in
 [the traceability matrix](../../results/traceability.md).
 

@@ -12,7 +12,7 @@ from segproof_model.profiles import KAFKA_4_3_1, PROFILES, SEGPROOF, Profile, di
 OPENING = f"""\
 # Profiles
 
-Who should read this: who compares segproof with a release, or reads files that an older one wrote.
+Who should read this: whoever compares segproof with a release, or reads files of an older one.
 
 A profile is a named set of behaviours, data of the model: `{SEGPROOF.name}` is what
 `segproof.kafka` does, and each other name is a release. A flag that a profile does not list below

@@ -141,6 +141,10 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _invoke(arguments: list[str]) -> int:
+    if "" in arguments:
+        # As a path it would be the current directory, which nobody asked for.
+        complain("an argument is empty; is a variable of the shell unset?")
+        return EXIT_USAGE
     command: Any = typer.main.get_command(build_app())
     try:
         with command.make_context("segproof", arguments) as context:

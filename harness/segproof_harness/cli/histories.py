@@ -81,6 +81,11 @@ def structures_of(structure: str, profile: str, subjects: list[str]) -> tuple[st
 
 def compared(counted: Counted) -> str:
     """Return the figures of a run in words."""
+    if not counted.answers_compared:
+        return (
+            f"{counted.histories} histories, {counted.operations} operations, held against the laws"
+            " alone: with one subject no answer was compared"
+        )
     return (
         f"{counted.histories} histories, {counted.operations} operations, "
         f"{counted.answers_compared} answers and {counted.bytes_compared} bytes compared"

@@ -118,7 +118,7 @@ class OffsetEntriesCheck:
             "the entry for offset {} points at byte {}, where the log holds no batch",
             offsets,
             positions,
-            f"0 to {self._log_size - 1}",
+            f"0 to {self._log_size - 1}" if self._log_size else "no entry: the log is empty",
         )
 
     def _out_of_reach(self, number: int | None, count: int, end_position: int) -> None:

@@ -139,7 +139,8 @@ class IndexStream:
             reporter.add(
                 "DISK-6",
                 self.path,
-                f"{tail} preallocated entries of zeros follow {self.count} genuine ones{why}",
+                f"{tail} preallocated entries of zeros follow"
+                f" {'one genuine one' if self.count == 1 else f'{self.count} genuine ones'}{why}",
                 position=self.count * entry_size,
                 expected=self.count * entry_size,
                 actual=self.size,

@@ -428,7 +428,8 @@ class LogCheck:
         self._reporter.add(
             "DISK-19",
             self.path,
-            f"{self._missing} offsets are in no batch, in {self._gaps} gaps{where}",
+            f"{self._missing} offsets are in no batch, in"
+            f" {'one gap' if self._gaps == 1 else f'{self._gaps} gaps'}{where}",
             position=self._first_gap,
             expected=0,
             actual=self._missing,
