@@ -38,9 +38,9 @@ MANAGER = "ProducerStateManager"
 STRUCTURE = "partition-log"
 
 GOLDEN_SNAPSHOT = bytes.fromhex(
-    "0001b3d6508900000002000000000000000a00020000000a000000000000001400000005000000000000022b00000007"
-    "000000000000004b000000000000000b0000ffffffffffffffffffffffff00000000ffffffffffffffffffffffffffff"
-    "ffffffff"
+    "0001b3d6508900000002000000000000000a00020000000a000000000000001400000005000000000000022b0000"
+    "0007000000000000004b000000000000000b0000ffffffffffffffffffffffff00000000ffffffffffffffffffff"
+    "ffffffffffffffffffff"
 )
 """What release 3.9.0 wrote of the golden entries."""
 GOLDEN_ENTRIES = (
