@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 BLOCK_ENTRIES = 1 << 16
-WINDOW_ENTRIES_MAX = 1 << 20
+WINDOW_ENTRIES_MAX = 1 << 18
 """Entries that may wait in a window; a sound file never has more than a block or two waiting."""
 
 
