@@ -6,9 +6,9 @@ Used by: registry, which says what the parts of a contract are, and gives this f
 
 from typing import Any
 
-Contract: Any
+Contract: Any = globals()["Contract"]
 """Set by the registry before this file runs, and so is the next."""
-Mutant: Any
+Mutant: Any = globals()["Mutant"]
 
 PRODUCERS = "segproof.kernels.producer_rules"
 SNAPSHOT = "segproof.kafka.producer_snapshot"
