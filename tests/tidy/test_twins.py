@@ -31,6 +31,10 @@ TWINS = {
     ),
     "leader_epoch_cache": ("LeaderEpochFileCache",),
     "partition_metadata_file": ("PartitionMetadataFile", "PartitionMetadata"),
+    "producer_snapshot": ("BatchMetadata", "ProducerStateEntry"),
+    "producer_append_info": ("ProducerAppendInfo", "TxnMetadata", "CompletedTxn"),
+    "producer_state": ("ProducerStateManager",),
+    "log_offset_metadata": ("LogOffsetMetadata",),
 }
 FUNCTIONS = {
     "record_batch": (
@@ -40,6 +44,7 @@ FUNCTIONS = {
     ),
     "checkpoint_file": ("read_checkpoint", "write_checkpoint"),
     "partition_metadata_file": ("read_partition_metadata",),
+    "producer_snapshot": ("read_snapshot", "write_snapshot"),
 }  # fmt: skip
 # Upstream's public operations, which both sides have.
 OPERATIONS = {
@@ -70,6 +75,21 @@ OPERATIONS = {
     },
     "PartitionMetadataFile": {"read", "write", "exists", "delete"},
     "RecordBatch": {"is_valid", "ensure_valid", "records"},
+    "ProducerAppendInfo": {"append", "origin", "producer_id"},
+    "ProducerStateEntry": {
+        "producer_id", "producer_epoch", "coordinator_epoch", "last_timestamp", "is_empty",
+        "current_txn_first_offset", "batch_metadata", "find_duplicate_batch", "last_seq",
+    },
+    "ProducerStateManager": {
+        "open", "active_producers", "complete_txn", "delete_snapshots_before",
+        "first_undecided_offset", "first_unstable_offset", "has_late_transaction", "is_empty",
+        "last_entry", "last_stable_offset", "latest_snapshot_offset", "load_producer_entry",
+        "oldest_snapshot_offset", "on_high_watermark_updated",
+        "on_log_start_offset_incremented", "ongoing_txns", "prepare_update",
+        "remove_and_mark_snapshot_for_deletion", "remove_expired_producers",
+        "remove_stray_snapshots", "take_snapshot", "truncate_and_reload",
+        "truncate_fully_and_start_at", "update", "update_map_end_offset", "update_producers",
+    },
     "RecordFile": {
         "append", "truncate_to", "trim", "flush", "close", "slice", "batches",
         "search_for_offset_with_size", "search_for_timestamp", "largest_timestamp_after",
@@ -129,7 +149,13 @@ def test_functions_take_the_same(module: str, name: str) -> None:
     assert parameters(model, MODEL_ONLY) == parameters(impl, IMPL_ONLY)
 
 
-@pytest.mark.parametrize("name", ["OffsetPosition", "TimestampOffset", "AbortedTxn"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "OffsetPosition", "TimestampOffset", "AbortedTxn", "TxnMetadata", "CompletedTxn",
+        "LogOffsetMetadata",
+    ],
+)  # fmt: skip
 def test_values_have_the_same_fields(name: str) -> None:
     """The value of an entry is the same tuple on both sides."""
     module = next(module for module, names in TWINS.items() if name in names)

@@ -4,7 +4,7 @@
 Index files: `OffsetIndex`, `TimeIndex`, `TransactionIndex`. Records: `RecordFile` (a `.log`),
 `RecordBatch`, `Record`, `read_batch`, `write_batch` and its kin. A stretch of a log: `LogSegment`.
 Text files beside the segments: `OffsetCheckpointFile`, `LeaderEpochFileCache`,
-`PartitionMetadataFile`.
+`PartitionMetadataFile`. What is known of producers: `ProducerStateManager`, `read_snapshot`.
 """
 
 from segproof.kafka.checkpoint_file import EpochEntry, OffsetCheckpointFile
@@ -15,6 +15,18 @@ from segproof.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof.kafka.log_segment import FetchDataInfo, LogSegment, RollParams
 from segproof.kafka.offset_index import OffsetIndex, OffsetPosition
 from segproof.kafka.partition_metadata_file import PartitionMetadata, PartitionMetadataFile
+from segproof.kafka.producer_snapshot import (
+    BatchMetadata,
+    ProducerStateEntry,
+    read_snapshot,
+    write_snapshot,
+)
+from segproof.kafka.producer_state import (
+    CompletedTxn,
+    ProducerAppendInfo,
+    ProducerStateManager,
+    TxnMetadata,
+)
 from segproof.kafka.record_batch import (
     Record,
     RecordBatch,
@@ -32,6 +44,8 @@ from segproof.kafka.write_format import WriteFormat
 
 __all__ = [
     "AbortedTxn",
+    "BatchMetadata",
+    "CompletedTxn",
     "EpochEntry",
     "FetchDataInfo",
     "LazyIndex",
@@ -44,6 +58,9 @@ __all__ = [
     "OffsetPosition",
     "PartitionMetadata",
     "PartitionMetadataFile",
+    "ProducerAppendInfo",
+    "ProducerStateEntry",
+    "ProducerStateManager",
     "Record",
     "RecordBatch",
     "RecordFile",
@@ -53,10 +70,13 @@ __all__ = [
     "TimestampOffset",
     "TransactionIndex",
     "TxnIndexSearchResult",
+    "TxnMetadata",
     "WriteFormat",
     "control_record_type",
     "read_batch",
+    "read_snapshot",
     "write_batch",
     "write_empty_batch",
     "write_end_transaction_marker",
+    "write_snapshot",
 ]
