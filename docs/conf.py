@@ -36,9 +36,9 @@ default_role = "code"
 nitpicky = True
 # A build needs no network, so names of the standard library and of numpy are not looked up.
 nitpick_ignore_regex = [
-    (r"py:.*", r"(collections|contextlib|enum|mmap|os|pathlib|typing|types|numpy|np)(\..*)?"),
+    (r"py:.*", r"(collections|contextlib|enum|mmap|os|pathlib|typing|types|uuid|numpy|np)(\..*)?"),
     (r"py:.*", r"(Callable|Iterable|Iterator|Mapping|NDArray|PathLike|Protocol|Sequence|Self|Any)"),
-    (r"py:.*", r"segproof_(harness|model)\.\w+\.(Item|State)"),  # type variables
+    (r"py:.*", r"segproof(_harness|_model)?(\.\w+)+\.(Entry|Item|State)"),  # type variables
 ]
 
 myst_enable_extensions = ["colon_fence", "deflist", "fieldlist"]
