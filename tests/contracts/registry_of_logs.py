@@ -13,6 +13,8 @@ Mutant: Any = globals()["Mutant"]
 PRODUCERS = "segproof.kernels.producer_rules"
 SNAPSHOT = "segproof.kafka.producer_snapshot"
 EPOCHS = "segproof.kernels.epochs"
+SEGMENTS = "segproof.kernels.segment_rules"
+SEARCHES = "segproof.kernels.segment_search"
 EPOCH_BOUND = "any 0 to 4 entries with strictly increasing epochs and start offsets from 0 on"
 
 CONTRACTS = (
@@ -128,6 +130,81 @@ CONTRACTS = (
         (
             Mutant("entry.last_offset_delta", "entry.last_offset"),
             Mutant('">qhiqiqiq"', '"<qhiqiqiq"', "*"),
+        ),
+    ),
+    Contract(
+        "log_segment.offsets_that_fit",
+        f"{SEGMENTS}:fits_segment",
+        ("SEG-2", "SEG-41"),
+        "every offset, every int64 base offset",
+        (Mutant("<= 2147483647", "<= 2147483648"), Mutant("0 <= offset", "-1 <= offset")),
+    ),
+    Contract(
+        "log_segment.roll_decision",
+        f"{SEGMENTS}:roll_is_due",
+        ("SEG-37",),
+        "every integer",
+        (
+            Mutant("size > max_segment_bytes", "size >= max_segment_bytes"),
+            Mutant("size > 0", "size >= 0"),
+            Mutant("max_segment_ms - roll", "max_segment_ms + roll"),
+        ),
+    ),
+    Contract(
+        "log_segment.waited_for_roll",
+        f"{SEGMENTS}:time_waited",
+        ("SEG-36",),
+        "every integer",
+        (Mutant("first_timestamp >= 0", "first_timestamp > 0"), Mutant("- created", "+ created")),
+    ),
+    Contract(
+        "log_segment.size_of_read",
+        f"{SEGMENTS}:read_size",
+        ("SEG-16",),
+        "every size that is not negative, every batch of at least one byte, every position",
+        (
+            Mutant("if max_position - start < adjusted", "if max_position < adjusted"),
+            Mutant("batch_size > max_size", "batch_size > max_size + 1"),
+            Mutant("min_one_message and", "not min_one_message and"),
+        ),
+    ),
+    Contract(
+        "log_segment.entries_by_positions",
+        f"{SEGMENTS}:indexed_batches",
+        ("SEG-4", "SEG-22", "SEG-25"),
+        "any 4 batches, any interval, any bytes since the last entry",
+        (
+            Mutant("bytes_since > interval", "bytes_since >= interval"),
+            Mutant("bytes_since = 0", "bytes_since = 1"),
+            Mutant("rows[entries] = number", "rows[entries] = number + 1"),
+        ),
+    ),
+    Contract(
+        "log_segment.entries_of_pieces",
+        f"{SEGMENTS}:indexed_batches",
+        ("SEG-4", "SEG-26"),
+        "any 3 batches in any two pieces, any interval",
+        (Mutant("return entries, bytes_since", "return entries, bytes_since + 1"),),
+    ),
+    Contract(
+        "log_segment.batch_of_offset",
+        f"{SEARCHES}:find_batch",
+        ("SEG-12",),
+        "two empty batches with any offsets that rise, any target",
+        (
+            Mutant("previous_last = last", "previous_last = base"),
+            Mutant("previous = position", "previous = start - 1"),
+            Mutant("position + 23", "position + 22"),
+        ),
+    ),
+    Contract(
+        "log_segment.batches_of_any_bytes",
+        f"{SEARCHES}:find_batch",
+        ("SEG-12",),
+        "any 40 raw bytes, any start, any part of them read, any target",
+        (
+            Mutant("position > end - 12 - size", "position > end - size"),
+            Mutant("if size < 14:", "if size < 13:"),
         ),
     ),
 )

@@ -18,7 +18,7 @@ from segproof.kafka.record_file import scan_memory
 from segproof_harness.memory_files import MemoryFiles
 
 BASE = 1000
-FORMATS = [
+FORMATS: list[dict[str, Any]] = [
     {"magic": 2},
     {"magic": 2, "timestamp_type": "LogAppendTime", "log_append_time": 10**6},
     {"magic": 1},
@@ -131,7 +131,7 @@ def test_bulk_reads_are_single_reads(
     found = [segment.translate_offset(offset) for offset in offsets]
     expected = [(-1, -1) if one is None else (one.position, one.size_bytes) for one in found]
     assert expected == list(zip(positions.tolist(), sizes.tolist(), strict=True))
-    assert (positions.dtype, sizes.dtype) == (np.int64, np.int32)
+    assert (positions.dtype.name, sizes.dtype.name) == ("int64", "int32")
     timestamps = [chance.randrange(-2, 1002) for _ in range(40)] + [-(2**63), 2**63 - 1, 10**6]
     start = chance.choice([0, BASE, BASE + 50, 2**70])
     many = segment.find_offset_by_timestamp_many(timestamps, start)
@@ -198,7 +198,9 @@ def test_recovery_follows_its_definition(
     segment = opened(interval, write_format)
     segment.log.append(segment_data)
     assert segment.recover() == len(segment_data) - len(data)
-    offsets, times, position, last, largest = [], [], 0, 0, (-1, BASE)
+    offsets: list[tuple[int, int]] = []
+    times: list[tuple[int, int]] = []
+    position, last, largest = 0, 0, (-1, BASE)
     for batch in map(read_batch, batches[:bad]):
         if batch.max_timestamp > largest[0]:
             largest = (batch.max_timestamp, batch.last_offset)

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contracts of the segment: offsets that fit, rolling, sizes of reads, entries, searches by offset.
+
+Each is held against the definition, written down in the contract itself in exact numbers.
+
+Mirrors: impl/segproof/kernels/segment_rules.py, impl/segproof/kernels/segment_search.py.
+Used by: registry.
+"""
+
+from typing import Any
+
+from segproof.kernels import segment_search
+from segproof.kernels.segment_rules import (
+    fits_segment,
+    indexed_batches,
+    read_size,
+    roll_is_due,
+    time_waited,
+)
+
+_indexed_batches: Any = indexed_batches.interpreted
+_find_batch = segment_search.find_batch.interpreted
+_BATCH_BYTES = 61
+_SMALLEST_BYTES = 26
+"""The size of the smallest batch, a message of magic 0."""
+
+
+def offsets_that_fit(offset: int, base_offset: int) -> bool:
+    """An offset fits where it lies at most 2147483647 behind the base offset, wrapped at 64 bits.
+
+    pre: -(2**63) <= base_offset < 2**63
+    post: _
+    """
+    is_int64 = -(2**63) <= offset < 2**63
+    wrapped = (offset - base_offset + 2**63) % 2**64 - 2**63
+    expected = is_int64 and 0 <= wrapped < 2**31
+    return expected == fits_segment(offset, base_offset)
+
+
+def roll_decision(
+    size: int, max_bytes: int, incoming: int, waited: int, max_ms: int, jitter_ms: int
+) -> bool:
+    """A segment is rolled when it would grow too large, or has bytes and waited too long.
+
+    post: _
+    """
+    expected = size + incoming > max_bytes or (size > 0 and waited + jitter_ms > max_ms)
+    return expected == roll_is_due(size, max_bytes, incoming, waited, max_ms, jitter_ms)
+
+
+def waited_for_roll(now: int, timestamp: int, first: int, created: int) -> bool:
+    """The clock of the messages counts where the first batch has a timestamp, else the wall's.
+
+    post: _
+    """
+    waited = time_waited(now, timestamp, first, created)
+    return waited + (created if first < 0 else first) == (now if first < 0 else timestamp)
+
+
+def size_of_read(max_size: int, batch_size: int, is_min_one: bool, end: int, start: int) -> bool:
+    """A read returns what is allowed, the first batch at least if asked for, up to the position.
+
+    pre: max_size >= 0 and batch_size > 0
+    post: _
+    """
+    size = read_size(max_size, batch_size, is_min_one, end, start)
+    allowed = max(max_size, batch_size) if is_min_one else max_size
+    return start + size == min(end, start + allowed)
+
+
+def entries_by_positions(
+    size_a: int, size_b: int, size_c: int, size_d: int, interval: int, bytes_since: int
+) -> bool:
+    """Counting bytes, as an append does, gives the entries that positions give, as in recovery.
+
+    pre: min(size_a, size_b, size_c, size_d) > 0 and interval >= 0 and bytes_since >= 0
+    post: _
+    """
+    sizes = [size_a, size_b, size_c, size_d]
+    rows = [-1] * 4
+    count, since = _indexed_batches(sizes, 4, interval, bytes_since, rows)
+    indexed, position, last = [], 0, -bytes_since
+    for number in range(4):
+        if position - last > interval:
+            indexed.append(number)
+            last = position
+        position += sizes[number]
+    return rows[:count] == indexed and since == position - last
+
+
+def entries_of_pieces(
+    size_a: int, size_b: int, size_c: int, interval: int, bytes_since: int, split: int
+) -> bool:
+    """Batches in two pieces get the entries that they get in one.
+
+    pre: 0 <= split <= 3
+    post: _
+    """
+    sizes = [size_a, size_b, size_c]
+    whole, first, second = [-1] * 3, [-1] * 3, [-1] * 3
+    count, since = _indexed_batches(sizes, 3, interval, bytes_since, whole)
+    head, middle = _indexed_batches(sizes[:split], split, interval, bytes_since, first)
+    tail, end = _indexed_batches(sizes[split:], 3 - split, interval, middle, second)
+    joined = first[:head] + [split + number for number in second[:tail]]
+    return (whole[:count], since) == (joined, end)
+
+
+def batch_of_offset(data: bytes, target: int) -> bool:
+    """The first of two batches whose last offset is not below the target is found, or none.
+
+    pre: len(data) == 24
+    pre: _follow(data)
+    post: _
+    """
+    log = _batch(data[:12]) + _batch(data[12:])
+    found = _find_batch(log, 0, len(log), len(log), target)
+    for number in (0, 1):
+        _, last_offset = _offsets(data[12 * number :])
+        if last_offset >= target:
+            return found == (segment_search.SEARCH_FOUND, number * _BATCH_BYTES, _BATCH_BYTES)
+    return found == (segment_search.SEARCH_NONE, 0, 0)
+
+
+def batches_of_any_bytes(data: bytes, start: int, filled: int, target: int) -> bool:
+    """Whatever the bytes are, a search ends inside of them, and asks for more only at their end.
+
+    pre: len(data) == 40 and 0 <= start <= filled <= 40
+    post: _
+    """
+    status, position, size = _find_batch(data, start, filled, 40, target)
+    if status != segment_search.SEARCH_FOUND:
+        return (position, size) == (0, 0)
+    return start <= position and size >= _SMALLEST_BYTES and position + size <= 40
+
+
+def _batch(data: bytes) -> bytes:
+    """Return an empty batch: its base offset is the first 8 bytes, its last delta 4 bytes more."""
+    return data[:8] + bytes((0, 0, 0, 49, 0, 0, 0, 0, 2)) + bytes(6) + data[8:12] + bytes(34)
+
+
+def _offsets(data: bytes) -> tuple[int, int]:
+    """Return the first and the last offset of such a batch."""
+    base_offset = int.from_bytes(data[:8], "big", signed=True)
+    return base_offset, base_offset + int.from_bytes(data[8:12], "big", signed=True)
+
+
+def _follow(data: bytes) -> bool:
+    """Whether the offsets of two such batches rise, and stay below 2^63."""
+    (base_a, last_a), (base_b, last_b) = _offsets(data), _offsets(data[12:])
+    return base_a <= last_a < base_b <= last_b < 2**63
