@@ -70,7 +70,7 @@ class LogConfig:
     message_timestamp_before_max_ms: int = _INT64_MAX
     message_timestamp_after_max_ms: int = 3600000
     cleanup_policy: str = "delete"
-    """`delete`, `compact`, or both with a comma between."""
+    """`delete`, `compact`, both with a comma between; or empty: neither, as 4.3.1 allows."""
     max_compaction_lag_ms: int = _INT64_MAX
     compression_type: str = "producer"
     flush_messages: int = _INT64_MAX
@@ -86,9 +86,9 @@ class LogConfig:
             value = getattr(self, name)
             if value not in choices:
                 raise InvalidArgumentError(f"{name} is {value!r}, not one of {', '.join(choices)}")
-        if not self._policies or not self._policies <= {"delete", "compact"}:
+        if not self._policies <= {"delete", "compact"}:
             raise InvalidArgumentError(
-                f"cleanup_policy is {self.cleanup_policy!r}, not delete, compact, or both"
+                f"cleanup_policy is {self.cleanup_policy!r}, not delete, compact, both, or empty"
             )
 
     @property
@@ -100,4 +100,5 @@ class LogConfig:
 
     @property
     def _policies(self) -> frozenset[str]:
-        return frozenset(policy.strip() for policy in self.cleanup_policy.split(","))
+        policies = (policy.strip() for policy in self.cleanup_policy.split(","))
+        return frozenset(policy for policy in policies if policy)

@@ -43,7 +43,7 @@ class LogConfig:
     message_timestamp_before_max_ms: int = INT64_MAX
     message_timestamp_after_max_ms: int = 3600000
     cleanup_policy: str = "delete"
-    """`delete`, `compact`, or both with a comma between."""
+    """`delete`, `compact`, both with a comma between; or empty: neither, as 4.3.1 allows."""
     max_compaction_lag_ms: int = INT64_MAX
     compression_type: str = "producer"
     flush_messages: int = INT64_MAX

@@ -26,6 +26,7 @@ def test_age_of_a_segment(config: Any) -> None:
     assert 500 == config(segment_ms=500, max_compaction_lag_ms=60).max_segment_ms
     assert 60 == config(**compacted, max_compaction_lag_ms=60).max_segment_ms
     assert 500 == config(**compacted, max_compaction_lag_ms=600).max_segment_ms
+    assert 500 == config(cleanup_policy="", segment_ms=500, max_compaction_lag_ms=6).max_segment_ms
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,7 @@ def test_age_of_a_segment(config: Any) -> None:
         ("message_timestamp_type", "createtime"),
         ("compression_type", "lzma"),
         ("cleanup_policy", "archive"),
-        ("cleanup_policy", ""),
+        ("cleanup_policy", "delete,,archive"),
     ],
 )
 def test_refused_options(option: str, value: Any) -> None:
