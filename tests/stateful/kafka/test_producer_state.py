@@ -39,7 +39,7 @@ STATES = {
     "wrapped", "refused: out-of-order-sequence", "refused: invalid-producer-epoch",
     "refused: invalid-transaction-state", "refused: invalid-argument", "refused: kafka-error",
     "refused: invalid-record", "started", "aborted", "committed", "expired", "snapshot", "reloaded",
-    "corrupt", "stray", "marked", "duplicate", "five batches", "late", "new epoch",
+    "corrupt", "stray", "marked", "duplicate", "sixth batch", "late", "new epoch",
 }  # fmt: skip
 """What the histories must reach, or the tests say nothing of it."""
 
@@ -158,6 +158,7 @@ class ProducerStateMachine(RuleBasedStateMachine):
         if not is_kept:
             self.compare_states()
             return
+        known = self.state.last_entry(producer_id)
         updated = self.state.update(info)
         arguments = {"append_info": info}
         assert [] == broken(
@@ -166,9 +167,11 @@ class ProducerStateMachine(RuleBasedStateMachine):
         self.state = updated.after
         self.impl.update(impl_info)
         self.compare_states()
-        entry = self.state.last_entry(producer_id)
-        if entry is not None and len(entry.batch_metadata) == 5:
-            self.reached.add("five batches")
+        is_full = known is not None and len(known.batch_metadata) == 5
+        is_same_epoch = (
+            known is not None and known.producer_epoch == info.updated_entry.producer_epoch
+        )
+        self.note("sixth batch", is_full and is_same_epoch and info.updated_entry.batch_metadata)
 
     def note(self, state: str, is_reached: object) -> None:
         """Remember that the histories have reached a state."""
@@ -253,6 +256,22 @@ class ProducerStateMachine(RuleBasedStateMachine):
         images = [self.draw_batch(data, producer_id) for _ in range(count)]
         version = data.draw(st.sampled_from((-1, 0, 1, 2, 2)))
         self.append(producer_id, origin, images, version, is_kept)
+
+    @rule(producer_id=PRODUCERS, count=st.integers(1, 6))
+    def stream(self, producer_id: int, count: int) -> None:
+        """Append some batches that continue the producer's sequence, one after another."""
+        for _ in range(count):
+            entry = self.state.last_entry(producer_id) or model.ProducerStateEntry(producer_id)
+            image = batches.write_batch(
+                [batches.Record(self.offset, self.now_ms, None, b"v")],
+                base_offset=self.offset,
+                producer_id=producer_id,
+                producer_epoch=max(0, entry.producer_epoch),
+                base_sequence=0 if entry.last_seq == LARGEST else entry.last_seq + 1,
+                is_transactional=entry.current_txn_first_offset is not None,
+            )
+            self.offset += 1
+            self.append(producer_id, "client", [image], -1, False)
 
     @rule(data=st.data(), producer_id=PRODUCERS)
     def follow(self, data: st.DataObject, producer_id: int) -> None:
