@@ -362,6 +362,6 @@ def no_other_file_appears(transition: Transition) -> bool:
     if both is None or transition.operation in ("change_file_suffixes", "rename_to"):
         return True
     before = transition.before
-    own = before.names if isinstance(before, LogSegment) else ()
+    own = before.names if isinstance(before, LogSegment) else (getattr(before, "name", None),)
     new = [name for name in both[1] if name not in both[0] and name not in own]
     return all(FILE_NAME.fullmatch(name) is not None for name in new)
