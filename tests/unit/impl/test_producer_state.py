@@ -18,7 +18,9 @@ from segproof.errors import (
 )
 from segproof.files import File
 from segproof.kafka import producer_snapshot
+from segproof.kafka.log_config import LogConfig
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
+from segproof.kafka.log_segment import LogSegment
 from segproof.kafka.producer_state import (
     BatchMetadata,
     CompletedTxn,
@@ -200,6 +202,36 @@ def test_reload_passes_over_corrupt_and_missing_snapshots() -> None:
     assert list(files.images("/t-0")) == [segment_file_name(3, ".snapshot"), "9.snapshot"]
     assert dict(manager.active_producers) == {one.producer_id: one for one in GOLDEN}
     assert manager.ongoing_txns == (TxnMetadata(10, 75),)
+
+
+@pytest.mark.checks("PROD-3", "PROD-13", "PROD-15")
+def test_what_releases_once_got_wrong() -> None:
+    """Snapshots of 0 and 5 bytes are corrupt, no error (KAFKA-5747); the map ends behind batches
+    without a producer (KAFKA-5249); a snapshot beyond the end goes also where the state ends there
+    already (KAFKA-12153)."""
+    files = in_memory()
+    write(files, segment_file_name(5, ".snapshot"), EMPTY_SNAPSHOT)
+    write(files, segment_file_name(7, ".snapshot"), b"")
+    write(files, segment_file_name(8, ".snapshot"), EMPTY_SNAPSHOT[:5])
+    write(files, segment_file_name(12, ".snapshot"), EMPTY_SNAPSHOT)
+    manager = ProducerStateManager.open("/t-0", files=files)
+    manager.update_map_end_offset(10)
+    manager.truncate_and_reload(0, 10, 0)
+    assert manager.latest_snapshot_offset() == 8
+    manager.truncate_and_reload(0, 9, 0)
+    assert (manager.latest_snapshot_offset(), manager.map_end_offset) == (5, 5)
+    segment = LogSegment.open("/t-0", 0, LogConfig(), files=files)
+    segment.append(4, write_batch([Record(4, 50, None, b"v")], base_offset=0))
+    segment.recover(manager)
+    segment.close()
+    assert manager.take_snapshot() is None
+    assert manager.map_end_offset == 5
+    fresh = ProducerStateManager.open("/t-0", files=files)
+    fresh.update_map_end_offset(0)
+    again = LogSegment.open("/t-0", 0, LogConfig(), True, files=files)
+    again.recover(fresh)
+    again.close()
+    assert fresh.take_snapshot() == 5
 
 
 class _FailingFile:
