@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from segproof_model.directory import Directory
+from segproof_model.kafka.lazy_index import LazyIndex
 from segproof_model.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof_model.kafka.log_config import LogConfig
 from segproof_model.kafka.log_segment import FetchDataInfo, LogSegment
@@ -265,6 +266,18 @@ def test_unloaded_indexes_by_release(profile: Profile) -> None:
     assert (names_of(segment) == [".log.deleted"]) is stays
     closed = done(opened(profile=profile), "close")
     assert (names_of(closed) == [".log"]) is stays
+
+
+def test_lazy_index_by_release() -> None:
+    """Up to 2.5 a rename of an index that is not loaded creates it; later it moves nothing."""
+    lazy = LazyIndex.for_offset("a.index", 40, 80)
+    new = lazy.rename_to("b.index").after
+    assert (new.name, list(new.directory)) == ("b.index", [])
+    old = replace(lazy, profile=KAFKA_2_4_1).rename_to("b.index").after
+    assert (old.name, list(old.directory)) == ("b.index", ["b.index"])
+    assert lazy.delete_if_exists().outcome is False
+    loaded = lazy.delete_if_exists().after.get().after
+    assert loaded.directory.read("a.index") == bytes(80)
 
 
 def test_epoch_zero_by_release() -> None:

@@ -588,14 +588,3 @@ def test_lazy_laws_hold_in_any_history(
         transition = Case(lazy, operation, arguments).transition()
         assert broken_step_laws(transition) == []
         lazy = transition.after
-
-
-def test_lazy_index_by_release() -> None:
-    """Up to 2.5 a rename of an index that is not loaded creates it; later it moves nothing."""
-    new = LAZY.rename_to("b.index").after
-    assert (new.name, list(new.directory)) == ("b.index", [])
-    old = replace(LAZY, profile=KAFKA_2_4_1).rename_to("b.index").after
-    assert (old.name, list(old.directory)) == ("b.index", ["b.index"])
-    assert LAZY.delete_if_exists().outcome is False
-    loaded = LAZY.delete_if_exists().after.get().after
-    assert loaded.directory.read("a.index") == bytes(80)
