@@ -12,7 +12,6 @@ Laws: PROD-1 to PROD-5, PROD-7.
 Used by: producer_state.
 """
 
-import os
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from typing import NoReturn
 from segproof.checksums import crc32c
 from segproof.errors import CorruptSnapshotError, InvalidArgumentError
 from segproof.files import REAL_FILES, Files
+from segproof.kafka.checkpoint_file import write_atomically
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kernels.records import decrement_sequence
 
@@ -186,20 +186,10 @@ def write_snapshot_file(
 ) -> None:
     """Write the entries beside, to the device, and move the file to `path`.
 
-    So the file is always whole: the old one or the new one.
-    Raises: OSError, and then the file at `path` has not changed; InvalidArgumentError.
+    So the file is whole at each moment, and after a crash at any: the old one or the new one.
+    Raises: OSError; InvalidArgumentError.
     """
-    data = write_snapshot(entries)
-    beside = path + ".tmp"
-    file = files.open(beside, writable=True, create=True)
-    try:
-        file.truncate(0)
-        file.pwrite(data, 0)
-        file.sync()
-    finally:
-        file.close()
-    files.rename(beside, path)
-    files.sync_directory(os.path.dirname(path) or ".")
+    write_atomically(files, path, write_snapshot(entries))
 
 
 def _entry_count(header: bytes | memoryview, size: int) -> int:

@@ -238,7 +238,7 @@ class ProducerStateManager:
 
         Nothing is written, and None returned, unless the map end offset has passed the last one.
         Laws: PROD-1, PROD-6.
-        Raises: OSError, and then nothing has changed.
+        Raises: OSError, and then the state in memory has not changed.
         """
         offset = self.map_end_offset
         if offset <= self.last_snapshot_offset:
