@@ -217,7 +217,9 @@ STEPS: dict[str, Case] = {
         THREE, "translate_offset", {"offset": 41}, outcome=lambda found: found._replace(position=0)
     ),
     "SEG-13": Case(THREE, "read", reading(40, -1), outcome=lambda _: None),
-    "SEG-14": Case(THREE, "read", reading(43, 10), outcome=lambda _: FetchDataInfo(THREE, None)),  # type: ignore[arg-type]
+    "SEG-14": Case(
+        THREE, "read", reading(43, 10), outcome=lambda _: FetchDataInfo(LogOffsetMetadata(43), None)
+    ),
     "SEG-15": Case(
         THREE,
         "read",
