@@ -201,6 +201,16 @@ class MemoryFiles:
             self._directories.add(path)
             path = posixpath.dirname(path)
 
+    def take_access(self, path: str, source: str) -> None:
+        """Do nothing but refuse what is not there: nobody owns a file here."""
+        for each in (path, source):
+            if self.status(each) is None:
+                raise _failure(errno.ENOENT, each)
+
+    def lock_file(self, path: str) -> File | None:
+        """Open the file: there is no other process here."""
+        return self.open(path, writable=True)
+
     def images(self, directory: str) -> dict[str, bytes]:
         """Return the bytes of each file in a directory, by name, sorted."""
         prefix = self._normal(directory).rstrip("/") + "/"
@@ -321,6 +331,19 @@ class MemoryFiles:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
         if path not in self._directories:
             raise _failure(errno.ENOENT, path)
+
+    def remove_directory(self, path: str) -> bool:
+        """Remove an empty directory; return False if it is not empty."""
+        path = self._normal(path)
+        with self.lock:
+            if path in self._names:
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+            if path not in self._directories:
+                raise _failure(errno.ENOENT, path)
+            if self.list_directory(path):
+                return False
+            self._directories.discard(path)
+            return True
 
     @staticmethod
     def _normal(path: str) -> str:

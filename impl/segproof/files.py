@@ -10,13 +10,14 @@ Used by: every structure, `verify`, the command line; replaced by the harness.
 """
 
 import errno
+import fcntl
 import mmap
 import os
 import stat as stat_modes
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["REAL_FILES", "File", "FileStatus", "Files", "Mapping", "RealFiles"]
+__all__ = ["REAL_FILES", "File", "FileStatus", "Files", "Mapping", "RealFiles", "SharedFiles"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,28 @@ class Files(Protocol):
     def sync_directory(self, path: str) -> None:
         """Make the names in a directory durable."""
 
+    def make_directory(self, path: str) -> None:
+        """Make a directory, and those above it; one that exists is no error."""
+
+    def remove_directory(self, path: str) -> bool:
+        """Remove an empty directory; return False, with nothing changed, if it is not empty."""
+
+
+class SharedFiles(Files, Protocol):
+    """A file system with owners and locks, for who changes files that a broker uses."""
+
+    def take_access(self, path: str, source: str) -> None:
+        """Give the file at `path` the owner, the group and the rights of `source`.
+
+        Raises: PermissionError where this process may not.
+        """
+
+    def lock_file(self, path: str) -> File | None:
+        """Lock an existing file as a JVM does, until the returned file is closed.
+
+        None if another process has it locked.
+        """
+
 
 class _RealMapping:
     __slots__ = ("_map",)
@@ -179,6 +202,9 @@ class _RealFile:
     def sync(self) -> None:
         os.fsync(self._descriptor)
 
+    def lock(self) -> None:
+        fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
@@ -244,6 +270,26 @@ class RealFiles:
         """Set the modification time, and the access time with it."""
         os.utime(path, ns=(modified_ns, modified_ns))
 
+    def take_access(self, path: str, source: str) -> None:
+        """Give a file the owner, the group and the rights of another one."""
+        wanted, found = os.stat(source), os.stat(path)
+        if (wanted.st_uid, wanted.st_gid) != (found.st_uid, found.st_gid):
+            os.chown(path, wanted.st_uid, wanted.st_gid)
+        os.chmod(path, stat_modes.S_IMODE(wanted.st_mode))
+
+    def lock_file(self, path: str) -> File | None:
+        """Lock a file as a JVM does: a record lock on all of it."""
+        file = _RealFile(os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK), path)
+        try:
+            file.lock()
+        except (BlockingIOError, PermissionError):
+            file.close()
+            return None
+        except BaseException:
+            file.close()
+            raise
+        return file
+
     def sync_directory(self, path: str) -> None:
         """Make the names in a directory durable."""
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -251,6 +297,20 @@ class RealFiles:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+    def make_directory(self, path: str) -> None:
+        """Make a directory, and those above it."""
+        os.makedirs(path, exist_ok=True)
+
+    def remove_directory(self, path: str) -> bool:
+        """Remove an empty directory; return False if it is not empty."""
+        try:
+            os.rmdir(path)
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                return False
+            raise
+        return True
 
 
 REAL_FILES = RealFiles()
