@@ -86,11 +86,12 @@ class LogSegment(SegmentState):
         if not len(records):
             return
         largest_offset = to_int(largest_offset)
+        offset_index, time_index = self.offset_index, self.time_index
+        since, pair = self.bytes_since_last_index_entry, self._max_pair_so_far()
         if not fits_segment(largest_offset, self.base_offset):
             raise segment_overflow(largest_offset, self.base_offset, self.log.name)
         is_first_key = self._is_first_offset_key
         facts = segment_append.facts_of(records, is_first_key)
-        since, pair = self.bytes_since_last_index_entry, self._max_pair_so_far()
         state = (self.log.size_in_bytes(), self.config.index_interval_bytes, since, pair)
         if self._is_batch_indexed:
             plan = segment_append.plan_batches(facts, *state)
@@ -103,7 +104,6 @@ class LogSegment(SegmentState):
                 given=(largest_timestamp, shallow_offset_of_max_timestamp),
             )
         entries, since, pair = plan
-        offset_index, time_index = self.offset_index, self.time_index
         if entries:
             segment_append.check_entries(offset_index, time_index, entries)
         self.log.append(records)
@@ -366,10 +366,11 @@ class LogSegment(SegmentState):
         if self._is_closed:
             raise self._closed()
         timestamp_ms, starting_offset = as_int64(timestamp_ms), as_int64(starting_offset)
-        offset = self.time_index.lookup(timestamp_ms).offset
-        position = self.offset_index.lookup(max(offset, starting_offset)).position
+        offset = self._lazy_time_index.get().lookup(timestamp_ms).offset
+        index = self._lazy_offset_index.get()
+        position = index.lookup(offset if offset > starting_offset else starting_offset).position
         if not 0 <= position <= self.log.end:
-            raise astray(self.offset_index, position, self.log.end)
+            raise astray(index, position, self.log.end)
         window = self._window_bytes
         return find_record_in(self.log, position, timestamp_ms, starting_offset, window)
 

@@ -36,7 +36,10 @@ _INT64_MAX = 2**63 - 1
 
 def as_int64(number: int) -> int:
     """Return the int64 nearest to `number`: beyond 64 bits nothing is stored."""
-    return min(max(to_int(number), -_INT64_MAX - 1), _INT64_MAX)
+    number = to_int(number)
+    if -_INT64_MAX <= number <= _INT64_MAX:
+        return number
+    return _INT64_MAX if number > 0 else -_INT64_MAX - 1
 
 
 def astray(offset_index: OffsetIndex, position: int, end: int) -> CorruptIndexError:
@@ -112,7 +115,8 @@ def find_record_in(
     if not find_time.is_compiled:
         find_time.announce(_UNITS_OF_A_SEARCH)
     while 0 <= at < end and want <= _BATCH_BYTES_MAX and log.is_open:
-        data = log.file.pread(min(want, end - at), at)
+        want = min(want, end - at)
+        data = log.file.pread(want, at)
         status, timestamp, offset, found = find_time.call(
             data, 0, len(data), end - at, target_timestamp, starting_offset
         )
@@ -121,7 +125,8 @@ def find_record_in(
         if status == SEARCH_FOUND:
             epoch = _EPOCH.unpack_from(data, found + 12)[0]
             return TimestampAndOffset(timestamp, offset, None if epoch == -1 else epoch)
-        if status == SEARCH_ODD or (found == 0 and len(data) >= min(timestamp, end - at)):
+        if status == SEARCH_ODD or len(data) < want or (found == 0 and want == end - at):
             break
-        at, want = at + found, max(timestamp, window_bytes)
+        # The next batch is likely as large as those before it.
+        at, want = at + found, max(timestamp, window_bytes, min(found + 61, _BATCH_BYTES_MAX))
     return log.search_for_timestamp(target_timestamp, position, starting_offset)

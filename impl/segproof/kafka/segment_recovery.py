@@ -18,11 +18,13 @@ from segproof.kafka.abstract_index import INT32_MAX
 from segproof.kafka.batch_table import BatchTable, CheckedBatches, check_batches
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.offset_index import OffsetIndex
+from segproof.kafka.producer_snapshot import MAX_BATCHES
 from segproof.kafka.producer_state import CompletedTxn, ProducerStateManager
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES, RecordBatch, read_batch
 from segproof.kafka.record_file import RecordFile
 from segproof.kafka.segment_append import (
     Entries,
+    Int64Array,
     entries_fit,
     plan_table,
     store_each,
@@ -33,6 +35,9 @@ from segproof.kafka.transaction_index import AbortedTxn, TransactionIndex
 from segproof.kernels.records import add_int64
 
 __all__ = ["SegmentRecovery", "append_aborted_txn", "segment_overflow"]
+
+_TRANSACTIONAL_OR_CONTROL = 0x30
+"""Bits of a batch's attributes."""
 
 
 def segment_overflow(offset: int, base_offset: int, path: str) -> SegmentOffsetOverflowError:
@@ -77,7 +82,9 @@ class SegmentRecovery:
         is_first_offset_key: bool,
         producer_state_manager: ProducerStateManager | None,
         leader_epoch_cache: LeaderEpochFileCache | None,
+        on_batches: Callable[[BatchTable], None] | None = None,
     ) -> None:
+        """Take the indexes, which were reset; `on_batches` gets each part of the kept batches."""
         self._log = log
         self._offset_index = offset_index
         self._time_index = time_index
@@ -86,6 +93,7 @@ class SegmentRecovery:
         self._is_first_offset_key = is_first_offset_key
         self._producers = producer_state_manager
         self._epochs = leader_epoch_cache
+        self._on_batches = on_batches
         self._bytes_since = 0
         self.valid_bytes = 0
         """Where the kept batches end."""
@@ -169,6 +177,8 @@ class SegmentRecovery:
             return
         self._bytes_since, self.max_pair = entries.bytes_since, entries.max_pair
         self.valid_bytes = int(table["position"][-1] + table["size_bytes"][-1])
+        if self._on_batches is not None:
+            self._on_batches(table)
         if self._epochs is None:
             return
         latest = self._epochs.latest_epoch()
@@ -185,16 +195,18 @@ class SegmentRecovery:
         producers = self._producers
         if producers is None or not len(table):
             return len(table), None
-        is_told = table["magic"] >= 2
+        ordered, countable = _rows_of_producers(table, producers)
         done, error = len(table), None
-        for row in np.flatnonzero(is_told & (table["producer_id"] > -1)).tolist():
+        for row in ordered.tolist():
             try:
                 self._update_producer(producers, table, row)
             except Exception as raised:  # whatever it is, the batches before it are indexed first
-                is_told[row:] = False
                 done, error = row + 1, raised
                 break
-        told = np.flatnonzero(is_told)
+        told = np.flatnonzero(table["magic"][: done - (error is not None)] >= 2)
+        countable = countable[: np.searchsorted(countable, done)]
+        for row in _last_rows(table["producer_id"][countable], countable).tolist():
+            self._update_producer(producers, table, row)
         if len(told):
             producers.update_map_end_offset(add_int64(int(table["last_offset"][told[-1]]), 1))
         return done, error
@@ -210,3 +222,30 @@ class SegmentRecovery:
             last_stable_offset = producers.last_stable_offset(completed_txn)
             append_aborted_txn(self._txn_index, completed_txn, last_stable_offset)
             producers.complete_txn(completed_txn)
+
+
+def _rows_of_producers(
+    table: BatchTable, producers: ProducerStateManager
+) -> tuple[Int64Array, Int64Array]:
+    """Return the batches of producers with transactions, all in order, and those of the others.
+
+    What the others leave behind is known from their last batches: nothing of theirs is refused.
+    """
+    rows = np.flatnonzero((table["magic"] >= 2) & (table["producer_id"] > -1))
+    ids = table["producer_id"][rows]
+    is_special = table["attributes"][rows] & _TRANSACTIONAL_OR_CONTROL != 0
+    special = set(ids[is_special].tolist())
+    for producer_id in np.unique(ids).tolist():
+        entry = producers.last_entry(producer_id)
+        if entry is not None and entry.current_txn_first_offset is not None:
+            special.add(producer_id)
+    in_order = np.isin(ids, np.array(sorted(special), np.int64))
+    return rows[in_order], rows[~in_order]
+
+
+def _last_rows(ids: Int64Array, rows: Int64Array) -> Int64Array:
+    """Return of each producer's rows the last ones that its state remembers, in order."""
+    order = np.argsort(ids, kind="stable")
+    ordered = ids[order]
+    behind = np.searchsorted(ordered, ordered, side="right") - np.arange(len(ids))
+    return np.sort(rows[order[behind <= MAX_BATCHES]])

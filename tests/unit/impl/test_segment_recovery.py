@@ -2,6 +2,7 @@
 """Recovery of a segment, and what a segment makes of files that are damaged."""
 
 import contextlib
+import random
 import struct
 from typing import Any
 
@@ -14,6 +15,7 @@ from segproof.errors import (
     CorruptRecordError,
     IndexFullError,
     InvalidOffsetError,
+    InvalidRecordError,
     SegmentOffsetOverflowError,
     SegproofError,
 )
@@ -233,6 +235,57 @@ def test_a_control_record_that_cannot_be_read_is_kept_and_ends_recovery() -> Non
     assert segment.log.read() == BATCHES[0] + bad
     assert producers.map_end_offset == 41
     assert [key for key, _ in entries(segment)[0]] == [41]
+
+
+@given(st.integers(0, 2**32))
+def test_recovery_leaves_the_producer_state_that_each_batch_in_turn_leaves(seed: int) -> None:
+    """Producers with and without transactions, with new epochs, before and after a bad marker."""
+    chance = random.Random(seed)
+    log: list[bytes] = []
+    for offset in range(BASE, BASE + chance.randrange(60)):
+        producer_id, epoch = chance.randrange(-1, 4), chance.choice([0, 0, 0, 1])
+        who: dict[str, Any] = {"producer_id": producer_id, "producer_epoch": epoch}
+        kind = chance.randrange(20) if producer_id >= 2 else 0
+        if kind > 17:
+            word = chance.choice(["ABORT", "COMMIT"])
+            log.append(marker(offset, word, producer_id))
+        elif kind == 17 and chance.random() < 0.1:
+            bad = [Record(offset, 5, b"", b"")]
+            more: Any = {"is_control": True, "is_transactional": True, **who}
+            log.append(write_batch(bad, base_offset=offset, **more))
+        else:
+            sequence = chance.randrange(100) if producer_id >= 0 else -1
+            log.append(batch(offset, 5, base_sequence=sequence, is_transactional=kind > 0, **who))
+    segment = opened(interval=0)
+    segment.log.append(b"".join(log))
+    found = ProducerStateManager.open("/t", files=segment._files)
+    expected = ProducerStateManager.open("/t", files=segment._files)
+    kept, aborted, expected_error, found_error = 0, [], None, None
+    for one in segment.log.batches():
+        kept += one.size_bytes
+        try:
+            completed = expected.update_producers(one)
+        except SegproofError as error:
+            expected_error = type(error)
+            break
+        if completed is not None:
+            if completed.is_aborted:
+                lowest = expected.last_stable_offset(completed)
+                aborted.append((0, *completed[:3], lowest))
+            expected.complete_txn(completed)
+        expected.update_map_end_offset(one.last_offset + 1)
+    try:
+        segment.recover(found)
+    except SegproofError as error:
+        found_error = type(error)
+    if expected_error is InvalidRecordError:
+        expected_error = None
+        assert segment.size == kept
+    assert expected_error is found_error
+    assert dict(expected.active_producers) == dict(found.active_producers)
+    assert expected.ongoing_txns == found.ongoing_txns
+    assert expected.map_end_offset == found.map_end_offset
+    assert aborted == [tuple(one) for one in segment.txn_index]
 
 
 # --- untrusted input
