@@ -13,8 +13,8 @@ from types import ModuleType
 import pytest
 
 # What only one side takes: the model's state, the implementation's door to files.
-MODEL_ONLY = {"directory", "profile", "codecs", "cls"}
-IMPL_ONLY = {"files", "limit", "source"}
+MODEL_ONLY = {"directory", "profile", "codecs", "cls", "now_ms", "modified_ms"}
+IMPL_ONLY = {"files", "limit", "source", "time", "write_format"}
 TWINS = {
     "offset_index": ("OffsetIndex", "OffsetPosition"),
     "time_index": ("TimeIndex", "TimestampOffset"),
@@ -35,6 +35,8 @@ TWINS = {
     "producer_append_info": ("ProducerAppendInfo", "TxnMetadata", "CompletedTxn"),
     "producer_state": ("ProducerStateManager",),
     "log_offset_metadata": ("LogOffsetMetadata",),
+    "lazy_index": ("LazyIndex",),
+    "log_segment": ("LogSegment", "FetchDataInfo"),
 }
 FUNCTIONS = {
     "record_batch": (
@@ -74,6 +76,20 @@ OPERATIONS = {
         "clear_and_flush",
     },
     "PartitionMetadataFile": {"read", "write", "exists", "delete"},
+    "LazyIndex": {
+        "for_offset", "for_time", "get", "is_loaded", "rename_to", "delete_if_exists", "close",
+        "close_handler",
+    },
+    "LogSegment": {
+        "open", "append", "append_from_file", "truncate_to", "recover", "translate_offset", "read",
+        "fetch_upper_bound_offset", "read_next_offset", "has_overflow", "find_offset_by_timestamp",
+        "update_txn_index", "collect_aborted_txns", "resize_indexes", "sanity_check",
+        "max_timestamp_so_far", "offset_of_max_timestamp_so_far", "largest_timestamp",
+        "largest_record_timestamp", "time_waited_for_roll", "get_first_batch_timestamp",
+        "should_roll", "on_become_inactive_segment", "flush", "close", "close_handlers",
+        "change_file_suffixes", "has_suffix", "delete_if_exists", "last_modified",
+        "set_last_modified", "size", "offset_index", "time_index",
+    },
     "RecordBatch": {"is_valid", "ensure_valid", "records"},
     "ProducerAppendInfo": {"append", "origin", "producer_id"},
     "ProducerStateEntry": {
