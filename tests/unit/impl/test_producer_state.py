@@ -234,6 +234,17 @@ def test_what_releases_once_got_wrong() -> None:
     assert fresh.take_snapshot() == 5
 
 
+def test_a_file_too_long_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file beyond the limit is corrupt, whatever it holds; so is a count beyond the file."""
+    files = in_memory()
+    write(files, "big", GOLDEN_SNAPSHOT)
+    assert producer_snapshot.read_snapshot_file("/t-0/big", files=files) == GOLDEN
+    monkeypatch.setattr(producer_snapshot, "MAX_SNAPSHOT_BYTES", len(GOLDEN_SNAPSHOT) - 1)
+    with pytest.raises(CorruptSnapshotError, match="too long") as raised:
+        producer_snapshot.read_snapshot_file("/t-0/big", files=files)
+    assert raised.value.path == "/t-0/big"
+
+
 class _FailingFile:
     def __init__(self, file: File) -> None:
         self._file = file
