@@ -78,8 +78,8 @@ class LogSegment(SegmentState):
         an append gets at most one entry, that has the largest timestamp and its offset as given, by
         default those of the first batch with the largest timestamp; else they are not looked at.
 
-        Laws: SEG-1 to SEG-6, SEG-8 to SEG-11. Raises, with nothing changed:
-        SegmentOffsetOverflowError; InvalidArgumentError above 2147483647 bytes; what the scanner of
+        Laws: SEG-1 to SEG-6, SEG-8 to SEG-11. Raises, with nothing changed but that the indexes are
+        open: SegmentOffsetOverflowError; InvalidArgumentError above 2147483647 bytes; what the scanner of
         records in memory raises; what an index raises that takes no entry; IndexClosedError.
         """
         self._check_open()
@@ -128,7 +128,8 @@ class LogSegment(SegmentState):
         plan = segment_bulk.plan_many(
             records,
             self.log,
-            self.base_offset,
+            offset_index,
+            time_index,
             is_first_offset_key=self._is_first_offset_key,
             interval=self.config.index_interval_bytes,
             bytes_since=self.bytes_since_last_index_entry,
