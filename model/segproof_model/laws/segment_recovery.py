@@ -159,9 +159,10 @@ def recovery_assigns_new_epochs(transition: Transition) -> bool:
         if epoch >= smallest and (not assigned or epoch > assigned[-1][0]):
             assigned.append((epoch, base_offset))
     if not is_rising([start_offset for _, start_offset in assigned]):
-        # An epoch that begins before an older one takes its place (EPOCH-4).
+        # An epoch that begins before an older one takes its place (EPOCH-4), up to 1.1 none.
         latest = after.leader_epoch_cache.entries[-1:]
-        return [entry.epoch for entry in latest] == [epoch for epoch, _ in assigned[-1:]]
+        is_latest = [entry.epoch for entry in latest] == [epoch for epoch, _ in assigned[-1:]]
+        return is_latest or after.segment.profile.epoch_rules == "1.1"
     return [tuple(entry) for entry in after.leader_epoch_cache.entries] == assigned
 
 
