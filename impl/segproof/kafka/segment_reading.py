@@ -114,18 +114,21 @@ def find_record_in(
     at, end, want = position, log.end, window_bytes
     if not find_time.is_compiled:
         find_time.announce(_UNITS_OF_A_SEARCH)
+    pread, find = log.file.pread, find_time.call
     while 0 <= at < end and want <= _BATCH_BYTES_MAX and log.is_open:
-        want = min(want, end - at)
-        data = log.file.pread(want, at)
-        status, timestamp, offset, found = find_time.call(
-            data, 0, len(data), end - at, target_timestamp, starting_offset
+        if want > end - at:
+            want = end - at
+        data = pread(want, at)
+        filled = len(data)
+        status, timestamp, offset, found = find(
+            data, 0, filled, end - at, target_timestamp, starting_offset
         )
-        if status == SEARCH_NONE:
-            return None
         if status == SEARCH_FOUND:
             epoch = _EPOCH.unpack_from(data, found + 12)[0]
             return TimestampAndOffset(timestamp, offset, None if epoch == -1 else epoch)
-        if status == SEARCH_ODD or len(data) < want or (found == 0 and want == end - at):
+        if status == SEARCH_NONE:
+            return None
+        if status == SEARCH_ODD or filled < want or (found == 0 and want == end - at):
             break
         # The next batch is likely as large as those before it.
         at, want = at + found, max(timestamp, window_bytes, min(found + 61, _BATCH_BYTES_MAX))
