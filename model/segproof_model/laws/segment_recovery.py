@@ -6,7 +6,7 @@ The state after a recovery is what it has worked on; the laws take the segment f
 Used by: the harness, the generated pages.
 """
 
-from typing import Any
+from itertools import takewhile
 
 from segproof_model.kafka.log_segment import LogSegment
 from segproof_model.kafka.record_batch import RecordBatch
@@ -15,7 +15,6 @@ from segproof_model.laws.judging import is_rising, succeeded
 from segproof_model.laws.registry import Transition, law
 from segproof_model.laws.segment_judging import (
     STRUCTURE,
-    Batch,
     after_of,
     are_ordered,
     are_trimmed,
@@ -24,7 +23,6 @@ from segproof_model.laws.segment_judging import (
     indexed_by_recovery,
     is_judged,
     log_image,
-    of_batch,
     offset_entries,
     time_entries,
     txn_entries,
@@ -35,25 +33,9 @@ RECOVER = "Kafka LogSegment.recover, 1.1.1 to 4.3.1"
 APPEND_AND_RECOVER = "Kafka LogSegment.append and recover, 1.1.1 to 4.3.1"
 
 
-def _valid(segment: LogSegment) -> tuple[list[RecordBatch], Raised | None]:
-    """Return the batches up to the first that is not valid, and the error that ended them."""
-    scan = segment.log.batches()
-    for number, batch in enumerate(scan.batches):
-        error = batch.ensure_valid()
-        if error is not None:
-            return list(scan.batches[:number]), error
-    return list(scan.batches), scan.error
-
-
-def _kept(segment: LogSegment) -> list[Batch] | None:
-    """Return the valid batches as the laws see them; None where a field can't be read."""
-    found = [of_batch(batch) for batch in _valid(segment)[0]]
-    known = [batch for batch in found if batch is not None]
-    return known if len(known) == len(found) else None
-
-
-def _end_of(batches: list[Any]) -> int:
-    return batches[-1].position + batches[-1].size_bytes if batches else 0
+def _valid(segment: LogSegment) -> list[RecordBatch]:
+    """Return the batches up to the first that is not valid."""
+    return list(takewhile(lambda one: one.ensure_valid() is None, segment.log.batches().batches))
 
 
 @law("SEG-20", structure=STRUCTURE, scope="step", source=RECOVER)
@@ -63,7 +45,7 @@ def recovery_keeps_what_is_valid(transition: Transition) -> bool:
     before, after = transition.before, after_of(transition)
     if not is_judged(transition, "recover") or not succeeded(transition):
         return True
-    ends = [0, *(batch.position + batch.size_bytes for batch in _valid(before)[0])]
+    ends = [0, *(batch.position + batch.size_bytes for batch in _valid(before))]
     knows_producers = transition.arguments.get("producer_state_manager") is not None
     is_end = after.size in ends if knows_producers else after.size == ends[-1]
     is_kept = log_image(after) == log_image(before)[: after.size]
@@ -127,12 +109,15 @@ def recovery_rebuilds_what_batches_left(live: LogSegment, recovered: LogSegment)
 @law("SEG-27", structure=STRUCTURE, scope="step", source=RECOVER)
 def failed_recovery_cuts_nothing(transition: Transition) -> bool:
     """Recovery raises the segment-overflow error for a valid batch too far from the base, passes
-    on what the indexes raise, and then has not cut the log."""
+    on what the indexes raise, and then has not cut the log, unless only the last time entry fails,
+    which is written after the cut."""
     before, after = transition.before, after_of(transition)
     if not is_judged(transition, "recover"):
         return True
     if not succeeded(transition):
-        return bool(after.log.image == before.log.image and after.size == before.size)
+        is_kept = after.log.image == before.log.image and after.size == before.size
+        ends = [0, *(batch.position + batch.size_bytes for batch in _valid(before))]
+        return is_kept or log_image(after) == log_image(before)[: ends[-1]]
     batches = batches_of(after)
     checks = before.profile.check_relative_offset
     return (
