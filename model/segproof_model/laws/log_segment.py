@@ -31,6 +31,7 @@ from segproof_model.laws.segment_judging import (
     largest_of,
     log_image,
     offset_entries,
+    stored,
     time_entries,
     txn_entries,
 )
@@ -39,7 +40,7 @@ from segproof_model.outcomes import ErrorKind, Raised
 APPEND = "Kafka LogSegment.append, 1.1.1 to 4.3.1"
 READ = "Kafka LogSegment.read, 1.1.1 to 4.3.1"
 TRUNCATE = "Kafka LogSegment.truncateTo, 1.1.1 to 4.3.1"
-TRACE_BATCH_BYTES = 70
+DAMAGED = (Raised(ErrorKind.CORRUPT_RECORD), Raised(ErrorKind.KAFKA_ERROR))
 Pairs = tuple[tuple[int, int], ...]
 EVERY_SECOND: tuple[Pairs, Pairs] = (
     ((42, 140), (44, 280), (46, 420)),
@@ -82,7 +83,8 @@ def far_offset_is_refused(transition: Transition) -> bool:
     checks = before.profile.check_relative_offset
     kind = ErrorKind.SEGMENT_OVERFLOW if checks else ErrorKind.INVALID_ARGUMENT
     # An index that cannot be opened is met first.
-    is_right = raised(transition, kind) or before.offset_index is None
+    is_loaded = before.offset_index is not None and before.time_index is not None
+    is_right = raised(transition, kind) or not is_loaded
     return is_right and not succeeded(transition) and _keeps_bytes(transition)
 
 
@@ -135,9 +137,8 @@ def entries_are_made_when_due(transition: Transition) -> bool:
         return True
     if after.bytes_since_last_index_entry != due[1]:
         return False
-    entries = [(low_32_bits(o - before.base_offset), p) for o, p in offset_entries(after)]
-    expected = [(low_32_bits(o - before.base_offset), p) for o, p in offset_entries(before)]
-    return entries == expected + [(low_32_bits(o - before.base_offset), p) for o, p in due[0]]
+    made = [(stored(before, offset), position) for offset, position in due[0]]
+    return offset_entries(after) == offset_entries(before) + made
 
 
 @law("SEG-5", structure=STRUCTURE, scope="step", source="Kafka LogSegment.append, 1.1.1 to 4.0.0")
@@ -191,6 +192,7 @@ def maximum_is_the_largest_so_far(transition: Transition) -> bool:
 
 WRITE_TIMES = (
     "append",
+    "append_many",
     "append_from_file",
     "recover",
     "on_become_inactive_segment",
@@ -398,13 +400,15 @@ def truncation_removes_whole_batches(transition: Transition) -> bool:
 @law("SEG-32", structure=STRUCTURE, scope="step", source=TRUNCATE)
 def truncation_cuts_every_index(transition: Transition) -> bool:
     """truncate_to cuts all three indexes and gives the first two their largest size, even when no
-    byte is removed. In segproof one that fails changes none of them."""
+    byte is removed. In segproof an error of an index changes none of them; damaged batches are
+    met after the cut."""
     before, after = transition.before, after_of(transition)
     if not is_judged(transition, "truncate_to"):
         return True
     if not succeeded(transition):
-        is_safe = not before.profile.checks_before_changing
-        return is_safe or (_keeps_bytes(transition) and txn_entries(after) == txn_entries(before))
+        is_safe = before.profile.checks_before_changing and transition.outcome not in DAMAGED
+        keeps = _keeps_bytes(transition) and txn_entries(after) == txn_entries(before)
+        return keeps or not is_safe
     offset, size = transition.arguments["offset"], before.config.segment_index_bytes
     names = before.names
     lengths = [len(after.directory.read(name) or b"") for name in names[1:3]]

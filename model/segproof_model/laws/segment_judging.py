@@ -17,6 +17,7 @@ from segproof_model.laws.judging import (
     TIME_ENTRY,
     is_regular,
     is_rising,
+    low_32_bits,
     never_falls,
     pairs,
     remembers_last_slot,
@@ -96,6 +97,11 @@ def can_hold(segment: Any, offset: int) -> bool:
     return bool(lowest <= distance < 2**31)
 
 
+def stored(segment: Any, offset: int) -> int:
+    """Return the offset as an index gives it back: up to 1.1 its distance is cut to 32 bits."""
+    return int(segment.base_offset + low_32_bits(offset - segment.base_offset))
+
+
 def offset_entries(segment: Any) -> list[tuple[int, int]]:
     """Return (offset, position) of each entry of the offset index; none if it is not loaded."""
     index = segment.offset_index
@@ -131,6 +137,8 @@ def has_sound_offsets(segment: Any) -> bool:
     """Return whether the offset index tells the truth of an ordered log (SEG-7)."""
     batches = batches_of(segment)
     if batches is None or not are_ordered(batches) or not knows_indexes(segment):
+        return False
+    if batches and batches[0].base_offset < segment.base_offset:
         return False
     index = segment.offset_index
     entries = offset_entries(segment)

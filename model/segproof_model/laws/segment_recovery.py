@@ -24,6 +24,7 @@ from segproof_model.laws.segment_judging import (
     is_judged,
     log_image,
     offset_entries,
+    stored,
     time_entries,
     txn_entries,
 )
@@ -67,7 +68,10 @@ def recovery_indexes_what_is_due(transition: Transition) -> bool:
     if not is_judged(transition, "recover") or not succeeded(transition):
         return True
     batches = batches_of(after)
-    return batches is None or offset_entries(after) == indexed_by_recovery(after, batches)[0]
+    if batches is None:
+        return True
+    due = [(stored(after, offset), at) for offset, at in indexed_by_recovery(after, batches)[0]]
+    return offset_entries(after) == due
 
 
 @law("SEG-23", structure=STRUCTURE, scope="step", source=RECOVER)
@@ -78,7 +82,10 @@ def recovery_ends_with_the_maximum(transition: Transition) -> bool:
     if not is_judged(transition, "recover") or not succeeded(transition):
         return True
     batches = batches_of(after)
-    return batches is None or time_entries(after) == indexed_by_recovery(after, batches)[1]
+    if batches is None:
+        return True
+    due = [(at, stored(after, offset)) for at, offset in indexed_by_recovery(after, batches)[1]]
+    return time_entries(after) == due
 
 
 @law("SEG-24", structure=STRUCTURE, scope="step", source=RECOVER)
