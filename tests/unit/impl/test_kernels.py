@@ -209,6 +209,32 @@ def legacy_walks(draw: st.DrawFn, *, columns: int) -> tuple[Any, ...]:
     return data + bytes(30), 0, len(data), capacity, Out(columns * capacity)
 
 
+@st.composite
+def searches_in_logs(draw: st.DrawFn, *, many: bool, offset: bool = False) -> tuple[Any, ...]:
+    """Draw a part of a log, and what to look for in it."""
+    data = draw(headers())
+    filled, rest = len(data), draw(st.integers(0, 40))
+    end = filled + rest
+    if not many:
+        found = (data, draw(st.integers(0, end)), filled, end, draw(INT64))
+        return (*found, draw(INT64)) if offset else found
+    count, origin = draw(st.integers(0, 4)), draw(st.integers(0, 1000))
+    starts = sorted(draw(st.lists(st.integers(0, end), min_size=count, max_size=count)))
+    targets = draw(st.lists(INT64, min_size=count, max_size=count))
+    asked = (view([origin + start for start in starts]), view(targets))
+    given = (draw(INT64),) if offset else ()
+    return data, filled, end, count, origin, *asked, *given, Out(count), Out(count)
+
+
+@st.composite
+def indexed(draw: st.DrawFn) -> tuple[Any, ...]:
+    """Draw sizes of batches, an interval, and bytes since the last entry."""
+    sizes = draw(st.lists(st.integers(26, 2**31 - 1) | st.integers(26, 99), max_size=8))
+    bytes_since = draw(st.integers(0, 2**31 - 1) | st.integers(0, 99))
+    interval = draw(st.integers(0, 2**31 - 1) | st.integers(0, 99))
+    return view(sizes), len(sizes), interval, bytes_since, Out(len(sizes))
+
+
 HEADER = st.tuples(st.binary(min_size=61, max_size=61), st.sampled_from([0, 1, 2])).map(
     lambda drawn: (drawn[0][:16] + bytes([drawn[1]]) + drawn[0][17:], 0, Out(14))
 )
@@ -248,6 +274,11 @@ ARGUMENTS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "legacy_records.legacy_field": raw_up_to(),
     "legacy_records.walk_legacy_messages": legacy_walks(columns=8),
     "legacy_records.walk_legacy_positions": legacy_walks(columns=1),
+    "segment_rules.indexed_batches": indexed(),
+    "segment_search.find_batch": searches_in_logs(many=False),
+    "segment_search.find_batches": searches_in_logs(many=True),
+    "segment_search.find_time": searches_in_logs(many=False, offset=True),
+    "segment_search.find_times": searches_in_logs(many=True, offset=True),
     "slot_search.int32_at": raw_at(4),
     "slot_search.int64_at": raw_at(8),
     "slot_search.key_at": KEY,
