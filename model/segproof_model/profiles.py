@@ -193,6 +193,13 @@ class Profile:
     read_size_wraps: bool = flag(
         True, "the room up to the largest position is cut to 32 bits", "SEG-16"
     )
+    age_wraps: bool = flag(True, "the age of a segment is cut to 64 bits", "SEG-36", "SEG-37")
+    entry_outside_is_corrupt: bool = flag(
+        False,
+        "a search that an index entry sends outside of the log raises the corrupt-index error",
+        "SEG-7",
+        "SEG-12",
+    )
 
     # Text checkpoints and leader epochs
     entry_number_kind: ErrorKind = flag(
@@ -229,6 +236,13 @@ class Profile:
     )
     epoch_truncation_is_deferred: bool = flag(
         True, "a truncation of the epochs schedules the write of their file", "EPOCH-11"
+    )
+
+    # Logs
+    replaced_segment_loads_indexes: bool = flag(
+        True,
+        "rolling onto the active, empty segment loads its indexes, which creates their files",
+        "LOG-12",
     )
 
 
@@ -295,9 +309,12 @@ SEGPROOF = replace(
     snapshot_names_exact=True,
     missing_snapshot_is_skipped=True,
     read_size_wraps=False,
+    age_wraps=False,
+    entry_outside_is_corrupt=True,
     text_damage_is_io_error=True,
     unreadable_text_is_refused=True,
     epoch_truncation_is_deferred=False,
+    replaced_segment_loads_indexes=False,
 )
 
 PROFILES = {profile.name: profile for profile in (SEGPROOF, KAFKA_4_3_1, KAFKA_2_4_1, KAFKA_1_1_1)}

@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loading the log of a partition from its directory, after a clean stop or a crash.
+
+Mirrors: impl/segproof/kafka/log_loader.py.
+Upstream: Kafka, LogLoader (3.0 to 4.3.1), in older releases Log.loadSegments and recoverLog.
+Laws: LOAD-1 to LOAD-17.
+Not covered: files that cannot be read; a directory that is being deleted (`-delete`); of releases
+    up to 2.8 what differs (a completed swap gets new indexes, the recovery point is the log end).
+Used by: partition_log.
+"""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from segproof_model.directory import Directory
+from segproof_model.integers import INT64_MAX
+from segproof_model.kafka.log_offset_metadata import LogOffsetMetadata
+from segproof_model.kafka.log_segment import LogSegment
+from segproof_model.kafka.partition_parts import PartitionParts
+from segproof_model.kafka.producer_state import ProducerStateManager
+from segproof_model.kafka.segment_names import offset_of_name, segment_file_name
+from segproof_model.kafka.segment_parts import run
+from segproof_model.kafka.segment_recovery import Recovered
+from segproof_model.kafka.segment_replacing import split_segment
+from segproof_model.outcomes import ErrorKind, Raised, Step
+
+LOG, DELETED, CLEANED, SWAP = ".log", ".deleted", ".cleaned", ".swap"
+INDEXES = (".index", ".timeindex", ".txnindex")
+KEPT_CHECKPOINT = ".checkpoint.deleted"
+"""Deleted snapshots of a metadata log, which are not this log's business."""
+MOST_SPLITS = 100
+"""How often loading may begin anew; upstream does so without an end."""
+
+
+def load(log: PartitionParts, recovery_point: int, is_clean: bool) -> Step[Any]:
+    """Load a log that has no segments yet, and whose start is the checkpointed one."""
+    operations: list[Any] = [
+        _without_temporary_files,
+        _with_completed_swaps,
+        partial(_retried, operation=_with_segments),
+    ]
+    if not is_clean:
+        operations.append(
+            partial(_retried, operation=partial(_recovered, recovery_point=recovery_point))
+        )
+    step = run(log, *operations)
+    if isinstance(step.outcome, Raised):
+        return step
+    return _with_offsets(step.after, recovery_point, is_clean)
+
+
+# --- what a crash leaves behind ----------------------------------------------------------------
+
+
+def _names(log: PartitionParts) -> list[str]:
+    """Return the names of the files, without the partition's directory."""
+    short = [name.removeprefix(log.prefix) for name in log.directory if name.startswith(log.prefix)]
+    return [name for name in short if "/" not in name]
+
+
+def _without(log: PartitionParts, names: list[str]) -> PartitionParts:
+    directory = log.directory
+    for name in names:
+        directory = directory.remove(log.prefix + name)
+    return log.sees(directory)
+
+
+def _without_temporary_files(log: PartitionParts) -> Step[PartitionParts]:
+    """Remove what was to be removed, and splits and cleanings that were not finished (LOAD-1).
+
+    A swap at or behind the first `.cleaned` file belongs to one of those (LOAD-2).
+    """
+    names = _names(log)
+    doomed = [n for n in names if n.endswith(DELETED) and not n.endswith(KEPT_CHECKPOINT)]
+    cleaned = [n for n in names if n.endswith(CLEANED)]
+    swaps = [n for n in names if n.endswith(SWAP)]
+    offsets = {name: offset_of_name(name) for name in (*cleaned, *swaps)}
+    for offset in offsets.values():
+        if isinstance(offset, Raised):
+            return Step(_without(log, doomed), offset)
+    first_cleaned = min((offsets[name] for name in cleaned), default=INT64_MAX)  # type: ignore[type-var]
+    unfinished = [name for name in swaps if offsets[name] >= first_cleaned]  # type: ignore[operator]
+    return Step(_without(log, [*doomed, *unfinished, *cleaned]))
+
+
+def _with_completed_swaps(log: PartitionParts) -> Step[PartitionParts]:
+    """Let the `.swap` files take the place of the files in their range (LOAD-2, LOAD-3)."""
+    after, first, end = log, INT64_MAX, -INT64_MAX - 1
+    for name in _names(log):
+        if not name.endswith(LOG + SWAP):
+            continue
+        base_offset = offset_of_name(name)
+        assert not isinstance(base_offset, Raised)
+        segment = after.new_segment(base_offset, True, SWAP)
+        if isinstance(segment, Raised):
+            return Step(after, segment)
+        step = segment.read_next_offset()
+        after = after.sees(step.after.directory)
+        if not isinstance(step.outcome, int):
+            return Step(after, step.outcome)
+        first, end = min(first, base_offset), max(end, step.outcome)
+    replaced = [
+        name for name in _names(after) if not name.endswith(SWAP) and _is_within(name, first, end)
+    ]
+    directory = _without(after, replaced).directory
+    for name in directory:
+        if name.endswith(SWAP):
+            directory = directory.rename(name, name.removesuffix(SWAP))
+    return Step(after.sees(directory))
+
+
+def _is_within(name: str, first: int, end: int) -> bool:
+    offset = offset_of_name(name)
+    return not isinstance(offset, Raised) and first <= offset < end
+
+
+# --- segments ----------------------------------------------------------------------------------
+
+
+def _retried(log: PartitionParts, operation: Any) -> Step[Any]:
+    """Do something again as long as a segment overflows, which is split before (LOAD-6)."""
+    step: Step[Any] = operation(log)
+    for _ in range(MOST_SPLITS):
+        if not isinstance(step.outcome, LogSegment):
+            break
+        split = split_segment(step.after, step.outcome)
+        if isinstance(split.outcome, Raised):
+            return split
+        step = operation(split.after)
+    return step
+
+
+def _with_segments(log: PartitionParts) -> Step[PartitionParts]:
+    """Open every segment, in the order of the names; the outcome is one that overflows, if any."""
+    closed = log.on_segments(log.log_segments, lambda one: one.close())
+    if isinstance(closed.outcome, Raised):
+        return closed
+    step: Step[PartitionParts] = Step(replace(closed.after, log_segments=log.log_segments.clear()))
+    for name in _names(log):
+        kind = next((suffix for suffix in (LOG, *INDEXES) if name.endswith(suffix)), None)
+        if kind is None:
+            continue
+        base_offset = offset_of_name(name)
+        if isinstance(base_offset, Raised):
+            return Step(step.after, base_offset)
+        if kind == LOG:
+            step = _with_segment(step.after, base_offset)
+        elif log.prefix + segment_file_name(base_offset, LOG) not in step.after.directory:
+            step = Step(_without(step.after, [name]))
+        if step.outcome is not None:
+            break
+    return step
+
+
+def _with_segment(log: PartitionParts, base_offset: int) -> Step[PartitionParts]:
+    """Open a segment; build its indexes anew where they are missing or corrupt (LOAD-5)."""
+    is_new = log.prefix + segment_file_name(base_offset, ".timeindex") not in log.directory
+    segment = log.new_segment(base_offset, file_already_exists=True)
+    if isinstance(segment, Raised):
+        return Step(log, segment)
+    checked = segment.sanity_check(is_new)
+    log, outcome = log.sees(checked.after.directory), checked.outcome
+    if isinstance(outcome, Raised):
+        if outcome.kind not in (ErrorKind.FILE_NOT_FOUND, ErrorKind.CORRUPT_INDEX):
+            return Step(log, outcome)
+        step = recover_segment(log, checked.after)
+        is_done = isinstance(step.outcome, int)
+        return Step(step.after, None if is_done else step.outcome)
+    return Step(log.with_segment(checked.after))
+
+
+def recover_segment(log: PartitionParts, segment: LogSegment) -> Step[PartitionParts]:
+    """Recover a segment with what the log below it says about producers; return bytes removed.
+
+    The outcome is the segment itself if it overflows.
+    """
+    config = log.config
+    opened = ProducerStateManager.open(
+        log.dir,
+        producer_id_expiration_ms=config.producer_id_expiration_ms,
+        max_transaction_timeout_ms=config.max_transaction_timeout_ms,
+        directory=log.directory,
+        profile=log.profile,
+    )
+    if isinstance(opened.after, Directory):
+        return Step(log, opened.outcome)
+    kept = log.producer_state_manager
+    rebuilt = replace(log, producer_state_manager=opened.after).rebuild_producer_state(
+        segment.base_offset
+    )
+    after = rebuilt.after
+    outcome = rebuilt.outcome
+    if not isinstance(outcome, Raised):
+        step = segment.sees(after.directory).recover(
+            after.producer_state_manager, after.leader_epoch_cache
+        )
+        after, segment, outcome = (
+            _with_recovered(after, step.after),
+            step.after.segment,
+            step.outcome,
+        )
+    if not isinstance(outcome, Raised):
+        after = after.on_producers(lambda one: one.take_snapshot()).after
+    after = replace(after, producer_state_manager=kept).sees(after.directory)
+    if outcome == Raised(ErrorKind.SEGMENT_OVERFLOW):
+        outcome = segment.sees(after.directory)
+    return Step(after, outcome)
+
+
+def _with_recovered(log: PartitionParts, recovered: Recovered) -> PartitionParts:
+    assert recovered.producer_state_manager is not None
+    assert recovered.leader_epoch_cache is not None
+    changed = replace(
+        log,
+        producer_state_manager=recovered.producer_state_manager,
+        leader_epoch_cache=recovered.leader_epoch_cache,
+    )
+    return changed.with_segment(recovered.segment)
+
+
+def _recovered(log: PartitionParts, recovery_point: int) -> Step[PartitionParts]:
+    """Recover the segments from the one with the recovery point on (LOAD-7 to LOAD-9).
+
+    The first that loses bytes is the last one kept; the outcome is one that overflows, if any.
+    """
+    unflushed = log.log_segments.values(recovery_point, INT64_MAX)
+    if isinstance(unflushed, Raised):
+        return Step(log, unflushed)
+    after = log
+    for known in unflushed:
+        segment = after.log_segments.get(known.base_offset)
+        assert segment is not None
+        step = recover_segment(after, segment)
+        if step.outcome == Raised(ErrorKind.INVALID_OFFSET):
+            step = step.after.on_segment(
+                known.base_offset,
+                lambda one, base=known.base_offset: one.truncate_to(base),  # type: ignore[misc]
+            )
+        after = step.after
+        if not isinstance(step.outcome, int):
+            return step
+        if step.outcome > 0:
+            later = after.log_segments.higher_segments(known.base_offset)
+            return _without_segments(after, later) if later else Step(after)
+    return Step(after)
+
+
+def _without_segments(log: PartitionParts, segments: tuple[LogSegment, ...]) -> Step[Any]:
+    """Delete segments and the snapshots at their beginning later."""
+    return run(
+        log,
+        lambda one: one.remove_segments(segments),
+        lambda one: one.remove_snapshots(segments),
+    )
+
+
+# --- what the log knows after loading ----------------------------------------------------------
+
+
+def _with_offsets(log: PartitionParts, recovery_point: int, is_clean: bool) -> Step[Any]:
+    """Find the end of the log, the recovery point, the epochs and the producers."""
+    start = log.log_start_offset
+    found = _end_of(log)
+    if isinstance(found.outcome, Raised):
+        return found
+    end = found.outcome
+    step: Step[PartitionParts] = Step(found.after)
+    if isinstance(end, int) and end < start:
+        step, end = _emptied(found.after), None
+    if step.after.log_segments.is_empty and not isinstance(step.outcome, Raised):
+        step = step.after.with_new_segment(start)
+    if isinstance(step.outcome, Raised):
+        return step
+    is_trusted = is_clean and end is not None
+    if not isinstance(end, int):
+        step = _end_of(step.after)
+        end = step.outcome
+        if not isinstance(end, int):
+            return step
+    recovered_to = end if is_trusted else min(recovery_point, end)
+    return _completed(replace(step.after, recovery_point=recovered_to), end, is_clean)
+
+
+def _end_of(log: PartitionParts) -> Step[PartitionParts]:
+    """Return the offset behind the last batch, or None without segments."""
+    if log.log_segments.is_empty:
+        return Step(log)
+    return log.on_active(lambda one: one.read_next_offset())
+
+
+def _emptied(log: PartitionParts) -> Step[Any]:
+    """Remove everything, because the log ends below its start (LOAD-12)."""
+    start = log.log_start_offset
+    return run(
+        log,
+        lambda one: one.remove_segments(tuple(one.log_segments)),
+        lambda one: one.on_epochs(lambda epochs: epochs.clear_and_flush()),
+        lambda one: one.on_producers(lambda known: known.truncate_fully_and_start_at(start)),
+    )
+
+
+def _completed(log: PartitionParts, end: int, is_clean: bool) -> Step[Any]:
+    """Fit indexes, epochs and producers to the log (LOAD-14, LOAD-15)."""
+    checkpointed = log.log_start_offset
+    first = log.log_segments.base_offsets()[0]
+    started = partial(replace, log_start_offset=max(checkpointed, first))
+    step = run(
+        log,
+        lambda one: one.on_active(
+            lambda active: active.resize_indexes(one.config.segment_index_bytes)
+        ),
+        lambda one: one.on_epochs(lambda epochs: epochs.truncate_from_end(end)),
+        lambda one: one.on_epochs(lambda epochs: epochs.truncate_from_start(checkpointed)),
+        lambda one: Step(started(one)),
+        lambda one: one.on_producers(
+            lambda known: known.remove_stray_snapshots(one.log_segments.base_offsets())
+        ),
+        lambda one: one.rebuild_producer_state(end, is_clean),
+    )
+    active = step.after.log_segments.active_segment
+    log_end = LogOffsetMetadata(end, active.base_offset, active.size)
+    return Step(replace(step.after, log_end=log_end), step.outcome)

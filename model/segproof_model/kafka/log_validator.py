@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a log asks of batches before it takes them, and what a leader writes into them.
+
+Mirrors: impl/segproof/kafka/log_validator.py.
+Upstream: Kafka, LogValidator, UnifiedLog.analyzeAndValidateRecords, LogAppendInfo (4.3.1).
+Laws: LOG-10, LOG-21.
+Not covered: writing another format than magic 2, which older releases are told to; which of two
+    errors is told where records of one batch are wrong in different ways; the delete horizon of a
+    batch that is compressed anew.
+Used by: partition_appending.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from segproof_model.integers import int32_bytes, int64_bytes
+from segproof_model.kafka.batch_writing import LOG_APPEND_TIME_BIT, write_batch
+from segproof_model.kafka.compression import Codecs, crc32c
+from segproof_model.kafka.log_config import LogConfig
+from segproof_model.kafka.producer_append_info import AppendOrigin
+from segproof_model.kafka.record import Record
+from segproof_model.kafka.record_batch import RecordBatch
+from segproof_model.kafka.record_file import Scan
+from segproof_model.outcomes import ErrorKind, Raised
+
+CORRUPT_RECORD = Raised(ErrorKind.CORRUPT_RECORD)
+INVALID_RECORD = Raised(ErrorKind.INVALID_RECORD)
+INVALID_TIMESTAMP = Raised(ErrorKind.INVALID_TIMESTAMP)
+OFFSET_ORDER = Raised(ErrorKind.OFFSET_ORDER)
+RECORD_TOO_LARGE = Raised(ErrorKind.RECORD_TOO_LARGE)
+UNKNOWN_OFFSET = -1
+NO_TIMESTAMP = -1
+CURRENT_MAGIC = 2
+
+
+class LogAppendInfo(NamedTuple):
+    """What became of a call of append."""
+
+    first_offset: int
+    """-1 if unknown: the first batch that a follower was given is of magic 0 or 1."""
+    last_offset: int
+    """Inclusive."""
+    max_timestamp: int
+    log_append_time: int
+    """The broker's time in ms that every record got; -1 if they keep their own."""
+    log_start_offset: int
+    valid_bytes: int
+    """Bytes of the batches that were looked at, as they were given."""
+    last_offset_of_first_batch: int
+    """As it was given."""
+
+    @property
+    def first_or_last_offset(self) -> int:
+        """The first offset; unknown, the last one of the first batch."""
+        is_unknown = self.first_offset == UNKNOWN_OFFSET
+        return self.last_offset_of_first_batch if is_unknown else self.first_offset
+
+
+class Validated(NamedTuple):
+    """The batches as a leader writes them."""
+
+    records: bytes
+    last_offset: int
+    max_timestamp: int
+    is_rewritten: bool
+    """Whether the records were written anew, so that their size may have changed."""
+
+
+def analyzed(
+    scan: Scan,
+    origin: AppendOrigin,
+    leader_epoch: int,
+    log_start_offset: int,
+    max_message_bytes: int,
+) -> LogAppendInfo | Raised:
+    """Check every batch on its own, and the order of the offsets that a follower is given.
+
+    What a follower finds of an epoch later than its leader's, and all behind, is not looked at.
+    """
+    info = LogAppendInfo(
+        UNKNOWN_OFFSET, -1, NO_TIMESTAMP, NO_TIMESTAMP, log_start_offset, 0, UNKNOWN_OFFSET
+    )
+    is_rising, is_skipping = True, False
+    for batch in scan.batches:
+        if origin == "client" and not batch.is_legacy and batch.base_offset != 0:
+            return INVALID_RECORD
+        epoch = batch.partition_leader_epoch
+        if isinstance(epoch, Raised):
+            return epoch
+        is_skipping = is_skipping or (origin == "replication" and epoch > leader_epoch)
+        if is_skipping:
+            continue
+        last_offset = batch.last_offset
+        if isinstance(last_offset, Raised):
+            return last_offset
+        is_rising = is_rising and last_offset > info.last_offset
+        step = _with_batch(info, batch, max_message_bytes)
+        if isinstance(step, Raised):
+            return step
+        info = step
+    if scan.error is not None:
+        return scan.error
+    return info if is_rising or origin != "replication" else OFFSET_ORDER
+
+
+def _with_batch(
+    info: LogAppendInfo, batch: RecordBatch, max_message_bytes: int
+) -> LogAppendInfo | Raised:
+    """Check one batch, and add what it says."""
+    if batch.size_bytes > max_message_bytes:
+        return RECORD_TOO_LARGE
+    if batch.is_valid() is not True:
+        return CORRUPT_RECORD
+    last_offset, max_timestamp = batch.last_offset, batch.max_timestamp
+    for field in (last_offset, max_timestamp, batch.compression):
+        if isinstance(field, Raised):
+            return field
+    assert not isinstance(last_offset, Raised)
+    assert not isinstance(max_timestamp, Raised)
+    if info.valid_bytes == 0:
+        first_offset = UNKNOWN_OFFSET if batch.is_legacy else batch.base_offset
+        assert not isinstance(first_offset, Raised)
+        info = info._replace(first_offset=first_offset, last_offset_of_first_batch=last_offset)
+    return info._replace(
+        last_offset=last_offset,
+        max_timestamp=max(info.max_timestamp, max_timestamp),
+        valid_bytes=info.valid_bytes + batch.size_bytes,
+    )
+
+
+def validated(
+    batches: Sequence[RecordBatch],
+    first_offset: int,
+    now_ms: int,
+    config: LogConfig,
+    leader_epoch: int,
+    origin: AppendOrigin,
+    codecs: Codecs,
+) -> Validated | Raised:
+    """Check the records that a leader is given, and give them offsets, epoch and timestamps.
+
+    A batch of magic 2 keeps its records as they are, unless the log wants another codec; messages
+    of magic 0 and 1 become one batch.
+    """
+    source = next(
+        (one.compression for one in reversed(batches) if one.compression != "none"), "none"
+    )
+    assert not isinstance(source, Raised)
+    target = {"producer": source, "uncompressed": "none"}.get(
+        config.compression_type, config.compression_type
+    )
+    first = batches[0]
+    if len(batches) > 1 and (not first.is_legacy or source != "none"):
+        return INVALID_RECORD
+    records: list[Record] = []
+    for batch in batches:
+        refused = _batch_refusal(first, batch, origin)
+        if refused is not None:
+            return refused
+        found = batch.records_until_error()
+        refused = found.error or _record_refusal(batch, found.records, now_ms, config)
+        if refused is not None:
+            return refused
+        records += found.records
+    is_kept = source == target or (source == "none" and first.is_control is True)
+    if first.magic == CURRENT_MAGIC and is_kept:
+        return _stamped(first, records, first_offset, now_ms, config, leader_epoch)
+    return _rewritten(first, records, target, first_offset, now_ms, config, leader_epoch, codecs)
+
+
+def _batch_refusal(first: RecordBatch, batch: RecordBatch, origin: AppendOrigin) -> Raised | None:
+    """Why a batch is not taken, if so."""
+    if batch.magic != first.magic:
+        return INVALID_RECORD
+    base_offset, last_offset = batch.base_offset, batch.last_offset
+    if isinstance(base_offset, Raised) or isinstance(last_offset, Raised):
+        return base_offset if isinstance(base_offset, Raised) else INVALID_RECORD
+    if origin != "client":
+        return None
+    count = batch.record_count
+    if not batch.is_legacy and (count == 0 or count != last_offset - base_offset + 1):
+        return INVALID_RECORD
+    base_sequence = batch.base_sequence
+    has_sequence = isinstance(base_sequence, int) and base_sequence >= 0
+    is_complete = has_sequence or batch.producer_id == -1
+    return None if is_complete and not batch.is_control else INVALID_RECORD
+
+
+def _record_refusal(
+    batch: RecordBatch, records: Sequence[Record], now_ms: int, config: LogConfig
+) -> Raised | None:
+    """Why the records of a batch are not taken, if so."""
+    is_compacted = "compact" in config.cleanup_policy
+    refusals = [
+        INVALID_RECORD
+        if is_compacted and record.key is None
+        else _timestamp_refusal(batch, record.timestamp, now_ms, config)
+        for record in records
+    ]
+    for refusal in (INVALID_TIMESTAMP, INVALID_RECORD):
+        if refusal in refusals:
+            return refusal
+    return None
+
+
+def _timestamp_refusal(
+    batch: RecordBatch, timestamp: int, now_ms: int, config: LogConfig
+) -> Raised | None:
+    """Why the timestamp of a record is not taken, if so: it is too far from now."""
+    if config.message_timestamp_type == "CreateTime" and timestamp != NO_TIMESTAMP:
+        is_old = now_ms - timestamp > config.message_timestamp_before_max_ms
+        is_early = timestamp - now_ms > config.message_timestamp_after_max_ms
+        return INVALID_TIMESTAMP if is_old or is_early else None
+    return INVALID_TIMESTAMP if batch.timestamp_type == "LogAppendTime" else None
+
+
+def _stamped(
+    batch: RecordBatch,
+    records: Sequence[Record],
+    first_offset: int,
+    now_ms: int,
+    config: LogConfig,
+    leader_epoch: int,
+) -> Validated:
+    """Write offset, epoch and timestamp into the header, and the checksum of the new header."""
+    is_given = config.message_timestamp_type == "LogAppendTime"
+    max_timestamp = max((record.timestamp for record in records), default=NO_TIMESTAMP)
+    if is_given:
+        max_timestamp = now_ms
+    last_offset = first_offset + len(records) - 1
+    data = batch.data
+    delta = int.from_bytes(data[23:27], "big", signed=True)
+    attributes = data[22] % 128 & ~LOG_APPEND_TIME_BIT | (LOG_APPEND_TIME_BIT if is_given else 0)
+    if (batch.timestamp_type == "LogAppendTime", batch.max_timestamp) != (is_given, max_timestamp):
+        data = (
+            data[:21]
+            + bytes([0, attributes])
+            + data[23:35]
+            + int64_bytes(max_timestamp)
+            + data[43:]
+        )
+    framed = data[8:12] + int32_bytes(leader_epoch) + data[16:17]
+    checksum = crc32c(data[21:]).to_bytes(4, "big")
+    stamped = int64_bytes(last_offset - delta) + framed + checksum + data[21:]
+    return Validated(stamped, last_offset, max_timestamp, is_rewritten=False)
+
+
+def _rewritten(
+    first: RecordBatch,
+    records: Sequence[Record],
+    compression: str,
+    first_offset: int,
+    now_ms: int,
+    config: LogConfig,
+    leader_epoch: int,
+    codecs: Codecs,
+) -> Validated | Raised:
+    """Write the records as one batch of magic 2 with this codec."""
+    producer_id, producer_epoch = first.producer_id, first.producer_epoch
+    base_sequence, is_transactional = first.base_sequence, first.is_transactional
+    for field in (producer_id, producer_epoch, base_sequence, is_transactional):
+        if isinstance(field, Raised):
+            return field
+    numbered = [replace(one, offset=first_offset + i) for i, one in enumerate(records)]
+    is_given = config.message_timestamp_type == "LogAppendTime"
+    batch = write_batch(
+        numbered,
+        base_offset=first_offset,
+        compression=compression,
+        timestamp_type=config.message_timestamp_type,
+        log_append_time=now_ms if is_given else None,
+        producer_id=producer_id,  # type: ignore[arg-type]  # the loop has ruled Raised out
+        producer_epoch=producer_epoch,  # type: ignore[arg-type]
+        base_sequence=base_sequence,  # type: ignore[arg-type]
+        partition_leader_epoch=leader_epoch,
+        is_transactional=is_transactional,  # type: ignore[arg-type]
+        codecs=codecs,
+    )
+    if isinstance(batch, Raised):
+        return batch
+    largest = max(record.timestamp for record in numbered)
+    last_offset = numbered[-1].offset
+    return Validated(batch, last_offset, now_ms if is_given else largest, is_rewritten=True)

@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Appending to a partition's log, as its leader or as a follower, and beginning new segments.
+
+Mirrors: the appending of impl/segproof/kafka/partition_log.py.
+Upstream: Kafka, UnifiedLog and LocalLog (4.3.1).
+Laws: LOG-4, LOG-9 to LOG-12, LOG-21.
+Not covered: verification of transactions, which asks the coordinator; flushing by flush_ms. In
+    releases up to 1.1 the base of a new segment is the last offset - 2147483647.
+Used by: partition_log.
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple, Self
+
+from segproof_model.integers import INT32_MAX
+from segproof_model.kafka.log_offset_metadata import LogOffsetMetadata
+from segproof_model.kafka.log_segment import LogSegment
+from segproof_model.kafka.log_validator import (
+    OFFSET_ORDER,
+    RECORD_TOO_LARGE,
+    UNKNOWN_OFFSET,
+    LogAppendInfo,
+    analyzed,
+    validated,
+)
+from segproof_model.kafka.partition_parts import UNMAPPED, ProducerUpdates
+from segproof_model.kafka.partition_reading import ReadingLog
+from segproof_model.kafka.producer_append_info import AppendOrigin, CompletedTxn
+from segproof_model.kafka.producer_snapshot import BatchMetadata
+from segproof_model.kafka.record_batch import RecordBatch
+from segproof_model.kafka.record_file import scan_memory
+from segproof_model.kafka.segment_names import segment_file_name
+from segproof_model.kafka.segment_parts import run
+from segproof_model.kafka.segment_rolling import RollParams
+from segproof_model.outcomes import ErrorKind, Raised, Step
+
+KAFKA_ERROR = Raised(ErrorKind.KAFKA_ERROR)
+RECORD_BATCH_TOO_LARGE = Raised(ErrorKind.RECORD_BATCH_TOO_LARGE)
+FILES = (".log", ".index", ".timeindex", ".txnindex")
+
+
+class _Call(NamedTuple):
+    """A call of append whose batches have their offsets."""
+
+    info: LogAppendInfo
+    records: bytes
+    batches: tuple[RecordBatch, ...]
+    origin: AppendOrigin
+    transaction_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class AppendingLog(ReadingLog):
+    """What writers ask a log."""
+
+    def append_as_leader(
+        self,
+        records: bytes,
+        leader_epoch: int,
+        origin: AppendOrigin = "client",
+        transaction_version: int = -1,
+    ) -> Step[Self]:
+        """Give the records offsets and append them; return a `LogAppendInfo`.
+
+        `origin` is "coordinator" for markers of transactions, which say their version.
+        """
+        return self._append(records, leader_epoch, origin, transaction_version)
+
+    def append_as_follower(self, records: bytes, leader_epoch: int) -> Step[Self]:
+        """Append batches that have their offsets; return a `LogAppendInfo` (LOG-21).
+
+        Batches from the first of a later epoch on are left out.
+        """
+        return self._append(records, leader_epoch, "replication", -1)
+
+    def _append(
+        self, records: bytes, leader_epoch: int, origin: AppendOrigin, transaction_version: int
+    ) -> Step[Self]:
+        if self.is_refused:
+            return Step(self, UNMAPPED)
+        scan = scan_memory(records, codecs=self.codecs, profile=self.profile)
+        is_leader = origin != "replication"
+        info = analyzed(
+            scan,
+            origin,
+            leader_epoch,
+            self.log_start_offset,
+            self.config.max_message_bytes if is_leader else INT32_MAX,
+        )
+        if isinstance(info, Raised) or info.valid_bytes == 0:
+            return Step(self, info)
+        valid = records[: info.valid_bytes]
+        if is_leader:
+            given = self._with_offsets(info, valid, leader_epoch, origin)
+        else:
+            is_late = info.first_or_last_offset < self.log_end_offset
+            given = OFFSET_ORDER if is_late else (info, valid)
+        if isinstance(given, Raised):
+            return Step(self, given)
+        info, valid = given
+        batches = scan_memory(valid, codecs=self.codecs, profile=self.profile).batches
+        call = _Call(info, valid, batches, origin, transaction_version)
+        if self.profile.checks_before_changing:
+            refused = self._refusal(call)
+            if refused is not None:
+                return Step(self, refused)
+        return self._appended(call)
+
+    def _with_offsets(
+        self, info: LogAppendInfo, records: bytes, leader_epoch: int, origin: AppendOrigin
+    ) -> tuple[LogAppendInfo, bytes] | Raised:
+        """Let the leader write into the batches what it has to."""
+        batches = scan_memory(records, codecs=self.codecs, profile=self.profile).batches
+        end, config = self.log_end_offset, self.config
+        done = validated(batches, end, self.now_ms, config, leader_epoch, origin, self.codecs)
+        if isinstance(done, Raised):
+            return done
+        if done.is_rewritten and len(done.records) > config.max_message_bytes:
+            return RECORD_TOO_LARGE
+        is_given = config.message_timestamp_type == "LogAppendTime"
+        told = info._replace(
+            first_offset=end,
+            last_offset=done.last_offset,
+            max_timestamp=done.max_timestamp,
+            log_append_time=self.now_ms if is_given else info.log_append_time,
+        )
+        return told, done.records
+
+    def _refusal(self, call: _Call) -> Raised | None:
+        """Why batches are not taken, as far as that is known before anything changes."""
+        if len(call.records) > self.config.segment_bytes:
+            return RECORD_BATCH_TOO_LARGE
+        for batch in call.batches:
+            epoch = batch.partition_leader_epoch
+            if not batch.is_legacy and (isinstance(epoch, Raised) or epoch < 0):
+                return Raised(ErrorKind.INVALID_ARGUMENT)
+        checked = self._checked_producers(call)
+        return checked if isinstance(checked, Raised) else None
+
+    def _appended(self, call: _Call) -> Step[Self]:
+        """Append batches that have their offsets (LOG-9, LOG-10)."""
+        step = run(self, *(partial(type(self)._with_epoch, batch=one) for one in call.batches))
+        if not isinstance(step.outcome, Raised) and len(call.records) > self.config.segment_bytes:
+            return Step(step.after, RECORD_BATCH_TOO_LARGE)
+        if not isinstance(step.outcome, Raised):
+            step = step.after._maybe_roll(call)
+        if isinstance(step.outcome, Raised):
+            return step
+        after = step.after
+        checked = after._checked_producers(call)
+        if isinstance(checked, Raised):
+            return Step(after, checked)
+        if isinstance(checked, BatchMetadata):
+            duplicate = call.info._replace(
+                first_offset=checked.first_offset,
+                last_offset=checked.last_offset,
+                log_append_time=checked.timestamp,
+            )
+            return Step(after, duplicate)
+        step = after._written(call, checked)
+        return Step(step.after, step.outcome if isinstance(step.outcome, Raised) else call.info)
+
+    def _with_epoch(self, batch: RecordBatch) -> Step[Self]:
+        """Enter the epoch of a batch; a batch that has none forgets all epochs."""
+        epoch, base_offset = batch.partition_leader_epoch, batch.base_offset
+        if isinstance(epoch, Raised) or isinstance(base_offset, Raised):
+            return Step(self, epoch if isinstance(epoch, Raised) else base_offset)
+        if not batch.is_legacy:
+            return self.on_epochs(lambda one: one.assign(epoch, base_offset))
+        if not self.leader_epoch_cache.entries:
+            return Step(self)
+        return self.on_epochs(lambda one: one.clear_and_flush())
+
+    def _checked_producers(self, call: _Call) -> ProducerUpdates | BatchMetadata | Raised:
+        """Check what the producers send; the answer may be a batch that was written before."""
+        fresh: list[RecordBatch] = []
+        for batch in call.batches:
+            producer_id = batch.producer_id
+            known = None
+            if call.origin == "client" and isinstance(producer_id, int) and producer_id > -1:
+                known = self.producer_state_manager.last_entry(producer_id)
+            duplicate = None if known is None else known.find_duplicate_batch(batch)
+            if duplicate is not None:
+                checked = self.producer_updates(fresh, call.origin, call.transaction_version)
+                return checked if isinstance(checked, Raised) else duplicate
+            fresh.append(batch)
+        return self.producer_updates(fresh, call.origin, call.transaction_version)
+
+    def _written(self, call: _Call, updates: ProducerUpdates) -> Step[Self]:
+        """Write the batches, then let them count for producers and transactions (LOG-9)."""
+        last_offset = call.info.last_offset
+        largest = call.info.max_timestamp, last_offset
+        base_offset = self.log_segments.active_segment.base_offset
+        return run(
+            self,
+            lambda one: one.on_active(
+                lambda active: active.append(last_offset, call.records, *largest)
+            ),
+            lambda one: Step(one.with_log_end(last_offset + 1)),
+            lambda one: one.with_producers(updates),
+            *(
+                partial(type(self)._completed, base_offset=base_offset, txn=done)
+                for done in updates.completed_txns
+            ),
+            lambda one: one.on_producers(
+                lambda known: known.update_map_end_offset(last_offset + 1)
+            ),
+            lambda one: one.with_first_unstable(),
+            lambda one: (
+                one.flush()
+                if one.log_end_offset - one.recovery_point >= one.config.flush_messages
+                else Step(one)
+            ),
+        )
+
+    def _completed(self, base_offset: int, txn: CompletedTxn) -> Step[Self]:
+        """End a transaction; its entry in the index comes before (PROD-11)."""
+        stable = self.producer_state_manager.last_stable_offset(txn)
+        return run(
+            self,
+            lambda one: one.on_segment(base_offset, lambda at: at.update_txn_index(txn, stable)),
+            lambda one: one.on_producers(lambda known: known.complete_txn(txn)),
+        )
+
+    def with_log_end(self, offset: int) -> Self:
+        """Return the state whose log ends at the offset, and with the active segment's bytes."""
+        active = self.log_segments.active_segment
+        log_end = LogOffsetMetadata(offset, active.base_offset, active.size)
+        return replace(self, log_end=log_end, recovery_point=min(self.recovery_point, offset))
+
+    # --- new segments --------------------------------------------------------------------------
+
+    def _maybe_roll(self, call: _Call) -> Step[Self]:
+        """Begin a new segment, if the active one should take no more (LOG-11)."""
+        info, config = call.info, self.config
+        params = RollParams(
+            config.max_segment_ms,
+            config.segment_bytes,
+            info.max_timestamp,
+            info.last_offset,
+            len(call.records),
+            self.now_ms,
+        )
+        step = self.on_active(lambda active: active.should_roll(params))
+        if step.outcome is not True:
+            return step
+        is_unknown = info.first_offset == UNKNOWN_OFFSET
+        return step.after.roll(info.last_offset - INT32_MAX if is_unknown else info.first_offset)
+
+    def roll(self, expected_next_offset: int | None = None) -> Step[Self]:
+        """Begin a new segment; return its base offset (LOG-11, LOG-12).
+
+        A snapshot of the producers is written there, and what lies before is made durable.
+        """
+        if self.is_refused:
+            return Step(self, UNMAPPED)
+        base_offset = max(expected_next_offset or 0, self.log_end_offset)
+        active = self.log_segments.active_segment
+        if self.log_segments.contains(base_offset):
+            if base_offset != active.base_offset or active.size > 0:
+                return Step(self, KAFKA_ERROR)
+            began = self._with_fresh_segment(base_offset)
+        elif base_offset < active.base_offset:
+            return Step(self, KAFKA_ERROR)
+        else:
+            began = self._with_next_segment(base_offset)
+        if isinstance(began.outcome, Raised):
+            return began
+        step = run(
+            began.after,
+            lambda one: Step(one.with_log_end(one.log_end_offset)),
+            lambda one: one.on_producers(lambda known: known.update_map_end_offset(base_offset)),
+            lambda one: one.on_producers(lambda known: known.take_snapshot()),
+            lambda one: one.with_high_watermark_within(),
+            lambda one: one.flush_up_to(base_offset),
+        )
+        return Step(step.after, step.outcome if isinstance(step.outcome, Raised) else base_offset)
+
+    def _with_next_segment(self, base_offset: int) -> Step[Self]:
+        """Begin a segment; files that stand in its way are removed."""
+        directory = self.directory
+        for suffix in FILES:
+            directory = directory.remove(self.prefix + segment_file_name(base_offset, suffix))
+        return run(
+            self.sees(directory),
+            lambda one: one.on_active(lambda active: active.on_become_inactive_segment()),
+            lambda one: one.with_new_segment(base_offset),
+        )
+
+    def _with_fresh_segment(self, base_offset: int) -> Step[Self]:
+        """Let a new segment stand in for the active, empty one with the same base offset."""
+        after: Step[Self] = Step(self)
+        if self.profile.replaced_segment_loads_indexes:
+            after = self.on_active(lambda active: _with_indexes(active))
+        if isinstance(after.outcome, Raised):
+            return after
+        active = after.after.log_segments.active_segment
+        return after.after.replaced_segment(active, base_offset)
+
+    def replaced_segment(self, segment: LogSegment, base_offset: int) -> Step[Self]:
+        """Let a new segment stand in for this one, whose files go later."""
+        kept = self.log_segments.remove(segment.base_offset)
+        return run(
+            replace(self, log_segments=kept),
+            lambda one: one.delete_later([segment]),
+            lambda one: one.with_new_segment(base_offset),
+        )
+
+    def with_high_watermark_within(self) -> Step[Self]:
+        """Place the high watermark at the end of the log, if it is not before it."""
+        if self.high_watermark < self.log_end_offset:
+            return Step(self)
+        return self.with_high_watermark(self.log_end)
+
+    # --- durability ----------------------------------------------------------------------------
+
+    def flush(self, force_flush_active_segment: bool = False) -> Step[Self]:
+        """Make the log durable from the recovery point on, and move that to the log's end.
+
+        An active segment that is empty is flushed only if it is forced.
+        """
+        if self.is_refused:
+            return Step(self, UNMAPPED)
+        return self.flush_up_to(self.log_end_offset, int(force_flush_active_segment))
+
+    def flush_up_to(self, offset: int, more: int = 0) -> Step[Self]:
+        """Make the segments durable that begin before offset + more."""
+        if offset + more <= self.recovery_point:
+            return Step(self)
+        segments = self.log_segments.values(self.recovery_point, offset + more)
+        if isinstance(segments, Raised):
+            return Step(self, segments)
+        step = self.on_segments(segments, lambda one: one.flush())
+        if isinstance(step.outcome, Raised):
+            return step
+        moved = max(self.recovery_point, offset)
+        return Step(replace(step.after, recovery_point=moved))
+
+
+def _with_indexes(segment: LogSegment) -> Step[LogSegment]:
+    """Load both indexes of a segment."""
+    return run(
+        segment,
+        lambda one: one.ask_time_index(lambda index: None),
+        lambda one: one.ask_offset_index(lambda index: None),
+    )

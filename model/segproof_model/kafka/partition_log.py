@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The log of one partition: its segments, epochs, producers, and the offsets that bound them.
+
+Mirrors: impl/segproof/kafka/partition_log.py.
+Upstream: Kafka, UnifiedLog and LocalLog (4.3.1; Log up to 2.8).
+Laws: LOG-1 to LOG-21, LOAD-1 to LOAD-17, PROD-14.
+Not covered: remote storage, partition.metadata, a rename to `-delete`; what a closed log does in
+    Kafka; of older releases what no flag of the profile says.
+Used by: log_manager, the harness.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Self
+
+from segproof_model.directory import Directory
+from segproof_model.integers import INT64_MAX
+from segproof_model.kafka.compression import NO_CODECS, Codecs
+from segproof_model.kafka.leader_epoch_cache import LeaderEpochFileCache
+from segproof_model.kafka.log_config import LogConfig
+from segproof_model.kafka.log_loader import load
+from segproof_model.kafka.log_offset_metadata import LogOffsetMetadata
+from segproof_model.kafka.log_segment import LogSegment
+from segproof_model.kafka.log_validator import LogAppendInfo
+from segproof_model.kafka.partition_appending import AppendingLog
+from segproof_model.kafka.partition_parts import UNMAPPED
+from segproof_model.kafka.partition_reading import OUT_OF_RANGE
+from segproof_model.kafka.producer_state import ProducerStateManager
+from segproof_model.kafka.segment_parts import INVALID_ARGUMENT, run
+from segproof_model.kafka.segment_replacing import split_segment
+from segproof_model.outcomes import Raised, Step
+from segproof_model.profiles import KAFKA_4_3_1, Profile
+
+__all__ = ["LogAppendInfo", "PartitionLog"]
+
+EPOCH_FILE = "leader-epoch-checkpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLog(AppendingLog):
+    """The state of a log, and what it does.
+
+    >>> from segproof_model.kafka.record_batch import Record, write_batch
+    >>> log = PartitionLog.open("", LogConfig(segment_index_bytes=96)).after
+    >>> batch = write_batch([Record(0, 1000, None, b"hello")], base_offset=0)
+    >>> log = replace(log, now_ms=1000).append_as_leader(batch, 5).after
+    >>> log.log_end_offset, log.leader_epoch_cache.latest_epoch(), log.high_watermark
+    (1, 5, 0)
+    """
+
+    @classmethod
+    def open(
+        cls,
+        dir: str,  # noqa: A002 - the name that Kafka gives it
+        config: LogConfig,
+        log_start_offset: int = 0,
+        recovery_point: int = 0,
+        last_shutdown_clean: bool = True,
+        *,
+        directory: Directory = Directory(),
+        profile: Profile = KAFKA_4_3_1,
+        codecs: Codecs = NO_CODECS,
+        now_ms: int = 0,
+        draw: int = 0,
+    ) -> "Step[PartitionLog | Directory]":
+        """Load the log of a directory, or begin one (LOAD-1 to LOAD-17).
+
+        `log_start_offset` and `recovery_point` are what the checkpoints say. After a failure only
+        the directory is left.
+        """
+        prefix = f"{dir}/" if dir else ""
+        epochs = LeaderEpochFileCache.open(
+            prefix + EPOCH_FILE, directory=directory, profile=profile
+        )
+        if isinstance(epochs.after, Directory):
+            return Step(epochs.after, epochs.outcome)
+        producers = ProducerStateManager.open(
+            dir,
+            producer_id_expiration_ms=config.producer_id_expiration_ms,
+            max_transaction_timeout_ms=config.max_transaction_timeout_ms,
+            directory=epochs.after.directory,
+            profile=profile,
+        )
+        if isinstance(producers.after, Directory):
+            return Step(producers.after, producers.outcome)
+        empty = cls(
+            profile,
+            epochs.after.directory,
+            codecs,
+            dir,
+            config,
+            draw,
+            now_ms,
+            epochs.after,
+            producers.after,
+            log_start_offset=log_start_offset,
+        )
+        loaded = run(
+            empty,
+            lambda one: load(one, recovery_point, last_shutdown_clean),
+            lambda one: one._begun(),
+        )
+        failed = isinstance(loaded.outcome, Raised)
+        return Step(loaded.after.directory, loaded.outcome) if failed else Step(loaded.after)
+
+    def _begun(self) -> Step[Self]:
+        """Let what bounds the log begin at its start; replication tells the high watermark."""
+        return run(
+            replace(self, recovery_point=max(self.recovery_point, self.log_start_offset)),
+            lambda one: one.with_high_watermark(LogOffsetMetadata(one.log_start_offset)),
+        )
+
+    # --- cutting -------------------------------------------------------------------------------
+
+    def truncate_to(self, target_offset: int) -> Step[Self]:
+        """Let the log end at the offset; return whether anything was cut (LOG-13, LOG-14)."""
+        if self.is_refused:
+            return Step(self, UNMAPPED)
+        if target_offset < 0:
+            return Step(self, INVALID_ARGUMENT)
+        end = self.log_end_offset
+        if target_offset >= end:
+            step = self.on_epochs(lambda one: one.truncate_from_end(end))
+            return Step(step.after, step.outcome if isinstance(step.outcome, Raised) else False)
+        if self.log_segments.base_offsets()[0] > target_offset:
+            step = self.truncate_fully_and_start_at(target_offset)
+        else:
+            step = self._truncated_within(target_offset)
+        return Step(step.after, step.outcome if isinstance(step.outcome, Raised) else True)
+
+    def _truncated_within(self, target_offset: int) -> Step[Self]:
+        """Cut at an offset that does not lie before the first segment."""
+        doomed = self.log_segments.higher_segments(target_offset)
+        return run(
+            self,
+            lambda one: one.remove_segments(doomed) if doomed else Step(one),
+            lambda one: one.on_active(lambda active: active.truncate_to(target_offset)),
+            lambda one: Step(one.with_log_end(target_offset)),
+            lambda one: one.remove_snapshots(doomed),
+            lambda one: one.on_epochs(lambda epochs: epochs.truncate_from_end(target_offset)),
+            lambda one: Step(
+                replace(one, log_start_offset=min(target_offset, one.log_start_offset))
+            ),
+            lambda one: one.rebuild_producer_state(target_offset),
+            lambda one: one.with_high_watermark_within(),
+        )
+
+    def truncate_fully_and_start_at(
+        self, new_offset: int, log_start_offset: int | None = None
+    ) -> Step[Self]:
+        """Delete everything, and begin anew at the offset (LOG-14).
+
+        The start of the log may lie before it, where other copies have what is gone here.
+        """
+        if self.is_refused:
+            return Step(self, UNMAPPED)
+        *doomed, last = self.log_segments
+        start = new_offset if log_start_offset is None else log_start_offset
+        return run(
+            self,
+            lambda one: one.remove_segments(doomed) if doomed else Step(one),
+            lambda one: one.replaced_segment(last, new_offset),
+            lambda one: Step(one.with_log_end(new_offset)),
+            lambda one: one.on_epochs(lambda epochs: epochs.clear_and_flush()),
+            lambda one: one.on_producers(
+                lambda known: known.truncate_fully_and_start_at(new_offset)
+            ),
+            lambda one: Step(replace(one, log_start_offset=start)),
+            lambda one: one.rebuild_producer_state(new_offset),
+            lambda one: one.update_high_watermark(new_offset),
+        )
+
+    # --- the bounds ----------------------------------------------------------------------------
+
+    def update_high_watermark(self, high_watermark: int) -> Step[Self]:
+        """Set the high watermark, not outside of the log; return what it has become."""
+        if self.is_refused:
+            return Step(self, UNMAPPED)
+        metadata = LogOffsetMetadata(max(high_watermark, self.log_start_offset))
+        if high_watermark >= self.log_start_offset and high_watermark >= self.log_end_offset:
+            metadata = self.log_end
+        step = self.with_high_watermark(metadata)
+        failed = isinstance(step.outcome, Raised)
+        return Step(step.after, step.outcome if failed else metadata.message_offset)
+
+    def maybe_increment_log_start_offset(self, new_log_start_offset: int) -> Step[Self]:
+        """Let the log begin later; return whether it does.
+
+        Beyond the high watermark raises out-of-range.
+        """
+        if self.is_refused:
+            return Step(self, UNMAPPED)
+        if new_log_start_offset > self.high_watermark:
+            return Step(self, OUT_OF_RANGE)
+        if new_log_start_offset <= self.log_start_offset:
+            return Step(self, False)
+        start = new_log_start_offset
+        step = run(
+            replace(
+                self,
+                log_start_offset=start,
+                recovery_point=max(self.recovery_point, start),
+            ),
+            lambda one: one.on_epochs(lambda epochs: epochs.truncate_from_start(start)),
+            lambda one: one.on_producers(
+                lambda known: known.on_log_start_offset_incremented(start)
+            ),
+            lambda one: one.with_first_unstable(),
+        )
+        return Step(step.after, step.outcome if isinstance(step.outcome, Raised) else True)
+
+    # --- retention -----------------------------------------------------------------------------
+
+    def delete_old_segments(self) -> Step[Self]:
+        """Delete segments at the beginning that nobody needs; return how many (LOG-17, LOG-18).
+
+        Those before the log's start, then those above the size, then those too old; a log that is
+        only compacted keeps the latter two.
+        """
+        if self.is_refused:
+            return Step(self, UNMAPPED)
+        operations = [type(self)._delete_before_start]
+        if "delete" in self.config.cleanup_policy:
+            operations += [type(self)._delete_above_size, type(self)._delete_old]
+        step: Step[Self] = Step(self)
+        count = 0
+        for operation in operations:
+            step = operation(step.after)
+            if not isinstance(step.outcome, int):
+                return step
+            count += step.outcome
+        return Step(step.after, count)
+
+    def _delete_before_start(self) -> Step[Self]:
+        start = self.log_start_offset
+        ends = self._ends_of_segments()
+        return self._delete_while(
+            lambda one: Step(one, ends.get(one.base_offset, INT64_MAX) <= start)
+        )
+
+    def _ends_of_segments(self) -> dict[int, int]:
+        """Return the base offset behind each segment but the last, by base offset."""
+        bases = self.log_segments.base_offsets()
+        return dict(zip(bases, bases[1:], strict=False))
+
+    def _delete_above_size(self) -> Step[Self]:
+        """Delete as long as the rest is not smaller than the limit (LOG-18)."""
+        limit, left, rest = self.config.retention_bytes, self.size, dict[int, int]()
+        if limit < 0 or left < limit:
+            return Step(self, 0)
+        for segment in self.log_segments:
+            left -= segment.size
+            rest[segment.base_offset] = left
+        return self._delete_while(lambda one: Step(one, rest[one.base_offset] >= limit))
+
+    def _delete_old(self) -> Step[Self]:
+        """Delete the segments whose largest timestamp lies too far back."""
+        if self.config.retention_ms < 0:
+            return Step(self, 0)
+        oldest = self.now_ms - self.config.retention_ms
+
+        def is_old(segment: LogSegment) -> Step[LogSegment]:
+            step = segment.largest_timestamp
+            is_known = isinstance(step.outcome, int)
+            return Step(step.after, step.outcome < oldest) if is_known else step  # type: ignore[operator]
+
+        return self._delete_while(is_old)
+
+    def _delete_while(self, predicate: Callable[[LogSegment], Step[LogSegment]]) -> Step[Self]:
+        """Delete the segments at the beginning that the predicate holds of; return how many.
+
+        Only below the high watermark, and not a last one that is empty (LOG-17).
+        """
+        after, doomed = self, list[int]()
+        for segment in self.log_segments:
+            base = segment.base_offset
+            end = self._ends_of_segments().get(base)
+            if self.high_watermark < (self.log_end_offset if end is None else end):
+                break
+            step = after.on_segment(base, predicate)
+            after = step.after
+            if isinstance(step.outcome, Raised):
+                return step
+            if not step.outcome or (end is None and segment.size == 0):
+                break
+            doomed.append(base)
+        return after._deleted(doomed) if doomed else Step(after, 0)
+
+    def _deleted(self, bases: list[int]) -> Step[Self]:
+        """Delete these segments at the beginning; a new one is begun if no other is left."""
+        rolled: Step[Self] = Step(self)
+        if len(bases) == self.log_segments.number_of_segments:
+            rolled = self.roll()
+        if isinstance(rolled.outcome, Raised):
+            return rolled
+        segments = [one for one in rolled.after.log_segments if one.base_offset in bases]
+        start = rolled.after.log_segments.higher_segments(bases[-1])[0].base_offset
+        step = run(
+            rolled.after,
+            lambda one: one.maybe_increment_log_start_offset(start),
+            lambda one: one.remove_segments(segments),
+            lambda one: one.remove_snapshots(segments),
+        )
+        return Step(step.after, step.outcome if isinstance(step.outcome, Raised) else len(bases))
+
+    def remove_expired_producers(self) -> Step[Self]:
+        """Forget the producers that are silent for too long (PROD-12)."""
+        if self.is_refused:
+            return Step(self, UNMAPPED)
+        return self.on_producers(lambda one: one.remove_expired_producers(self.now_ms))
+
+    def split_overflowed_segment(self, base_offset: int) -> Step[Self]:
+        """Split a segment that overflows; return the base offsets of its parts (LOG-19, LOG-20).
+
+        No such segment raises invalid-argument.
+        """
+        if self.is_refused:
+            return Step(self, UNMAPPED)
+        segment = self.log_segments.get(base_offset)
+        if segment is None:
+            return Step(self, INVALID_ARGUMENT)
+        return split_segment(self, replace(segment, now_ms=self.now_ms))
+
+    # --- the end -------------------------------------------------------------------------------
+
+    def close(self) -> Step[Self]:
+        """Write a snapshot of the producers, and close every segment."""
+        if self.is_refused:
+            return Step(self)
+        step = run(
+            self,
+            lambda one: one.on_producers(lambda known: known.take_snapshot()),
+            lambda one: one.on_segments(one.log_segments, lambda segment: segment.close()),
+        )
+        return Step(replace(step.after, is_closed=True), step.outcome)
+
+    def close_handlers(self) -> Step[Self]:
+        """Give every file up as it is."""
+        step = self.on_segments(self.log_segments, lambda segment: segment.close_handlers())
+        return Step(replace(step.after, is_closed=True), step.outcome)
+
+    def delete(self) -> Step[Self]:
+        """Remove every file of the log's directory."""
+        if self.is_refused:
+            return Step(self, UNMAPPED)
+        directory = self.directory
+        for name in directory:
+            if name.startswith(self.prefix):
+                directory = directory.remove(name)
+        step = self.on_epochs(lambda epochs: epochs.clear())
+        gone = replace(step.after, pending_deletions=(), is_closed=True)
+        empty = replace(gone, log_segments=gone.log_segments.clear())
+        return Step(empty.sees(directory), step.outcome)

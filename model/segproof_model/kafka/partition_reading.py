@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading a partition's log: by offset and by timestamp, up to what a reader may see.
+
+Mirrors: the reading of impl/segproof/kafka/partition_log.py.
+Upstream: Kafka, UnifiedLog and LocalLog (4.3.1).
+Laws: LOG-5 to LOG-8, LOG-15, LOG-16.
+Not covered: remote storage. In releases up to 3.7 a segment without a known bound is read to its
+    end.
+Used by: partition_log.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal, Self
+
+from segproof_model.kafka.log_offset_metadata import LogOffsetMetadata
+from segproof_model.kafka.log_segment import FetchDataInfo, LogSegment
+from segproof_model.kafka.offset_index import OffsetPosition
+from segproof_model.kafka.partition_parts import UNMAPPED, PartitionParts
+from segproof_model.kafka.record_batch import RecordBatch
+from segproof_model.kafka.record_file import TimestampAndOffset
+from segproof_model.kafka.segment_parts import INVALID_ARGUMENT
+from segproof_model.kafka.time_index import TimestampOffset
+from segproof_model.kafka.transaction_index import AbortedTxn, TxnIndexSearchResult
+from segproof_model.outcomes import ErrorKind, Raised, Step
+
+Isolation = Literal["log_end", "high_watermark", "txn_committed"]
+OUT_OF_RANGE = Raised(ErrorKind.OUT_OF_RANGE)
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL = -1, -2, -3, -4
+NO_TIMESTAMP = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingLog(PartitionParts):
+    """What readers ask a log."""
+
+    def read(
+        self,
+        start_offset: int,
+        max_length: int,
+        isolation: Isolation = "log_end",
+        min_one_message: bool = True,
+    ) -> Step[Self]:
+        """Return the batches from the one that reaches the offset on (LOG-5 to LOG-8).
+
+        Not beyond the end of the log, the high watermark or the last stable offset. At least one
+        batch, even if it is larger than `max_length` bytes, if `min_one_message`.
+        """
+        if self.is_refused:
+            return Step(self, UNMAPPED)
+        if start_offset < self.log_start_offset:
+            return Step(self, OUT_OF_RANGE)
+        bounded = self._bound(isolation)
+        bound = bounded.outcome
+        if not isinstance(bound, LogOffsetMetadata):
+            return bounded
+        with_txns = isolation == "txn_committed"
+        return bounded.after.read_up_to(start_offset, max_length, bound, min_one_message, with_txns)
+
+    def _bound(self, isolation: Isolation) -> Step[Self]:
+        """Return the offset that a reader does not pass, with its place."""
+        if isolation == "log_end":
+            return Step(self, self.log_end)
+        step = self._placed_high_watermark()
+        after, unstable = step.after, step.after.first_unstable
+        is_bound = unstable is not None and unstable.message_offset < after.high_watermark
+        if isinstance(step.outcome, Raised) or isolation == "high_watermark" or not is_bound:
+            return Step(after, step.outcome or after.high_watermark_metadata)
+        assert unstable is not None
+        if unstable.segment_base_offset >= 0:
+            return Step(after, unstable)
+        step = after.placed(unstable.message_offset)
+        if isinstance(step.outcome, LogOffsetMetadata):
+            return Step(replace(step.after, first_unstable=step.outcome), step.outcome)
+        return step
+
+    def _placed_high_watermark(self) -> Step[Self]:
+        """Find out where the high watermark lies, unless it is known."""
+        if self.high_watermark_metadata.segment_base_offset >= 0:
+            return Step(self)
+        step = self.placed(self.high_watermark)
+        if not isinstance(step.outcome, LogOffsetMetadata):
+            return step
+        return step.after.with_high_watermark(step.outcome)
+
+    def placed(self, offset: int) -> Step[Self]:
+        """Return an offset with its place; alone if it is out of range.
+
+        In releases whose search answers base offsets, it becomes that of its batch.
+        """
+        step = self.read_up_to(offset, 1, self.log_end, False, False)
+        if step.outcome == OUT_OF_RANGE:
+            return Step(step.after, LogOffsetMetadata(offset))
+        found = step.outcome
+        return Step(
+            step.after, found.fetch_offset_metadata if isinstance(found, FetchDataInfo) else found
+        )
+
+    def with_high_watermark(self, metadata: LogOffsetMetadata) -> Step[Self]:
+        """Set the high watermark; completed transactions below it are no longer unstable."""
+        if metadata.message_offset < 0:
+            return Step(self, INVALID_ARGUMENT)
+        step = replace(self, high_watermark_metadata=metadata).on_producers(
+            lambda one: one.on_high_watermark_updated(metadata.message_offset)
+        )
+        return step.after.with_first_unstable()
+
+    def with_first_unstable(self) -> Step[Self]:
+        """Look anew at where the earliest transaction begins that is open or not replicated."""
+        offset = self.producer_state_manager.first_unstable_offset()
+        if offset is None:
+            return Step(replace(self, first_unstable=None))
+        step = self.placed(max(offset, self.log_start_offset))
+        if not isinstance(step.outcome, LogOffsetMetadata):
+            return step
+        return Step(replace(step.after, first_unstable=step.outcome))
+
+    def read_up_to(
+        self,
+        start_offset: int,
+        max_length: int,
+        bound: LogOffsetMetadata,
+        min_one_message: bool,
+        with_txns: bool,
+    ) -> Step[Self]:
+        """Read up to the bound, from the first segment that has something (LOG-6, LOG-7)."""
+        floor = self.log_segments.floor_segment(start_offset)
+        if start_offset > self.log_end_offset or floor is None:
+            return Step(self, OUT_OF_RANGE)
+        aborted = () if with_txns else None
+        if start_offset == bound.message_offset:
+            return Step(self, FetchDataInfo(bound, None, False, aborted))
+        if start_offset > bound.message_offset:
+            step = self.read_up_to(start_offset, 1, self.log_end, False, False)
+            if not isinstance(step.outcome, FetchDataInfo):
+                return step
+            place = step.outcome.fetch_offset_metadata
+            return Step(step.after, FetchDataInfo(place, None, False, aborted))
+        after = self
+        for segment in (floor, *self.log_segments.higher_segments(floor.base_offset)):
+            position = _largest_position(segment, bound)
+            step = after.on_segment(
+                segment.base_offset,
+                lambda one, up_to=position: one.read(  # type: ignore[misc]
+                    start_offset, max_length, up_to, min_one_message
+                ),
+            )
+            after = step.after
+            if isinstance(step.outcome, FetchDataInfo) and with_txns:
+                return after._with_aborted(start_offset, segment.base_offset, step.outcome)
+            if step.outcome is not None:
+                return step
+        return Step(after, FetchDataInfo(self.log_end, None))
+
+    def _with_aborted(
+        self, start_offset: int, base_offset: int, found: FetchDataInfo
+    ) -> Step[Self]:
+        """Add the aborted transactions to what was read of a segment (LOG-8)."""
+        place = found.fetch_offset_metadata
+        start = OffsetPosition(place.message_offset, place.relative_position_in_segment)
+        size = 0 if found.records is None else found.records.size
+        step = self.on_segment(base_offset, lambda one: one.fetch_upper_bound_offset(start, size))
+        upper = step.outcome
+        if isinstance(upper, Raised):
+            return step
+        if not isinstance(upper, int):
+            higher = self.log_segments.higher_segment(base_offset)
+            upper = self.log_end_offset if higher is None else higher.base_offset
+        aborted = step.after._aborted(start_offset, upper, base_offset)
+        if isinstance(aborted, Raised):
+            return Step(step.after, aborted)
+        return Step(step.after, replace(found, aborted_transactions=tuple(aborted)))
+
+    def _aborted(
+        self, start_offset: int, upper_bound_offset: int, base_offset: int
+    ) -> list[AbortedTxn] | Raised:
+        """Return the aborted transactions in a segment and behind, until it says it is enough."""
+        found: list[AbortedTxn] = []
+        for segment in self.log_segments:
+            if segment.base_offset < base_offset:
+                continue
+            result = segment.collect_aborted_txns(start_offset, upper_bound_offset)
+            if not isinstance(result, TxnIndexSearchResult):
+                return result
+            found += result.aborted_transactions
+            if result.is_complete:
+                break
+        return found
+
+    def collect_aborted_transactions(
+        self, start_offset: int, upper_bound_offset: int
+    ) -> list[AbortedTxn] | Raised:
+        """Return the aborted transactions that meet [start, upper) (LOG-8)."""
+        if self.is_refused:
+            return UNMAPPED
+        floor = self.log_segments.floor_segment(start_offset)
+        if floor is None:
+            return []
+        return self._aborted(start_offset, upper_bound_offset, floor.base_offset)
+
+    # --- by timestamp --------------------------------------------------------------------------
+
+    def fetch_offset_by_timestamp(self, target_timestamp: int) -> Step[Self]:
+        """Return the first record at or after the timestamp, or None (LOG-15, LOG-16).
+
+        -1: the log's end, -2 and -4: its start, -3: the first record with the largest timestamp.
+        """
+        if self.is_refused:
+            return Step(self, UNMAPPED)
+        epochs = self.leader_epoch_cache
+        if target_timestamp in (EARLIEST, EARLIEST_LOCAL):
+            first = epochs.earliest_entry()
+            is_known = first is not None and first.start_offset <= self.log_start_offset
+            epoch = first.epoch if first is not None and is_known else None
+            return Step(self, TimestampAndOffset(NO_TIMESTAMP, self.log_start_offset, epoch))
+        if target_timestamp == LATEST:
+            latest = epochs.latest_epoch()
+            return Step(self, TimestampAndOffset(NO_TIMESTAMP, self.log_end_offset, latest))
+        if target_timestamp == MAX_TIMESTAMP:
+            return self._with_largest_timestamp()
+        return self._search_by_timestamp(target_timestamp)
+
+    def _search_by_timestamp(self, target_timestamp: int) -> Step[Self]:
+        """Search the first segment whose largest timestamp is not below, and no other (LOG-15)."""
+        after, start = self, self.log_start_offset
+        for base in self.log_segments.base_offsets():
+            step = after.on_segment(base, lambda one: one.largest_timestamp)
+            after = step.after
+            if not isinstance(step.outcome, int):
+                return step
+            if step.outcome >= target_timestamp:
+                return after.on_segment(
+                    base, lambda one: one.find_offset_by_timestamp(target_timestamp, start)
+                )
+        return Step(after)
+
+    def _with_largest_timestamp(self) -> Step[Self]:
+        """Return the first record with the largest timestamp (LOG-16)."""
+        step = self.on_segments(self.log_segments, lambda one: one.max_timestamp_so_far)
+        if isinstance(step.outcome, Raised):
+            return step
+        after = step.after
+        best = max(after.log_segments, key=_known_maximum)
+        pair = best.max_pair
+        assert pair is not None
+        step = after.on_segment(
+            best.base_offset,
+            lambda one: one.ask_offset_index(lambda index: index.lookup(pair.offset)),
+        )
+        if not isinstance(step.outcome, OffsetPosition):
+            return step
+        scan = best.log.batches(step.outcome.position)
+        for batch in scan.batches:
+            if batch.max_timestamp == pair.timestamp:
+                return Step(step.after, _first_at(batch, pair))
+        return Step(step.after, scan.error)
+
+
+def _largest_position(segment: LogSegment, bound: LogOffsetMetadata) -> int | None:
+    """Return up to which byte of a segment may be read, exclusive; None if that is not known."""
+    if segment.base_offset < bound.segment_base_offset:
+        return segment.size
+    is_same = segment.base_offset == bound.segment_base_offset
+    return bound.relative_position_in_segment if is_same else None
+
+
+def _known_maximum(segment: LogSegment) -> int:
+    assert segment.max_pair is not None
+    return segment.max_pair.timestamp
+
+
+def _first_at(batch: RecordBatch, pair: TimestampOffset) -> TimestampAndOffset | None | Raised:
+    """Return the first record of the batch with the timestamp."""
+    found = batch.times_until_error()
+    epoch = batch.partition_leader_epoch
+    if isinstance(epoch, Raised):
+        return epoch
+    for timestamp, offset in found.times:
+        if timestamp == pair.timestamp and batch.magic > 0:
+            return TimestampAndOffset(timestamp, offset, None if epoch < 0 else epoch)
+    return found.error
