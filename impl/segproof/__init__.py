@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """segproof: read, write, look up and verify the index and segment files of Kafka.
 
-`segproof.verify` checks files; `segproof.kafka` reads and writes them. The names here load what is
-behind them when they are first used, so that `import segproof` costs next to nothing.
+`segproof.verify` checks files, `segproof.rebuild` makes indexes new, `segproof.kafka` reads and
+writes both. The names here load what is behind them when they are first used, so that `import
+segproof` costs next to nothing.
 """
 
 from importlib import import_module
@@ -11,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from segproof.errors import SegproofError
     from segproof.findings import Finding, Severity
+    from segproof.rebuilding.running import rebuild
     from segproof.verification import verify
 
-__all__ = ["Finding", "SegproofError", "Severity", "verify"]
+__all__ = ["Finding", "SegproofError", "Severity", "rebuild", "verify"]
 
 _HOMES = {
     "Finding": "segproof.findings",
     "SegproofError": "segproof.errors",
     "Severity": "segproof.findings",
+    "rebuild": "segproof.rebuilding.running",
     "verify": "segproof.verification",
 }
 

@@ -28,7 +28,7 @@ from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segments import Segment
 from segproof.verifying.transaction_checks import CarriedTransactions, TransactionCarry
 
-__all__ = ["Progress", "check", "plan", "run"]
+__all__ = ["Progress", "check", "plan", "process_context", "quiet_fork", "run"]
 
 Progress = Callable[[int, int], None]
 """Called with the bytes read so far and the bytes that there are to read."""
@@ -162,7 +162,7 @@ def _run_segment(segment: Segment, wanted: Wanted) -> Result:
     return Result(check.findings, check.carry)
 
 
-def _context() -> BaseContext:
+def process_context() -> BaseContext:
     """Return how processes begin: by fork, which is 0.4 s faster, where no thread is in the way."""
     can_fork = "fork" in multiprocessing.get_all_start_methods()
     is_alone = threading.active_count() == 1
@@ -170,7 +170,7 @@ def _context() -> BaseContext:
 
 
 @contextmanager
-def _quiet_fork() -> Iterator[None]:
+def quiet_fork() -> Iterator[None]:
     """Silence the warning of Python 3.12 about threads of libraries, which hold no lock of ours."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*fork.*")
@@ -181,7 +181,7 @@ def _in_processes(
     partitions: list[Partition], wanted: Wanted, meter: _Meter, jobs: int
 ) -> Iterator[Finding]:
     """Check the segments in `jobs` processes; findings come in the same order as without."""
-    context = _context()
+    context = process_context()
     counter = context.Value("q", 0)
     pool = ProcessPoolExecutor(
         jobs, mp_context=context, initializer=_begin_worker, initargs=(counter,)
@@ -194,7 +194,7 @@ def _in_processes(
         while todo or waiting:
             while todo and len(waiting) < TASKS_AHEAD * jobs:
                 partition, segment = todo.popleft()
-                with _quiet_fork():
+                with quiet_fork():
                     future = pool.submit(_run_segment, segment, wanted)
                 waiting.append((partition, segment, future))
             partition, segment, future = waiting.popleft()

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said of a log that holds something else than valid batches, and so gets no new index.
+
+Upstream: Kafka 4.3.1: LogSegment.recover, LogLoader.recoverLog.
+Laws: SEG-20, SEG-27, and those that `verify` finds broken there.
+Used by: rebuilding/segment_build.py.
+"""
+
+import shlex
+
+from segproof.errors import (
+    CorruptRecordError,
+    InvalidRecordError,
+    SegmentOffsetOverflowError,
+    SegproofError,
+)
+from segproof.files import Files
+from segproof.findings import Finding, Severity
+from segproof.rebuilding.planning import Segment
+from segproof.verification import verify
+
+__all__ = ["finding_of"]
+
+
+def finding_of(
+    segment: Segment, valid_bytes: int, error: SegproofError | None, files: Files
+) -> Finding:
+    """Return the finding for a log whose recovery ends at `valid_bytes`, or with an error."""
+    path = segment.path(".log")
+    if error is not None:
+        return Finding(
+            error.law or "SEG-27",
+            Severity.ERROR,
+            "log-segment",
+            path,
+            error.position,
+            _plain(error.expected),
+            _plain(error.actual),
+            f"{error.message}; {_what_kafka_does_with(error)}",
+            error.hint or "copy the segment from another replica",
+            f"segproof verify {shlex.quote(path)} --deep",
+        )
+    found = _what_verify_says(path, valid_bytes, files)
+    words = "what follows is no valid batch" if found is None else found.message
+    return Finding(
+        "SEG-20" if found is None else found.law,
+        Severity.ERROR,
+        "log-segment" if found is None else found.structure,
+        path,
+        valid_bytes,
+        None if found is None else found.expected,
+        None if found is None else found.actual,
+        f"{words}; {_what_kafka_does(segment, valid_bytes)}",
+        _what_to_do(segment),
+        f"segproof verify {shlex.quote(path)}" if found is None else found.reproduce,
+    )
+
+
+def _what_kafka_does_with(error: SegproofError) -> str:
+    if isinstance(error, CorruptRecordError | InvalidRecordError):
+        return "a broker that recovers this segment cuts the log behind this batch"
+    if isinstance(error, SegmentOffsetOverflowError):
+        return "a broker that loads this segment splits it in two"
+    return "no index can be made of this log, and Kafka's recovery of the segment fails here too"
+
+
+def _what_verify_says(path: str, position: int, files: Files) -> Finding | None:
+    found = [one for one in verify(path, position=position, files=files) if one.path == path]
+    return min(found, key=lambda one: list(Severity).index(one.severity), default=None)
+
+
+def _what_kafka_does(segment: Segment, valid_bytes: int) -> str:
+    lost = segment.status.size_bytes - valid_bytes
+    words = f"a broker that recovers this segment cuts the log here, by {lost} bytes"
+    if segment.is_last:
+        return words
+    return f"{words}, and after a crash it removes all later segments too"
+
+
+def _what_to_do(segment: Segment) -> str:
+    if segment.is_last:
+        return (
+            "copy the segment from another replica; or, if the broker was only killed, let it"
+            " recover the partition; or rebuild into a new directory with --cut-tail, which leaves"
+            " out what follows this byte"
+        )
+    return (
+        "copy the segment from another replica, then rebuild; nothing was written, since an index"
+        " of the part before this byte would hide that the rest can't be read"
+    )
+
+
+def _plain(value: object) -> int | str | None:
+    return value if value is None or isinstance(value, int | str) else str(value)

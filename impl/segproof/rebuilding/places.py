@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the new indexes go: into the partition itself, or into a new directory.
+
+Both are entered before anything is built, completed once, and left with nothing half done: what was
+built beside is removed where it was not put in place.
+
+Upstream: Kafka 4.3.1: LogManager.lockLogDirs, LogLoader.
+Laws: LOAD-1.
+Used by: rebuilding/running.py.
+"""
+
+import contextlib
+import errno
+import os
+from collections.abc import Sequence
+from typing import Protocol, Self
+
+from segproof.errors import SegproofError
+from segproof.files import File, SharedFiles
+from segproof.rebuilding.planning import BESIDE, MARKER, Partition, check_unchanged
+from segproof.rebuilding.segment_build import BuiltSegment
+from segproof.verifying.names import SEGMENT_SUFFIXES, NameKind, read_file_name
+
+__all__ = ["InPlace", "NewDirectory", "Place"]
+
+LOCK = ".lock"
+"""The file in a data directory that a broker has locked while it runs."""
+COPY_BYTES = 1 << 20
+CANNOT_LINK = frozenset(
+    {errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS}
+)
+
+
+class Place(Protocol):
+    """Where the new indexes go."""
+
+    def __enter__(self) -> object:
+        """Make ready for building."""
+
+    def __exit__(self, *_: object) -> None:
+        """Remove what was not put in place."""
+
+    def complete(self, built: Sequence[BuiltSegment]) -> None:
+        """Put the new indexes, which are durable, in their places."""
+
+
+class InPlace:
+    """The partition's own directory; a broker that would use it is kept out meanwhile."""
+
+    def __init__(self, partition: Partition, files: SharedFiles) -> None:
+        self._partition = partition
+        self._directory = partition.directory
+        self._files = files
+        self._lock: File | None = None
+
+    def __enter__(self) -> Self:
+        self._lock = self._locked()
+        try:
+            for name in self._partition.leftovers:
+                self._files.remove(os.path.join(self._directory, name))
+        except BaseException:
+            self._unlock()
+            raise
+        return self
+
+    def _locked(self) -> File | None:
+        """Take the lock of the data directory, if it has one.
+
+        Raises: SegproofError where a broker has it; PermissionError where it can't be taken.
+        """
+        above = os.path.dirname(os.path.realpath(self._directory))
+        path = os.path.join(above, LOCK)
+        if self._files.status(path) is None:
+            return None
+        lock = self._files.lock_file(path)
+        if lock is None:
+            raise SegproofError(
+                "another process has locked the data directory: a broker runs here",
+                path=path,
+                hint="stop the broker, or rebuild into a new directory",
+            )
+        return lock
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def complete(self, built: Sequence[BuiltSegment]) -> None:
+        """Rename what differs over the old files, once the names beside are durable."""
+        self._files.sync_directory(self._directory)
+        for index in (index for one in built for index in one.indexes):
+            path = os.path.join(self._directory, index.name)
+            if index.changed and self._files.status(path + BESIDE) is not None:
+                self._files.rename(path + BESIDE, path)
+        self._files.sync_directory(self._directory)
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            _remove_each(self._files, self._directory, (BESIDE,))
+        finally:
+            self._unlock()
+
+
+class NewDirectory:
+    """A directory that is new or empty, or that an ended rebuild has left.
+
+    Until it is complete and durable, the marker stands in it.
+    """
+
+    def __init__(
+        self, partition: Partition, directory: str, files: SharedFiles, *, copies: bool
+    ) -> None:
+        self._partition = partition
+        self._directory = directory
+        self._files = files
+        self._copies = copies
+        self._is_complete = False
+        self._is_new = False
+
+    def __enter__(self) -> Self:
+        status = self._files.status(self._directory)
+        if status is not None and not status.is_directory:
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self._directory)
+        self._is_new = status is None
+        names = [] if status is None else self._files.list_directory(self._directory)
+        if names and MARKER not in names:
+            raise FileExistsError(
+                errno.ENOTEMPTY, "the directory exists and is not empty", self._directory
+            )
+        self._check_ours(names)
+        try:
+            self._files.make_directory(self._directory)
+            self._begin(names)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _check_ours(self, names: Sequence[str]) -> None:
+        """Return if everything in a directory with the marker may be removed."""
+        for name in names:
+            kind = read_file_name(name).kind
+            is_ours = name == MARKER or name.endswith(BESIDE)
+            if not is_ours and kind not in (NameKind.SEGMENT, NameKind.KNOWN):
+                raise FileExistsError(
+                    errno.ENOTEMPTY,
+                    "a rebuild was ended in this directory, but this file is not its own",
+                    os.path.join(self._directory, name),
+                )
+
+    def _begin(self, names: Sequence[str]) -> None:
+        marker = self._files.open(self._path(MARKER), writable=True, create=True)
+        try:
+            marker.sync()
+        finally:
+            marker.close()
+        self._files.sync_directory(self._directory)
+        for name in names:
+            if name != MARKER:
+                self._files.remove(self._path(name))
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._directory, name)
+
+    def complete(self, built: Sequence[BuiltSegment]) -> None:
+        """Bring in everything else, give the indexes their names, and take the marker away."""
+        for one in built:
+            name = one.segment.name(".log")
+            cut = one.valid_bytes if one.valid_bytes < one.segment.status.size_bytes else None
+            self._bring(name, cut)
+        for name in self._partition.others:
+            self._bring(name, None)
+        check_unchanged(self._partition, self._files)
+        for index in (index for one in built for index in one.indexes):
+            if self._files.status(self._path(index.name + BESIDE)) is not None:
+                self._files.rename(self._path(index.name + BESIDE), self._path(index.name))
+        self._files.sync_directory(self._directory)
+        self._files.sync_directory(os.path.dirname(os.path.realpath(self._directory)))
+        self._files.remove(self._path(MARKER))
+        self._is_complete = True
+        with contextlib.suppress(OSError):  # all is durable; at worst the marker comes back
+            self._files.sync_directory(self._directory)
+
+    def _bring(self, name: str, size: int | None) -> None:
+        """Link or copy one file; with a size, copy its first bytes."""
+        source, target = os.path.join(self._partition.directory, name), self._path(name)
+        if size is None and not self._copies:
+            try:
+                self._files.link(source, target)
+                return
+            except OSError as error:
+                if error.errno not in CANNOT_LINK:
+                    raise
+        self._copy(source, target, size)
+
+    def _copy(self, source: str, target: str, size: int | None) -> None:
+        status = self._files.status(source)
+        if status is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), source)
+        old = self._files.open(source)
+        try:
+            new = self._files.open(target, writable=True, create=True)
+            try:
+                _copy_bytes(old, new, status.size_bytes if size is None else size)
+                new.sync()
+            finally:
+                new.close()
+        finally:
+            old.close()
+        with contextlib.suppress(PermissionError):
+            self._files.take_access(target, source)
+        # Retention goes by it where a log has no timestamps.
+        self._files.set_modified(target, status.modified_ns)
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_complete:
+            return
+        left = [one.name(suffix) for one in self._partition.segments for suffix in SEGMENT_SUFFIXES]
+        _remove_each(self._files, self._directory, (BESIDE,), (*left, *self._partition.others))
+        with contextlib.suppress(OSError):
+            if self._files.list_directory(self._directory) in ([], [MARKER]):
+                self._files.remove(self._path(MARKER))
+                if self._is_new:
+                    self._files.remove_directory(self._directory)
+
+
+def _remove_each(
+    files: SharedFiles, directory: str, endings: tuple[str, ...], names: Sequence[str] = ()
+) -> None:
+    """Remove the files with these endings or names, as far as that can be done."""
+    try:
+        found = files.list_directory(directory)
+    except OSError:
+        return
+    for name in found:
+        if name.endswith(endings) or name in names:
+            with contextlib.suppress(OSError):
+                files.remove(os.path.join(directory, name))
+
+
+def _copy_bytes(old: File, new: File, size: int) -> None:
+    position = 0
+    while position < size:
+        data = old.pread(min(COPY_BYTES, size - position), position)
+        if not data:
+            raise SegproofError(
+                "the file became shorter while it was copied",
+                path=old.path,
+                position=position,
+                hint="stop the broker that is at work here",
+            )
+        new.pwrite(data, position)
+        position += len(data)

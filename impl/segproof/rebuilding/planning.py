@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What lies in a partition directory that is to be rebuilt: segments, other files, obstacles.
+
+Upstream: Kafka 4.3.1: LogFileUtils, LogLoader.
+Laws: FILE-1, FILE-2, LOAD-1, DISK-1, DISK-7.
+Used by: rebuilding/running.py.
+"""
+
+import os
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from segproof.errors import InvalidArgumentError, SegproofError
+from segproof.files import Files, FileStatus
+from segproof.findings import Finding, Severity
+from segproof.kafka.segment_names import segment_file_name
+from segproof.verifying.names import SEGMENT_SUFFIXES, NameKind, read_file_name
+from segproof.verifying.reporting import Reporter, Wanted
+from segproof.verifying.segments import FILE_SIZE_MAX_BYTES, report_unreadable
+
+__all__ = ["BESIDE", "MARKER", "Partition", "Segment", "check_unchanged", "plan"]
+
+BESIDE = ".rebuilt.deleted"
+"""What the name of an index ends with until it is whole and durable.
+
+Kafka takes `X.index.rebuilt.deleted` for nothing but a file to remove: when a broker loads the
+partition after a crash, it does, as every release does with names that end with `.deleted`.
+"""
+MARKER = "segproof-rebuild.incomplete"
+"""The file that stands in a new directory until all others are whole and durable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One segment to rebuild. Small and plain: it travels to processes."""
+
+    directory: str
+    base_offset: int
+    status: FileStatus
+    """What the log is, as it was found."""
+    suffixes: frozenset[str]
+    """Which of the three index files exist."""
+    has_snapshot: bool
+    """Whether there is a producer snapshot of the base offset."""
+    is_last: bool
+
+    def name(self, suffix: str) -> str:
+        """Return the name of one of its files."""
+        return segment_file_name(self.base_offset, suffix)
+
+    def path(self, suffix: str) -> str:
+        """Return the path of one of its files."""
+        return os.path.join(self.directory, self.name(suffix))
+
+
+class Partition(NamedTuple):
+    """What is to be done in one directory."""
+
+    directory: str
+    segments: tuple[Segment, ...]
+    """By base offset."""
+    others: tuple[str, ...]
+    """Names of the files that belong to the partition beside its segments."""
+    left_out: tuple[str, ...]
+    """Each file that a complete directory does not have, with the reason."""
+    leftovers: tuple[str, ...]
+    """Names of what an earlier rebuild in this place was ended with."""
+    findings: tuple[Finding, ...]
+    """Why nothing can be rebuilt, if there is something."""
+
+
+class _Planner:
+    def __init__(self, directory: str, files: Files) -> None:
+        self.directory = directory
+        self.files = files
+        self.reporter = Reporter(Wanted())
+        self.logs: dict[int, FileStatus] = {}
+        self.indexes: dict[int, set[str]] = {}
+        self.others: list[str] = []
+        self.left_out: list[str] = []
+        self.leftovers: list[str] = []
+
+    def take(self, name: str) -> None:
+        """Sort in one name of the directory."""
+        if name.endswith(BESIDE):
+            self.leftovers.append(name)
+            return
+        path = os.path.join(self.directory, name)
+        try:
+            status = self.files.status(path)
+        except OSError as error:
+            report_unreadable(path, error, self.reporter, "partition-log")
+            return
+        if status is None or not status.is_regular:
+            self._leave(name, "no regular file")
+            return
+        known = read_file_name(name)
+        if known.kind is NameKind.SEGMENT:
+            self._take_segment(path, known.base_offset, known.suffix, status)
+        elif known.kind is NameKind.KNOWN and not name.endswith(".tmp"):
+            self.others.append(name)
+        else:
+            self._take_odd(name, path, known.kind)
+
+    def _take_segment(self, path: str, base: int, suffix: str, status: FileStatus) -> None:
+        if suffix != ".log":
+            self.indexes.setdefault(base, set()).add(suffix)
+            return
+        self.logs[base] = status
+        if status.size_bytes > FILE_SIZE_MAX_BYTES:
+            self.reporter.add(
+                "DISK-7", path, f"the log has {status.size_bytes} bytes",
+                expected=FILE_SIZE_MAX_BYTES, actual=status.size_bytes, structure="record-file",
+            )  # fmt: skip
+            return
+        try:
+            self.files.open(path).close()
+        except OSError as error:
+            report_unreadable(path, error, self.reporter, "record-file")
+
+    def _take_odd(self, name: str, path: str, kind: NameKind) -> None:
+        is_log = name.removesuffix(".tmp").endswith(".log")
+        if kind is NameKind.PENDING and name.endswith(".swap"):
+            self.reporter.add(
+                "LOAD-1",
+                path,
+                "the broker was ended while it put this file in place, so the segments here may be"
+                " both old and new",
+                severity=Severity.ERROR,
+                hint="let a broker load the partition, which completes it, and stop cleanly",
+            )
+        elif kind is NameKind.PENDING:
+            self._leave(name, "a broker would remove it")
+        elif kind in (NameKind.MISNAMED, NameKind.NO_OFFSET) and is_log:
+            law = "FILE-1" if kind is NameKind.MISNAMED else "FILE-2"
+            words = "its offset is not written in 20 digits" if law == "FILE-1" else "no offset"
+            self.reporter.add(
+                law, path, f"a log whose name a broker can't use: {words}; it may hold records"
+                " that no other file has",
+            )  # fmt: skip
+        elif kind is NameKind.FOREIGN:
+            self._leave(name, "no file of a partition has this name")
+        else:
+            self._leave(name, "a broker does not read a file of this name")
+
+    def _leave(self, name: str, why: str) -> None:
+        if name != MARKER:
+            self.left_out.append(f"{name}: {why}")
+
+    def partition(self) -> Partition:
+        """Return what was found."""
+        for base in sorted(self.indexes.keys() - self.logs.keys()):
+            for suffix in sorted(self.indexes[base]):
+                self._leave(segment_file_name(base, suffix), "an index without a log")
+        bases = sorted(self.logs)
+        segments = tuple(
+            Segment(
+                self.directory,
+                base,
+                self.logs[base],
+                frozenset(self.indexes.get(base, ())),
+                segment_file_name(base, ".snapshot") in self.others,
+                base == bases[-1],
+            )
+            for base in bases
+        )
+        return Partition(
+            self.directory,
+            segments,
+            tuple(self.others),
+            tuple(self.left_out),
+            tuple(self.leftovers),
+            tuple(self.reporter.finish()),
+        )
+
+
+def plan(directory: str, files: Files) -> Partition:
+    """Return what is to be rebuilt in a partition directory.
+
+    Raises: OSError where the directory can't be listed; NotADirectoryError; InvalidArgumentError
+    for a directory without a log; SegproofError for one that was not completed.
+    """
+    status = files.status(directory)
+    if status is not None and not status.is_directory:
+        raise NotADirectoryError(20, "not a directory", directory)
+    names = files.list_directory(directory)
+    if MARKER in names:
+        raise SegproofError(
+            "this directory is what a rebuild that was ended has left",
+            path=directory,
+            hint="rebuild into it again, from the directory it was made of",
+        )
+    planner = _Planner(directory, files)
+    for name in names:
+        planner.take(name)
+    partition = planner.partition()
+    if not partition.segments and not partition.findings:
+        raise InvalidArgumentError(
+            "there is no log in this directory",
+            path=directory,
+            hint="give the directory of one partition, such as TOPIC-0",
+        )
+    return partition
+
+
+def check_unchanged(partition: Partition, files: Files) -> None:
+    """Return if all logs are what they were when they were listed.
+
+    Raises: SegproofError; OSError.
+    """
+    bases = set()
+    for name in files.list_directory(partition.directory):
+        known = read_file_name(name)
+        if known.kind is NameKind.SEGMENT and known.suffix == SEGMENT_SUFFIXES[0]:
+            bases.add(known.base_offset)
+    changed = bases ^ {segment.base_offset for segment in partition.segments}
+    for segment in partition.segments:
+        if files.status(segment.path(".log")) != segment.status:
+            changed.add(segment.base_offset)
+    if changed:
+        raise SegproofError(
+            "the log changed while it was read: a broker is at work here",
+            path=os.path.join(partition.directory, segment_file_name(min(changed), ".log")),
+            hint="stop the broker, or rebuild from a copy or a snapshot of the disk",
+        )

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rebuilding a partition: into a new directory, or in place.
+
+Every new index is built beside its place, made durable, and renamed over it when all of them are.
+So each name has its old file whole or its new one whole, whatever happens, and a second run
+completes what the first one left. What a broker makes of each moment:
+
+- built beside, not renamed: it loads the old files, and removes those that end with `.deleted`;
+- some renamed: each index is whole and of the same log, the old ones as good as they were;
+- all renamed: it loads the new ones.
+
+Upstream: Kafka 4.3.1: LogLoader.removeTempFilesAndCollectSwapFiles, LogSegment.recover.
+Laws: SEG-20 to SEG-30, LOAD-1.
+Used by: the command line.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from segproof.errors import InvalidArgumentError
+from segproof.files import REAL_FILES, Files, SharedFiles
+from segproof.findings import Finding
+from segproof.kafka.abstract_index import INT32_MAX
+from segproof.rebuilding.building import Progress, build, inferred_interval
+from segproof.rebuilding.intervals import DEFAULT_INTERVAL_BYTES
+from segproof.rebuilding.places import InPlace, NewDirectory, Place
+from segproof.rebuilding.planning import Partition, check_unchanged, plan
+from segproof.rebuilding.segment_build import BuiltSegment, IntervalSource, Wanted
+
+__all__ = ["Rebuilt", "RebuiltFile", "rebuild"]
+
+TWO_TIME_ENTRIES = 24
+
+
+@dataclass(frozen=True, slots=True)
+class RebuiltFile:
+    """One index file that was made new."""
+
+    path: str
+    entries: int
+    old_entries: int | None
+    """None where there was no sound old file; zeros at its end count as none."""
+    changed: bool
+    """Whether a byte differs from the old file."""
+    index_interval_bytes: int
+    """The interval that decided which batches have an entry."""
+    interval_from: IntervalSource
+    """Who said so: `given`, `old index` (of this segment), `other segments`, `default`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """What was done."""
+
+    files: tuple[RebuiltFile, ...]
+    """Every index file, by segment; none where there are findings."""
+    findings: tuple[Finding, ...]
+    """Why nothing was written, if there is something."""
+    left_out: tuple[str, ...]
+    """Files of the old directory that are not in the new one, each with the reason."""
+    cut_bytes: int = 0
+    """Bytes behind the last valid batch that the new directory does not have."""
+
+
+def rebuild(
+    directory: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
+    *,
+    in_place: bool = False,
+    index_interval_bytes: int | None = None,
+    max_index_bytes: int = 10485760,
+    index_key: Literal["last_offset", "first_offset"] = "last_offset",
+    cut_tail: bool = False,
+    copy: bool = False,
+    jobs: int = 1,
+    on_progress: Progress | None = None,
+    files: SharedFiles = REAL_FILES,
+) -> Rebuilt:
+    """Make the index files of a partition new from its logs, into `out` or in place.
+
+    The entries are those that a recovery of each segment gives with `index_interval_bytes`; None
+    takes the interval that gives exactly the entries of the segment's old index, if there is one,
+    else that of another segment, else 4096. Releases up to 1.1 have first offsets as `index_key`.
+    Which batches a release put into one append is not in a log: each batch may get an entry.
+
+    `out` is a new or an empty directory. Logs and what else belongs to the partition are linked
+    into it, or copied with `copy` and where no link is possible; nothing changes in `directory`.
+    With `cut_tail` the last log is copied up to the first batch that is not valid.
+
+    Findings, and then nothing is written: a log that holds something else than valid batches, a
+    file that can't be read, a log that a broker would not find.
+    Memory: a buffer as large as the largest batch, up to 32 MiB, and the indexes of a segment, for
+    each of the jobs.
+    Raises, with nothing changed: InvalidArgumentError for arguments that don't fit; NotADirectory-
+    Error, FileNotFoundError, FileExistsError for a directory that is not empty; SegproofError where
+    a broker is at work; OSError.
+    """
+    source = os.fspath(directory)
+    _check_arguments(out, in_place, cut_tail, copy, index_interval_bytes, max_index_bytes, jobs)
+    target = source if out is None else os.fspath(out)
+    if out is not None:
+        _check_apart(source, target)
+    partition = plan(source, files)
+    if partition.findings:
+        return Rebuilt((), partition.findings, partition.left_out)
+    wanted = Wanted(
+        target,
+        *_interval(index_interval_bytes, partition, files),
+        max_index_bytes,
+        index_key == "first_offset",
+        cut_tail,
+    )
+    place: Place = InPlace(partition, files)
+    if out is not None:
+        place = NewDirectory(partition, target, files, copies=copy)
+    with place:
+        built = build(partition, wanted, files, on_progress, jobs)
+        check_unchanged(partition, files)
+        findings = tuple(one.finding for one in built if one.finding is not None)
+        if findings:
+            return Rebuilt((), findings, partition.left_out)
+        place.complete(built)
+    cut = sum(one.segment.status.size_bytes - one.valid_bytes for one in built)
+    return Rebuilt(tuple(_rows(target, built)), (), partition.left_out, cut)
+
+
+def _interval(given: int | None, partition: Partition, files: Files) -> tuple[int, IntervalSource]:
+    """Return the interval for segments whose old index does not tell one, and who said it."""
+    if given is not None:
+        return given, "given"
+    found = inferred_interval(partition, files)
+    return (DEFAULT_INTERVAL_BYTES, "default") if found is None else (found, "other segments")
+
+
+def _check_arguments(
+    out: object,
+    in_place: bool,
+    cut_tail: bool,
+    copy: bool,
+    index_interval_bytes: int | None,
+    max_index_bytes: int,
+    jobs: int,
+) -> None:
+    if (out is None) != in_place:
+        raise InvalidArgumentError("give either a new directory or in_place")
+    if in_place and (cut_tail or copy):
+        raise InvalidArgumentError(
+            "in place no log is cut or copied: only a new directory takes cut_tail and copy"
+        )
+    if not 0 <= (index_interval_bytes or 0) <= INT32_MAX:
+        raise InvalidArgumentError(
+            f"an index interval is 0 to {INT32_MAX} bytes", actual=index_interval_bytes
+        )
+    if not TWO_TIME_ENTRIES <= max_index_bytes <= INT32_MAX:
+        raise InvalidArgumentError(
+            f"an index has {TWO_TIME_ENTRIES} to {INT32_MAX} bytes", actual=max_index_bytes
+        )
+    if jobs < 1:
+        raise InvalidArgumentError("jobs must be 1 or more", actual=jobs)
+
+
+def _check_apart(source: str, target: str) -> None:
+    """Return if neither directory lies in the other one."""
+    old, new = os.path.realpath(source), os.path.realpath(target)
+    if os.path.commonpath((old, new)) in (old, new):
+        raise InvalidArgumentError(
+            f"{target} and {source} lie in each other",
+            hint="give a new directory beside the old one, or rebuild in place",
+        )
+
+
+def _rows(target: str, built: Sequence[BuiltSegment]) -> Iterator[RebuiltFile]:
+    for segment in built:
+        for index in segment.indexes:
+            yield RebuiltFile(
+                os.path.join(target, index.name),
+                index.entries,
+                index.old_entries,
+                index.changed,
+                segment.index_interval_bytes,
+                segment.interval_source,
+            )

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Building the index files of one segment beside the places where they shall be.
+
+The entries are those of a recovery of the segment; nothing is cut, and a log whose valid batches
+end before its last byte is a finding.
+
+Upstream: Kafka 4.3.1: LogSegment.recover.
+Laws: SEG-20 to SEG-24, SEG-30.
+Used by: rebuilding/running.py.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from segproof.errors import IndexFullError, InvalidArgumentError, SegproofError
+from segproof.files import SharedFiles
+from segproof.findings import Finding
+from segproof.kafka.batch_table import BatchTable
+from segproof.kafka.offset_index import OffsetIndex
+from segproof.kafka.producer_state import ProducerStateManager
+from segproof.kafka.record_file import RecordFile
+from segproof.kafka.segment_recovery import SegmentRecovery
+from segproof.kafka.time_index import TimeIndex
+from segproof.kafka.transaction_index import TransactionIndex
+from segproof.rebuilding.broken_logs import finding_of
+from segproof.rebuilding.intervals import IntervalBounds
+from segproof.rebuilding.old_indexes import old_entries, old_positions
+from segproof.rebuilding.planning import BESIDE, Segment
+from segproof.rebuilding.transactions import Transactions
+
+__all__ = ["BuiltSegment", "NewIndex", "Wanted", "build_segment"]
+
+IntervalSource = Literal["given", "old index", "other segments", "default"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is wanted of all segments."""
+
+    target: str
+    """The directory of the new files."""
+    index_interval_bytes: int
+    """The interval where the old index of a segment does not tell another one."""
+    interval_source: IntervalSource
+    max_index_bytes: int
+    is_first_offset_key: bool
+    cuts_tail: bool
+    """Whether the last log may end with a broken batch, which is then left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewIndex:
+    """One index file that was built."""
+
+    name: str
+    entries: int
+    old_entries: int | None
+    """None where there was no sound old file of this name."""
+    changed: bool
+    """Whether a byte differs from the old file."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltSegment:
+    """The indexes of a segment, whole and durable beside their places; or why there are none."""
+
+    segment: Segment
+    indexes: tuple[NewIndex, ...]
+    index_interval_bytes: int
+    interval_source: IntervalSource
+    valid_bytes: int
+    """Where the log's batches end."""
+    finding: Finding | None = None
+
+
+def build_segment(
+    segment: Segment,
+    wanted: Wanted,
+    producers: ProducerStateManager,
+    files: SharedFiles,
+    on_bytes: Callable[[int], None],
+) -> BuiltSegment:
+    """Read the log once, twice only where its old index tells an interval of its own.
+
+    `producers` is the producer state at the base, and that at the end afterwards.
+    Raises: InvalidArgumentError for an index that is too small; OSError.
+    """
+    with RecordFile.open(segment.path(".log"), False, True, files=files) as log:
+        if log.size_in_bytes() != segment.status.size_bytes:
+            raise SegproofError(
+                "the log changed while it was read: a broker is at work here",
+                path=log.name,
+                hint="stop the broker, or rebuild from a copy or a snapshot of the disk",
+            )
+        build = _Build(segment, wanted, log, files, on_bytes)
+        try:
+            return build.run(producers)
+        finally:
+            build.close()
+
+
+class _Build:
+    """The three new files of one segment, open."""
+
+    def __init__(
+        self,
+        segment: Segment,
+        wanted: Wanted,
+        log: RecordFile,
+        files: SharedFiles,
+        on_bytes: Callable[[int], None],
+    ) -> None:
+        self._segment = segment
+        self._wanted = wanted
+        self._log = log
+        self._files = files
+        self._on_bytes = on_bytes
+        self._bytes_told = 0
+        base, room = segment.base_offset, wanted.max_index_bytes
+        for suffix in (".index", ".timeindex", ".txnindex"):
+            files.remove(self._beside(suffix))
+        self._txn_index = TransactionIndex(base, self._beside(".txnindex"), files=files)
+        self._offset_index = OffsetIndex(self._beside(".index"), base, room, files=files)
+        try:
+            self._time_index = TimeIndex(self._beside(".timeindex"), base, room, files=files)
+        except BaseException:
+            self._offset_index.close_handler()
+            raise
+
+    def close(self) -> None:
+        """Close the files as they are."""
+        self._offset_index.close_handler()
+        self._time_index.close_handler()
+        self._txn_index.close()
+
+    def _beside(self, suffix: str) -> str:
+        return os.path.join(self._wanted.target, self._segment.name(suffix) + BESIDE)
+
+    def run(self, producers: ProducerStateManager) -> BuiltSegment:
+        """Build all, and tell how; see `build_segment`."""
+        wanted = self._wanted
+        interval, source = wanted.index_interval_bytes, wanted.interval_source
+        positions = None if source == "given" else old_positions(self._segment, self._files)
+        bounds = None if positions is None else IntervalBounds(positions)
+        transactions = Transactions(self._log.file, producers, self._txn_index)
+
+        def take(table: BatchTable) -> None:
+            transactions.add(table)
+            if bounds is not None:
+                bounds.add(table)
+            self._tell(table)
+
+        valid_bytes, error = self._recover(interval, take)
+        if bounds is not None and bounds.is_known:
+            source = "old index"
+            if not bounds.has(interval):
+                interval = bounds.choose()
+                valid_bytes, error = self._recover(interval, None)
+        finding = self._judge(valid_bytes, error)
+        if finding is not None:
+            return BuiltSegment(self._segment, (), interval, source, valid_bytes, finding)
+        self._finish()
+        indexes = tuple(self._indexes())
+        return BuiltSegment(self._segment, indexes, interval, source, valid_bytes)
+
+    def _tell(self, table: BatchTable) -> None:
+        done = int(table["position"][-1] + table["size_bytes"][-1])
+        self._on_bytes(done - self._bytes_told)
+        self._bytes_told = done
+
+    def _recover(
+        self, interval: int, take: Callable[[BatchTable], None] | None
+    ) -> tuple[int, SegproofError | None]:
+        """Fill both indexes; return where the valid batches end, and what ended them."""
+        self._offset_index.reset()
+        self._time_index.reset()
+        recovery = SegmentRecovery(
+            self._log,
+            self._offset_index,
+            self._time_index,
+            self._txn_index,
+            interval,
+            is_first_offset_key=self._wanted.is_first_offset_key,
+            producer_state_manager=None,
+            leader_epoch_cache=None,
+            on_batches=take,
+        )
+        try:
+            recovery.run()
+            self._time_index.maybe_append(*recovery.max_pair, True)
+        except IndexFullError as full:
+            raise InvalidArgumentError(
+                f"an index of {self._wanted.max_index_bytes} bytes does not hold the entries of"
+                f" this log, one for each {interval} bytes",
+                law=full.law,
+                path=self._log.name,
+                hint="give more bytes for an index, or a larger interval",
+            ) from full
+        except SegproofError as error:
+            return recovery.valid_bytes, error
+        return recovery.valid_bytes, None
+
+    def _judge(self, valid_bytes: int, error: SegproofError | None) -> Finding | None:
+        """Return what is wrong with the log, if its tail may not just be left out."""
+        size = self._log.size_in_bytes()
+        if error is None and valid_bytes == size:
+            return None
+        if error is None and self._wanted.cuts_tail and self._segment.is_last:
+            return None
+        return finding_of(self._segment, valid_bytes, error, self._files)
+
+    def _finish(self) -> None:
+        """Trim the files and make them durable."""
+        if ".txnindex" in self._segment.suffixes:
+            created = self._files.create_new(self._beside(".txnindex"))
+            if created is not None:
+                created.close()
+        self._offset_index.close()
+        self._time_index.close()
+        self._txn_index.close()
+        for suffix in (".index", ".timeindex", ".txnindex"):
+            path = self._beside(suffix)
+            if self._files.status(path) is None:
+                continue
+            self._take_access(path)
+            file = self._files.open(path, writable=True)
+            try:
+                file.sync()
+            finally:
+                file.close()
+
+    def _take_access(self, path: str) -> None:
+        try:
+            self._files.take_access(path, self._log.name)
+        except PermissionError:
+            # In its own directory a new file may be the user's; in the broker's it must not be.
+            if self._wanted.target == self._segment.directory:
+                raise
+
+    def _indexes(self) -> Iterator[NewIndex]:
+        yield self._new_index(".index", self._offset_index.entries)
+        yield self._new_index(".timeindex", self._time_index.entries)
+        status = self._files.status(self._beside(".txnindex"))
+        if status is not None or ".txnindex" in self._segment.suffixes:
+            size_bytes = 0 if status is None else status.size_bytes
+            yield self._new_index(".txnindex", size_bytes // TransactionIndex.ENTRY_SIZE)
+
+    def _new_index(self, suffix: str, entries: int) -> NewIndex:
+        segment = self._segment
+        before = old_entries(segment, suffix, self._files)
+        changed = not self._are_equal(segment.path(suffix), self._beside(suffix))
+        return NewIndex(segment.name(suffix), entries, before, changed)
+
+    def _are_equal(self, old: str, new: str) -> bool:
+        """Return whether two index files have the same bytes; not where one can't be read."""
+        before, after = self._files.status(old), self._files.status(new)
+        if before is None or after is None or before.size_bytes != after.size_bytes:
+            return False
+        return self._read(old) == self._read(new)
+
+    def _read(self, path: str) -> bytes | None:
+        try:
+            file = self._files.open(path)
+        except OSError:
+            return None
+        try:
+            return file.pread(file.size(), 0)
+        finally:
+            file.close()
