@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which of the oldest segments retention removes: for time, for size, or below the log start.
+
+Mirrors: segproof_model/kafka/partition_log.py, as far as it is about retention.
+Upstream: Kafka 4.3.1: UnifiedLog.deleteOldSegments, deletableSegments.
+Laws: LOG-17, LOG-18.
+Used by: partition_log.
+"""
+
+from collections.abc import Callable
+
+from segproof.kafka.log_config import LogConfig
+from segproof.kafka.log_reading import LogView
+from segproof.kafka.log_segment import LogSegment
+from segproof.kernels.log_rules import breached_by_size, offsets_may_go
+
+__all__ = ["RULES", "Rule"]
+
+Rule = Callable[[LogView, LogConfig, int], list[LogSegment]]
+"""What a rule removes of a log, by its options and the time in ms since 1970."""
+
+
+def below_log_start(view: LogView, config: LogConfig, now: int) -> list[LogSegment]:
+    """Return the segments all of whose offsets lie below the log start."""
+    segments = view.segments.values()
+    count = 0
+    for following in segments[1:]:
+        if following.base_offset > view.log_start_offset:
+            break
+        count += 1
+    return _removable(view, count)
+
+
+def beyond_size(view: LogView, config: LogConfig, now: int) -> list[LogSegment]:
+    """Return the segments without which the log has still at least `retention_bytes`. LOG-18."""
+    if not _is_deleted(config):
+        return []
+    sizes = [segment.size for segment in view.segments]
+    return _removable(view, breached_by_size(sizes, config.retention_bytes))
+
+
+def beyond_time(view: LogView, config: LogConfig, now: int) -> list[LogSegment]:
+    """Return the segments whose largest timestamp is older than `retention_ms`."""
+    if not _is_deleted(config) or config.retention_ms < 0:
+        return []
+    count = 0
+    for segment in view.segments:
+        if now - segment.largest_timestamp <= config.retention_ms:
+            break
+        count += 1
+    return _removable(view, count)
+
+
+def _is_deleted(config: LogConfig) -> bool:
+    return "delete" in [policy.strip() for policy in config.cleanup_policy.split(",")]
+
+
+def _removable(view: LogView, count: int) -> list[LogSegment]:
+    """Return so many of the oldest segments, as far as they may go at all. Law: LOG-17."""
+    segments = view.segments.values()
+    high_watermark = view.high_watermark.message_offset
+    for place, segment in enumerate(segments[:count]):
+        is_last = place == len(segments) - 1
+        upper = view.log_end.message_offset if is_last else segments[place + 1].base_offset
+        if not offsets_may_go(upper, high_watermark, is_last and segment.size == 0):
+            return list(segments[:place])
+    return list(segments[:count])
+
+
+RULES: tuple[Rule, ...] = (below_log_start, beyond_size, beyond_time)
+"""The rules in the order in which they are applied."""

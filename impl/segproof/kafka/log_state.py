@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state of an open log: where it begins and ends, what is replicated, stable and durable.
+
+Mirrors: segproof_model/kafka/partition_log.py under the profile `segproof`.
+Upstream: Kafka, UnifiedLog, LocalLog (4.3.1).
+Laws: LOG-5 to LOG-8, LOG-15, LOG-16, PROD-10.
+Used by: partition_log.
+"""
+
+from operator import index as to_int
+
+from segproof.errors import IndexClosedError, OffsetOutOfRangeError
+from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
+from segproof.kafka.log_config import LogConfig
+from segproof.kafka.log_files import LogFiles
+from segproof.kafka.log_loader import LoadedLog
+from segproof.kafka.log_offset_metadata import LogOffsetMetadata
+from segproof.kafka.log_reading import (
+    LogView,
+    collect_aborted_transactions,
+    fetch_offset_by_timestamp,
+    read_consistently,
+    read_view,
+    stable_offset_of,
+)
+from segproof.kafka.log_segment import FetchDataInfo
+from segproof.kafka.log_segments import LogSegments
+from segproof.kafka.producer_state import ProducerStateManager
+from segproof.kafka.record_file import TimestampAndOffset
+from segproof.kafka.segment_reading import as_int64
+from segproof.kafka.transaction_index import AbortedTxn
+
+__all__ = ["LogState"]
+
+
+class LogState:
+    """What a log knows beside its files, and how it is read."""
+
+    def __init__(self, files: LogFiles, loaded: LoadedLog) -> None:
+        self._files = files
+        self._producers = loaded.producers
+        self._epochs = loaded.epochs
+        self._recovery_point = max(loaded.recovery_point, loaded.log_start_offset)
+        active = loaded.segments.active_segment
+        end = LogOffsetMetadata(loaded.log_end_offset, active.base_offset, active.size)
+        start = loaded.log_start_offset
+        self._view = LogView(loaded.segments, start, end, LogOffsetMetadata(start))
+        self._publish()
+
+    # --- what it knows
+
+    @property
+    def dir(self) -> str:
+        """The path of the directory."""
+        return self._files.folder
+
+    @property
+    def config(self) -> LogConfig:
+        """The options."""
+        return self._files.config
+
+    @property
+    def log_segments(self) -> LogSegments:
+        """The segments at this moment; a later change makes a new set."""
+        return self._view.segments
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that may be read, inclusive."""
+        return self._view.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next record gets."""
+        return self._view.log_end.message_offset
+
+    @property
+    def log_end_offset_metadata(self) -> LogOffsetMetadata:
+        """The offset that the next record gets, and where it will lie."""
+        return self._view.log_end
+
+    @property
+    def high_watermark(self) -> int:
+        """Where what is replicated ends, exclusive."""
+        return self._view.high_watermark.message_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Up to where no transaction is undecided, exclusive; at most the high watermark."""
+        return stable_offset_of(self._view)
+
+    @property
+    def recovery_point(self) -> int:
+        """Up to which offset, exclusive, the log is durable."""
+        return self._recovery_point
+
+    @property
+    def leader_epoch_cache(self) -> LeaderEpochFileCache:
+        """At which offset each leader epoch began."""
+        return self._epochs
+
+    @property
+    def producer_state_manager(self) -> ProducerStateManager:
+        """What is known of producers and transactions."""
+        return self._producers
+
+    @property
+    def size(self) -> int:
+        """Bytes of all segments' logs."""
+        return self._view.segments.size_in_bytes
+
+    def __repr__(self) -> str:
+        view = self._view
+        state = "closed" if view.is_closed else f"{len(view.segments)} segments"
+        offsets = f"offsets {view.log_start_offset} to {view.log_end.message_offset}"
+        return f"{type(self).__name__}({self.dir!r}, {offsets}, {state})"
+
+    # --- reading
+
+    def read(
+        self,
+        start_offset: int,
+        max_length: int,
+        isolation: str = "log_end",
+        min_one_message: bool = True,
+    ) -> FetchDataInfo:
+        """Return the records from the batch that holds `start_offset` on.
+
+        At most `max_length` bytes of one segment, and no byte beyond the bound of the isolation:
+        `log_end`, `high_watermark`, or `txn_committed`, which also tells the aborted transactions.
+        With `min_one_message` a first batch that is larger is given whole. No record is read:
+        `records` is a slice of the log, or None. A truncation or a removal makes what it shows
+        refuse to be read, or show what was there; take its bytes at once where one may come.
+
+        Any number of threads may read beside the one that writes. Laws: LOG-5 to LOG-8.
+        Raises: OffsetOutOfRangeError; InvalidArgumentError for a negative length or an unknown
+        isolation; as `LogSegment.read`; IndexClosedError.
+        """
+        start_offset, max_length = to_int(start_offset), to_int(max_length)
+        return read_consistently(
+            self._current,
+            lambda view: read_view(view, start_offset, max_length, isolation, min_one_message),
+        )
+
+    def collect_aborted_transactions(
+        self, start_offset: int, upper_bound_offset: int
+    ) -> list[AbortedTxn]:
+        """Return the aborted transactions that meet [start_offset, upper_bound_offset).
+
+        Raises: as `TransactionIndex.collect_aborted_txns`.
+        """
+        start_offset, upper_bound_offset = to_int(start_offset), to_int(upper_bound_offset)
+        return read_consistently(
+            self._current,
+            lambda view: collect_aborted_transactions(view, start_offset, upper_bound_offset),
+        )
+
+    def fetch_offset_by_timestamp(self, target_timestamp: int) -> TimestampAndOffset | None:
+        """Return the first record at or after a time in ms since 1970, or None.
+
+        It is looked for in one segment, the first whose largest timestamp is not below the target.
+        -1: the log end; -2 and -4: the log start; -3: the first record with the largest timestamp;
+        -5: (-1, -1), since nothing is kept elsewhere.
+        Laws: LOG-15, LOG-16. Raises: as `LogSegment.find_offset_by_timestamp`.
+        """
+        target_timestamp = as_int64(target_timestamp)
+        return read_consistently(
+            self._current,
+            lambda view: fetch_offset_by_timestamp(view, self._epochs, target_timestamp),
+        )
+
+    # --- bounds that move
+
+    def update_high_watermark(self, high_watermark: int) -> int:
+        """Set the high watermark, between log start and log end; return it. It may fall."""
+        self._check_open()
+        view, wanted = self._view, to_int(high_watermark)
+        if wanted >= view.log_end.message_offset:
+            self._set_high_watermark(view.log_end)
+        else:
+            self._set_high_watermark(LogOffsetMetadata(max(wanted, view.log_start_offset)))
+        return self.high_watermark
+
+    def maybe_increment_log_start_offset(self, new_log_start_offset: int) -> bool:
+        """Raise the log start; return False for one that is not higher. No file is removed.
+
+        Raises, with nothing changed: OffsetOutOfRangeError above the high watermark.
+        """
+        self._check_open()
+        start = to_int(new_log_start_offset)
+        if start > self.high_watermark:
+            raise OffsetOutOfRangeError(
+                "the log start cannot lie above the high watermark",
+                path=self.dir,
+                expected=f"at most {self.high_watermark}",
+                actual=start,
+            )
+        if start <= self.log_start_offset:
+            return False
+        self._view = self._view._replace(log_start_offset=start)
+        self._recovery_point = max(self._recovery_point, start)
+        self._epochs.truncate_from_start(start)
+        self._producers.on_log_start_offset_incremented(start)
+        self._publish()
+        return True
+
+    def flush(self, force_flush_active_segment: bool = False) -> None:
+        """Make the log durable up to its end, and the names of new segments.
+
+        An empty active segment is left out unless that is forced. Raises: OSError.
+        """
+        self._check_open()
+        end = self.log_end_offset
+        self._flush_up_to(end + 1 if force_flush_active_segment else end, end)
+
+    def _flush_up_to(self, offset: int, recovery_point: int) -> None:
+        """Make durable what lies below `offset`, and let it be recovered no more."""
+        before = self._recovery_point
+        if offset <= before:
+            return
+        flushed = self._view.segments.values(before, offset)
+        for segment in flushed:
+            segment.flush()
+        if any(segment.base_offset >= before for segment in flushed):
+            self._files.sync()
+        self._recovery_point = max(before, recovery_point)
+
+    def remove_expired_producers(self) -> None:
+        """Forget the producers that are silent for too long. Law: PROD-12."""
+        self._check_open()
+        self._producers.remove_expired_producers(self._files.time())
+
+    # --- inside
+
+    def _publish(
+        self,
+        *,
+        segments: LogSegments | None = None,
+        log_start_offset: int | None = None,
+        log_end: LogOffsetMetadata | None = None,
+        high_watermark: LogOffsetMetadata | None = None,
+        is_removal: bool = False,
+        is_closed: bool = False,
+    ) -> None:
+        """Let readers see another state, all of it at once."""
+        view = self._view
+        start = view.log_start_offset if log_start_offset is None else log_start_offset
+        unstable = self._producers.first_unstable_offset()
+        self._view = LogView(
+            view.segments if segments is None else segments,
+            start,
+            log_end or view.log_end,
+            high_watermark or view.high_watermark,
+            -1 if unstable is None else max(unstable, start),
+            view.removals + is_removal,
+            view.is_closed or is_closed,
+        )
+
+    def _set_high_watermark(self, high_watermark: LogOffsetMetadata) -> None:
+        self._producers.on_high_watermark_updated(high_watermark.message_offset)
+        self._publish(high_watermark=high_watermark)
+
+    def _move_high_watermark_to_end(self) -> None:
+        """Let a high watermark at the log end, or above it, be the log end."""
+        if self.high_watermark >= self.log_end_offset:
+            self._set_high_watermark(self._view.log_end)
+
+    def _move_end(self, offset: int, *, segments: LogSegments | None = None, **flags: bool) -> None:
+        """Let the log end at `offset`, behind all bytes of the active segment."""
+        active = (self._view.segments if segments is None else segments).active_segment
+        log_end = LogOffsetMetadata(offset, active.base_offset, active.size)
+        self._publish(segments=segments, log_end=log_end, **flags)
+        self._recovery_point = min(self._recovery_point, offset)
+
+    def _current(self) -> LogView:
+        view = self._view
+        if view.is_closed:
+            raise self._closed()
+        return view
+
+    def _check_open(self) -> None:
+        if self._view.is_closed:
+            raise self._closed()
+
+    def _closed(self) -> IndexClosedError:
+        return IndexClosedError("the log is closed", law="ABSIDX-15", path=self.dir)

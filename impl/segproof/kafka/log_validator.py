@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a log asks of records before it takes them, and how a leader gives them their offsets.
+
+Nothing here changes a log. `analyze` reads headers and checksums; `assign_offsets` reads every
+record of what a client sends, and returns it with offset, epoch and timestamp stamped.
+
+Mirrors: segproof_model/kafka/log_validator.py.
+Upstream: Kafka 4.3.1: UnifiedLog.analyzeAndValidateRecords, LogValidator, LogAppendInfo.
+Laws: LOG-10, LOG-21, BATCH-3, BATCH-14.
+Not covered: making batches new, for another codec, for an older format, or for a compressed batch
+    whose records do not count from 0. They are refused, and the log has not changed.
+Used by: partition_log.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+
+from segproof.checksums import crc32c
+from segproof.errors import (
+    InvalidArgumentError,
+    InvalidRecordError,
+    InvalidTimestampError,
+    OffsetOrderError,
+    RecordTooLargeError,
+)
+from segproof.kafka.log_config import LogConfig
+from segproof.kafka.producer_append_info import AppendOrigin
+from segproof.kafka.record_batch import RecordBatch, RecordColumns
+from segproof.kafka.record_file import scan_memory
+
+__all__ = ["LogAppendInfo", "analyze", "assign_offsets", "offsets_below_end"]
+
+_NO_TIMESTAMP = -1
+_LOG_APPEND_TIME_BIT = 8
+_KEPT_ATTRIBUTES = 0x77
+"""Codec, transactional, control and delete horizon; the type of timestamp is made new."""
+_OFFSET, _EPOCH, _CHECKSUM = struct.Struct(">q"), struct.Struct(">i"), struct.Struct(">I")
+_ATTRIBUTES, _MAX_TIMESTAMP = struct.Struct(">h"), struct.Struct(">q")
+_FIRST_CHECKED_BYTE = 21
+
+
+class LogAppendInfo(NamedTuple):
+    """What an append did, or what is known of records before they are appended."""
+
+    first_offset: int = -1
+    """-1: no records, or by replication records of a format that does not tell it."""
+    last_offset: int = -1
+    """Inclusive; -1: no records."""
+    max_timestamp: int = -1
+    """The largest one, ms since 1970; -1: none."""
+    log_append_time: int = -1
+    """The time by which the records were stamped, ms since 1970; -1: they keep their own."""
+    log_start_offset: int = 0
+    valid_bytes: int = 0
+    """Bytes that were given and taken; behind them lie a part of a batch, or a later epoch's."""
+    last_offset_of_first_batch: int = -1
+
+    @property
+    def first_or_last_offset_of_first_batch(self) -> int:
+        """The first offset, or the best that is known of it."""
+        return self.first_offset if self.first_offset >= 0 else self.last_offset_of_first_batch
+
+
+def analyze(
+    records: bytes,
+    config: LogConfig,
+    *,
+    origin: AppendOrigin,
+    leader_epoch: int,
+    log_start_offset: int,
+) -> tuple[LogAppendInfo, list[RecordBatch]]:
+    """Check the batches, none of their records, and return what they say, and the batches to take.
+
+    By replication a batch of a later epoch than the leader's ends them; from others, offsets need
+    not rise, since they are given new ones. Behind the last whole batch a part of one may lie.
+
+    Raises: CorruptRecordError for a wrong size or checksum; RecordTooLargeError, but not by
+    replication; OffsetOrderError by replication; InvalidRecordError where a client's offsets do not
+    begin with 0.
+    """
+    batches: list[RecordBatch] = []
+    last_offset, largest, size = -1, _NO_TIMESTAMP, 0
+    is_rising = True
+    for batch in _taken(records, origin, leader_epoch):
+        batches.append(batch)
+        if origin == "client" and batch.magic >= 2 and batch.base_offset != 0:
+            raise InvalidRecordError(
+                "a client's batch begins with offset 0",
+                position=batch.position,
+                expected=0,
+                actual=batch.base_offset,
+            )
+        is_rising &= last_offset < batch.last_offset
+        last_offset = batch.last_offset
+        _check_batch(batch, config, origin)
+        largest = max(largest, batch.max_timestamp)
+        size += batch.size_bytes
+    if origin == "replication" and not is_rising:
+        raise OffsetOrderError(
+            "the offsets of the batches do not rise",
+            law="LOG-21",
+            actual=[batch.last_offset for batch in batches[:10]],
+        )
+    if not batches:
+        return LogAppendInfo(log_start_offset=log_start_offset), []
+    first = batches[0]
+    info = LogAppendInfo(
+        first.base_offset if first.magic >= 2 else -1,
+        last_offset,
+        largest,
+        _NO_TIMESTAMP,
+        log_start_offset,
+        size,
+        first.last_offset,
+    )
+    return info, batches
+
+
+def _taken(records: bytes, origin: AppendOrigin, leader_epoch: int) -> Iterator[RecordBatch]:
+    """Yield the batches up to the first one of a later epoch."""
+    for batch in scan_memory(records):
+        epoch = batch.partition_leader_epoch
+        if origin == "replication" and epoch != -1 and epoch > leader_epoch:
+            return
+        yield batch
+
+
+def _check_batch(batch: RecordBatch, config: LogConfig, origin: AppendOrigin) -> None:
+    if origin != "replication" and batch.size_bytes > config.max_message_bytes:
+        raise RecordTooLargeError(
+            "a batch is larger than the topic allows",
+            position=batch.position,
+            expected=f"at most {config.max_message_bytes} bytes",
+            actual=batch.size_bytes,
+            hint="the option is max_message_bytes",
+        )
+    batch.ensure_valid()
+
+
+def assign_offsets(
+    records: bytes,
+    batches: list[RecordBatch],
+    info: LogAppendInfo,
+    config: LogConfig,
+    *,
+    origin: AppendOrigin,
+    leader_epoch: int,
+    log_end_offset: int,
+    now: int,
+) -> tuple[LogAppendInfo, bytes]:
+    """Return the batch with its offsets from `log_end_offset` on, and what it says then.
+
+    Leader epoch and timestamps are stamped too; the checksum is made new only where bytes below it
+    have changed. `now` is the time in ms since 1970.
+
+    Raises: InvalidRecordError, InvalidTimestampError for what a leader refuses;
+    InvalidArgumentError for what would have to be written anew, see above.
+    """
+    if len(batches) != 1:
+        raise InvalidRecordError("a leader takes one batch at a time", actual=len(batches))
+    batch = batches[0]
+    _check_supported(batch, config)
+    if origin == "client":
+        _check_client_batch(batch)
+    columns = batch.record_columns()
+    _check_records(batch, columns, config, now)
+    count = len(columns)
+    largest = max(int(columns.timestamps.max()), _NO_TIMESTAMP) if count else _NO_TIMESTAMP
+    is_appended = config.message_timestamp_type == "LogAppendTime"
+    largest = now if is_appended else largest
+    last_offset = log_end_offset + count - 1
+    data = _stamped(records[: info.valid_bytes], batch, last_offset, leader_epoch, largest, config)
+    info = info._replace(
+        first_offset=log_end_offset,
+        last_offset=last_offset,
+        max_timestamp=largest,
+        log_append_time=now if is_appended else _NO_TIMESTAMP,
+        last_offset_of_first_batch=last_offset,
+    )
+    return info, data
+
+
+def _check_supported(batch: RecordBatch, config: LogConfig) -> None:
+    if batch.magic < 2:
+        _refuse_rewrite(batch, f"a batch of magic {batch.magic} would have to become magic 2")
+    target = {"producer": batch.compression, "uncompressed": "none"}.get(
+        config.compression_type, config.compression_type
+    )
+    is_plain_control = batch.is_control and batch.compression == "none"
+    if batch.compression != target and not is_plain_control:
+        _refuse_rewrite(batch, f"the topic wants codec {target}, the batch has {batch.compression}")
+
+
+def _refuse_rewrite(batch: RecordBatch, message: str) -> NoReturn:
+    raise InvalidArgumentError(
+        f"{message}, and writing a batch anew is not supported",
+        position=batch.position,
+        hint="write it with write_batch(magic=2, compression=...) as the topic wants it",
+    )
+
+
+def _check_client_batch(batch: RecordBatch) -> None:
+    """Return if a client may send the batch. Raises: InvalidRecordError."""
+    span, count = batch.last_offset - batch.base_offset + 1, batch.record_count or 0
+    fault = None
+    if span <= 0 or count <= 0 or span != count:
+        fault = f"it has {count} records for {span} offsets"
+    elif batch.is_control:
+        fault = "a client may not write control records"
+    elif batch.producer_id > -1 and batch.base_sequence < 0:
+        fault = f"it has producer id {batch.producer_id}, but sequence {batch.base_sequence}"
+    if fault is not None:
+        raise InvalidRecordError(f"the batch is refused: {fault}", position=batch.position)
+
+
+def _check_records(batch: RecordBatch, columns: RecordColumns, config: LogConfig, now: int) -> None:
+    """Return if each record has a key where it must, and a timestamp near enough."""
+    policies = [policy.strip() for policy in config.cleanup_policy.split(",")]
+    keyless = columns.key_lengths < 0 if "compact" in policies else np.zeros(len(columns), bool)
+    far = _far_timestamps(batch, columns, config, now)
+    bad = np.flatnonzero(keyless | far)
+    if not len(bad):
+        _check_counting(batch, columns)
+        return
+    row = int(bad[0])
+    if bool((far & ~keyless)[bad].any()):
+        raise InvalidTimestampError(
+            "the timestamp of a record is too far from the clock, or not the producer's to set",
+            position=batch.position,
+            expected=f"{now - config.message_timestamp_before_max_ms} to "
+            f"{now + config.message_timestamp_after_max_ms}, type CreateTime",
+            actual=int(columns.timestamps[row]),
+        )
+    raise InvalidRecordError(
+        f"record {row} has no key, which a compacted topic needs", position=batch.position
+    )
+
+
+def _far_timestamps(
+    batch: RecordBatch, columns: RecordColumns, config: LogConfig, now: int
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    timestamps = columns.timestamps
+    is_checked = np.zeros(len(columns), bool)
+    if config.message_timestamp_type == "CreateTime":
+        is_checked = timestamps != _NO_TIMESTAMP
+    # With Python's ints: a difference of two int64 need not be one.
+    low = max(now - config.message_timestamp_before_max_ms, -(2**63))
+    high = min(now + config.message_timestamp_after_max_ms, 2**63 - 1)
+    is_far = is_checked & ((timestamps < low) | (timestamps > high))
+    if batch.timestamp_type == "LogAppendTime":
+        is_far |= ~is_checked
+    return is_far
+
+
+def _check_counting(batch: RecordBatch, columns: RecordColumns) -> None:
+    """Refuse a compressed batch whose records do not count from 0: its payload would change."""
+    if batch.compression == "none":
+        return
+    if bool((columns.offsets - batch.base_offset != np.arange(len(columns))).any()):
+        _refuse_rewrite(batch, "the records of a compressed batch do not count from 0")
+
+
+def _stamped(
+    records: bytes,
+    batch: RecordBatch,
+    last_offset: int,
+    leader_epoch: int,
+    max_timestamp: int,
+    config: LogConfig,
+) -> bytes:
+    """Return the bytes of the one batch with what a leader writes into its header."""
+    data = bytearray(records)
+    _OFFSET.pack_into(data, 0, last_offset - (batch.last_offset - batch.base_offset))
+    _EPOCH.pack_into(data, 12, leader_epoch)
+    timestamp_type = config.message_timestamp_type
+    if batch.timestamp_type != timestamp_type or batch.max_timestamp != max_timestamp:
+        bit = _LOG_APPEND_TIME_BIT if timestamp_type == "LogAppendTime" else 0
+        _ATTRIBUTES.pack_into(data, _FIRST_CHECKED_BYTE, batch.attributes & _KEPT_ATTRIBUTES | bit)
+        _MAX_TIMESTAMP.pack_into(data, 35, max_timestamp)
+        _CHECKSUM.pack_into(data, 17, crc32c(memoryview(data)[_FIRST_CHECKED_BYTE:]))
+    return bytes(data)
+
+
+def offsets_below_end(
+    info: LogAppendInfo, batches: list[RecordBatch], log_end_offset: int
+) -> OffsetOrderError | None:
+    """Return the error for given offsets that do not continue the log, or None. Law: LOG-21."""
+    if info.first_or_last_offset_of_first_batch >= log_end_offset:
+        return None
+    return OffsetOrderError(
+        "the records begin below the end of the log",
+        law="LOG-21",
+        expected=f"an offset of at least {log_end_offset}",
+        actual=[batch.base_offset for batch in batches[:1]],
+    )
