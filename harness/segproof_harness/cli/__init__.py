@@ -26,6 +26,7 @@ from segproof_harness.cli import (
     dump,
     explain,
     lookup,
+    rebuild,
     replay,
     verify,
 )
@@ -43,11 +44,12 @@ EXIT_INTERRUPTED = 130
 EXIT_CLOSED_PIPE = 141
 # Newer releases of typer carry their own click, so its classes are found through typer.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-VERBS = (demo, verify, dump, lookup, replay, explain, bench, doctor)
+VERBS = (demo, verify, dump, lookup, rebuild, replay, explain, bench, doctor)
 
 HELP = """Kafka index and segment files: read them, check them, say what they mean.
 
-Files are opened read-only, and nothing is written beside them.
+Files are opened read-only, and nothing is written beside them; only rebuild --in-place replaces
+index files.
 
 Exit codes: 0 clean, 1 findings or bad data, 2 usage or a path that can't be read, 3 an internal
 error.
@@ -57,6 +59,7 @@ Examples:
   segproof verify /var/lib/kafka/data
   segproof dump 00000000000000000000.index --format jsonl
   segproof lookup my-topic-0 --offset 4711 --explain
+  segproof rebuild my-topic-0 --out rebuilt/my-topic-0
 """
 
 

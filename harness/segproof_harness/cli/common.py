@@ -109,6 +109,18 @@ def reason_of(error: OSError) -> str:
     return f"{error.filename}: {words}" if error.filename else words
 
 
+def plural(count: int, word: str) -> str:
+    """Return the count with the word, which takes an s for the plural."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def write_row(row: dict[str, Any], output_format: Format, prefix: str = "") -> None:
     """Write one flat object to stdout: as JSON, or as `name: value` pairs."""
     if output_format is Format.JSONL:

@@ -4,7 +4,6 @@
 Used by: cli.
 """
 
-import os
 import sys
 import time
 from collections import Counter
@@ -22,6 +21,8 @@ from segproof_harness.cli.common import (
     LimitOption,
     Show,
     check_readable,
+    cores,
+    plural,
     progress,
     reason_of,
     refuse,
@@ -99,19 +100,19 @@ def command(
     started = time.monotonic()
     counts: Counter[str] = Counter()
     with progress("verify") as show:
-        for finding in _found(paths, deep, jobs or _cores(), laws, position, limit_bytes, show):
+        for finding in _found(paths, deep, jobs or cores(), laws, position, limit_bytes, show):
             _write(finding, output_format)
             counts[finding.severity.value] += 1
             if counts.total() == max_findings:
                 break
     cut = ""
     if counts.total() == max_findings:
-        cut = f" (ended after {_plural(max_findings, 'finding')})"
+        cut = f" (ended after {plural(max_findings, 'finding')})"
     if against is not None:
         counts["error"] += sum(_compare(path, output_format) for path in paths)
     summarise(
-        f"{_plural(counts['error'], 'error')}, {_plural(counts['warning'], 'warning')}, "
-        f"{_plural(counts['note'], 'note')} in {time.monotonic() - started:.1f} s{cut}"
+        f"{plural(counts['error'], 'error')}, {plural(counts['warning'], 'warning')}, "
+        f"{plural(counts['note'], 'note')} in {time.monotonic() - started:.1f} s{cut}"
     )
     if counts["error"] or (counts["warning"] and fail_on is FailOn.WARNING):
         raise typer.Exit(EXIT_FINDINGS)
@@ -143,10 +144,6 @@ def _found(
         refuse(reason_of(error))
 
 
-def _plural(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
-
-
 def _known_laws(given: list[str] | None) -> frozenset[str] | None:
     if not given:
         return None
@@ -158,13 +155,6 @@ def _known_laws(given: list[str] | None) -> frozenset[str] | None:
         known = ", ".join(sorted(VERIFIED_LAWS, key=order_of_law))
         refuse(f"verify does not check {', '.join(unknown)}; it checks: {known}")
     return wanted
-
-
-def _cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _compare(path: Path, output_format: Format) -> int:
