@@ -167,6 +167,8 @@ class _Loader:
                     high = max(high, segment.read_next_offset())
                 finally:
                     segment.close()
+        # Reading it has made a missing index, whose name is a swap file's as well.
+        self._names = self._listed()
         for name, (base_offset, _, suffix) in list(self._names.items()):
             if not suffix and low <= base_offset < high and self._is_regular(name):
                 self._remove(name)

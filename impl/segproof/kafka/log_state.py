@@ -265,11 +265,13 @@ class LogState:
         if self.high_watermark >= self.log_end_offset:
             self._set_high_watermark(self._view.log_end)
 
-    def _move_end(self, offset: int, *, segments: LogSegments | None = None, **flags: bool) -> None:
+    def _move_end(
+        self, offset: int, *, segments: LogSegments | None = None, is_removal: bool = False
+    ) -> None:
         """Let the log end at `offset`, behind all bytes of the active segment."""
         active = (self._view.segments if segments is None else segments).active_segment
         log_end = LogOffsetMetadata(offset, active.base_offset, active.size)
-        self._publish(segments=segments, log_end=log_end, **flags)
+        self._publish(segments=segments, log_end=log_end, is_removal=is_removal)
         self._recovery_point = min(self._recovery_point, offset)
 
     def _current(self) -> LogView:
