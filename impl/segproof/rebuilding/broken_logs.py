@@ -17,7 +17,6 @@ from segproof.errors import (
 from segproof.files import Files
 from segproof.findings import Finding, Severity
 from segproof.rebuilding.planning import Segment
-from segproof.verification import verify
 
 __all__ = ["finding_of"]
 
@@ -65,6 +64,8 @@ def _what_kafka_does_with(error: SegproofError) -> str:
 
 
 def _what_verify_says(path: str, position: int, files: Files) -> Finding | None:
+    from segproof.verification import verify  # seldom needed, and all of the verifier
+
     found = [one for one in verify(path, position=position, files=files) if one.path == path]
     return min(found, key=lambda one: list(Severity).index(one.severity), default=None)
 

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files, SharedFiles
 from segproof.kafka.batch_table import read_batch_headers
+from segproof.processes import process_context, quiet_fork
 from segproof.rebuilding.intervals import IntervalBounds
 from segproof.rebuilding.old_indexes import old_positions
 from segproof.rebuilding.planning import Partition, Segment
 from segproof.rebuilding.segment_build import BuiltSegment, Wanted, build_segment
 from segproof.rebuilding.transactions import begun_before, state_of_snapshot
-from segproof.verifying.running import process_context, quiet_fork
 
 __all__ = ["Progress", "build", "inferred_interval"]
 

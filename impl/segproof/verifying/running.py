@@ -4,17 +4,12 @@
 Used by: verification.py; the Spark checks, which plan in one process and check in others.
 """
 
-import multiprocessing
 import os
-import threading
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing.context import BaseContext
 from typing import Any, NamedTuple
 
 from segproof.errors import SegproofError
@@ -22,13 +17,14 @@ from segproof.files import REAL_FILES, Files
 from segproof.findings import Finding
 from segproof.kafka.batch_table import RECORDS_OF_A_UNIT
 from segproof.kernels.records import summarise_batches
+from segproof.processes import process_context, quiet_fork
 from segproof.verifying.directory_checks import Partition, find_partitions, sized
 from segproof.verifying.rechecking import SteadyCheck
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segments import Segment
 from segproof.verifying.transaction_checks import CarriedTransactions, TransactionCarry
 
-__all__ = ["Progress", "check", "plan", "process_context", "quiet_fork", "run"]
+__all__ = ["Progress", "check", "plan", "run"]
 
 Progress = Callable[[int, int], None]
 """Called with the bytes read so far and the bytes that there are to read."""
@@ -160,21 +156,6 @@ def _run_segment(segment: Segment, wanted: Wanted) -> Result:
         with _counter.get_lock():
             _counter.value += done
     return Result(check.findings, check.carry)
-
-
-def process_context() -> BaseContext:
-    """Return how processes begin: by fork, which is 0.4 s faster, where no thread is in the way."""
-    can_fork = "fork" in multiprocessing.get_all_start_methods()
-    is_alone = threading.active_count() == 1
-    return multiprocessing.get_context("fork" if can_fork and is_alone else "spawn")
-
-
-@contextmanager
-def quiet_fork() -> Iterator[None]:
-    """Silence the warning of Python 3.12 about threads of libraries, which hold no lock of ours."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*fork.*")
-        yield
 
 
 def _in_processes(
