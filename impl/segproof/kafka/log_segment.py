@@ -21,7 +21,7 @@ from segproof.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof.kafka.offset_index import OffsetPosition
 from segproof.kafka.producer_state import CompletedTxn, ProducerStateManager
 from segproof.kafka.record_file import LogOffsetPosition, RecordFile, TimestampAndOffset
-from segproof.kafka.segment_reading import as_int64, astray, find_batch_in, find_record_in
+from segproof.kafka.segment_reading import as_int64, checked_start, find_batch_in, find_record_in
 from segproof.kafka.segment_recovery import (
     SegmentRecovery,
     append_aborted_txn,
@@ -79,8 +79,9 @@ class LogSegment(SegmentState):
         default those of the first batch with the largest timestamp; else they are not looked at.
 
         Laws: SEG-1 to SEG-6, SEG-8 to SEG-11. Raises, with nothing changed but that the indexes are
-        open: SegmentOffsetOverflowError; InvalidArgumentError above 2147483647 bytes; what the scanner of
-        records in memory raises; what an index raises that takes no entry; IndexClosedError.
+        open: SegmentOffsetOverflowError; InvalidArgumentError above 2147483647 bytes; what the
+        scanner of records in memory raises; what an index raises that takes no entry;
+        IndexClosedError.
         """
         self._check_open()
         if not len(records):
@@ -90,9 +91,9 @@ class LogSegment(SegmentState):
         since, pair = self.bytes_since_last_index_entry, self._max_pair_so_far()
         if not fits_segment(largest_offset, self.base_offset):
             raise segment_overflow(largest_offset, self.base_offset, self.log.name)
-        is_first_key = self._is_first_offset_key
-        facts = segment_append.facts_of(records, is_first_key)
-        state = (self.log.size_in_bytes(), self.config.index_interval_bytes, since, pair)
+        facts = segment_append.facts_of(records)
+        key = segment_append.first_offset_in(records) if self._is_first_offset_key else None
+        state = (self.log.size_in_bytes(), self.config.index_interval_bytes, since, pair, key)
         if self._is_batch_indexed:
             plan = segment_append.plan_batches(facts, *state)
         else:
@@ -100,7 +101,7 @@ class LogSegment(SegmentState):
                 facts,
                 *state,
                 size_bytes=len(records),
-                key=facts[0].key if is_first_key and facts else largest_offset,
+                largest_offset=largest_offset,
                 given=(largest_timestamp, shallow_offset_of_max_timestamp),
             )
         entries, since, pair = plan
@@ -175,7 +176,8 @@ class LogSegment(SegmentState):
         size again, also where no byte is removed. Laws: SEG-31 to SEG-34.
 
         Raises, with nothing changed: InvalidArgumentError where an index would keep more than its
-        full size; IndexClosedError. CorruptRecordError for a damaged log.
+        full size; IndexClosedError; as `translate_offset`. CorruptRecordError and CorruptIndexError
+        also where what is left turns out to be damaged; then it is cut already.
         """
         self._check_open()
         offset = to_int(offset)
@@ -199,9 +201,7 @@ class LogSegment(SegmentState):
     def _read_largest_timestamp(self) -> TimestampOffset:
         """Return the last time entry, or what lies behind it and is larger."""
         entry = self.time_index.last_entry
-        position = self.offset_index.lookup(entry.offset).position
-        if not 0 <= position <= self.log.end:
-            raise astray(self.offset_index, position, self.log.end)
+        position = checked_start(self.offset_index, entry.offset, self.log)
         largest = self.log.largest_timestamp_after(position)
         if largest.timestamp > entry.timestamp:
             return TimestampOffset(largest.timestamp, largest.offset)
@@ -265,7 +265,7 @@ class LogSegment(SegmentState):
         index = self._lazy_offset_index.get()
         position = index.lookup(offset).position
         if not 0 <= position <= self.log.end:
-            raise astray(index, position, self.log.end)
+            position = checked_start(index, offset, self.log)
         if position < starting_file_position:
             position = to_int(starting_file_position)
         return find_batch_in(self.log, position, offset, self._window_bytes)
@@ -369,9 +369,10 @@ class LogSegment(SegmentState):
         timestamp_ms, starting_offset = as_int64(timestamp_ms), as_int64(starting_offset)
         offset = self._lazy_time_index.get().lookup(timestamp_ms).offset
         index = self._lazy_offset_index.get()
-        position = index.lookup(offset if offset > starting_offset else starting_offset).position
+        offset = offset if offset > starting_offset else starting_offset
+        position = index.lookup(offset).position
         if not 0 <= position <= self.log.end:
-            raise astray(index, position, self.log.end)
+            position = checked_start(index, offset, self.log)
         window = self._window_bytes
         return find_record_in(self.log, position, timestamp_ms, starting_offset, window)
 

@@ -21,7 +21,7 @@ from segproof.errors import InvalidArgumentError
 from segproof.kafka.abstract_index import INT32_MAX, INT64_MAX
 from segproof.kafka.batch_table import BatchTable
 from segproof.kafka.offset_index import OffsetIndex
-from segproof.kafka.record_batch import BATCH_HEADER_BYTES
+from segproof.kafka.record_batch import BATCH_HEADER_BYTES, read_batch
 from segproof.kafka.record_file import RecordFile, scan_memory
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kernels.index_rules import (
@@ -41,6 +41,7 @@ __all__ = [
     "check_room_after_truncation",
     "entries_fit",
     "facts_of",
+    "first_offset_in",
     "piece_of",
     "plan_append",
     "plan_batches",
@@ -61,8 +62,6 @@ class BatchFacts(NamedTuple):
 
     max_timestamp: int
     last_offset: int
-    key: int
-    """The offset that an entry has: the last one, or by choice the first one."""
     size_bytes: int
 
 
@@ -74,32 +73,40 @@ class IndexEntry(NamedTuple):
     max_pair: TimestampOffset
 
 
-def facts_of(records: bytes, is_first_offset_key: bool) -> list[BatchFacts]:
+def facts_of(records: bytes) -> list[BatchFacts]:
     """Return what there is to know of the batches of some records, in their order.
 
     Raises: CorruptRecordError as the scanner of records in memory; OutOfBoundsError for a batch
-    too small for its header; InvalidRecordError where a first offset lies inside an old compressed
-    message that can't be read.
+    too small for its header.
     """
     facts, position, end = [], 0, len(records)
     while end - position >= BATCH_HEADER_BYTES:
         base, size, magic, delta, max_timestamp = _HEADER.unpack_from(records, position)
         behind, last_offset = position + 12 + size, base + delta
         if magic != 2 or size < _V2_SIZE or behind > end or last_offset > INT64_MAX:
-            return _facts_of_any(records, is_first_offset_key)
-        key = base if is_first_offset_key else last_offset
-        facts.append(BatchFacts(max_timestamp, last_offset, key, size + 12))
+            return _facts_of_any(records)
+        facts.append(BatchFacts(max_timestamp, last_offset, size + 12))
         position = behind
-    return facts if position == end else _facts_of_any(records, is_first_offset_key)
+    return facts if position == end else _facts_of_any(records)
 
 
-def _facts_of_any(records: bytes, is_first_offset_key: bool) -> list[BatchFacts]:
-    facts = []
-    for batch in scan_memory(records):
-        max_timestamp, last_offset = batch.max_timestamp, batch.last_offset
-        key = batch.base_offset if is_first_offset_key else last_offset
-        facts.append(BatchFacts(max_timestamp, last_offset, key, batch.size_bytes))
-    return facts
+def _facts_of_any(records: bytes) -> list[BatchFacts]:
+    return [
+        BatchFacts(batch.max_timestamp, batch.last_offset, batch.size_bytes)
+        for batch in scan_memory(records)
+    ]
+
+
+FirstOffset = Callable[[int], int]
+"""What reads the first offset of the batch at a place in the records that are appended.
+
+Raises: InvalidRecordError where it lies inside an old compressed message that can't be read.
+"""
+
+
+def first_offset_in(records: bytes) -> FirstOffset:
+    """Return what reads the first offset of a batch of these records."""
+    return lambda place: read_batch(records, place).base_offset
 
 
 Plan = tuple[list[IndexEntry], int, TimestampOffset]
@@ -112,16 +119,19 @@ def plan_batches(
     interval: int,
     bytes_since: int,
     max_pair: TimestampOffset,
+    first_offset: FirstOffset | None,
 ) -> Plan:
     """Return the entries of batches that begin at `position`, each of which may get one.
 
-    Laws: SEG-4, SEG-26.
+    With `first_offset` they have the first offsets. Laws: SEG-4, SEG-26.
     """
     entries = []
-    for max_timestamp, last_offset, key, size_bytes in facts:
+    start = position
+    for max_timestamp, last_offset, size_bytes in facts:
         if max_timestamp > max_pair.timestamp:
             max_pair = TimestampOffset(max_timestamp, last_offset)
         if bytes_since > interval:
+            key = last_offset if first_offset is None else first_offset(position - start)
             entries.append(IndexEntry(key, position, max_pair))
             bytes_since = 0
         position += size_bytes
@@ -135,14 +145,16 @@ def plan_append(
     interval: int,
     bytes_since: int,
     max_pair: TimestampOffset,
+    first_offset: FirstOffset | None,
     *,
     size_bytes: int,
-    key: int,
+    largest_offset: int,
     given: tuple[int | None, int | None],
 ) -> Plan:
     """Return the one entry, if any, of an append of so many bytes.
 
-    `given` is the largest timestamp and its offset; None: those of the batches. Laws: SEG-4, SEG-5.
+    It has the largest offset, or with `first_offset` the first one. `given` is the largest
+    timestamp and its offset; None: those of the batches. Laws: SEG-4, SEG-5.
     """
     timestamp, offset = given
     largest = max(facts, key=lambda one: one.max_timestamp) if facts else None
@@ -154,6 +166,7 @@ def plan_append(
         max_pair = TimestampOffset(timestamp, offset)
     if bytes_since <= interval:
         return [], bytes_since + size_bytes, max_pair
+    key = first_offset(0) if first_offset is not None and facts else largest_offset
     return [IndexEntry(key, position, max_pair)], size_bytes, max_pair
 
 

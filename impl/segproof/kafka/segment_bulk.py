@@ -20,7 +20,7 @@ from segproof.kafka.batch_table import HeaderTable, read_batch_headers
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES, read_batch
 from segproof.kafka.record_file import RecordFile
-from segproof.kafka.segment_append import Entries, plan_table
+from segproof.kafka.segment_append import Entries, check_entries, plan_table
 from segproof.kafka.segment_reading import astray, find_batch_in, find_record_in
 from segproof.kafka.segment_recovery import segment_overflow
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
@@ -44,7 +44,8 @@ FindInBlock = Callable[[memoryview, int, int, int, int, int], tuple[int, int]]
 def plan_many(
     records: bytes,
     log: RecordFile,
-    base_offset: int,
+    offset_index: OffsetIndex,
+    time_index: TimeIndex,
     *,
     is_first_offset_key: bool,
     interval: int,
@@ -53,21 +54,21 @@ def plan_many(
 ) -> Entries:
     """Return the index entries of ready batches that would be appended to the log.
 
-    Raises: CorruptRecordError unless the buffer holds whole batches; SegmentOffsetOverflowError.
+    Raises: CorruptRecordError unless the buffer holds whole batches; SegmentOffsetOverflowError, or
+    before it what an index raises that takes no entry.
     """
     found = read_batch_headers(records)
     _check_whole(found, len(records))
-    table = found.table
-    distances = table["last_offset"] - base_offset  # wraps at 64 bits, as upstream
+    base_offset = offset_index.base_offset
+    distances = found.table["last_offset"] - base_offset  # wraps at 64 bits, as upstream
     far = (distances < 0) | (distances > INT32_MAX)
-    if bool(far.any()):
-        last_offset = int(table["last_offset"][int(np.argmax(far))])
-        raise segment_overflow(last_offset, base_offset, log.name)
+    first_far = int(np.argmax(far)) if bool(far.any()) else len(far)
+    table = found.table[:first_far]
 
     def first_offset(row: int) -> int:
         return read_batch(records, int(table["position"][row])).base_offset
 
-    return plan_table(
+    plan = plan_table(
         table,
         log.size_in_bytes(),
         interval=interval,
@@ -75,6 +76,11 @@ def plan_many(
         max_pair=max_pair,
         first_offset=first_offset if is_first_offset_key else None,
     )
+    if first_far < len(far):
+        check_entries(offset_index, time_index, plan.rows())
+        last_offset = int(found.table["last_offset"][first_far])
+        raise segment_overflow(last_offset, base_offset, log.name)
+    return plan
 
 
 def _check_whole(found: HeaderTable, size_bytes: int) -> None:
@@ -209,13 +215,16 @@ def _starts(
 
     Raises: CorruptIndexError where the index points outside of the log.
     """
-    starts = offset_index.lookup_many(offsets)[1]
-    order = np.argsort(starts, kind="stable")
-    starts = starts[order]
-    if len(starts):
-        for position in (int(starts[0]), int(starts[-1])):
-            if not 0 <= position <= log.end:
-                raise astray(offset_index, position, log.end)
+    for is_last_try in (False, True):
+        starts = offset_index.lookup_many(offsets)[1]
+        order = np.argsort(starts, kind="stable")
+        starts = starts[order]
+        outside = (starts < 0) | (starts > log.end)
+        if not bool(outside.any()):
+            break
+        # The log may have been cut meanwhile, and the index before it.
+        if is_last_try:
+            raise astray(offset_index, int(starts[int(np.argmax(outside))]), log.end)
     return order, starts
 
 

@@ -60,8 +60,9 @@ class SegmentFiles:
 
     @property
     def last_modified(self) -> int:
-        """When the log was last changed, in ms since 1970. Raises: FileNotFoundError."""
-        return self._status(self.log.name).modified_ns // 10**6
+        """When the log was last changed, in ms since 1970; 0 if its file is gone."""
+        status = self._files.status(self.log.name)
+        return 0 if status is None else status.modified_ns // 10**6
 
     def set_last_modified(self, ms: int) -> None:
         """Set the modification time of the log and of both index files, in ms since 1970.

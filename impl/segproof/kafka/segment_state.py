@@ -175,9 +175,9 @@ class SegmentState(SegmentFiles):
         return self._max_pair_so_far().offset
 
     def _max_pair_so_far(self) -> TimestampOffset:
+        self._check_open()
         pair = self._max_pair
         if pair is None:
-            self._check_open()
             pair = self._max_pair = self.time_index.last_entry
         return pair
 

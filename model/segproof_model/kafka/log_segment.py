@@ -71,8 +71,8 @@ class Appended(NamedTuple):
     size_bytes: int
     max_timestamp: int
     offset_of_max_timestamp: int
-    index_key: int
-    """The offset that an index entry gets."""
+    index_key: int | Raised
+    """The offset that an index entry gets; the first one of an old message may not be readable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class LogSegment(RollingSegment):
             return Step(log.after, log.outcome)
         seen = log.after.directory
         max_size = config.segment_index_bytes
-        is_new = names[0] not in directory
+        is_new = names[0] not in directory or (preallocate and not file_already_exists)
         opened = cls(
             profile,
             seen,
@@ -185,6 +185,7 @@ class LogSegment(RollingSegment):
             first = replace(self, rolling_based_timestamp=look.max_timestamp)
         step = run(
             first,
+            lambda one: one.with_indexes_for_append(),
             lambda one: one.ensure_offset_in_range(largest_offset),
             lambda one: one._written(records),
             *(partial(type(self)._indexed, appended=one) for one in appended),
@@ -199,8 +200,15 @@ class LogSegment(RollingSegment):
         largest_timestamp: int | None,
         offset_of_max_timestamp: int | None,
     ) -> Iterator[Appended | Raised]:
-        """Tell what to index of a call: each batch up to an error, or the call as a whole."""
+        """Tell what to index of a call: each batch up to an error, or the call as a whole.
+
+        segproof refuses batches that can't be read before it looks at the indexes.
+        """
         batches = [self._of_batch(batch, self.size) for batch in scan.batches]
+        errors = [one for one in (*batches, scan.error) if isinstance(one, Raised)]
+        if errors and self.profile.checks_before_changing:
+            yield errors[0]
+            return
         if self.profile.index_per_batch:
             yield from batches
             if scan.error is not None:
@@ -215,10 +223,7 @@ class LogSegment(RollingSegment):
         key: int | Raised = largest_offset
         if self.profile.index_key == "first_offset" and scan.batches:
             key = scan.batches[0].base_offset
-        if isinstance(key, Raised):
-            yield key
-        else:
-            yield Appended(self.size, size_bytes, timestamp, offset, key)
+        yield Appended(self.size, size_bytes, timestamp, offset, key)
 
     def _of_batch(self, batch: RecordBatch, position: int) -> Appended | Raised:
         """Tell what to index of one batch; `position`: of the call's first byte."""
@@ -228,8 +233,6 @@ class LogSegment(RollingSegment):
             return max_timestamp
         if isinstance(last_offset, Raised):
             return last_offset
-        if isinstance(key, Raised):
-            return key
         place = position + batch.position
         return Appended(place, batch.size_bytes, max_timestamp, last_offset, key)
 
@@ -248,6 +251,8 @@ class LogSegment(RollingSegment):
             return loaded
         after = loaded.after.with_maximum(appended.max_timestamp, appended.offset_of_max_timestamp)
         if after.bytes_since_last_index_entry > after.config.index_interval_bytes:
+            if isinstance(appended.index_key, Raised):
+                return Step(after, appended.index_key)
             step = after.enter(appended.index_key, appended.position)
             if isinstance(step.outcome, Raised):
                 return step
@@ -278,7 +283,8 @@ class LogSegment(RollingSegment):
         """Append as many batches in one call as stay below the capacity, but at least one."""
         scan = records.batches(position)
         size, largest_offset, is_ended = 0, 0, False
-        step = self.ask_offset_index(lambda index: None) if scan.batches else Step(self)
+        asks_index = scan.batches and not self.profile.checks_before_changing
+        step = self.ask_offset_index(lambda index: None) if asks_index else Step(self)
         if isinstance(step.outcome, Raised):
             return step
         for batch in scan.batches:
@@ -300,7 +306,8 @@ class LogSegment(RollingSegment):
     def truncate_to(self, offset: int) -> Step[Self]:
         """Remove the batches from the first on that reaches the offset (SEG-31 to SEG-34).
 
-        Return the number of bytes. The indexes are cut and grown even if there is none.
+        Return the number of bytes. The indexes are cut and grown even if there is none. In segproof
+        an error of an index leaves all as it was.
         """
         if self.is_refused:
             return Step(self, UNMAPPED)
@@ -320,12 +327,17 @@ class LogSegment(RollingSegment):
             lambda one: (
                 Step(one) if found.outcome is None else one.with_log(one.log.truncate_to(target))
             ),
-            lambda one: Step(one._begun_again()),
+        )
+        if isinstance(step.outcome, Raised):
+            return self.unless_refused(step)
+        # What is left may be damaged: that is seen when it is read, and then it is cut already.
+        ended = run(
+            step.after._begun_again(),
             lambda one: one.load_maximum(),
             lambda one: one._with_largest_of_file(),
         )
-        failed = isinstance(step.outcome, Raised)
-        return self.unless_refused(Step(step.after, step.outcome if failed else self.size - target))
+        failed = isinstance(ended.outcome, Raised)
+        return ended if failed else Step(ended.after, self.size - target)
 
     def _begun_again(self) -> Self:
         """Forget what counts bytes, and in an empty log also what counts time."""
@@ -341,7 +353,7 @@ class LogSegment(RollingSegment):
         entry = self.ask_time_index(lambda index: index.last_entry)
         last = entry.outcome
         assert isinstance(last, TimestampOffset)
-        found = entry.after.ask_offset_index(lambda index: index.lookup(last.offset))
+        found = entry.after.indexed_place(last.offset)
         if not isinstance(found.outcome, OffsetPosition):
             return found
         largest = self.log.largest_timestamp_after(found.outcome.position)
@@ -369,7 +381,7 @@ class LogSegment(RollingSegment):
         """Return where the first batch is that reaches the offset, or None (SEG-12)."""
         if self.is_refused:
             return Step(self, UNMAPPED)
-        step = self.ask_offset_index(lambda index: index.lookup(offset))
+        step = self.indexed_place(offset)
         if not isinstance(step.outcome, OffsetPosition):
             return step
         position = max(step.outcome.position, starting_file_position)
@@ -455,7 +467,7 @@ class LogSegment(RollingSegment):
         if not isinstance(entry, TimestampOffset):
             return step
         offset = max(entry.offset, starting_offset)
-        step = step.after.ask_offset_index(lambda index: index.lookup(offset))
+        step = step.after.indexed_place(offset)
         if not isinstance(step.outcome, OffsetPosition):
             return step
         position = step.outcome.position

@@ -15,7 +15,7 @@ from segproof_model.directory import Directory
 from segproof_model.integers import INT32_MAX, wrap64
 from segproof_model.kafka.lazy_index import LazyIndex
 from segproof_model.kafka.log_config import LogConfig
-from segproof_model.kafka.offset_index import OffsetIndex
+from segproof_model.kafka.offset_index import OffsetIndex, OffsetPosition
 from segproof_model.kafka.producer_append_info import CompletedTxn
 from segproof_model.kafka.record_file import RecordFile
 from segproof_model.kafka.time_index import TimeIndex, TimestampOffset
@@ -23,6 +23,7 @@ from segproof_model.kafka.transaction_index import AbortedTxn, TransactionIndex
 from segproof_model.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import Profile
 
+CORRUPT_INDEX = Raised(ErrorKind.CORRUPT_INDEX)
 FILE_NOT_FOUND = Raised(ErrorKind.FILE_NOT_FOUND)
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
 SEGMENT_OVERFLOW = Raised(ErrorKind.SEGMENT_OVERFLOW)
@@ -141,6 +142,16 @@ class SegmentParts:
         """Load the time index, and return its answer."""
         return self.on_time_index(lambda index: Step(index, question(index)))
 
+    def indexed_place(self, offset: int) -> Step[Self]:
+        """Return the entry from which a search for the offset begins.
+
+        In segproof one that points outside of the log raises the corrupt-index error.
+        """
+        step = self.ask_offset_index(lambda index: index.lookup(offset))
+        found, is_refused = step.outcome, self.profile.entry_outside_is_corrupt
+        is_outside = isinstance(found, OffsetPosition) and not 0 <= found.position <= self.size
+        return Step(step.after, CORRUPT_INDEX) if is_refused and is_outside else step
+
     def load_maximum(self) -> Step[Self]:
         """Return the largest timestamp with its offset; unknown, the last time entry (SEG-49)."""
         if self.max_pair is not None:
@@ -149,6 +160,22 @@ class SegmentParts:
         if not isinstance(step.outcome, TimestampOffset):
             return step
         return Step(replace(step.after, max_pair=step.outcome), step.outcome)
+
+    def with_indexes(self) -> Step[Self]:
+        """Load both indexes at once, in segproof; elsewhere each is loaded where it is needed."""
+        if not self.profile.checks_before_changing:
+            return Step(self)
+        return run(
+            self,
+            lambda one: one.ask_offset_index(lambda index: None),
+            lambda one: one.ask_time_index(lambda index: None),
+        )
+
+    def with_indexes_for_append(self) -> Step[Self]:
+        """Load what indexing will need, in segproof; elsewhere it is loaded where it is needed."""
+        if not self.profile.checks_before_changing:
+            return Step(self)
+        return run(self, lambda one: one.with_indexes(), lambda one: one.load_maximum())
 
     def with_maximum(self, timestamp: int, offset: int) -> Self:
         """Return the state that knows of this timestamp, if it is larger (SEG-8)."""

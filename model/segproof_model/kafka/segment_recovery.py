@@ -55,9 +55,14 @@ class _Recovery:
 def recover(
     segment: Any, producers: ProducerStateManager | None, epochs: LeaderEpochFileCache | None
 ) -> Step[Recovered]:
-    """Recover the segment; return the number of bytes removed (SEG-20 to SEG-30)."""
+    """Recover the segment; return the number of bytes removed (SEG-20 to SEG-30).
+
+    An error leaves the log as it was, and what was rebuilt until then: that there will be one is
+    known only when the whole log has been read.
+    """
     began = run(
         segment,
+        lambda one: one.with_indexes(),
         lambda one: one.on_offset_index(lambda index: index.reset()),
         lambda one: one.on_time_index(lambda index: index.reset()),
         lambda one: one.with_txn_index(one.txn_index.reset()),
@@ -78,10 +83,7 @@ def recover(
         )
         scanned = replace(scanned, segment=ended.after)
         outcome = ended.outcome if isinstance(ended.outcome, Raised) else truncated
-    kept = segment.unless_refused(Step(scanned.segment, outcome)).after
-    if isinstance(outcome, Raised) and segment.profile.checks_before_changing:
-        scanned = _Recovery(kept, producers, epochs)
-    return Step(replace(scanned, segment=kept).ended(), outcome)
+    return Step(scanned.ended(), outcome)
 
 
 def _scanned(recovery: _Recovery) -> Step[_Recovery]:
@@ -103,11 +105,12 @@ def _indexed(recovery: _Recovery, batch: RecordBatch) -> Step[_Recovery]:
         if isinstance(check, Raised):
             return Step(recovery, check)
     last_offset, max_timestamp = batch.last_offset, batch.max_timestamp
-    key = batch.base_offset if recovery.segment.profile.index_key == "first_offset" else last_offset
-    if isinstance(key, Raised):
-        return Step(recovery, key)
     position, previous = recovery.valid_bytes, recovery.last_index_entry
     is_due = position - previous > recovery.segment.config.index_interval_bytes
+    is_first = recovery.segment.profile.index_key == "first_offset"
+    key = batch.base_offset if is_first and is_due else last_offset
+    if isinstance(key, Raised):
+        return Step(recovery, key)
     step = run(
         recovery.segment,
         lambda one: (

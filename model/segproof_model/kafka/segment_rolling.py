@@ -83,9 +83,9 @@ class RollingSegment(SegmentParts):
         if isinstance(step.outcome, Raised):
             return step
         first = step.after.rolling_based_timestamp
-        if first is not None and first >= 0:
-            return Step(step.after, wrap64(message_timestamp - first))
-        return Step(step.after, wrap64(now - self.created_ms))
+        is_known = first is not None and first >= 0
+        waited = message_timestamp - (first or 0) if is_known else now - self.created_ms
+        return Step(step.after, wrap64(waited) if self.profile.age_wraps else waited)
 
     def get_first_batch_timestamp(self) -> Step[Self]:
         """Return the timestamp that the age is counted from, or the largest 64-bit integer."""

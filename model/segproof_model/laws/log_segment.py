@@ -178,7 +178,7 @@ def maximum_is_the_largest_so_far(transition: Transition) -> bool:
     if batches is None:
         return True
     passed = largest_of(batches)
-    if not before.profile.index_per_batch:
+    if transition.arguments["records"] and not before.profile.index_per_batch:
         timestamp = transition.arguments.get("largest_timestamp")
         offset = transition.arguments.get("shallow_offset_of_max_timestamp")
         of_batches = passed or (-1, -1)

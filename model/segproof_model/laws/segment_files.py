@@ -51,7 +51,9 @@ def _waited(segment: LogSegment, now: int, message_timestamp: int) -> int | None
     first = _first_timestamp(segment)
     if isinstance(first, Raised):
         return None
-    return now - segment.created_ms if first is None or first < 0 else message_timestamp - first
+    by_clock = first is None or first < 0
+    waited = now - segment.created_ms if by_clock else message_timestamp - (first or 0)
+    return (waited + 2**63) % 2**64 - 2**63 if segment.profile.age_wraps else waited
 
 
 @law("SEG-36", structure=STRUCTURE, scope="step", source="Kafka LogSegment.timeWaitedForRoll")
@@ -152,6 +154,8 @@ def overflow_is_a_far_last_offset(transition: Transition) -> bool:
     far from the base."""
     before = transition.before
     if not is_judged(transition, "has_overflow") or not has_sound_offsets(before):
+        return True
+    if not succeeded(transition):
         return True
     next_offset = next_offset_of(before)
     is_far = next_offset > before.base_offset and not can_hold(before, next_offset - 1)

@@ -47,8 +47,10 @@ def recovery_keeps_what_is_valid(transition: Transition) -> bool:
     if not is_judged(transition, "recover") or not succeeded(transition):
         return True
     ends = [0, *(batch.position + batch.size_bytes for batch in _valid(before))]
-    knows_producers = transition.arguments.get("producer_state_manager") is not None
-    is_end = after.size in ends if knows_producers else after.size == ends[-1]
+    # What is read of a record, the first offset of an old message too, can end it earlier.
+    reads_records = transition.arguments.get("producer_state_manager") is not None
+    reads_records = reads_records or before.profile.index_key == "first_offset"
+    is_end = after.size in ends if reads_records else after.size == ends[-1]
     is_kept = log_image(after) == log_image(before)[: after.size]
     return is_end and is_kept and transition.outcome == before.size - after.size
 
