@@ -30,7 +30,7 @@ INDEXES = (".index", ".timeindex", ".txnindex")
 KEPT_CHECKPOINT = ".checkpoint.deleted"
 """Deleted snapshots of a metadata log, which are not this log's business."""
 MOST_SPLITS = 100
-"""How often loading may begin anew; upstream does so without an end."""
+"""How often a segment is split; upstream has no end where a split leaves the segment as it was."""
 
 
 def load(log: PartitionParts, recovery_point: int, is_clean: bool) -> Step[Any]:
@@ -128,7 +128,8 @@ def _retried(log: PartitionParts, operation: Any) -> Step[Any]:
         if isinstance(split.outcome, Raised):
             return split
         step = operation(split.after)
-    return step
+    is_split = not isinstance(step.outcome, LogSegment)
+    return step if is_split else Step(step.after, Raised(ErrorKind.SEGMENT_OVERFLOW))
 
 
 def _with_segments(log: PartitionParts) -> Step[PartitionParts]:
@@ -195,11 +196,7 @@ def recover_segment(log: PartitionParts, segment: LogSegment) -> Step[PartitionP
         step = segment.sees(after.directory).recover(
             after.producer_state_manager, after.leader_epoch_cache
         )
-        after, segment, outcome = (
-            _with_recovered(after, step.after),
-            step.after.segment,
-            step.outcome,
-        )
+        after, segment, outcome = _with_recovered(after, step), step.after.segment, step.outcome
     if not isinstance(outcome, Raised):
         after = after.on_producers(lambda one: one.take_snapshot()).after
     after = replace(after, producer_state_manager=kept).sees(after.directory)
@@ -208,7 +205,10 @@ def recover_segment(log: PartitionParts, segment: LogSegment) -> Step[PartitionP
     return Step(after, outcome)
 
 
-def _with_recovered(log: PartitionParts, recovered: Recovered) -> PartitionParts:
+def _with_recovered(log: PartitionParts, step: Step[Recovered]) -> PartitionParts:
+    """Take over what a recovery worked on; a segment that is new is one of the log's if it could
+    be recovered."""
+    recovered = step.after
     assert recovered.producer_state_manager is not None
     assert recovered.leader_epoch_cache is not None
     changed = replace(
@@ -216,7 +216,10 @@ def _with_recovered(log: PartitionParts, recovered: Recovered) -> PartitionParts
         producer_state_manager=recovered.producer_state_manager,
         leader_epoch_cache=recovered.leader_epoch_cache,
     )
-    return changed.with_segment(recovered.segment)
+    is_known = log.log_segments.contains(recovered.segment.base_offset)
+    if is_known or not isinstance(step.outcome, Raised):
+        return changed.with_segment(recovered.segment)
+    return changed.sees(recovered.segment.directory)
 
 
 def _recovered(log: PartitionParts, recovery_point: int) -> Step[PartitionParts]:

@@ -9,7 +9,7 @@ Not covered: remote storage, partition.metadata, a rename to `-delete`; what a c
 Used by: log_manager, the harness.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -62,11 +62,12 @@ class PartitionLog(AppendingLog):
         codecs: Codecs = NO_CODECS,
         now_ms: int = 0,
         draw: int = 0,
+        modified_ms: Mapping[str, int] | None = None,
     ) -> "Step[PartitionLog | Directory]":
         """Load the log of a directory, or begin one (LOAD-1 to LOAD-17).
 
-        `log_start_offset` and `recovery_point` are what the checkpoints say. After a failure only
-        the directory is left.
+        `log_start_offset` and `recovery_point` are what the checkpoints say, `modified_ms` when the
+        logs were changed, by name. After a failure only the directory is left.
         """
         prefix = f"{dir}/" if dir else ""
         epochs = LeaderEpochFileCache.open(
@@ -94,6 +95,7 @@ class PartitionLog(AppendingLog):
             epochs.after,
             producers.after,
             log_start_offset=log_start_offset,
+            modified=tuple((modified_ms or {}).items()),
         )
         loaded = run(
             empty,
@@ -101,7 +103,8 @@ class PartitionLog(AppendingLog):
             lambda one: one._begun(),
         )
         failed = isinstance(loaded.outcome, Raised)
-        return Step(loaded.after.directory, loaded.outcome) if failed else Step(loaded.after)
+        begun = replace(loaded.after, modified=())
+        return Step(begun.directory, loaded.outcome) if failed else Step(begun)
 
     def _begun(self) -> Step[Self]:
         """Let what bounds the log begin at its start; replication tells the high watermark."""

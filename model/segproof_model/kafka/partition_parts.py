@@ -30,6 +30,7 @@ from segproof_model.kafka.producer_append_info import (
 from segproof_model.kafka.producer_state import DELETED_SUFFIX, ProducerStateManager
 from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.kafka.record_file import LogOffsetPosition
+from segproof_model.kafka.segment_names import segment_file_name
 from segproof_model.kafka.segment_parts import run
 from segproof_model.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import Profile
@@ -83,6 +84,8 @@ class PartitionParts:
     """Where the earliest transaction begins that is open or not replicated, when last looked at."""
     pending_deletions: tuple[PendingDeletion, ...] = ()
     is_closed: bool = False
+    modified: tuple[tuple[str, int], ...] = field(default=(), compare=False, repr=False)
+    """Name of each log that is to be loaded, and when it was changed in ms; not told: now."""
 
     @property
     def log_end_offset(self) -> int:
@@ -188,6 +191,7 @@ class PartitionParts:
         config = self.config
         largest = min(config.segment_jitter_ms, config.max_segment_ms)
         is_new = not file_already_exists
+        name = segment_file_name(base_offset, f".log{file_suffix}")
         step = LogSegment.open(
             self.dir,
             base_offset,
@@ -200,6 +204,7 @@ class PartitionParts:
             profile=self.profile,
             codecs=self.codecs,
             now_ms=self.now_ms,
+            modified_ms=dict(self.modified).get(self.prefix + name),
             roll_jitter_ms=self.draw % largest if config.segment_jitter_ms else 0,
         )
         if isinstance(step.after, LogSegment):

@@ -9,7 +9,6 @@ Used by: log_loader, partition_log.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from segproof_model.kafka.log_segment import LogSegment
@@ -32,9 +31,10 @@ def split_segment(log: PartitionParts, segment: LogSegment) -> Step[Any]:
         refused = asked.outcome if isinstance(asked.outcome, Raised) else INVALID_ARGUMENT
         return Step(log, refused)
     step, parts = _copied(log, segment)
-    if isinstance(step.outcome, Raised):
-        return Step(_without(step.after, parts), step.outcome)
-    return _replaced(step.after, segment, parts)
+    if not isinstance(step.outcome, Raised):
+        step = _replaced(step.after, segment, parts)
+    failed = isinstance(step.outcome, Raised)
+    return Step(_without(step.after, parts), step.outcome) if failed else step
 
 
 def _copied(
@@ -83,52 +83,48 @@ def _completed(
 
 
 def _without(log: PartitionParts, parts: Sequence[LogSegment]) -> PartitionParts:
-    """Remove the files of the parts."""
+    """Remove the files of the parts, which have no final names yet."""
+    directory = log.directory
     for part in parts:
-        log = log.sees(part.sees(log.directory).delete_if_exists().after.directory)
-    return log
+        for suffix in SUFFIXES:
+            name = log.prefix + segment_file_name(part.base_offset, suffix)
+            directory = directory.remove(f"{name}.cleaned").remove(f"{name}.swap")
+    return log.sees(directory)
 
 
 def _replaced(log: PartitionParts, segment: LogSegment, parts: Sequence[LogSegment]) -> Step[Any]:
-    """Let the parts take the place of the segment, by way of `.swap`.
+    """Let the parts take the place of the segment, by way of `.swap`; return their base offsets.
 
     A segment that is not yet one of the log's stays where no part has its name.
     """
-    ordered = sorted(parts, key=lambda part: part.base_offset)
     old = log.log_segments.get(segment.base_offset)
-    step: Step[Any] = Step(log)
-    for part in reversed(ordered):
-        step = _renamed(step.after, part, ".cleaned", ".swap")
+    after, swapped = log, list[LogSegment]()
+    for part in sorted(parts, key=lambda one: one.base_offset, reverse=True):
+        step = part.sees(after.directory).change_file_suffixes(".cleaned", ".swap")
+        after = after.sees(step.after.directory)
         if isinstance(step.outcome, Raised):
-            return step
-    after = step.after
+            return Step(after, step.outcome)
+        swapped.append(step.after)
     if old is not None:
-        if segment.base_offset != ordered[0].base_offset:
-            kept = after.log_segments.remove(segment.base_offset)
-            after = replace(after, log_segments=kept)
-        step = after.delete_later([old])
-        if isinstance(step.outcome, Raised):
-            return step
-    bases = [part.base_offset for part in ordered]
-    step = run(
-        step.after,
-        *(
-            partial(
-                PartitionParts.on_segment,
-                base_offset=base,
-                operation=lambda one: one.change_file_suffixes(".swap", ""),
-            )
-            for base in bases
-        ),
+        after = replace(after, log_segments=after.log_segments.remove(old.base_offset))
+    for part in swapped:
+        after = after.with_segment(part.sees(after.directory))
+    if old is not None:
+        deleted = after.delete_later([old])
+        if isinstance(deleted.outcome, Raised):
+            return Step(deleted.after, deleted.outcome)
+        after = deleted.after
+    return _finished(after, old, [part.base_offset for part in parts])
+
+
+def _finished(log: PartitionParts, old: LogSegment | None, bases: list[int]) -> Step[Any]:
+    """Give the parts their final names, and delete the snapshot of a base offset that is gone."""
+    step = log.on_segments(
+        [one for one in log.log_segments if one.base_offset in bases],
+        lambda one: one.change_file_suffixes(".swap", ""),
     )
     if isinstance(step.outcome, Raised):
         return step
     if old is not None and old.base_offset not in bases:
         step = step.after.remove_snapshots([old])
     return Step(step.after, bases)
-
-
-def _renamed(log: PartitionParts, part: LogSegment, old: str, new: str) -> Step[PartitionParts]:
-    """Rename the files of a part, and let it be one of the log's segments."""
-    step = part.sees(log.directory).change_file_suffixes(old, new)
-    return Step(log.with_segment(step.after), step.outcome)
