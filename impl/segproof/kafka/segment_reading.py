@@ -19,7 +19,7 @@ from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.record_file import LogOffsetPosition, RecordFile, TimestampAndOffset
 from segproof.kernels.segment_search import SEARCH_FOUND, SEARCH_NONE, SEARCH_ODD, find_time
 
-__all__ = ["as_int64", "astray", "find_batch_in", "find_record_in"]
+__all__ = ["as_int64", "astray", "checked_start", "find_batch_in", "find_record_in"]
 
 _START = struct.Struct(">qiiB")
 _LAST_OFFSET_DELTA = struct.Struct(">i")
@@ -54,6 +54,19 @@ def astray(offset_index: OffsetIndex, position: int, end: int) -> CorruptIndexEr
         actual=position,
         hint="recover the segment, or rebuild the index from the log",
     )
+
+
+def checked_start(offset_index: OffsetIndex, offset: int, log: RecordFile) -> int:
+    """Look again for where to search, after a position outside of the log: it may have been cut.
+
+    A truncation cuts the index first, so what the index tells now lies inside of the log.
+    Raises: CorruptIndexError if it still does not.
+    """
+    position = offset_index.lookup(offset).position
+    end = log.end  # after the index: an append writes the log first
+    if not 0 <= position <= end:
+        raise astray(offset_index, position, end)
+    return position
 
 
 def find_batch_in(
