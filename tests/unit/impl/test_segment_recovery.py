@@ -4,6 +4,7 @@
 import contextlib
 import random
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -353,3 +354,29 @@ def test_an_index_into_the_middle_of_a_batch_never_reads_past_the_log() -> None:
         with contextlib.suppress(SegproofError):
             found = segment.translate_offset(44)
         assert found is None or 0 <= found.position <= found.position + found.size_bytes <= 560
+
+
+@pytest.mark.parametrize(
+    ("name", "ask"),
+    [
+        ("lookup", lambda segment: segment.translate_offset(47) is None),
+        ("lookup_many", lambda segment: segment.read_many([47, 41])[0].tolist() == [-1, 70]),
+    ],
+)
+def test_a_log_that_is_cut_between_two_looks_is_no_damage(
+    monkeypatch: pytest.MonkeyPatch, name: str, ask: Callable[[LogSegment], bool]
+) -> None:
+    """A reader with the index from before a truncation and the log from after it looks again."""
+    segment = filled()
+    look = getattr(segment.offset_index, name)
+
+    def cut_after(asked: Any) -> Any:
+        """Answer, and cut the log behind the reader's back."""
+        answer = look(asked)
+        monkeypatch.undo()
+        segment.truncate_to(43)
+        return answer
+
+    monkeypatch.setattr(segment.offset_index, name, cut_after)
+    assert ask(segment)
+    assert segment.size == 210
