@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / part) for part in ("model", "impl", "harness", "spark_checks")]
 
-from benchmarks import lookups, processes, verifying  # noqa: E402  (the path comes first)
+from benchmarks import lookups, processes, segments, verifying  # noqa: E402  (the path comes first)
 from benchmarks.contestants import Java  # noqa: E402
 from benchmarks.measuring import Bench, say  # noqa: E402
 from benchmarks.table import Section, missing, section_lines, shortfalls  # noqa: E402
@@ -25,6 +25,9 @@ GROUPS: dict[str, Callable[[Bench], list[Section]]] = {
     "lookups": lookups.sections,
     "opening": lookups.opening,
     "verify": verifying.sections,
+    "recover": segments.recovery,
+    "reads": segments.reads,
+    "appends": segments.appends,
     "processes": processes.sections,
 }
 

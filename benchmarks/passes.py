@@ -15,17 +15,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import workloads
-
-Pass = Callable[[], Callable[[], int]]
-"""Does the work; what it returns makes the checksum, which is no part of the work."""
-MODES: dict[str, Callable[..., Pass]] = {}
-
-
-def mode(function: Callable[..., Pass]) -> Callable[..., Pass]:
-    """Register a mode under its function's name, with dashes."""
-    MODES[function.__name__.replace("_", "-")] = function
-    return function
+from benchmarks import (
+    segment_passes,  # noqa: F401 -- registers its modes
+    workloads,
+)
+from benchmarks.modes import MODES, Pass, mode, next_pass
 
 
 @mode
@@ -169,14 +163,15 @@ def peak_memory_bytes() -> int:
 
 def main(words: list[str]) -> None:
     """Warm up, make a pass for each line of standard input; at its end say the peak of memory."""
-    one_pass = MODES[words[0]](*words[2:])
+    work = MODES[words[0]](*words[2:])
     for _ in range(int(words[1])):
-        one_pass()
+        next_pass(work)()()
     print("ready", flush=True)
     # As `timeit` does: when garbage is looked for says nothing about what is measured.
     gc.collect()
     gc.disable()
     for _ in sys.stdin:
+        one_pass = next_pass(work)
         begin = time.perf_counter_ns()
         checksum = one_pass()
         nanoseconds = time.perf_counter_ns() - begin

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a process of ours can be asked to measure: the register of modes.
+
+Used by: passes and the modules whose modes it runs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+Pass = Callable[[], Callable[[], int]]
+"""Does the work; what it returns makes the checksum, which is no part of the work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Passes that need something made anew each time, such as an open file."""
+
+    prepare: Callable[[], Pass]
+    """Makes it, which is no part of the work, and returns the one pass that uses it."""
+
+
+Mode = TypeVar("Mode", Pass, Prepared)
+MODES: dict[str, Callable[..., Pass | Prepared]] = {}
+
+
+def mode(function: Callable[..., Mode]) -> Callable[..., Mode]:
+    """Register a mode under its function's name, with dashes."""
+    MODES[function.__name__.replace("_", "-")] = function
+    return function
+
+
+def next_pass(work: Pass | Prepared) -> Pass:
+    """Return a pass that can be made now."""
+    return work.prepare() if isinstance(work, Prepared) else work
