@@ -5,15 +5,19 @@ Index files: `OffsetIndex`, `TimeIndex`, `TransactionIndex`. Records: `RecordFil
 `RecordBatch`, `Record`, `read_batch`, `write_batch` and its kin. A stretch of a log: `LogSegment`.
 Text files beside the segments: `OffsetCheckpointFile`, `LeaderEpochFileCache`,
 `PartitionMetadataFile`. What is known of producers: `ProducerStateManager`, `read_snapshot`.
+A whole partition: `PartitionLog`; a log directory with many: `LogManager`.
 """
 
 from segproof.kafka.checkpoint_file import EpochEntry, OffsetCheckpointFile
 from segproof.kafka.lazy_index import LazyIndex
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.log_config import LogConfig
+from segproof.kafka.log_manager import LogManager
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof.kafka.log_segment import FetchDataInfo, LogSegment, RollParams
+from segproof.kafka.log_segments import LogSegments
 from segproof.kafka.offset_index import OffsetIndex, OffsetPosition
+from segproof.kafka.partition_log import LogAppendInfo, PartitionLog
 from segproof.kafka.partition_metadata_file import PartitionMetadata, PartitionMetadataFile
 from segproof.kafka.producer_snapshot import (
     BatchMetadata,
@@ -50,12 +54,16 @@ __all__ = [
     "FetchDataInfo",
     "LazyIndex",
     "LeaderEpochFileCache",
+    "LogAppendInfo",
     "LogConfig",
+    "LogManager",
     "LogOffsetMetadata",
     "LogSegment",
+    "LogSegments",
     "OffsetCheckpointFile",
     "OffsetIndex",
     "OffsetPosition",
+    "PartitionLog",
     "PartitionMetadata",
     "PartitionMetadataFile",
     "ProducerAppendInfo",

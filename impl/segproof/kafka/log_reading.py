@@ -239,10 +239,6 @@ def _record_of_max_timestamp(view: LogView) -> TimestampAndOffset | None:
 def _first_of(batch: RecordBatch, timestamp: int) -> TimestampAndOffset | None:
     """Return the first record of a batch that has its largest timestamp."""
     epoch = None if batch.partition_leader_epoch < 0 else batch.partition_leader_epoch
-    if timestamp == -1:
-        return None
-    if batch.timestamp_type == "LogAppendTime":
-        return TimestampAndOffset(timestamp, batch.last_offset, epoch)
     for found, offset in batch.times():
         if found == timestamp:
             return TimestampAndOffset(timestamp, offset, epoch)

@@ -176,7 +176,7 @@ class LogSegment(SegmentState):
         size again, also where no byte is removed. Laws: SEG-31 to SEG-34.
 
         Raises, with nothing changed: InvalidArgumentError where an index would keep more than its
-        full size; IndexClosedError; as `translate_offset`. CorruptRecordError and CorruptIndexError
+        full size; as `translate_offset` and `TransactionIndex.truncate_to`. CorruptRecordError and CorruptIndexError
         also where what is left turns out to be damaged; then it is cut already.
         """
         self._check_open()
@@ -184,9 +184,9 @@ class LogSegment(SegmentState):
         found = self.translate_offset(offset)
         offset_index, time_index = self.offset_index, self.time_index
         segment_append.check_room_after_truncation(offset_index, time_index, offset)
+        self.txn_index.truncate_to(offset)
         offset_index.truncate_to(offset)
         time_index.truncate_to(offset)
-        self.txn_index.truncate_to(offset)
         offset_index.resize(offset_index.max_index_size_bytes)
         time_index.resize(time_index.max_index_size_bytes)
         removed = 0 if found is None else self.log.truncate_to(found.position)

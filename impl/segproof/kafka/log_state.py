@@ -60,6 +60,11 @@ class LogState:
         return self._files.config
 
     @property
+    def is_closed(self) -> bool:
+        """Whether it was closed or deleted."""
+        return self._view.is_closed
+
+    @property
     def log_segments(self) -> LogSegments:
         """The segments at this moment; a later change makes a new set."""
         return self._view.segments

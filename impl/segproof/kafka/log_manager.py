@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A log directory: the logs in it, and the files beside them that say from where to recover.
+
+Mirrors: segproof_model/kafka/log_manager.py.
+Upstream: Kafka, LogManager, CleanShutdownFileHandler (4.3.1).
+Layout: a directory `topic-partition` for each log; the checkpoints of checkpoint_file; and
+    `.kafka_cleanshutdown`, one line of JSON, which is there only after a clean shutdown.
+Laws: LOAD-11, LOAD-13, CKPT-1 to CKPT-6.
+Not covered: several log directories, deleting topics (directories ending in -delete, -future or
+    -stray are left alone), the high watermarks of replicas.
+Used by: who holds whole log directories.
+"""
+
+import os
+import re
+from collections.abc import Callable
+from operator import index as to_int
+from types import MappingProxyType, TracebackType
+from typing import Self
+
+from segproof.errors import IndexClosedError, IndexStateError, InvalidArgumentError
+from segproof.files import REAL_FILES, Files
+from segproof.kafka.checkpoint_file import OffsetCheckpointFile, write_atomically
+from segproof.kafka.log_config import LogConfig
+from segproof.kafka.partition_log import PartitionLog
+from segproof.kafka.segment_state import now_ms
+from segproof.kafka.write_format import NEWEST_FORMAT, WriteFormat
+
+__all__ = ["LogManager", "TopicPartition"]
+
+TopicPartition = tuple[str, int]
+"""A topic and the number of a partition."""
+
+RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
+LOG_START_FILE = "log-start-offset-checkpoint"
+CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
+CLEAN_SHUTDOWN = b'{"version":0,"brokerEpoch":-1}'
+"""What the newest releases write; all of them only ask whether the file is there."""
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_DIRECTORY = re.compile(r"(.+)-(0|[1-9][0-9]{0,9})")
+_INT32_MAX = 2**31 - 1
+
+
+class LogManager:
+    """The logs of one log directory.
+
+    `load_logs` opens those that are there, `get_or_create_log` one of them or a new one. A process
+    that ends with `shutdown` spares the next one all recovery. One thread may change it.
+    """
+
+    def __init__(
+        self,
+        log_dir: str | os.PathLike[str],
+        config: LogConfig,
+        *,
+        files: Files = REAL_FILES,
+        time: Callable[[], int] = now_ms,
+        write_format: WriteFormat = NEWEST_FORMAT,
+    ) -> None:
+        self.log_dir = os.fspath(log_dir)
+        self.config = config
+        self._files = files
+        self._time = time
+        self._write_format = write_format
+        self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._is_closed = False
+        self._is_loaded = False
+        files.make_directory(self.log_dir)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.shutdown()
+
+    def __repr__(self) -> str:
+        return f"LogManager({self.log_dir!r}, {len(self._logs)} logs)"
+
+    @property
+    def logs(self) -> MappingProxyType[TopicPartition, PartitionLog]:
+        """The open logs by topic and partition; a view of the present state."""
+        return MappingProxyType(self._logs)
+
+    def load_logs(self) -> MappingProxyType[TopicPartition, PartitionLog]:
+        """Open every log of the directory, and return them.
+
+        The mark of a clean shutdown is removed before the first log is touched, so a crash while
+        loading is followed by recovery (LOAD-11).
+
+        Raises, with nothing changed: CorruptCheckpointError and NumberFormatError for a checkpoint
+        that can't be read. As `PartitionLog.open`: then the logs opened before are closed again. A
+        second call changes nothing.
+        """
+        self._check_open()
+        if self._is_loaded:
+            return self.logs
+        recovery_points = self._read(RECOVERY_POINT_FILE)
+        start_offsets = self._read(LOG_START_FILE)
+        found = self._found()
+        is_clean = self._files.remove(self._path(CLEAN_SHUTDOWN_FILE))
+        if is_clean:
+            self._files.sync_directory(self.log_dir)
+        try:
+            for partition, name in found.items():
+                start = start_offsets.get(partition, 0)
+                point = recovery_points.get(partition, 0)
+                self._logs[partition] = self._opened(name, start, point, is_clean)
+        except BaseException:
+            for log in self._logs.values():
+                log.close_handlers()
+            self._logs = {}
+            raise
+        self._is_loaded = True
+        return self.logs
+
+    def _read(self, name: str) -> dict[TopicPartition, int]:
+        """Return the offsets of a checkpoint; none where there is no file."""
+        path = self._path(name)
+        if self._files.status(path) is None:
+            return {}
+        offsets = OffsetCheckpointFile(path, files=self._files).read()
+        # Upstream takes a negative offset as it is; nothing lies there.
+        return {partition: max(offset, 0) for partition, offset in offsets.items()}
+
+    def _found(self) -> dict[TopicPartition, str]:
+        """Return the names of the logs' directories; other directories and files are no logs."""
+        found: dict[TopicPartition, str] = {}
+        for name in self._files.list_directory(self.log_dir):
+            match = _DIRECTORY.fullmatch(name)
+            if match is None or int(match[2]) > _INT32_MAX or not _is_topic(match[1]):
+                continue
+            status = self._files.status(self._path(name))
+            if status is not None and status.is_directory:
+                found[match[1], int(match[2])] = name
+        return found
+
+    def _opened(self, name: str, start: int, point: int, is_clean: bool) -> PartitionLog:
+        return PartitionLog.open(
+            self._path(name),
+            self.config,
+            start,
+            point,
+            is_clean,
+            files=self._files,
+            time=self._time,
+            write_format=self._write_format,
+        )
+
+    def get_or_create_log(self, topic: str, partition: int) -> PartitionLog:
+        """Return the log of a partition, or make one that begins with offset 0.
+
+        One that was closed meanwhile is opened again.
+
+        Raises, with nothing changed: InvalidArgumentError for a name or number that Kafka does not
+        allow. As `load_logs`, which it calls first; OSError.
+        """
+        self._check_open()
+        partition = to_int(partition)
+        if not _is_topic(topic) or not 0 <= partition <= _INT32_MAX:
+            raise InvalidArgumentError(
+                "no topic or partition of Kafka is called so",
+                path=self.log_dir,
+                expected="1 to 249 of the characters a-z A-Z 0-9 . _ -, and 0 to 2147483647",
+                actual=(topic, partition),
+            )
+        self.load_logs()
+        known = self._logs.get((topic, partition))
+        if known is not None and not known.is_closed:
+            return known
+        name, start, point = f"{topic}-{partition}", 0, 0
+        if self._files.status(self._path(name)) is None:
+            self._files.make_directory(self._path(name))
+            self._files.sync_directory(self.log_dir)
+        elif known is not None:
+            start, point = known.log_start_offset, known.recovery_point
+        log = self._logs[topic, partition] = self._opened(name, start, point, known is None)
+        return log
+
+    def checkpoint_log_recovery_offsets(self) -> None:
+        """Write down up to which offset each log is durable.
+
+        Raises: IndexStateError before the logs are loaded; OSError.
+        """
+        self._check_loaded()
+        self._write(
+            RECOVERY_POINT_FILE, {key: log.recovery_point for key, log in self._logs.items()}
+        )
+
+    def checkpoint_log_start_offsets(self) -> None:
+        """Write down where each log begins that begins inside a segment.
+
+        Raises: as `checkpoint_log_recovery_offsets`.
+        """
+        self._check_loaded()
+        self._write(
+            LOG_START_FILE,
+            {
+                key: log.log_start_offset
+                for key, log in self._logs.items()
+                if log.log_start_offset > log.log_segments.base_offsets()[0]
+            },
+        )
+
+    def _write(self, name: str, offsets: dict[TopicPartition, int]) -> None:
+        OffsetCheckpointFile(self._path(name), files=self._files).write(offsets)
+
+    def shutdown(self) -> None:
+        """Make every log durable and close it, then write both checkpoints and the clean mark.
+
+        The mark comes last, and only where all else has succeeded. A second call does nothing, and
+        neither does one before the logs were loaded: the files of the last run count on.
+        Raises: the first error, once every log is closed.
+        """
+        if self._is_closed or not self._is_loaded:
+            self._is_closed = True
+            return
+        first = self._close_logs()
+        try:
+            if first is not None:
+                raise first
+            self.checkpoint_log_recovery_offsets()
+            self.checkpoint_log_start_offsets()
+            write_atomically(self._files, self._path(CLEAN_SHUTDOWN_FILE), CLEAN_SHUTDOWN)
+        finally:
+            self._is_closed = True
+
+    def _close_logs(self) -> Exception | None:
+        """Make every log durable and close it; return the first error."""
+        first: Exception | None = None
+        for log in self._logs.values():
+            if log.is_closed:
+                continue
+            try:
+                log.flush(True)
+                log.close()
+            except Exception as error:
+                first = first or error
+                log.close_handlers()
+        return first
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.log_dir, name)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise IndexClosedError("the log manager is shut down", path=self.log_dir)
+
+    def _check_loaded(self) -> None:
+        self._check_open()
+        if not self._is_loaded:
+            raise IndexStateError(
+                "the logs are not loaded",
+                path=self.log_dir,
+                hint="load_logs comes first, or the offsets of all logs would be forgotten",
+            )
+
+
+def _is_topic(name: str) -> bool:
+    """Return whether a topic may be called so."""
+    return _TOPIC.fullmatch(name) is not None and name not in (".", "..")
