@@ -235,13 +235,16 @@ class AbstractIndex(IndexMapping):
 
         Laws: OFFIDX-17, OFFIDX-18, TIMEIDX-11, TIMEIDX-12, ABSIDX-20. Raises: IndexClosedError.
         """
+        self._keep_entries(self.entries_below(offset))
+
+    def entries_below(self, offset: int) -> int:
+        """Return how many entries a truncation to `offset` keeps. Raises: IndexClosedError."""
         distance = to_int(offset) - self.base_offset
         relative = min(max(distance, -BEYOND_KEYS - 1), BEYOND_KEYS)
         position = 0 if self._OFFSET_IS_KEY else self._KEY_SIZE
         warm_entries = WARM_BYTES // self.ENTRY_SIZE
         view, entries = self._current()
-        kept = kept_entries(view, self.ENTRY_SIZE, position, entries, relative, warm_entries)
-        self._keep_entries(kept)
+        return kept_entries(view, self.ENTRY_SIZE, position, entries, relative, warm_entries)
 
     def truncate(self) -> None:
         """Forget every entry; the file stays as it is (ABSIDX-20)."""

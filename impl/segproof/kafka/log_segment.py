@@ -176,8 +176,8 @@ class LogSegment(SegmentState):
         size again, also where no byte is removed. Laws: SEG-31 to SEG-34.
 
         Raises, with nothing changed: InvalidArgumentError where an index would keep more than its
-        full size; as `translate_offset` and `TransactionIndex.truncate_to`. CorruptRecordError and CorruptIndexError
-        also where what is left turns out to be damaged; then it is cut already.
+        full size; as `translate_offset` and `TransactionIndex.truncate_to`. CorruptRecordError and
+        CorruptIndexError also where what is left is damaged; then it is cut already.
         """
         self._check_open()
         offset = to_int(offset)

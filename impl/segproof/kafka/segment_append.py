@@ -192,11 +192,9 @@ def check_room_after_truncation(
 
     Raises: InvalidArgumentError otherwise.
     """
-    for index, column in ((offset_index, 0), (time_index, 1)):
+    for index in (offset_index, time_index):
         room = index.max_index_size_bytes // index.ENTRY_SIZE
-        if index.entries <= room:
-            continue
-        kept = int(np.count_nonzero(index.to_numpy()[column] < offset))
+        kept = index.entries_below(offset) if index.entries > room else 0
         if kept > room:
             raise InvalidArgumentError(
                 f"{index.max_index_size_bytes} bytes do not hold the {kept} entries that stay",

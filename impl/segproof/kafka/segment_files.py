@@ -100,13 +100,17 @@ class SegmentFiles:
 
         A time index that was just made is cut to length 0.
 
-        Raises: FileNotFoundError; CorruptIndexError; IndexClosedError.
+        Raises, with nothing changed: FileNotFoundError; InvalidArgumentError for a time index with
+        entries, if it was just made; CorruptIndexError; IndexClosedError.
         """
         self._check_open()
         self._status(self._lazy_offset_index.file)
-        if time_index_file_newly_created:
-            self.time_index.resize(0)
+        is_new = time_index_file_newly_created
+        if is_new and self.time_index.entries:
+            self.time_index.resize(0)  # refused
         self.txn_index.sanity_check()
+        if is_new:
+            self.time_index.resize(0)
 
     def flush(self) -> None:
         """Make the log and the indexes durable; this opens both indexes (SEG-48).

@@ -91,8 +91,8 @@ def key_of(segment: Any, batch: Batch) -> int:
 
 
 def can_hold(segment: Any, offset: int) -> bool:
-    """Return whether an index can hold the distance of an offset from the base."""
-    distance = offset - segment.base_offset
+    """Return whether an index can hold the distance of an offset from the base, which wraps."""
+    distance = (offset - segment.base_offset + 2**63) % 2**64 - 2**63
     lowest = 0 if segment.profile.check_relative_offset else -(2**63)
     return bool(lowest <= distance < 2**31)
 
