@@ -21,6 +21,7 @@ from segproof.kafka.log_validator import (
     LogAppendInfo,
     analyze,
     assign_offsets,
+    check_last_offset,
     offsets_below_end,
 )
 from segproof.kafka.producer_append_info import NO_TRANSACTION_VERSION
@@ -88,6 +89,10 @@ class AppendableLog(LogState):
         self, records: bytes, leader_epoch: int, origin: AppendOrigin, transaction_version: int
     ) -> LogAppendInfo:
         self._check_open()
+        if not -(1 << 31) <= leader_epoch < 1 << 31:
+            raise InvalidArgumentError(
+                f"leader epoch {leader_epoch} is outside 32 bits", law="EPOCH-2", path=self.dir
+            )
         info, batches = analyze(
             records,
             self.config,
@@ -102,6 +107,7 @@ class AppendableLog(LogState):
             if error is not None:
                 error.path = self.dir
                 raise error
+            check_last_offset(info.last_offset)
             data = records[: info.valid_bytes]
         else:
             info, data = assign_offsets(
@@ -127,6 +133,7 @@ class AppendableLog(LogState):
     ) -> LogAppendInfo:
         """Append what is valid in itself, if size, place and producers allow it."""
         self._check_size(data)
+        self._check_epochs(batches)
         base = self._base_to_roll(len(data), info)
         update = self._check_producers(batches, origin, transaction_version)
         self._assign_epochs(batches)
@@ -160,6 +167,19 @@ class AppendableLog(LogState):
                 actual=len(data),
                 hint="the option is segment_bytes",
             )
+
+    def _check_epochs(self, batches: Sequence[RecordBatch]) -> None:
+        """Return if every batch that has a place for its leader's epoch has one. Law: EPOCH-2."""
+        for batch in batches:
+            if batch.magic >= 2 and batch.partition_leader_epoch < 0:
+                raise InvalidArgumentError(
+                    "the leader epoch of a batch is negative",
+                    law="EPOCH-2",
+                    path=self.dir,
+                    position=batch.position,
+                    expected="at least 0",
+                    actual=batch.partition_leader_epoch,
+                )
 
     def _base_to_roll(self, size_bytes: int, info: LogAppendInfo) -> int | None:
         """Return the base of the segment that is rolled before the append, or None for none.
@@ -224,7 +244,7 @@ class AppendableLog(LogState):
             if batch.magic < 2:
                 if len(self._epochs):
                     self._epochs.clear_and_flush()
-            elif batch.partition_leader_epoch >= 0:
+            else:
                 self._epochs.assign(batch.partition_leader_epoch, batch.base_offset)
 
     # --- rolling

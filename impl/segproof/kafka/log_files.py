@@ -265,11 +265,16 @@ def _replace(
         part.change_file_suffixes(CLEANED_SUFFIX, SWAP_SUFFIX)
     files.sync()
     bases = {part.base_offset for part in new}
+    is_loaded = segments.get(old.base_offset) is old
     if old.base_offset not in bases:
         segments.remove(old.base_offset)
     for part in reversed(new):
         segments.add(part)
-    files.mark_deleted([old])
+    if is_loaded or old.base_offset not in bases:
+        files.mark_deleted([old])
+    else:
+        # While loading nobody reads it: the new segment of its name takes its place.
+        old.close_handlers()
     for part in new:
         part.change_file_suffixes(SWAP_SUFFIX, "")
     files.sync()

@@ -157,8 +157,6 @@ def _place_of(view: LogView, offset: int) -> LogOffsetMetadata:
     """
     if offset < view.log_start_offset:
         raise _out_of_range(view, offset)
-    if offset == view.log_end.message_offset:
-        return view.log_end
     return read_view(view, offset, 1, "log_end", False).fetch_offset_metadata
 
 

@@ -9,6 +9,7 @@ Used by: partition_log.
 
 from collections.abc import Callable
 
+from segproof.kafka.abstract_index import INT64_MAX
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.log_reading import LogView
 from segproof.kafka.log_segment import LogSegment
@@ -22,13 +23,9 @@ Rule = Callable[[LogView, LogConfig, int], list[LogSegment]]
 
 def below_log_start(view: LogView, config: LogConfig, now: int) -> list[LogSegment]:
     """Return the segments all of whose offsets lie below the log start."""
-    segments = view.segments.values()
-    count = 0
-    for following in segments[1:]:
-        if following.base_offset > view.log_start_offset:
-            break
-        count += 1
-    return _removable(view, count)
+    bases = view.segments.base_offsets()
+    following = [*bases[1:], INT64_MAX]
+    return _oldest(view, lambda place, _: following[place] <= view.log_start_offset)
 
 
 def beyond_size(view: LogView, config: LogConfig, now: int) -> list[LogSegment]:
@@ -36,35 +33,37 @@ def beyond_size(view: LogView, config: LogConfig, now: int) -> list[LogSegment]:
     if not _is_deleted(config):
         return []
     sizes = [segment.size for segment in view.segments]
-    return _removable(view, breached_by_size(sizes, config.retention_bytes))
+    count = breached_by_size(sizes, config.retention_bytes)
+    return _oldest(view, lambda place, _: place < count)
 
 
 def beyond_time(view: LogView, config: LogConfig, now: int) -> list[LogSegment]:
     """Return the segments whose largest timestamp is older than `retention_ms`."""
-    if not _is_deleted(config) or config.retention_ms < 0:
+    limit = config.retention_ms
+    if not _is_deleted(config) or limit < 0:
         return []
-    count = 0
-    for segment in view.segments:
-        if now - segment.largest_timestamp <= config.retention_ms:
-            break
-        count += 1
-    return _removable(view, count)
+    return _oldest(view, lambda _, segment: now - segment.largest_timestamp > limit)
 
 
 def _is_deleted(config: LogConfig) -> bool:
     return "delete" in [policy.strip() for policy in config.cleanup_policy.split(",")]
 
 
-def _removable(view: LogView, count: int) -> list[LogSegment]:
-    """Return so many of the oldest segments, as far as they may go at all. Law: LOG-17."""
+def _oldest(view: LogView, is_breached: Callable[[int, LogSegment], bool]) -> list[LogSegment]:
+    """Return the oldest segments up to the first that is not breached or may not go. LOG-17.
+
+    What is above the high watermark is not asked, since that may open an index.
+    """
     segments = view.segments.values()
     high_watermark = view.high_watermark.message_offset
-    for place, segment in enumerate(segments[:count]):
+    for place, segment in enumerate(segments):
         is_last = place == len(segments) - 1
         upper = view.log_end.message_offset if is_last else segments[place + 1].base_offset
         if not offsets_may_go(upper, high_watermark, is_last and segment.size == 0):
             return list(segments[:place])
-    return list(segments[:count])
+        if not is_breached(place, segment):
+            return list(segments[:place])
+    return list(segments)
 
 
 RULES: tuple[Rule, ...] = (below_log_start, beyond_size, beyond_time)

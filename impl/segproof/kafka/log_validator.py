@@ -31,9 +31,10 @@ from segproof.kafka.producer_append_info import AppendOrigin
 from segproof.kafka.record_batch import RecordBatch, RecordColumns
 from segproof.kafka.record_file import scan_memory
 
-__all__ = ["LogAppendInfo", "analyze", "assign_offsets", "offsets_below_end"]
+__all__ = ["LogAppendInfo", "analyze", "assign_offsets", "check_last_offset", "offsets_below_end"]
 
 _NO_TIMESTAMP = -1
+_INT64_MAX = 2**63 - 1
 _LOG_APPEND_TIME_BIT = 8
 _KEPT_ATTRIBUTES = 0x77
 """Codec, transactional, control and delete horizon; the type of timestamp is made new."""
@@ -172,6 +173,7 @@ def assign_offsets(
     is_appended = config.message_timestamp_type == "LogAppendTime"
     largest = now if is_appended else largest
     last_offset = log_end_offset + count - 1
+    check_last_offset(last_offset)
     data = _stamped(records[: info.valid_bytes], batch, last_offset, leader_epoch, largest, config)
     info = info._replace(
         first_offset=log_end_offset,
@@ -248,7 +250,7 @@ def _far_timestamps(
         is_checked = timestamps != _NO_TIMESTAMP
     # With Python's ints: a difference of two int64 need not be one.
     low = max(now - config.message_timestamp_before_max_ms, -(2**63))
-    high = min(now + config.message_timestamp_after_max_ms, 2**63 - 1)
+    high = min(now + config.message_timestamp_after_max_ms, _INT64_MAX)
     is_far = is_checked & ((timestamps < low) | (timestamps > high))
     if batch.timestamp_type == "LogAppendTime":
         is_far |= ~is_checked
@@ -282,6 +284,16 @@ def _stamped(
         _MAX_TIMESTAMP.pack_into(data, 35, max_timestamp)
         _CHECKSUM.pack_into(data, 17, crc32c(memoryview(data)[_FIRST_CHECKED_BYTE:]))
     return bytes(data)
+
+
+def check_last_offset(last_offset: int) -> None:
+    """Return if another offset of 64 bits follows this one. Raises: InvalidArgumentError."""
+    if last_offset >= _INT64_MAX:
+        raise InvalidArgumentError(
+            "no offset of 64 bits would be left",
+            expected=f"at most {_INT64_MAX - 1}",
+            actual=last_offset,
+        )
 
 
 def offsets_below_end(

@@ -14,7 +14,12 @@ from collections.abc import Iterator
 from operator import index as to_int
 from typing import NamedTuple, Self
 
-from segproof.errors import CorruptRecordError, InvalidArgumentError, SegproofError
+from segproof.errors import (
+    CorruptRecordError,
+    InvalidArgumentError,
+    OffsetOutOfRangeError,
+    SegproofError,
+)
 from segproof.files import REAL_FILES, File, Files
 from segproof.kafka.record_batch import (
     BATCH_HEADER_BYTES,
@@ -72,6 +77,10 @@ class RecordFile:
         self.is_slice = is_slice
         self.writable = writable
         self.is_open = True
+        self.cuts = 0
+        """How often bytes were cut off; what a slice showed may have become other bytes since."""
+        self._sliced: tuple[RecordFile, int] | None = None
+        """Of a slice: the file, and its cuts when the slice was made."""
 
     @classmethod
     def open(
@@ -150,8 +159,13 @@ class RecordFile:
         return self._size
 
     def read(self) -> bytes:
-        """Return the bytes from the start to the logical end. Laws: SCAN-20."""
-        return self._file.pread(self._size, self.start)
+        """Return the bytes from the start to the logical end. Laws: SCAN-20.
+
+        Raises: OffsetOutOfRangeError for a slice of a file that was cut or closed since.
+        """
+        data = self._file.pread(self._size, self.start)
+        self._check_uncut()
+        return data
 
     def to_bytes(self) -> bytes:
         """Return the exact bytes of the file, a preallocated tail included."""
@@ -196,6 +210,8 @@ class RecordFile:
             )
         self._check_writable()
         if target_size < self._file.size():
+            # Told before a byte goes, so that who has read others learns of it afterwards.
+            self.cuts += target_size < size
             self._file.truncate(target_size)
             self._size = target_size
         return size - target_size
@@ -227,7 +243,8 @@ class RecordFile:
     def slice(self, position: int, size: int) -> "RecordFile":
         """Return a view of `size` bytes from `position` on, or of what there is.
 
-        `position` counts from this file's or slice's own start. A later append does not widen it.
+        `position` counts from this file's or slice's own start. A later append does not widen it;
+        once the file was cut or closed, it refuses to be read.
 
         Raises: InvalidArgumentError for a negative number or a position beyond the end.
         Laws: SCAN-14, SCAN-15, SCAN-16.
@@ -244,6 +261,7 @@ class RecordFile:
         size = min(size, available - position)
         view = RecordFile(self._file, size, start=self.start + position, is_slice=True)
         view.is_open = self.is_open
+        view._sliced = self._sliced or (self, self.cuts)
         return view
 
     def batches(self, start: int | None = None) -> Iterator[RecordBatch]:
@@ -325,6 +343,7 @@ class RecordFile:
             raise InvalidArgumentError("a scan from a negative position", path=self.name)
         # One read serves the scanner and, nearly always, the fields of the batch.
         header = self._file.pread(BATCH_HEADER_BYTES, position)
+        self._check_uncut()
         if len(header) < HEADER_UP_TO_MAGIC_BYTES:
             raise self._corrupt(
                 "the file is shorter than it was", "SCAN-7", position, f"{end} bytes", None
@@ -346,6 +365,18 @@ class RecordFile:
         return CorruptRecordError(
             message, law=law, path=self.name, position=position, expected=expected, actual=actual
         )
+
+    def _check_uncut(self) -> None:
+        """Return if what was just read of a slice is what the slice is a view of."""
+        if self._sliced is not None:
+            source, cuts = self._sliced
+            if source.cuts != cuts or not source.is_open:
+                raise OffsetOutOfRangeError(
+                    "the log was cut or closed since this was read from it",
+                    path=self.name,
+                    position=self.start,
+                    hint="read again",
+                )
 
     def _check_open(self) -> None:
         if not self.is_open:
