@@ -15,8 +15,8 @@ __all__ = ["RULES", "Rule"]
 ERROR, WARNING, NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
 REBUILD = (
-    "stop the broker, remove this index file and let the broker rebuild it from the log, or rebuild"
-    " it from the log beside the data and replace it"
+    "stop the broker and make the indexes new with `segproof rebuild DIR --out DIR2` (or"
+    " `--in-place`), or remove this index file and let the broker rebuild it from the log"
 )
 RESTORE = (
     "copy the segment from another replica, or let the broker recover the partition: it cuts the"
@@ -57,7 +57,8 @@ RULES: dict[str, Rule] = {
     **_rules("log-segment", ERROR, "find the log; at its next start the broker removes the index",
              "DISK-4"),
     **_rules("log-segment", WARNING,
-             "nothing is lost: the broker makes the index new when it recovers the segment",
+             "nothing is lost: the broker reads the segment and makes the index new at its next"
+             " start; `segproof rebuild DIR --out DIR2` (or `--in-place`) spares it that",
              "DISK-5"),
     **_rules("log-segment", ERROR,
              "this file was not closed: the broker did not stop as the marker or the later segment"
@@ -97,6 +98,51 @@ RULES: dict[str, Rule] = {
              "DISK-25"),
     **_rules("partition-log", NOTE, "nothing for a link to a partition; remove a link that leads"
              " back, and give a directory that lies too deep by itself", "DISK-26"),
+    **_rules("partition-log", ERROR, "keep the one with 20 digits, and look into the other: what"
+             " it holds is read by no broker", "DISK-27"),
+    # leader epochs
+    **_rules("record-batch", ERROR, "compare the partition with another replica: this log holds"
+             " batches of two leaders that did not know of each other", "DISK-28"),
+    **_rules("partition-log", ERROR, "stop the broker and copy the file, or the partition, from"
+             " another replica", "DISK-37"),
+    # producers and transactions
+    **_rules("record-batch", ERROR, "compare with another replica; lawful only if the broker had"
+             " forgotten the producer between (producer.id.expiration.ms)", "DISK-29"),
+    **_rules("record-batch", ERROR, "compare with another replica; lawful only if the broker had"
+             " forgotten the producer between (producer.id.expiration.ms): then the records are in"
+             " the log twice", "DISK-30"),
+    **_rules("record-batch", WARNING, "compare with another replica: batches may be missing; lawful"
+             " if the broker had forgotten the producer between (producer.id.expiration.ms), or a"
+             " client older than 2.5 began anew", "DISK-31"),
+    **_rules("partition-log", NOTE, "nothing while its producer is at work: the transaction ends"
+             " with its marker", "DISK-32"),
+    **_rules("partition-log", NOTE, "nothing: a transaction may have no batch here", "DISK-33"),
+    **_rules("record-batch", WARNING, "compare with another replica: a marker of a replaced"
+             " coordinator may have ended the wrong transaction", "DISK-34"),
+    **_rules("partition-log", WARNING, "stop the broker and remove the snapshot: its next start"
+             " makes the state anew from an older one and the log", "PROD-3", "PROD-14"),
+    **_rules("partition-log", ERROR, "stop the broker and remove the snapshot: its next start"
+             " makes the state anew from an older one and the log", "DISK-35"),
+    **_rules("partition-log", WARNING, "compare the end of the log with another replica, before"
+             " the broker's next start removes this file", "DISK-36"),
+    # checkpoints
+    **_rules("partition-log", ERROR, "stop the broker and remove the file, or copy it from another"
+             " replica; with it the broker takes the whole data directory offline", "CKPT-3",
+             "CKPT-4", "META-2"),
+    **_rules("partition-log", ERROR, "stop the broker and copy the file from another replica, or"
+             " remove the entries that conflict", "EPOCH-1"),
+    **_rules("partition-log", WARNING, "compare the end of the log with another replica",
+             "DISK-38"),
+    **_rules("partition-log", NOTE, "nothing, if the partition was moved or removed; else look for"
+             " its directory in the other log directories", "DISK-39"),
+    **_rules("partition-log", NOTE, "nothing: the file's presence is what counts", "DISK-40"),
+    **_rules("partition-log", NOTE, "nothing: see what the message says of the next start",
+             "DISK-41"),
+    **_rules("partition-log", WARNING, "copy this file away before a broker starts here",
+             "DISK-42"),
+    **_rules("partition-log", ERROR, "copy the directory away before a broker starts here; then"
+             " correct or remove the line of this partition in the checkpoint, or copy the"
+             " partition from another replica", "DISK-43"),
     # records
     **_deep(RESTORE, "BATCH-9", "BATCH-10", "DISK-16", "DISK-17", "DISK-18"),
 }  # fmt: skip
