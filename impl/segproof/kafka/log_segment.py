@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from segproof.errors import InvalidArgumentError
+from segproof.errors import InvalidArgumentError, InvalidRecordError
 from segproof.kafka import segment_append, segment_bulk
 from segproof.kafka.abstract_index import INT32_MAX
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
@@ -94,8 +94,13 @@ class LogSegment(SegmentState):
         facts = segment_append.facts_of(records)
         key = segment_append.first_offset_in(records) if self._is_first_offset_key else None
         state = (self.log.size_in_bytes(), self.config.index_interval_bytes, since, pair, key)
+        entries: list[segment_append.IndexEntry] = []
         if self._is_batch_indexed:
-            plan = segment_append.plan_batches(facts, *state)
+            try:
+                plan = segment_append.plan_batches(facts, *state, entries)
+            except InvalidRecordError:
+                segment_append.check_entries(offset_index, time_index, entries)
+                raise
         else:
             plan = segment_append.plan_append(
                 facts,

@@ -120,12 +120,13 @@ def plan_batches(
     bytes_since: int,
     max_pair: TimestampOffset,
     first_offset: FirstOffset | None,
+    entries: list[IndexEntry],
 ) -> Plan:
-    """Return the entries of batches that begin at `position`, each of which may get one.
+    """Fill and return the entries of batches that begin at `position`, each of which may get one.
 
-    With `first_offset` they have the first offsets. Laws: SEG-4, SEG-26.
+    With `first_offset` they have the first offsets; what that raises leaves the entries before it.
+    Laws: SEG-4, SEG-26.
     """
-    entries = []
     start = position
     for max_timestamp, last_offset, size_bytes in facts:
         if max_timestamp > max_pair.timestamp:

@@ -10,11 +10,12 @@ Used by: log_segment.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from segproof.errors import CorruptRecordError
+from segproof.errors import CorruptRecordError, InvalidRecordError
 from segproof.kafka.abstract_index import INT32_MAX, int64_array
 from segproof.kafka.batch_table import HeaderTable, read_batch_headers
 from segproof.kafka.offset_index import OffsetIndex
@@ -54,8 +55,8 @@ def plan_many(
 ) -> Entries:
     """Return the index entries of ready batches that would be appended to the log.
 
-    Raises: CorruptRecordError unless the buffer holds whole batches; SegmentOffsetOverflowError, or
-    before it what an index raises that takes no entry.
+    Raises: CorruptRecordError unless the buffer holds whole batches; SegmentOffsetOverflowError and
+    InvalidRecordError, or before it what an index raises that takes no entry.
     """
     found = read_batch_headers(records)
     _check_whole(found, len(records))
@@ -65,17 +66,26 @@ def plan_many(
     first_far = int(np.argmax(far)) if bool(far.any()) else len(far)
     table = found.table[:first_far]
 
+    asked_row = 0
+
     def first_offset(row: int) -> int:
+        nonlocal asked_row
+        asked_row = row
         return read_batch(records, int(table["position"][row])).base_offset
 
-    plan = plan_table(
-        table,
-        log.size_in_bytes(),
+    plan_first = partial(
+        plan_table,
+        start=log.size_in_bytes(),
         interval=interval,
         bytes_since=bytes_since,
         max_pair=max_pair,
         first_offset=first_offset if is_first_offset_key else None,
     )
+    try:
+        plan = plan_first(table)
+    except InvalidRecordError:
+        check_entries(offset_index, time_index, plan_first(table[:asked_row]).rows())
+        raise
     if first_far < len(far):
         check_entries(offset_index, time_index, plan.rows())
         last_offset = int(found.table["last_offset"][first_far])

@@ -129,8 +129,11 @@ class SegmentRecovery:
 
         A control record that can't be read ends the recovery, behind its batch.
         """
-        entries = self._plan(table)
-        if not entries_fit(self._offset_index, self._time_index, entries):
+        try:
+            entries = self._plan(table)
+        except InvalidRecordError:
+            entries = None  # the first offset of an old message can't be read
+        if entries is None or not entries_fit(self._offset_index, self._time_index, entries):
             return all(self._take_one(table[row : row + 1]) for row in range(len(table)))
         done, error = self._update_producers(table)
         if done < len(table):
@@ -144,7 +147,10 @@ class SegmentRecovery:
 
     def _take_one(self, table: BatchTable) -> bool:
         """Take one batch in upstream's order, where an index may refuse its entry."""
-        entries = self._plan(table)
+        try:
+            entries = self._plan(table)
+        except InvalidRecordError:
+            return False
         self.max_pair = entries.max_pair
         store_each(self._offset_index, self._time_index, entries)
         self._finish(table, entries)

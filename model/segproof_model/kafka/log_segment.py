@@ -175,22 +175,24 @@ class LogSegment(RollingSegment):
             return Step(self, UNMAPPED)
         if not records:
             return Step(self)
+        loaded = self.with_indexes_for_append()
+        if isinstance(loaded.outcome, Raised):
+            return loaded
         scan = scan_memory(records, codecs=self.log.codecs, profile=self.profile)
         given = largest_timestamp, shallow_offset_of_max_timestamp
         appended = list(self._appended(scan, len(records), largest_offset, *given))
-        first = self
+        first = loaded.after
         look = next(iter(appended), None)
         is_first = self.profile.append_sets_rolling_timestamp and self.size == 0
         if is_first and isinstance(look, Appended):
-            first = replace(self, rolling_based_timestamp=look.max_timestamp)
+            first = replace(first, rolling_based_timestamp=look.max_timestamp)
         step = run(
             first,
-            lambda one: one.with_indexes_for_append(),
             lambda one: one.ensure_offset_in_range(largest_offset),
             lambda one: one._written(records),
             *(partial(type(self)._indexed, appended=one) for one in appended),
         )
-        return self.unless_refused(step)
+        return loaded.after.unless_refused(step)
 
     def _appended(
         self,
@@ -214,10 +216,11 @@ class LogSegment(RollingSegment):
             if scan.error is not None:
                 yield scan.error
             return
+        readable = [batch for batch in batches if isinstance(batch, Appended)]
         largest = TimestampOffset(-1, -1)
-        for batch in batches:
-            if isinstance(batch, Appended) and batch.max_timestamp > largest.timestamp:
-                largest = TimestampOffset(batch.max_timestamp, batch.offset_of_max_timestamp)
+        if readable:
+            best = max(readable, key=lambda batch: batch.max_timestamp)
+            largest = TimestampOffset(best.max_timestamp, best.offset_of_max_timestamp)
         timestamp = largest.timestamp if largest_timestamp is None else largest_timestamp
         offset = largest.offset if offset_of_max_timestamp is None else offset_of_max_timestamp
         key: int | Raised = largest_offset

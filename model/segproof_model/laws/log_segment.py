@@ -234,7 +234,8 @@ def failed_indexing_keeps_the_bytes(transition: Transition) -> bool:
     count = after.bytes_since_last_index_entry
     if before.profile.checks_before_changing:
         is_unchanged = count == before.bytes_since_last_index_entry
-        return is_unchanged and after.max_pair == before.max_pair and _keeps_bytes(transition)
+        is_same = before.max_pair is None or after.max_pair == before.max_pair
+        return is_unchanged and is_same and _keeps_bytes(transition)
     records = transition.arguments["records"]
     if _keeps_bytes(transition):
         return bool(count == before.bytes_since_last_index_entry)
