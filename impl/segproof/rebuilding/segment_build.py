@@ -225,7 +225,7 @@ class _Build:
             if self._files.status(path) is None:
                 continue
             self._take_access(path)
-            file = self._files.open(path, writable=True)
+            file = self._files.open(path)  # it may be for reading only now, as the log is
             try:
                 file.sync()
             finally:

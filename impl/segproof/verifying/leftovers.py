@@ -63,7 +63,7 @@ def soften_leftovers(
             actual=each.places,
             severity=Severity.NOTE,
             hint="nothing, while or before a broker runs on this directory: it writes over these"
-            " entries or makes the index new; elsewhere rebuild the index from the log",
+            " entries or makes the index new; elsewhere make it new with `segproof rebuild`",
         )
 
 

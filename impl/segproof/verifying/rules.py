@@ -16,7 +16,8 @@ ERROR, WARNING, NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
 REBUILD = (
     "stop the broker and make the indexes new with `segproof rebuild DIR --out DIR2` (or"
-    " `--in-place`), or remove this index file and let the broker rebuild it from the log"
+    " `--in-place`), or remove the segment's .index file, for which a broker makes all its indexes"
+    " new at its start (for a missing .timeindex it does not)"
 )
 RESTORE = (
     "copy the segment from another replica, or let the broker recover the partition: it cuts the"
