@@ -140,7 +140,8 @@ class SegmentReader:
                 path=path,
                 expected=f"at most {_INDEX_BYTES_MAX} bytes",
                 actual=status.size_bytes,
-                hint="make it new with `segproof rebuild`, or remove it from a copy: the log is scanned then",
+                hint="make it new with `segproof rebuild`, or remove it from a copy: the log is"
+                " scanned then",
             )
         with suppress(FileNotFoundError):
             return kind(path, self.base_offset, writable=False, files=self._files)

@@ -58,8 +58,9 @@ RULES: dict[str, Rule] = {
     **_rules("log-segment", ERROR, "find the log; at its next start the broker removes the index",
              "DISK-4"),
     **_rules("log-segment", WARNING,
-             "nothing is lost: the broker reads the segment and makes the index new at its next"
-             " start; `segproof rebuild DIR --out DIR2` (or `--in-place`) spares it that",
+             "no record is lost: at its next start a broker reads the segment and makes a missing"
+             " .index new, but a missing .timeindex empty, so that reads by time go through the log;"
+             " `segproof rebuild DIR --out DIR2` (or `--in-place`) makes both new",
              "DISK-5"),
     **_rules("log-segment", ERROR,
              "this file was not closed: the broker did not stop as the marker or the later segment"
