@@ -59,7 +59,7 @@ RULES: dict[str, Rule] = {
              "DISK-4"),
     **_rules("log-segment", WARNING,
              "no record is lost: at its next start a broker reads the segment and makes a missing"
-             " .index new, but a missing .timeindex empty, so that reads by time go through the log;"
+             " .index new, but a missing .timeindex empty, so that reads by time scan the log;"
              " `segproof rebuild DIR --out DIR2` (or `--in-place`) makes both new",
              "DISK-5"),
     **_rules("log-segment", ERROR,

@@ -37,6 +37,7 @@ from segproof.kernels.segment_rules import indexed_batches
 from segproof.rebuilding.intervals import IntervalBounds
 from segproof.rebuilding.planning import BESIDE, MARKER
 from segproof.rebuilding.running import Rebuilt
+from segproof.verifying.rules import RULES
 from segproof_harness.demo import scenarios
 from segproof_harness.memory_files import MemoryFiles
 from segproof_harness.reading.conformance import partition_of
@@ -282,6 +283,13 @@ def test_bounds_hold_exactly_the_intervals_that_give_the_entries(
     assert wanted == entries(bounds.choose()) == entries(bounds.least) == entries(bounds.end - 1)
     assert wanted != entries(bounds.end)
     assert bounds.least == 0 or wanted != entries(bounds.least - 1)
+
+
+def test_hints_send_nobody_to_a_broker_for_a_time_index() -> None:
+    """A broker, 4.3.1 too, makes a missing time index empty: what breaks one names this verb."""
+    for law in ("DISK-5", "TIMEIDX-1", "TIMEIDX-7", "DISK-9", "DISK-10", "DISK-22"):
+        assert "segproof rebuild" in RULES[law].hint
+        assert "missing .timeindex" in RULES[law].hint
 
 
 # --- what stops it
