@@ -102,6 +102,11 @@ class OperationKind:
     """`f(object, **arguments)` where the implementation's method of that name won't do."""
     show: Callable[[Any], Any] | None = None
     """Return the part of an answer that is compared, where it is more than plain values."""
+    settle: Callable[[Any], Any] | None = None
+    """Return the Step that goes on, where the model's leaves more than its state; `show` gets its
+    outcome, the laws judge the whole."""
+    sets_clock: bool = False
+    """Whether it sets the clock to its argument `now_ms`, and is no call at all."""
 
     def draw(self, choose: Choose, situation: "Situation") -> Operation:
         """Draw one call."""
@@ -131,6 +136,17 @@ class Event:
     outcome: Outcome
 
 
+class Clock:
+    """What time it is for a subject: as long as an operation sets no other, the same."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0
+
+    def __call__(self) -> int:
+        """Return the time in ms since 1970."""
+        return self.now_ms
+
+
 @dataclass(frozen=True, slots=True)
 class Structure:
     """Everything the harness knows of one structure."""
@@ -156,6 +172,11 @@ class Structure:
     """`f(class, arguments, files)` returns the object; names are paths already."""
     takes_directory: bool = False
     """Whether `open_impl` finds the path of the subject's directory in `arguments["directory"]`."""
+    takes_clock: bool = False
+    """Whether `open_impl` finds the subject's Clock in `arguments["clock"]`; files are modified by
+    it, and the opening's argument `now_ms` sets it."""
+    damage: Callable[[Mapping[str, Value], Mapping[str, bytes]], Mapping[str, bytes]] | None = None
+    """`f(arguments, files)` returns the files as something broke them before this opening."""
     directory_of: Callable[[Any], Any] = lambda state: state.directory
     """The Directory of a state."""
     parts: Callable[[Any], Iterable[Any]] = lambda state: ()
@@ -218,6 +239,7 @@ DESCRIPTIONS = {
     "transaction-index": "segproof_harness.descriptions.transaction_index:TRANSACTION_INDEX",
     "record-batch": "segproof_harness.descriptions.record_batch:RECORD_BATCH",
     "record-file": "segproof_harness.descriptions.record_file:RECORD_FILE",
+    "log-segment": "segproof_harness.descriptions.log_segment:LOG_SEGMENT",
 }
 """Where each structure is described."""
 

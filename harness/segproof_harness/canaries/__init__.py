@@ -15,6 +15,7 @@ from dataclasses import dataclass
 _INDEXES = "segproof_harness.canaries.indexes"
 _TRANSACTIONS = "segproof_harness.canaries.transaction_index"
 _RECORDS = "segproof_harness.canaries.records"
+_SEGMENTS = "segproof_harness.canaries.log_segment"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,86 @@ CANARIES = (
         f"{_RECORDS}:K43Batches",
         "sequence numbers are added without wrapping to 0",
         ("BATCH-5",),
+    ),
+    Canary(
+        "K-02",
+        "log-segment",
+        f"{_SEGMENTS}:K02LogSegment",
+        "a truncation does not give trimmed indexes their full size again",
+        ("SEG-32",),
+    ),
+    Canary(
+        "K-10",
+        "log-segment",
+        f"{_SEGMENTS}:K10LogSegment",
+        "the age of a segment is counted by the wall clock, whatever the timestamps say",
+        ("SEG-36",),
+    ),
+    Canary(
+        "K-11a",
+        "log-segment",
+        f"{_SEGMENTS}:K11aLogSegment",
+        "the first timestamp outlives a truncation to nothing",
+        ("SEG-33",),
+    ),
+    Canary(
+        "K-11b",
+        "log-segment",
+        f"{_SEGMENTS}:K11bLogSegment",
+        "the time of creation outlives a truncation to nothing",
+        ("SEG-33",),
+    ),
+    Canary(
+        "K-13",
+        "log-segment",
+        f"{_SEGMENTS}:K13LogSegment",
+        "recovery enters first offsets, though appends enter last ones",
+        (
+            "SEG-22",
+            "SEG-25",
+        ),
+    ),
+    Canary(
+        "K-16",
+        "log-segment",
+        f"{_SEGMENTS}:K16LogSegment",
+        "the size of what comes does not count when a segment is rolled",
+        ("SEG-37",),
+    ),
+    Canary(
+        "K-56a",
+        "log-segment",
+        f"{_SEGMENTS}:K56aLogSegment",
+        "no last time entry when the segment is rolled",
+        ("SEG-38",),
+    ),
+    Canary(
+        "K-56b",
+        "log-segment",
+        f"{_SEGMENTS}:K56bLogSegment",
+        "no last time entry when the segment is closed",
+        ("SEG-44",),
+    ),
+    Canary(
+        "K-56c",
+        "log-segment",
+        f"{_SEGMENTS}:K56cLogSegment",
+        "no last time entry when the segment was recovered",
+        ("SEG-23",),
+    ),
+    Canary(
+        "K-59",
+        "log-segment",
+        f"{_SEGMENTS}:K59LogSegment",
+        "a batch that begins below the start offset is not read",
+        ("SEG-15",),
+    ),
+    Canary(
+        "K-68",
+        "log-segment",
+        f"{_SEGMENTS}:K68LogSegment",
+        "an append compares with the interval by >=, not by >",
+        ("SEG-4",),
     ),
 )
 """Every planted defect."""

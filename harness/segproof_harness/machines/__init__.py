@@ -17,6 +17,7 @@ from segproof_harness.machines.base import StructureMachine, run_until_reached
 from segproof_harness.structures import STRUCTURE_IDS
 
 __all__ = [
+    "LogSegmentMachine",
     "OffsetIndexMachine",
     "RecordBatchMachine",
     "RecordFileMachine",
@@ -56,6 +57,12 @@ class RecordFileMachine(StructureMachine):
     """Histories of a record file."""
 
     structure_id = "record-file"
+
+
+class LogSegmentMachine(StructureMachine):
+    """Histories of a segment: a log with its three indexes."""
+
+    structure_id = "log-segment"
 
 
 def machine_for(structure_id: str, subject_name: str = "impl") -> type[StructureMachine]:

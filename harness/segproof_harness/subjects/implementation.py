@@ -9,13 +9,13 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from segproof.files import REAL_FILES, File, Files, FileStatus
 from segproof_harness.memory_files import MemoryFiles
 from segproof_harness.operations import Operation, Value
 from segproof_harness.outcomes import Outcome, normalise, of_error, outcome_of
-from segproof_harness.structures import Setup, Structure
+from segproof_harness.structures import Clock, Setup, Structure
 from segproof_harness.subjects.base import OPENED
 from segproof_model.profiles import SEGPROOF
 
@@ -47,8 +47,8 @@ class _Place(Protocol):
 class _MemoryPlace:
     root = "/subject"
 
-    def __init__(self, contents: Mapping[str, bytes]) -> None:
-        self.files = MemoryFiles()
+    def __init__(self, contents: Mapping[str, bytes], clock: Clock | None) -> None:
+        self.files = MemoryFiles(clock_ms=clock)
         self.files.make_directory(self.root)
         for name, data in contents.items():
             file = self.files.create_new(self.path(name))
@@ -69,22 +69,61 @@ class _MemoryPlace:
         pass
 
 
+class _TimedFile:
+    """A real file that is modified when the subject's clock says."""
+
+    def __init__(self, file: File, clock: Clock, *, is_new: bool) -> None:
+        self._file = file
+        self._clock = clock
+        if is_new:
+            self._stamp()
+
+    @property
+    def path(self) -> str:
+        return self._file.path
+
+    @path.setter
+    def path(self, path: str) -> None:
+        self._file.path = path
+
+    def pwrite(self, data: bytes | memoryview, position: int) -> None:
+        self._file.pwrite(data, position)
+        self._stamp()
+
+    def truncate(self, size: int) -> None:
+        self._file.truncate(size)
+        self._stamp()
+
+    def _stamp(self) -> None:
+        with contextlib.suppress(FileNotFoundError):  # removed, and still written to
+            REAL_FILES.set_modified(self._file.path, self._clock() * 10**6)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
 class _WatchedFiles:
     """The real files; remembers what is open, so that a crash can close it without the object."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None) -> None:
         self.handles: list[File] = []
+        self._clock = clock
 
     def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
+        is_new = create and REAL_FILES.status(path) is None
         file = REAL_FILES.open(path, writable=writable, create=create)
-        self.handles.append(file)
-        return file
+        return self._watched(file, is_new=is_new)
 
     def create_new(self, path: str) -> File | None:
         file = REAL_FILES.create_new(path)
-        if file is not None:
-            self.handles.append(file)
-        return file
+        return None if file is None else self._watched(file, is_new=True)
+
+    def _watched(self, file: File, *, is_new: bool) -> File:
+        self.handles.append(file)
+        if self._clock is None:
+            return file
+        timed: Any = _TimedFile(file, self._clock, is_new=is_new)
+        return cast(File, timed)
 
     def status(self, path: str) -> FileStatus | None:
         return REAL_FILES.status(path)
@@ -107,10 +146,16 @@ class _WatchedFiles:
     def sync_directory(self, path: str) -> None:
         REAL_FILES.sync_directory(path)
 
+    def make_directory(self, path: str) -> None:
+        REAL_FILES.make_directory(path)
+
+    def remove_directory(self, path: str) -> bool:
+        return REAL_FILES.remove_directory(path)
+
 
 class _RealPlace:
-    def __init__(self, contents: Mapping[str, bytes]) -> None:
-        self.files = _WatchedFiles()
+    def __init__(self, contents: Mapping[str, bytes], clock: Clock | None) -> None:
+        self.files = _WatchedFiles(clock)
         self.root = tempfile.mkdtemp(prefix="segproof-")
         for name, data in contents.items():
             Path(self.path(name)).write_bytes(data)
@@ -132,6 +177,19 @@ class _RealPlace:
         shutil.rmtree(self.root, ignore_errors=True)
 
 
+def _write_changes(place: _Place, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
+    """Make files of a place what they are after something broke them."""
+    for name in before:
+        if name not in after:
+            place.files.remove(place.path(name))
+    for name, data in after.items():
+        if before.get(name) != data:
+            file = place.files.open(place.path(name), writable=True, create=True)
+            file.truncate(0)
+            file.pwrite(data, 0)
+            file.close()
+
+
 class ImplementationSubject:
     """A class with the implementation's constructor and methods."""
 
@@ -142,7 +200,8 @@ class ImplementationSubject:
         self.name = name
         self.profile_name = str(getattr(implementation, "profile_name", SEGPROOF.name))
         self._class = implementation
-        self._make_place: Callable[[Mapping[str, bytes]], _Place] = (
+        self._clock = Clock() if structure.takes_clock else None
+        self._make_place: Callable[[Mapping[str, bytes], Clock | None], _Place] = (
             _RealPlace if real else _MemoryPlace
         )
         self._is_real = real
@@ -157,7 +216,7 @@ class ImplementationSubject:
     def start(self, setup: Setup) -> Outcome:
         """Begin with an own directory, and open."""
         self.stop()
-        self._place = self._make_place(setup.files)
+        self._place = self._make_place(setup.files, self._clock)
         return self._open(setup.arguments)
 
     def _placed(self) -> _Place:
@@ -168,9 +227,15 @@ class ImplementationSubject:
     def _open(self, arguments: Mapping[str, Value]) -> Outcome:
         place = self._placed()
         self._object = None
+        if self.structure.damage is not None:
+            images = place.images()
+            _write_changes(place, images, self.structure.damage(arguments, images))
         given = self._with_paths("open", arguments)
         if self.structure.takes_directory:
             given["directory"] = place.root
+        if self._clock is not None:
+            self._clock.now_ms = given["now_ms"]
+            given["clock"] = self._clock
         try:
             self._object = self.structure.open_impl(self._class, given, place.files)
         except Exception as error:
@@ -196,6 +261,10 @@ class ImplementationSubject:
             arguments = self._with_paths(operation.name, arguments)
         if kind is not None and kind.adapt is not None:
             arguments = kind.adapt(arguments)
+        if kind is not None and kind.sets_clock:
+            assert self._clock is not None
+            self._clock.now_ms = arguments["now_ms"]
+            return Outcome()
         try:
             if kind is not None and kind.call_impl is not None:
                 answer = kind.call_impl(self._object, **arguments)

@@ -5,6 +5,7 @@ Used by: subjects, compare, workloads.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from segproof_harness.operations import Operation, Value
@@ -46,6 +47,9 @@ class ModelSubject:
 
     def _open(self, arguments: Mapping[str, Value]) -> Outcome:
         self.opened = arguments
+        if self.structure.damage is not None:
+            images = self.structure.damage(arguments, dict(self.directory.files))
+            self.directory = Directory(tuple(sorted(images.items())))
         step = self.structure.open_model(arguments, self.directory, self.profile)
         self.transitions.append(
             opening(self.structure.structure_id, arguments, self.directory, self.profile, step)
@@ -83,15 +87,18 @@ class ModelSubject:
         arguments: Mapping[str, Any] = operation.arguments
         if kind is not None and kind.adapt is not None:
             arguments = kind.adapt(arguments)
+        if kind is not None and kind.sets_clock:
+            self.state = replace(before, **arguments)
+            return Outcome()
         raw = self._answer(before, operation.name, kind, arguments)
-        if isinstance(raw, Step):
-            self.state, raw_outcome = raw.after, raw.outcome
-            self.directory = self.structure.directory_of(self.state)
-        else:
-            raw_outcome = raw
+        step = raw if isinstance(raw, Step) else Step(before, raw)
         self.transitions.append(
-            Transition(before, operation.name, arguments, self.state, raw_outcome)
+            Transition(before, operation.name, arguments, step.after, step.outcome)
         )
+        if kind is not None and kind.settle is not None:
+            step = kind.settle(step)
+        self.state, raw_outcome = step.after, step.outcome
+        self.directory = self.structure.directory_of(self.state)
         if kind is not None and kind.show is not None and not isinstance(raw_outcome, Raised):
             return of_model(kind.show(raw_outcome))
         return of_model(raw_outcome)
