@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     ROOT / "docs" / "tutorial" / "verify-your-first-directory.md",
     ROOT / "docs" / "howto" / "look-up-an-offset.md",
+    ROOT / "docs" / "howto" / "rebuild-indexes.md",
 ]
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"^```python\n(.*?)^```\n\n^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
