@@ -26,8 +26,12 @@ from segproof_model.kafka.log_validator import (
 )
 from segproof_model.kafka.partition_parts import UNMAPPED, ProducerUpdates
 from segproof_model.kafka.partition_reading import ReadingLog
-from segproof_model.kafka.producer_append_info import AppendOrigin, CompletedTxn
-from segproof_model.kafka.producer_snapshot import BatchMetadata
+from segproof_model.kafka.producer_append_info import (
+    INVALID_PRODUCER_EPOCH,
+    AppendOrigin,
+    CompletedTxn,
+)
+from segproof_model.kafka.producer_snapshot import BatchMetadata, ProducerStateEntry
 from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.kafka.record_file import scan_memory
 from segproof_model.kafka.segment_names import segment_file_name
@@ -174,18 +178,26 @@ class AppendingLog(ReadingLog):
 
     def _checked_producers(self, call: _Call) -> ProducerUpdates | BatchMetadata | Raised:
         """Check what the producers send; the answer may be a batch that was written before."""
-        fresh: list[RecordBatch] = []
+        if call.origin == "replication":
+            return self.producer_updates(call.batches, call.origin)
         for batch in call.batches:
-            producer_id = batch.producer_id
-            known = None
-            if call.origin == "client" and isinstance(producer_id, int) and producer_id > -1:
-                known = self.producer_state_manager.last_entry(producer_id)
-            duplicate = None if known is None else known.find_duplicate_batch(batch)
+            known = self._known_producer(batch)
+            if known is None:
+                continue
+            duplicate = known.find_duplicate_batch(batch) if call.origin == "client" else None
             if duplicate is not None:
-                checked = self.producer_updates(fresh, call.origin, call.transaction_version)
-                return checked if isinstance(checked, Raised) else duplicate
-            fresh.append(batch)
-        return self.producer_updates(fresh, call.origin, call.transaction_version)
+                return duplicate
+            epoch = batch.producer_epoch
+            is_old = isinstance(epoch, int) and epoch < known.producer_epoch
+            if is_old and batch.is_transactional:
+                return INVALID_PRODUCER_EPOCH
+        return self.producer_updates(call.batches, call.origin, call.transaction_version)
+
+    def _known_producer(self, batch: RecordBatch) -> ProducerStateEntry | None:
+        """Return what is known of the producer of a batch."""
+        producer_id = batch.producer_id
+        has_producer = isinstance(producer_id, int) and producer_id > -1
+        return self.producer_state_manager.last_entry(producer_id) if has_producer else None  # type: ignore[arg-type]
 
     def _written(self, call: _Call, updates: ProducerUpdates) -> Step[Self]:
         """Write the batches, then let them count for producers and transactions (LOG-9)."""

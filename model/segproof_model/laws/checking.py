@@ -13,8 +13,12 @@ from typing import Any
 
 from segproof_model.kafka.lazy_index import LazyIndex
 from segproof_model.kafka.leader_epoch_cache import LeaderEpochFileCache
+from segproof_model.kafka.log_manager import LogManager
 from segproof_model.kafka.log_segment import LogSegment
+from segproof_model.kafka.log_segments import LogSegments
 from segproof_model.kafka.offset_index import OffsetIndex
+from segproof_model.kafka.partition_log import PartitionLog
+from segproof_model.kafka.partition_log import PartitionLog
 from segproof_model.kafka.record_file import RecordFile
 from segproof_model.kafka.time_index import TimeIndex
 from segproof_model.kafka.transaction_index import TransactionIndex
@@ -41,6 +45,9 @@ STRUCTURES: Mapping[type, str] = {
     LogSegment: "log-segment",
     LazyIndex: "log-segment",
     LeaderEpochFileCache: "leader-epoch-cache",
+    LogManager: "partition-log",
+    LogSegments: "partition-log",
+    PartitionLog: "partition-log",
 }
 
 

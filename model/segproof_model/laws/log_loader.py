@@ -1,0 +1,421 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The laws of loading a log from its directory.
+
+They judge the transition of an opening (no state before; its arguments tell the directory) that
+raised nothing, one of them what a log manager does, and one a log before a crash and after it.
+LOAD-1 is stated with the laws of directories.
+
+Used by: the harness, the generated pages.
+"""
+
+from typing import Any, NamedTuple
+
+from segproof_model.directory import Directory
+from segproof_model.integers import INT64_MAX
+from segproof_model.kafka.log_manager import CLEAN_SHUTDOWN, LogManager
+from segproof_model.kafka.partition_log import PartitionLog
+from segproof_model.kafka.segment_names import offset_of_name
+from segproof_model.laws.log_judging import (
+    STRUCTURE,
+    bases_of,
+    batches_of_file,
+    batches_of_segment,
+    file_of,
+    index_entries,
+    is_far,
+    is_sound,
+    log_images,
+)
+from segproof_model.laws.registry import Transition, law
+from segproof_model.laws.segment_judging import indexed_by_recovery
+from segproof_model.outcomes import ErrorKind, Raised
+
+CLASS = "Kafka LogLoader, 3.0 to 4.3.1"
+TEMPORARY = (".deleted", ".cleaned", ".swap")
+INDEXES = (".index", ".timeindex", ".txnindex")
+
+
+class _Loading(NamedTuple):
+    """An opening that raised nothing."""
+
+    log: PartitionLog
+    found: Directory
+    """The directory before."""
+    prefix: str
+    start: int
+    """The checkpointed start of the log."""
+    recovery_point: int
+    """The checkpointed one."""
+    is_clean: bool
+
+
+def _loading(transition: Transition) -> _Loading | None:
+    """Return what was loaded, or None for any other step."""
+    log, arguments = transition.after, transition.arguments
+    if transition.operation != "open" or not isinstance(log, PartitionLog):
+        return None
+    return _Loading(
+        log,
+        arguments["directory"],
+        log.prefix,
+        arguments.get("log_start_offset", 0),
+        arguments.get("recovery_point", 0),
+        arguments.get("last_shutdown_clean", True),
+    )
+
+
+def _names(directory: Directory, prefix: str, suffix: str = "") -> list[str]:
+    """Return the names of the partition's files, without its directory."""
+    names = [name.removeprefix(prefix) for name in directory if name.startswith(prefix)]
+    return [name for name in names if name.endswith(suffix)]
+
+
+def _offset_in(name: str) -> int:
+    offset = offset_of_name(name)
+    assert isinstance(offset, int)
+    return offset
+
+
+def _swaps(loading: _Loading) -> list[int]:
+    """Return the base offsets of the swaps that are to be completed."""
+    names = _names(loading.found, loading.prefix, ".cleaned")
+    first = min((_offset_in(name) for name in names), default=INT64_MAX)
+    swaps = map(_offset_in, _names(loading.found, loading.prefix, ".log.swap"))
+    return [base for base in swaps if base < first]
+
+
+def _range(loading: _Loading) -> tuple[int, int] | None:
+    """Return which base offsets the swaps replace, the end exclusive; None if it is not known."""
+    swaps = _swaps(loading)
+    end = -INT64_MAX - 1
+    for base in swaps:
+        name = file_of(loading.prefix, base, ".log.swap")
+        batches = batches_of_file(loading.found, name)
+        if batches is None:
+            return None
+        end = max([end, base, *(batch.last_offset + 1 for batch in batches)])
+    return min(swaps, default=INT64_MAX), end
+
+
+def _is_untouched(loading: _Loading) -> bool:
+    """Return whether nothing but swaps could change a log: no scan, no split, no wipe."""
+    has_indexes = all(
+        file_of(loading.prefix, base, ".index") in loading.found
+        for base in bases_of(loading.found, loading.prefix)
+    )
+    has_txns = bool(_names(loading.found, loading.prefix, ".txnindex"))
+    first = loading.log.log_segments.base_offsets()[0]
+    is_wiped = first == loading.start and loading.log.size == 0
+    indexed = {_offset_in(name) for name in _names(loading.found, loading.prefix, ".index.swap")}
+    are_whole = set(_swaps(loading)) <= indexed
+    return loading.is_clean and has_indexes and are_whole and not has_txns and not is_wiped
+
+
+def _overflows(directory: Directory, prefix: str) -> bool:
+    """Return whether a file is too long for its base offset, and so may be split."""
+    return any(
+        is_far(batches_of_file(directory, prefix + name) or [], _offset_in(name))
+        for name in _names(directory, prefix, ".log")
+    )
+
+
+@law("LOAD-2", structure=STRUCTURE, scope="step", source=CLASS)
+def swaps_are_completed(transition: Transition) -> bool:
+    """A swap file with base >= the smallest `.cleaned` base is deleted; every other swap is
+    completed by deleting the normal files with base in [min base, max next offset) and renaming."""
+    loading = _loading(transition)
+    if loading is None or not _is_untouched(loading) or (swapped := _range(loading)) is None:
+        return True
+    swaps, (first, end) = _swaps(loading), swapped
+    kept = [base for base in bases_of(loading.found, loading.prefix) if not first <= base < end]
+    images = dict(log_images(loading.log))
+    return sorted(images) == sorted({*kept, *swaps}) and all(
+        images[base] == loading.found.read(file_of(loading.prefix, base, ".log.swap"))
+        for base in swaps
+    )
+
+
+@law("LOAD-3", structure=STRUCTURE, scope="step", source=CLASS)
+def other_segments_stay(transition: Transition) -> bool:
+    """No segment outside the completed swap's range is touched."""
+    loading = _loading(transition)
+    if loading is None or not _is_untouched(loading) or (swapped := _range(loading)) is None:
+        return True
+    first, end = swapped
+    images = dict(log_images(loading.log))
+    return all(
+        images.get(base) == loading.found.read(file_of(loading.prefix, base, ".log"))
+        for base in bases_of(loading.found, loading.prefix)
+        if not first <= base < end and base not in _swaps(loading)
+    )
+
+
+@law("LOAD-4", structure=STRUCTURE, scope="step", source=CLASS)
+def indexes_have_a_log(transition: Transition) -> bool:
+    """An index file without its `.log` is deleted."""
+    loading = _loading(transition)
+    if loading is None:
+        return True
+    directory, prefix = loading.log.directory, loading.prefix
+    return all(
+        file_of(prefix, _offset_in(name), ".log") in directory
+        for name in _names(directory, prefix)
+        if name.endswith(INDEXES)
+    )
+
+
+def _is_recovered(log: PartitionLog, base_offset: int) -> bool:
+    """Return whether a segment is what a recovery leaves: valid batches, and their entries."""
+    segment = log.log_segments.get(base_offset)
+    assert segment is not None
+    batches = batches_of_segment(log, base_offset)
+    is_whole = sum(batch.size_bytes for batch in batches) == segment.size
+    are_valid = all(batch.is_valid() is True for batch in segment.log.batches().batches)
+    entries = indexed_by_recovery(segment, batches)[0]
+    is_indexed = segment.offset_index is None or index_entries(log, base_offset) == entries
+    return is_whole and are_valid and is_indexed
+
+
+@law("LOAD-5", structure=STRUCTURE, scope="step", source=f"{CLASS}: loadSegmentFiles")
+def missing_indexes_are_built(transition: Transition) -> bool:
+    """A missing offset index makes the loader recover that segment; so does the corrupt-index error
+    of its transaction index.
+
+    One that overflows is split, and stays as well where no part has its base offset.
+    """
+    loading = _loading(transition)
+    if (
+        loading is None
+        or _names(loading.found, loading.prefix, ".swap")
+        or _overflows(loading.found, loading.prefix)
+    ):
+        return True
+    known = loading.log.log_segments.base_offsets()
+    return all(
+        base not in known
+        or file_of(loading.prefix, base, ".index") in loading.found
+        or _is_recovered(loading.log, base)
+        for base in bases_of(loading.found, loading.prefix)
+    )
+
+
+def _recovered_bases(loading: _Loading) -> list[int]:
+    """Return the base offsets that a load after a crash has recovered."""
+    bases = loading.log.log_segments.base_offsets()
+    floor = max((base for base in bases if base <= loading.recovery_point), default=bases[0])
+    return [] if loading.is_clean else [base for base in bases if base >= floor]
+
+
+@law("LOAD-6", structure=STRUCTURE, scope="step", source=f"{CLASS}: retryOnOffsetOverflow")
+def overflow_is_split(transition: Transition) -> bool:
+    """A segment that overflows is split and loading starts again."""
+    loading = _loading(transition)
+    return loading is None or not any(
+        is_far(batches_of_segment(loading.log, base), base) for base in _recovered_bases(loading)
+    )
+
+
+@law("LOAD-7", structure=STRUCTURE, scope="step", source=f"{CLASS}: recoverLog")
+def unflushed_segments_are_recovered(transition: Transition) -> bool:
+    """Without the clean marker every segment from the one containing the recovery point is
+    recovered, in order."""
+    loading = _loading(transition)
+    return loading is None or all(
+        _is_recovered(loading.log, base) for base in _recovered_bases(loading)
+    )
+
+
+@law("LOAD-8", structure=STRUCTURE, scope="step", source=f"{CLASS}: recoverLog")
+def nothing_follows_a_cut(transition: Transition) -> bool:
+    """The first segment that loses bytes in recovery is the last one kept."""
+    loading = _loading(transition)
+    if loading is None or _names(loading.found, loading.prefix, ".swap"):
+        return True
+    images = dict(log_images(loading.log))
+    cut = [
+        base
+        for base in _recovered_bases(loading)
+        if len(images[base]) < len(loading.found.read(file_of(loading.prefix, base, ".log")) or b"")
+    ]
+    return _overflows(loading.found, loading.prefix) or not cut or cut == [max(images)]
+
+
+@law("LOAD-9", structure=STRUCTURE, scope="step", source=f"{CLASS}: recoverLog")
+def invalid_offsets_empty_the_segment(transition: Transition) -> bool:
+    """An invalid-offset error during recovery truncates that segment to its base and the load goes
+    on.
+
+    But for a segment whose offset index is missing, which is recovered before.
+    """
+    if transition.operation != "open" or transition.arguments.get("last_shutdown_clean", True):
+        return True
+    directory = transition.arguments["directory"]
+    if not isinstance(directory, Directory) or "dir" not in transition.arguments:
+        return True
+    name = transition.arguments["dir"]
+    prefix = f"{name}/" if name else ""
+    has_indexes = all(
+        file_of(prefix, base, ".index") in directory for base in bases_of(directory, prefix)
+    )
+    is_plain = has_indexes and not _names(directory, prefix, ".swap")
+    is_plain = is_plain and not _overflows(directory, prefix)
+    return not is_plain or transition.outcome != Raised(ErrorKind.INVALID_OFFSET)
+
+
+@law("LOAD-10", structure=STRUCTURE, scope="step", source=f"{CLASS}; Log since 2.3")
+def clean_loads_trust_the_indexes(transition: Transition) -> bool:
+    """With the clean marker no segment is scanned unless LOAD-5 or LOAD-6 applies, so offset and
+    time indexes are trusted as they are (releases >= 2.3)."""
+    loading = _loading(transition)
+    if loading is None or not _is_untouched(loading) or _swaps(loading):
+        return True
+    return all(
+        loading.log.directory.read(loading.prefix + name)
+        == loading.found.read(loading.prefix + name)
+        for base in loading.log.log_segments.base_offsets()[:-1]
+        for suffix in (".index", ".timeindex")
+        if (name := file_of("", base, suffix)) in _names(loading.found, loading.prefix)
+    )
+
+
+@law("LOAD-11", structure=STRUCTURE, scope="step", source="Kafka LogManager.loadLogs, 2.8 to 4.3.1")
+def marker_goes_first(transition: Transition) -> bool:
+    """The clean marker is removed before loading begins (releases >= 2.8), so a crash inside
+    loading is followed by an unclean load."""
+    manager = transition.after
+    if transition.operation != "load_logs" or not isinstance(manager, LogManager):
+        return True
+    return manager.prefix + CLEAN_SHUTDOWN not in manager.directory
+
+
+@law("LOAD-12", structure=STRUCTURE, scope="step", source=f"{CLASS}; Log since 2.2")
+def logs_below_their_start_begin_anew(transition: Transition) -> bool:
+    """A log end below the checkpointed log start removes all segments and leaves one empty segment
+    at log start (releases >= 2.2)."""
+    loading = _loading(transition)
+    if loading is None:
+        return True
+    log = loading.log
+    if log.log_end_offset < loading.start:
+        return False
+    names = _names(loading.found, loading.prefix, ".log")
+    files = [batches_of_file(loading.found, loading.prefix + name) for name in names]
+    if None in files or _names(loading.found, loading.prefix, ".swap"):
+        return True
+    ends = [batch.last_offset + 1 for batches in files for batch in batches or ()]
+    if max([*ends, *bases_of(loading.found, loading.prefix)], default=0) >= loading.start:
+        return True
+    return log.log_segments.base_offsets() == [loading.start] and log.size == 0
+
+
+@law("LOAD-13", structure=STRUCTURE, scope="step", source=f"{CLASS}; Log since 2.8")
+def recovery_point_after_loading(transition: Transition) -> bool:
+    """After loading, recovery point = log end after a clean stop and min(checkpoint, log end)
+    otherwise (releases >= 2.8).
+
+    Never below the log's start. A log that was empty, or that was emptied, counts as not clean.
+    """
+    loading = _loading(transition)
+    if loading is None:
+        return True
+    log = loading.log
+    known = max(log.log_start_offset, min(loading.recovery_point, log.log_end_offset))
+    allowed = [log.log_end_offset] if loading.is_clean and log.size > 0 else [known]
+    if loading.is_clean and log.size == 0:
+        allowed = [known, log.log_end_offset]
+    return log.recovery_point in allowed
+
+
+@law("LOAD-14", structure=STRUCTURE, scope="step", source=f"{CLASS}: resizeIndexes")
+def active_indexes_have_full_capacity(transition: Transition) -> bool:
+    """After loading, the active segment's indexes have full capacity."""
+    loading = _loading(transition)
+    if loading is None:
+        return True
+    size = loading.log.config.segment_index_bytes
+    names = loading.log.log_segments.active_segment.names
+    images = [loading.log.directory.read(name) for name in names[1:3]]
+    return [len(image or b"") for image in images] == [size // 8 * 8, size // 12 * 12]
+
+
+@law("LOAD-15", structure=STRUCTURE, scope="step", source=f"{CLASS}; see EPOCH-8 and EPOCH-9")
+def epochs_fit_the_log(transition: Transition) -> bool:
+    """After loading, the epoch cache has no entry with start >= log end and none superseded at the
+    log start.
+
+    An empty log whose start is its end may keep the entry that was moved there.
+    """
+    loading = _loading(transition)
+    if loading is None:
+        return True
+    starts = [entry.start_offset for entry in loading.log.leader_epoch_cache.entries]
+    end = loading.log.log_end_offset
+    is_within = all(one < end for one in starts) or starts == [loading.start] == [end]
+    return is_within and all(one > loading.start for one in starts[1:])
+
+
+@law("LOAD-16", structure=STRUCTURE, scope="step", source=CLASS)
+def loading_twice_is_loading_once(transition: Transition) -> bool:
+    """Loading twice in a row without appends yields the same segments, the same log bytes and the
+    same log end.
+
+    Between the two the log is closed, if the loads are those after a clean stop.
+    """
+    loading = _loading(transition)
+    if loading is None:
+        return True
+    log = loading.log
+    left = log.close().after if loading.is_clean else log
+    again = PartitionLog.open(
+        log.dir,
+        log.config,
+        loading.start,
+        loading.recovery_point,
+        loading.is_clean,
+        directory=left.directory,
+        profile=log.profile,
+        codecs=log.codecs,
+        now_ms=log.now_ms,
+        draw=log.draw,
+    ).after
+    if not isinstance(again, PartitionLog):
+        return False
+    return log_images(again) == log_images(log) and again.log_end_offset == log.log_end_offset
+
+
+def _written(log: Any) -> list[tuple[int, bytes]]:
+    """Return last offset and bytes of each batch of a log."""
+    return [
+        (batch.last_offset, segment.log.image[batch.position : batch.position + batch.size_bytes])
+        for segment in log.log_segments
+        for batch in batches_of_segment(log, segment.base_offset)
+    ]
+
+
+@law("LOAD-17", structure=STRUCTURE, scope="pure", source=CLASS)
+def crashes_leave_a_prefix(before: PartitionLog, recovery_point: int, after: PartitionLog) -> bool:
+    """After any crash followed by an unclean load with recovery point p, the log holds every
+    flushed batch below p and a hole-free prefix of the batches after it.
+
+    `before` is the log that crashed, `after` the loaded one.
+    """
+    if not is_sound(before):
+        return True
+    old, new = _written(before), _written(after)
+    flushed = [one for one in old if one[0] < recovery_point]
+    return new == old[: len(new)] and new[: len(flushed)] == flushed
+
+
+@law("LOAD-18", structure=STRUCTURE, scope="step", source=CLASS)
+def loading_leaves_no_temporary_file(transition: Transition) -> bool:
+    """Of all `.deleted`, `.cleaned` and `.swap` files, loading leaves those `.deleted` ones that it
+    renamed itself, which go later, and `*.checkpoint.deleted`."""
+    loading = _loading(transition)
+    if loading is None:
+        return True
+    pending = {name for one in loading.log.pending_deletions for name in one.names}
+    return not any(
+        name.endswith(TEMPORARY)
+        for name in _names(loading.log.directory, loading.prefix)
+        if not name.endswith(".checkpoint.deleted") and loading.prefix + name not in pending
+    )

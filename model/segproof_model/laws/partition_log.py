@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The laws of a partition's log: appending, reading, cutting, rolling and keeping.
+
+They judge transitions whose states are logs. Some judge only logs whose offsets rise, which a
+crafted file may not do. LOG-4 is stated with the laws of directories.
+
+Used by: the harness, the generated pages.
+"""
+
+from segproof_model.integers import INT32_MAX
+from segproof_model.kafka.log_segment import FetchDataInfo
+from segproof_model.kafka.log_validator import LogAppendInfo
+from segproof_model.kafka.record_file import TimestampAndOffset, scan_memory
+from segproof_model.laws.log_judging import (
+    APPENDS,
+    STRUCTURE,
+    Aborted,
+    aborted_of,
+    batches_of_segment,
+    bound_of,
+    has_overlap,
+    index_entries,
+    is_far,
+    is_judged,
+    is_sound,
+    log_images,
+)
+from segproof_model.laws.registry import Transition, law
+from segproof_model.outcomes import ErrorKind, Raised
+
+INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
+KAFKA_ERROR = Raised(ErrorKind.KAFKA_ERROR)
+OFFSET_ORDER = Raised(ErrorKind.OFFSET_ORDER)
+OUT_OF_RANGE = Raised(ErrorKind.OUT_OF_RANGE)
+RECORD_BATCH_TOO_LARGE = Raised(ErrorKind.RECORD_BATCH_TOO_LARGE)
+CLASS = "Kafka UnifiedLog and LocalLog, 4.3.1"
+
+
+@law("LOG-5", structure=STRUCTURE, scope="step", source=CLASS)
+def reads_stay_in_range(transition: Transition) -> bool:
+    """read(start) raises out-of-range for start < log start, start > log end, or no floor
+    segment."""
+    if not is_judged(transition, "read"):
+        return True
+    log, start = transition.before, transition.arguments["start_offset"]
+    is_within = log.log_start_offset <= start <= log.log_end_offset
+    has_floor = any(base <= start for base in log.log_segments.base_offsets())
+    return (transition.outcome == OUT_OF_RANGE) is not (is_within and has_floor)
+
+
+def _fetched(transition: Transition) -> FetchDataInfo | None:
+    """Return what a read of a sound log found, or None for any other step."""
+    if not is_judged(transition, "read") or not is_sound(transition.before):
+        return None
+    return transition.outcome if isinstance(transition.outcome, FetchDataInfo) else None
+
+
+@law("LOG-6", structure=STRUCTURE, scope="step", source=CLASS)
+def reads_begin_at_the_batch(transition: Transition) -> bool:
+    """read(start) returns batches from the first segment at or after floor(start) that has a batch
+    with last offset >= start, never bytes beyond the bound of the isolation level."""
+    found = _fetched(transition)
+    if found is None or found.records is None:
+        return True
+    log, start = transition.after, transition.arguments["start_offset"]
+    bases = log.log_segments.base_offsets()
+    floor = max(base for base in bases if base <= start)
+    places = [
+        (base, batch.position)
+        for base in bases
+        for batch in batches_of_segment(log, base)
+        if base >= floor and batch.last_offset >= start
+    ]
+    segment_base = found.fetch_offset_metadata.segment_base_offset
+    bound = bound_of(transition.before, transition.arguments.get("isolation", "log_end"))
+    end = found.records.start + found.records.size
+    return [(segment_base, found.records.start)] == places[:1] and all(
+        batch.base_offset < bound.message_offset
+        for batch in batches_of_segment(log, segment_base)
+        if batch.position < end
+    )
+
+
+@law("LOG-7", structure=STRUCTURE, scope="step", source=CLASS)
+def reads_at_the_bound_are_empty(transition: Transition) -> bool:
+    """read at start = bound returns empty records with the bound's metadata."""
+    found = _fetched(transition)
+    bound = (
+        bound_of(transition.after, transition.arguments.get("isolation", "log_end"))
+        if (found is not None)
+        else None
+    )
+    if found is None or bound is None:
+        return True
+    if transition.arguments["start_offset"] != bound.message_offset:
+        return True
+    return found.records is None and found.fetch_offset_metadata == bound
+
+
+@law("LOG-8", structure=STRUCTURE, scope="step", source=CLASS)
+def committed_reads_list_what_was_aborted(transition: Transition) -> bool:
+    """A read_committed read lists every aborted transaction that overlaps [start, upper), upper
+    being the fetch upper bound of the segment, else the next base, else the log end."""
+    found = _fetched(transition)
+    if found is None or transition.arguments.get("isolation") != "txn_committed":
+        return True
+    log, listed = transition.after, found.aborted_transactions
+    if found.records is None:
+        return not listed
+    place = found.fetch_offset_metadata
+    end = place.relative_position_in_segment + found.records.size
+    uppers = [
+        at for at, position in index_entries(log, place.segment_base_offset) if position >= end
+    ]
+    bases = [base for base in log.log_segments.base_offsets() if base > place.segment_base_offset]
+    upper = [*uppers, *bases, log.log_end_offset][0]
+    expected = [
+        one
+        for one in aborted_of(log, place.segment_base_offset)
+        if one.last_offset >= transition.arguments["start_offset"] and one.first_offset < upper
+    ]
+    return [Aborted(*one[1:4]) for one in listed or ()] == expected
+
+
+@law("LOG-9", structure=STRUCTURE, scope="step", source="Kafka UnifiedLog.append")
+def log_end_comes_between(transition: Transition) -> bool:
+    """The log end offset advances after the bytes are in the log and before the transaction index
+    is touched."""
+    if not is_judged(transition, *APPENDS) or not is_sound(transition.before):
+        return True
+    before, after = transition.before, transition.after
+    has_advanced = after.log_end_offset > before.log_end_offset
+    last = batches_of_segment(after, after.log_segments.base_offsets()[-1])[-1:]
+    is_written = [one.last_offset + 1 for one in last] == [after.log_end_offset]
+    is_touched = aborted_of(after, 0) != aborted_of(before, 0)
+    return (is_written or not has_advanced) and (has_advanced or not is_touched)
+
+
+@law("LOG-10", structure=STRUCTURE, scope="step", source="Kafka UnifiedLog.append")
+def large_sets_are_refused(transition: Transition) -> bool:
+    """A record set larger than segment.bytes is refused before any byte is written."""
+    if not is_judged(transition, *APPENDS):
+        return True
+    before, after = transition.before, transition.after
+    if transition.outcome == RECORD_BATCH_TOO_LARGE:
+        return log_images(after) == log_images(before)
+    return bool(after.size - before.size <= before.config.segment_bytes)
+
+
+@law("LOG-11", structure=STRUCTURE, scope="step", source="Kafka UnifiedLog.maybeRoll, 2.0 to 4.3.1")
+def new_segments_begin_at_the_log_end(transition: Transition) -> bool:
+    """The new base at roll is max(expected, log end): expected = first offset when known (>= 2.0),
+    else last offset - 2147483647."""
+    if not is_judged(transition, "roll", *APPENDS) or isinstance(transition.outcome, Raised):
+        return True
+    before, outcome = transition.before, transition.outcome
+    bases = transition.after.log_segments.base_offsets()
+    if isinstance(outcome, int):
+        expected = max(transition.arguments.get("expected_next_offset") or 0, before.log_end_offset)
+        return outcome == expected == bases[-1]
+    assert isinstance(outcome, LogAppendInfo)
+    new = [base for base in bases if base not in before.log_segments.base_offsets()]
+    if not new or transition.after.log_end_offset == before.log_end_offset:
+        return True
+    is_known = outcome.first_offset >= 0
+    expected = outcome.first_offset if is_known else outcome.last_offset - INT32_MAX
+    return new == [max(expected, before.log_end_offset)]
+
+
+@law("LOG-12", structure=STRUCTURE, scope="step", source="Kafka LocalLog.roll, 2.1 to 4.3.1")
+def an_empty_active_segment_is_replaced(transition: Transition) -> bool:
+    """roll onto the base of the active, empty segment replaces it; onto any other existing base, or
+    below the active base, it raises the Kafka error and deletes nothing."""
+    if not is_judged(transition, "roll"):
+        return True
+    before, after = transition.before, transition.after
+    bases = before.log_segments.base_offsets()
+    base = max(transition.arguments.get("expected_next_offset") or 0, before.log_end_offset)
+    if base == bases[-1] and before.log_segments.active_segment.size == 0:
+        is_replaced = after.log_segments.active_segment.size == 0
+        return after.log_segments.base_offsets() == bases and is_replaced
+    if base <= bases[-1]:
+        is_kept = bool(after.directory == before.directory)
+        return transition.outcome == KAFKA_ERROR and is_kept
+    return transition.outcome != KAFKA_ERROR
+
+
+@law("LOG-13", structure=STRUCTURE, scope="step", source="Kafka UnifiedLog.truncateTo")
+def truncation_ends_the_log(transition: Transition) -> bool:
+    """truncate_to(t) raises invalid-argument for t < 0; for t >= log end it only truncates the
+    epoch cache and returns false; otherwise log end = t and no segment has base > t."""
+    if not is_judged(transition, "truncate_to"):
+        return True
+    before, after = transition.before, transition.after
+    target = transition.arguments["target_offset"]
+    if target < 0:
+        return transition.outcome == INVALID_ARGUMENT and bool(after == before)
+    if isinstance(transition.outcome, Raised):
+        return True
+    if target >= before.log_end_offset:
+        is_same = log_images(after) == log_images(before)
+        is_end = after.log_end_offset == before.log_end_offset
+        return transition.outcome is False and is_same and is_end
+    bases = after.log_segments.base_offsets()
+    return transition.outcome is True and after.log_end_offset == target and max(bases) <= target
+
+
+@law("LOG-14", structure=STRUCTURE, scope="step", source="Kafka UnifiedLog.truncateTo")
+def truncation_before_the_log_begins_anew(transition: Transition) -> bool:
+    """truncate_to below the first base leaves one empty segment at t."""
+    if not is_judged(transition, "truncate_to") or isinstance(transition.outcome, Raised):
+        return True
+    target = transition.arguments["target_offset"]
+    if target >= transition.before.log_segments.base_offsets()[0]:
+        return True
+    return [(one.base_offset, one.size) for one in transition.after.log_segments] == [(target, 0)]
+
+
+@law("LOG-15", structure=STRUCTURE, scope="step", source=f"{CLASS}: searchOffsetInLocalLog")
+def one_segment_is_searched_by_timestamp(transition: Transition) -> bool:
+    """The offset for a timestamp comes from the first segment, in ascending order, whose
+    largest_timestamp >= the target, and from no other."""
+    if not is_judged(transition, "fetch_offset_by_timestamp") or not is_sound(transition.before):
+        return True
+    log, target = transition.after, transition.arguments["target_timestamp"]
+    outcome = transition.outcome
+    if -4 <= target <= -1 or isinstance(outcome, Raised):
+        return True
+    bases = log.log_segments.base_offsets()
+    for segment, end in zip(log.log_segments, [*bases[1:], log.log_end_offset], strict=True):
+        largest = segment.max_pair.timestamp if segment.max_pair is not None else -1
+        if (largest if largest >= 0 else segment.last_modified) >= target:
+            return outcome is None or (
+                isinstance(outcome, TimestampAndOffset)
+                and max(segment.base_offset, log.log_start_offset) <= outcome.offset < end
+                and outcome.timestamp >= target
+            )
+    return outcome is None
+
+
+@law("LOG-16", structure=STRUCTURE, scope="step", source=f"{CLASS}: fetchOffsetByTimestamp")
+def largest_timestamp_is_exact(transition: Transition) -> bool:
+    """MAX_TIMESTAMP (-3) returns, in >= 3.8, the first record with the maximal timestamp in the
+    first batch carrying it; in 3.0 to 3.7 the stored pair."""
+    if not is_judged(transition, "fetch_offset_by_timestamp") or not is_sound(transition.before):
+        return True
+    outcome = transition.outcome
+    if transition.arguments["target_timestamp"] != -3:
+        return True
+    if not isinstance(outcome, TimestampAndOffset):
+        return True
+    known = [one.max_pair.timestamp for one in transition.after.log_segments if one.max_pair]
+    holders = [
+        batch
+        for segment in transition.after.log_segments
+        for batch in segment.log.batches().batches
+        if batch.base_offset <= outcome.offset <= batch.last_offset  # type: ignore[operator]
+    ]
+    times = holders[0].times_until_error().times
+    first = next(one for one in times if one.timestamp == outcome.timestamp)
+    return outcome.timestamp == max(known) and first.offset == outcome.offset
+
+
+@law("LOG-17", structure=STRUCTURE, scope="step", source=f"{CLASS}: deletableSegments")
+def retention_removes_a_prefix(transition: Transition) -> bool:
+    """Retention removes a prefix of the segments, only below the high watermark, never a last empty
+    segment, and afterwards log start >= base of the first survivor.
+
+    The log starts behind that base where records before the start were deleted.
+    """
+    if not is_judged(transition, "delete_old_segments") or isinstance(transition.outcome, Raised):
+        return True
+    before, after = transition.before, transition.after
+    old, new = before.log_segments.base_offsets(), after.log_segments.base_offsets()
+    gone = [base for base in old if base not in new]
+    ends = dict(zip(old, [*old[1:], before.log_end_offset], strict=True))
+    is_last_empty = before.log_segments.active_segment.size == 0
+    return (
+        gone == old[: len(gone)]
+        and all(ends[base] <= before.high_watermark for base in gone)
+        and transition.outcome == len(gone)
+        and not (is_last_empty and old[-1] in gone)
+        and after.log_start_offset >= max(new[0] if gone else 0, before.log_start_offset)
+    )
+
+
+@law("LOG-18", structure=STRUCTURE, scope="step", source=f"{CLASS}: deleteRetentionSizeBreached")
+def size_retention_keeps_the_limit(transition: Transition) -> bool:
+    """Size retention sums in 64 bits and removes while total - retention.bytes - segment size >=
+    0."""
+    if not is_judged(transition, "delete_old_segments") or isinstance(transition.outcome, Raised):
+        return True
+    before, after = transition.before, transition.after
+    limit, config = before.config.retention_bytes, before.config
+    if limit < 0 or "delete" not in config.cleanup_policy:
+        return True
+    first, *others = after.log_segments
+    end = others[0].base_offset if others else after.log_end_offset
+    may_go = end <= after.high_watermark and (others or first.size > 0)
+    if may_go and after.size - first.size >= limit:
+        return False
+    old, new = before.log_segments.base_offsets(), after.log_segments.base_offsets()
+    is_by_size = (
+        config.retention_ms < 0
+        and old[0] not in new
+        and new[0] > max(before.log_start_offset, old[0])
+    )
+    return not is_by_size or after.size >= limit
+
+
+@law("LOG-19", structure=STRUCTURE, scope="step", source=f"{CLASS}: splitOverflowedSegment")
+def splitting_keeps_every_batch(transition: Transition) -> bool:
+    """Splitting an overflowed segment keeps every batch byte-identical and in order, leaves no
+    overflow, and may yield a single segment."""
+    if not is_judged(transition, "split_overflowed_segment"):
+        return True
+    bases = transition.outcome
+    if not isinstance(bases, list) or not is_sound(transition.before):
+        return True
+    old = dict(log_images(transition.before))[transition.arguments["base_offset"]]
+    new = [image for base, image in log_images(transition.after) if base in bases]
+    return b"".join(new) == old and not any(
+        is_far(batches_of_segment(transition.after, base), base) for base in bases
+    )
+
+
+@law("LOG-20", structure=STRUCTURE, scope="step", source=f"{CLASS}: splitOverflowedSegment")
+def only_overflow_is_split(transition: Transition) -> bool:
+    """Splitting a segment without overflow raises invalid-argument."""
+    if not is_judged(transition, "split_overflowed_segment") or not is_sound(transition.before):
+        return True
+    base = transition.arguments["base_offset"]
+    known = transition.before.log_segments.contains(base)
+    if known and is_far(batches_of_segment(transition.before, base), base):
+        return True
+    return transition.outcome == INVALID_ARGUMENT
+
+
+@law("LOG-21", structure=STRUCTURE, scope="step", source="Kafka UnifiedLog.append")
+def given_offsets_rise(transition: Transition) -> bool:
+    """An append with given offsets is refused with the offset-order error and writes nothing when
+    its first offset is below the log end offset or its offsets do not increase.
+
+    Of messages of magic 0 and 1 the last offset of the first stands for the first.
+    """
+    if not is_judged(transition, "append_as_follower"):
+        return True
+    before, outcome = transition.before, transition.outcome
+    if outcome == OFFSET_ORDER:
+        return log_images(transition.after) == log_images(before)
+    if not isinstance(outcome, LogAppendInfo) or outcome.valid_bytes == 0:
+        return True
+    records = transition.arguments["records"][: outcome.valid_bytes]
+    batches = scan_memory(records, codecs=before.codecs).batches
+    lasts = [batch.last_offset for batch in batches]
+    first = lasts[0] if batches[0].is_legacy else batches[0].base_offset
+    is_rising = all(one < two for one, two in zip(lasts, lasts[1:], strict=False))  # type: ignore[operator]
+    return is_rising and first >= before.log_end_offset  # type: ignore[operator]
+
+
+@law("LOG-22", structure=STRUCTURE, scope="step", source=CLASS)
+def operations_keep_segments_apart(transition: Transition) -> bool:
+    """No operation makes segments of a log overlap that did not overlap before."""
+    if not is_judged(transition, transition.operation) or not is_sound(transition.before):
+        return True
+    return not has_overlap(transition.after)
