@@ -18,7 +18,6 @@ from segproof_model.kafka.log_segment import LogSegment
 from segproof_model.kafka.log_segments import LogSegments
 from segproof_model.kafka.offset_index import OffsetIndex
 from segproof_model.kafka.partition_log import PartitionLog
-from segproof_model.kafka.partition_log import PartitionLog
 from segproof_model.kafka.record_file import RecordFile
 from segproof_model.kafka.time_index import TimeIndex
 from segproof_model.kafka.transaction_index import TransactionIndex
