@@ -43,8 +43,7 @@ segproof itself differs, and [the profiles](../profiles.md) say which.
 FORMATS = {
     "abstract-index": "[the offset index](../formats/offset_index.md) and "
     "[the time index](../formats/time_index.md)",
-    "log-segment": "[the record file](../formats/record_file.md)",
-    "partition-log": "[the record file](../formats/record_file.md) and "
+    "partition-log": "[the partition directory](../formats/partition_log.md) and "
     "[the producer snapshot](../formats/producer_snapshot.md)",
     "leader-epoch-cache": "[the text checkpoints](../formats/checkpoint_file.md)",
 }

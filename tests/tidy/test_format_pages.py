@@ -11,22 +11,37 @@ from segproof_model.laws.registry import LAWS
 
 FORMATS = Path(__file__).resolve().parents[2] / "docs" / "reference" / "formats"
 LINK = re.compile(r"\{law\}`([^`]+)`")
-STRUCTURES = ("offset_index", "time_index", "transaction_index", "record_batch", "record_file")
+STRUCTURES = (
+    "offset_index",
+    "time_index",
+    "transaction_index",
+    "record_batch",
+    "record_file",
+    "log_segment",
+    "partition_log",
+)
+PAGES = sorted(path.stem for path in FORMATS.glob("*.md"))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_laws_of_a_page(name: str) -> None:
+    """Each linked law is stated."""
+    linked = set(LINK.findall((FORMATS / f"{name}.md").read_text(encoding="utf-8")))
+    assert linked
+    assert set() == linked - LAWS.keys()
 
 
 @pytest.mark.parametrize("name", STRUCTURES)
-def test_laws_of_a_page(name: str) -> None:
-    """Each linked law is stated, and each one under "What segproof checks" can be reported."""
+def test_laws_that_are_checked(name: str) -> None:
+    """Each law under "What segproof checks" can be reported."""
     text = (FORMATS / f"{name}.md").read_text(encoding="utf-8")
-    linked = set(LINK.findall(text))
-    assert set() == linked - LAWS.keys()
     section = text.partition("## What segproof checks")[2].partition("\n## ")[0]
     reported = set(LINK.findall(section))
     assert reported
     assert set() == reported - RULES.keys()
 
 
-@pytest.mark.parametrize("name", STRUCTURES)
+@pytest.mark.parametrize("name", STRUCTURES[:-1])
 def test_every_reported_law_is_named(name: str) -> None:
     """What `verify` reports of an index file is on its page."""
     text = (FORMATS / f"{name}.md").read_text(encoding="utf-8")
