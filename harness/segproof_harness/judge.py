@@ -4,12 +4,13 @@
 The verifier checks in one vectorised pass; here every law is its predicate of the model, as short
 and as slow as that. Where the two part, one of them is wrong.
 
-Not covered: names (FILE-n), rights and change meanwhile (DISK-1, -2), sizes (DISK-7), and laws
-that only a note speaks of.
+Not covered: names (FILE-n), rights and change meanwhile (DISK-1, -2), sizes (DISK-7), what a data
+directory says of its partitions (DISK-38, -43), and laws that only a note speaks of.
 Used by: the verb `verify --against model`, tests/stateful/kafka/test_verification.py.
 """
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -20,20 +21,31 @@ from segproof.verification import VERIFIED_LAWS, verify
 from segproof_harness.codecs import CODECS
 from segproof_harness.reading.rows import segment_files
 from segproof_model.directory import Directory
+from segproof_model.kafka.checkpoint_file import epoch_of, read_checkpoint
+from segproof_model.kafka.partition_metadata_file import read_partition_metadata
+from segproof_model.kafka.producer_snapshot import read_snapshot
 from segproof_model.kafka.record_batch import RecordBatch, end_transaction_marker
-from segproof_model.laws import disk, offset_index, time_index, transaction_index
+from segproof_model.laws import disk, disk_log, offset_index, time_index, transaction_index
 from segproof_model.laws.registry import LAWS
-from segproof_model.outcomes import Raised
+from segproof_model.outcomes import ErrorKind, Raised
 
 LIMIT_BYTES = 8 << 20
 """Larger directories take the model too long."""
-DIRECTORY_LAWS = frozenset({"DISK-3", "DISK-4", "DISK-5", "DISK-20", "LOAD-1"})
+DIRECTORY_LAWS = frozenset(
+    {"DISK-3", "DISK-4", "DISK-5", "DISK-20", "DISK-27", "DISK-41", "DISK-42", "LOAD-1"}
+)
 RECORD_LAWS = frozenset(
     {"BATCH-9", "BATCH-10", "BATCH-11", "BATCH-15", "BATCH-16", "BATCH-18", "DISK-18"}
 )
 """Laws about reading a batch: the model says them by what reading raises."""
-NOT_JUDGED = frozenset({"FILE-1", "FILE-2", "DISK-1", "DISK-2", "DISK-6", "DISK-7"})
-ONLY_NOTES = frozenset({"DISK-3", "DISK-19", "DISK-20", "DISK-26", "LOAD-1"})
+NOT_JUDGED = frozenset(
+    {"FILE-1", "FILE-2", "DISK-1", "DISK-2", "DISK-6", "DISK-7", "DISK-38", "DISK-43"}
+)
+ONLY_NOTES = frozenset(
+    {"DISK-3", "DISK-19", "DISK-20", "DISK-26", "DISK-33", "DISK-39", "DISK-40", "DISK-41"}
+    | {"LOAD-1"}
+)
+SMALL_FILE = re.compile(r"leader-epoch-checkpoint|partition\.metadata|[0-9]{20}\.snapshot")
 ENTRY_SIZES = {".log": 1, ".index": 8, ".timeindex": 12}
 MODULES = (offset_index, time_index, transaction_index)
 """Importing them enters their laws into the register."""
@@ -45,13 +57,21 @@ class Judge:
     def __init__(self, files: Mapping[str, bytes]) -> None:
         self.directory = Directory(tuple(sorted(files.items())))
         self._files = files
-        self._bases = sorted({int(name.partition(".")[0]) for name in files})
+        named = [match for match in map(disk.SEGMENT_NAME.fullmatch, files) if match is not None]
+        self._bases = sorted({int(match[1]) for match in named})
+        self._snapshots = {
+            int(name.partition(".")[0]): data
+            for name, data in sorted(files.items())
+            if name.endswith(".snapshot")
+        }
         self._logs = [each for each in self._bases if segment_file_name(each, ".log") in files]
 
     def breaks(self, law_id: str) -> bool:
         """Return whether the directory breaks a law that can be judged."""
         if law_id in DIRECTORY_LAWS:
             return not LAWS[law_id].predicate(self.directory)
+        if law_id in LOG_LAWS:
+            return not LOG_LAWS[law_id](self)
         if law_id == "DISK-12":
             pairs = [
                 (self._read(base, ".log"), self._read(base, ".txnindex")) for base in self._bases
@@ -65,6 +85,72 @@ class Judge:
 
     def _read(self, base_offset: int, suffix: str) -> bytes:
         return self._files.get(segment_file_name(base_offset, suffix), b"")
+
+    # --- the whole log
+
+    @property
+    def logs(self) -> list[bytes]:
+        """The logs of all segments, in order."""
+        return [self._read(base, ".log") for base in self._logs]
+
+    @property
+    def end_offset(self) -> int:
+        """The offset behind the last batch that can be read."""
+        offsets = [self._logs[-1]] if self._logs else [0]
+        for log in self.logs[-1:]:
+            last = (disk.number(one.last_offset) for one in disk.valid_batches(log))
+            offsets += [each + 1 for each in last]
+        return max(offsets)
+
+    @property
+    def checkpoint(self) -> bytes | None:
+        """The bytes of `leader-epoch-checkpoint`, if there is one."""
+        return self._files.get("leader-epoch-checkpoint")
+
+    def epochs_rise(self) -> bool:
+        """Return whether the entries of the leader epoch checkpoint, if readable, rise."""
+        entries = read_checkpoint(self.checkpoint or b"", epoch_of)
+        return isinstance(entries, Raised) or disk_log.epochs_rise(entries)
+
+    def checkpoint_is_read(self, kind: ErrorKind) -> bool:
+        """Return whether reading the leader epoch checkpoint ends without that error."""
+        return read_checkpoint(self.checkpoint or b"", epoch_of) != Raised(kind)
+
+    def metadata_is_read(self) -> bool:
+        """Return whether `partition.metadata`, if there, is readable."""
+        data = self._files.get("partition.metadata")
+        return data is None or not isinstance(read_partition_metadata(data), Raised)
+
+    def snapshots_are_read(self) -> bool:
+        """Return whether all snapshots are readable."""
+        return not any(isinstance(read_snapshot(data), Raised) for data in self._snapshots.values())
+
+    def snapshots_know(self) -> bool:
+        """Return whether no snapshot speaks of an offset behind it."""
+        return all(
+            disk_log.snapshot_knows_what_is_before_it(data, offset)
+            for offset, data in self._snapshots.items()
+        )
+
+    def snapshots_agree(self) -> bool:
+        """Return whether all snapshots in the log are as it says."""
+        start = self._logs[0] if self._logs else 0
+        return all(
+            disk_log.snapshot_is_as_the_log_says(
+                self.logs,
+                start,
+                disk_log.is_whole_before(self.logs, self._logs, offset),
+                data,
+                offset,
+                CODECS,
+            )
+            for offset, data in self._snapshots.items()
+            if start < offset <= self.end_offset
+        )
+
+    def snapshots_are_inside(self) -> bool:
+        """Return whether no snapshot is behind the end of the log."""
+        return disk_log.snapshots_are_of_offsets_in_the_log(self._snapshots, self.end_offset)
 
     def _segment_holds(self, law_id: str, base: int) -> bool:
         following = next((other for other in self._logs if other > base), None)
@@ -116,6 +202,30 @@ class Judge:
         return holds[law_id]()
 
 
+LOG_LAWS: dict[str, Callable[[Judge], bool]] = {
+    "DISK-28": lambda judge: disk_log.leader_epochs_never_fall(judge.logs),
+    "DISK-29": lambda judge: disk_log.producer_epochs_never_fall(judge.logs),
+    "DISK-30": lambda judge: disk_log.sequence_numbers_do_not_come_again(judge.logs),
+    "DISK-31": lambda judge: disk_log.sequence_numbers_go_on(judge.logs),
+    "DISK-32": lambda judge: disk_log.every_transaction_has_ended(judge.logs, CODECS),
+    "DISK-33": lambda judge: disk_log.every_marker_ends_a_transaction(judge.logs, CODECS),
+    "DISK-34": lambda judge: disk_log.coordinator_epochs_never_fall(judge.logs, CODECS),
+    "DISK-35": Judge.snapshots_know,
+    "DISK-36": Judge.snapshots_are_inside,
+    "DISK-37": lambda judge: (
+        judge.checkpoint is None
+        or disk_log.checkpoint_tells_the_epochs(judge.logs, judge.checkpoint)
+    ),
+    "PROD-3": Judge.snapshots_are_read,
+    "PROD-14": Judge.snapshots_agree,
+    "CKPT-3": lambda judge: judge.checkpoint_is_read(ErrorKind.IO_ERROR),
+    "CKPT-4": lambda judge: judge.checkpoint_is_read(ErrorKind.NUMBER_FORMAT),
+    "EPOCH-1": Judge.epochs_rise,
+    "META-2": Judge.metadata_is_read,
+}
+"""The laws that take the whole log, or a small file beside it."""
+
+
 def _checksums_are_right(log: bytes, is_legacy: bool) -> bool:
     batches = [batch for batch in disk.batches_of(log) if batch.is_legacy is is_legacy]
     return all(batch.is_valid() is True for batch in batches)
@@ -165,6 +275,7 @@ def disagreements(directory: Path) -> Iterator[Finding]:
     Raises: OSError; ValueError for a directory above LIMIT_BYTES.
     """
     paths = [Path(file.path) for file in segment_files(os.fspath(directory))]
+    paths += [path for path in directory.iterdir() if SMALL_FILE.fullmatch(path.name)]
     size = sum(path.stat().st_size for path in paths)
     if size > LIMIT_BYTES:
         raise ValueError(

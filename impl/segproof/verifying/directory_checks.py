@@ -6,19 +6,20 @@ or a broker's own files a data directory; others are searched, a bounded number 
 
 Links are followed, since a broker follows them, and each directory is looked into once.
 
-Laws: FILE-1, FILE-2, LOAD-1, DISK-1, DISK-3, DISK-20, DISK-26.
+Laws: FILE-1, FILE-2, DISK-1, DISK-3, DISK-20, DISK-26, DISK-27, DISK-39, DISK-41, LOAD-1.
 Used by: verifying/running.py.
 """
 
 import posixpath
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from segproof.files import Files, FileStatus
 from segproof.verifying.names import (
     CLEAN_SHUTDOWN_MARKER,
     SEGMENT_SUFFIXES,
+    SNAPSHOT_SUFFIX,
     FileName,
     NameKind,
     is_known_in_data_directory,
@@ -26,12 +27,30 @@ from segproof.verifying.names import (
     read_partition_name,
     segment_file_name,
 )
-from segproof.verifying.reporting import Reporter
-from segproof.verifying.segments import Segment, report_unreadable, report_vanished
+from segproof.verifying.pending_files import report_pending, words_of_directory
+from segproof.verifying.reporting import Reporter, Wanted
+from segproof.verifying.segments import (
+    FileState,
+    Segment,
+    report_unreadable,
+    report_vanished,
+    state_of,
+)
+from segproof.verifying.small_files import (
+    EPOCHS,
+    METADATA,
+    OFFSET_CHECKPOINTS,
+    check_marker,
+    check_metadata,
+    check_small_file,
+    read_offsets,
+)
 
-__all__ = ["ALL_FILES", "Partition", "find_partitions", "list_again", "sized"]
+__all__ = ["ALL_FILES", "Partition", "find_partitions", "list_again", "partition_again", "sized"]
 
 LEVELS_MAX = 16
+SNAPSHOTS_MAX = 8
+"""Snapshots inside one segment that are compared with it; a broker leaves one or two."""
 PARTITION = "partition-log"
 ALL_FILES = frozenset(SEGMENT_SUFFIXES)
 
@@ -42,11 +61,32 @@ class Partition:
 
     directory: str
     segments: tuple[Segment, ...]
+    others: tuple[str, ...] = ()
+    """Names of its own files that are no segment's, where the whole partition is to be checked."""
+    offsets: tuple[tuple[str, int], ...] = ()
+    """What the checkpoints of the data directory say of it: their names and an offset each."""
+    others_seen: tuple[FileState, ...] = ()
+    """What those files were when the directory was listed."""
+
+    def path(self, name: str) -> str:
+        """Return the path of one of its own files."""
+        return _join(self.directory, name)
+
+    def is_unchanged(self, files: Files) -> bool:
+        """Return whether all of its files are still what was listed."""
+        others = tuple(state_of(files, self.path(name)) for name in self.others)
+        return others == self.others_seen and all(
+            segment.seen == segment.look(files) for segment in self.segments
+        )
 
     @property
     def size_bytes(self) -> int:
         """Bytes that will be read, as far as known."""
         return sum(segment.size_bytes for segment in self.segments)
+
+
+Offsets = dict[tuple[str, int], dict[str, int]]
+"""By topic and partition: the names of checkpoints and the offset in each."""
 
 
 @dataclass(slots=True)
@@ -57,6 +97,8 @@ class _Walk:
     """The path that was given."""
     seen: dict[tuple[int, int], str]
     """The directories that were looked into, by identity."""
+    offsets: dict[str, Offsets] = field(default_factory=dict)
+    """What the checkpoints in a data directory say, by its path."""
 
     def enters(self, path: str, status: FileStatus, level: int) -> bool:
         """Return whether to look into a directory; report one that is passed over (DISK-26)."""
@@ -104,7 +146,13 @@ def _single_file(path: str, files: Files, reporter: Reporter) -> Iterator[Partit
     directory = directory or "."
     known = read_file_name(name)
     if known.kind is not NameKind.SEGMENT:
-        if not _report_name(path, known, reporter):
+        offset = known.base_offset if known.suffix == SNAPSHOT_SUFFIX else None
+        is_small = known.kind is NameKind.KNOWN or is_known_in_data_directory(name)
+        if is_small and check_small_file(path, offset, files, reporter):
+            return
+        if known.kind is NameKind.PENDING:
+            report_pending(directory, {name: known}, files, reporter)
+        elif not _report_name(path, known, reporter):
             reporter.add(
                 "DISK-20", path, "verify does not look into files of this name", structure=PARTITION
             )
@@ -144,7 +192,83 @@ def _partition(path: str, kinds: dict[str, FileName], walk: _Walk) -> Partition:
             )
         else:
             _report_name(full, known, reporter)
-    return Partition(path, tuple(_segments_of(path, list(kinds), walk.files, ALL_FILES)))
+    report_pending(path, kinds, walk.files, reporter)
+    _report_twins(path, kinds, reporter)
+    if METADATA in kinds:
+        check_metadata(_join(path, METADATA), walk.files, reporter)
+    return _whole(path, kinds, walk.files, _offsets_for(path, walk))
+
+
+def _whole(
+    path: str, kinds: Mapping[str, FileName], files: Files, offsets: dict[str, int]
+) -> Partition:
+    """Return a partition of which everything is to be checked."""
+    others = tuple(
+        name
+        for name, known in kinds.items()
+        if known.kind is NameKind.KNOWN and (known.suffix == SNAPSHOT_SUFFIX or name == EPOCHS)
+    )
+    return Partition(
+        path,
+        tuple(_segments_of(path, list(kinds), files, ALL_FILES)),
+        others,
+        tuple(sorted(offsets.items())),
+        tuple(state_of(files, _join(path, name)) for name in others),
+    )
+
+
+def partition_again(partition: Partition, files: Files) -> Partition:
+    """Return a partition as its directories show it now.
+
+    Raises: OSError.
+    """
+    path = partition.directory
+    kinds = {name: read_file_name(name) for name in files.list_directory(path)}
+    walk = _Walk(files, Reporter(Wanted()), path, {})
+    again = _whole(path, kinds, files, _offsets_for(path, walk))
+    return replace(again, segments=tuple(sized(each, files) for each in again.segments))
+
+
+def _report_twins(path: str, kinds: Mapping[str, FileName], reporter: Reporter) -> None:
+    """Report logs whose names are the same base offset."""
+    logs: dict[int, str] = {}
+    for name, known in sorted(kinds.items(), key=lambda one: one[1].kind is NameKind.MISNAMED):
+        is_log = known.kind in (NameKind.SEGMENT, NameKind.MISNAMED) and known.suffix == ".log"
+        if not is_log:
+            continue
+        other = logs.setdefault(known.base_offset, name)
+        if other != name:
+            reporter.add(
+                "DISK-27",
+                _join(path, name),
+                f"two logs begin at offset {known.base_offset} by their names, this one and"
+                f" {other}: Kafka reads only the one whose name has 20 digits",
+                expected=known.base_offset,
+                actual=other,
+                reproduce_path=path,
+            )
+
+
+def _offsets_for(path: str, walk: _Walk) -> dict[str, int]:
+    """Return what the checkpoints above a partition say of it, without a word about them."""
+    known = read_partition_name(posixpath.basename(posixpath.normpath(path)))
+    if known is None or known.state:
+        return {}
+    parent = _parent_of(path)
+    if parent not in walk.offsets:
+        quiet = Reporter(Wanted())
+        walk.offsets[parent] = _read_offsets(parent, OFFSET_CHECKPOINTS, walk.files, quiet)
+    return walk.offsets[parent].get((known.topic, known.partition), {})
+
+
+def _read_offsets(
+    directory: str, names: Iterable[str], files: Files, reporter: Reporter
+) -> Offsets:
+    found: Offsets = {}
+    for name in names:
+        for entry in read_offsets(_join(directory, name), files, reporter) or ():
+            found.setdefault((entry.topic, entry.partition), {})[name] = entry.offset
+    return found
 
 
 def _report_name(path: str, known: FileName, reporter: Reporter) -> bool:
@@ -167,8 +291,6 @@ def _report_name(path: str, known: FileName, reporter: Reporter) -> bool:
             expected="an offset in 20 digits",
             actual=posixpath.basename(path),
         )
-    elif known.kind is NameKind.PENDING:
-        reporter.add("LOAD-1", path, "the file was on its way out of, or into, the partition")
     else:
         return False
     return True
@@ -179,22 +301,29 @@ def _segments_of(
 ) -> Iterator[Segment]:
     """Yield the segments of a directory in order; the offset of the next one has a log."""
     found: dict[int, set[str]] = {}
+    snapshots: list[int] = []
     for name in names:
         known = read_file_name(name)
         if known.kind is NameKind.SEGMENT:
             found.setdefault(known.base_offset, set()).add(known.suffix)
+        elif known.kind is NameKind.KNOWN and known.suffix == SNAPSHOT_SUFFIX:
+            snapshots.append(known.base_offset)
+    snapshots.sort()
     bases = sorted(found)
     with_log = [base for base in bases if ".log" in found[base]]
     following = dict(pairwise(with_log))
     is_stopped = _is_stopped(directory, files)
     for base in bases:
+        after = following.get(base)
+        inside = [one for one in snapshots if base < one and (after is None or one < after)]
         segment = Segment(
             directory,
             base,
             frozenset(found[base]),
-            following.get(base),
+            after,
             is_stopped,
             judged,
+            snapshots=tuple(inside[:SNAPSHOTS_MAX]) if judged == ALL_FILES else (),
         )
         yield segment
 
@@ -217,13 +346,15 @@ def sized(segment: Segment, files: Files) -> Segment:
     return replace(segment, seen=seen, size_bytes=sum(max(0, each.size_bytes) for each in seen))
 
 
+def _parent_of(directory: str) -> str:
+    plain = posixpath.normpath(directory)
+    return ".." if plain == "." else posixpath.dirname(plain) or "."
+
+
 def _is_stopped(directory: str, files: Files) -> bool:
     """Return whether the data directory has the marker of a clean stop."""
-    parent = posixpath.dirname(posixpath.normpath(directory))
-    if posixpath.normpath(directory) == ".":
-        parent = ".."
     try:
-        return files.status(_join(parent, CLEAN_SHUTDOWN_MARKER)) is not None
+        return files.status(_join(_parent_of(directory), CLEAN_SHUTDOWN_MARKER)) is not None
     except OSError:
         return False
 
@@ -231,6 +362,7 @@ def _is_stopped(directory: str, files: Files) -> bool:
 def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Iterator[Partition]:
     """Yield what lies in the directories of a directory that is no partition."""
     is_kafkas = any(is_known_in_data_directory(name) for name in names)
+    _check_data_directory(path, names, walk)
     others: list[str] = []
     for name in names:
         full = _join(path, name)
@@ -247,10 +379,13 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
                 yield Partition(full, ())
             continue
         if partition is not None and partition.state == "delete":
-            words = "the broker is about to remove this partition"
+            words = words_of_directory(partition.state)
             walk.reporter.add("LOAD-1", full, words, reproduce_path=path)
             is_kafkas = True
             continue
+        if partition is not None and partition.state:
+            words = words_of_directory(partition.state)
+            walk.reporter.add("DISK-41", full, words, reproduce_path=path)
         try:
             inner = walk.files.list_directory(full)
         except FileNotFoundError:
@@ -271,6 +406,34 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
         for full in others:
             words = "neither a partition nor a broker's own file"
             walk.reporter.add("DISK-3", full, words, reproduce_path=path)
+
+
+def _check_data_directory(path: str, names: list[str], walk: _Walk) -> None:
+    """Judge what a broker keeps beside its partitions."""
+    files, reporter = walk.files, walk.reporter
+    for name in names:
+        if name.endswith(".tmp") and is_known_in_data_directory(name):
+            words = "it was being written: Kafka does not read it, and the next write replaces it"
+            reporter.add("DISK-41", _join(path, name), words, reproduce_path=path)
+    if CLEAN_SHUTDOWN_MARKER in names:
+        check_marker(_join(path, CLEAN_SHUTDOWN_MARKER), files, reporter)
+    kept = [name for name in OFFSET_CHECKPOINTS if name in names]
+    offsets = _read_offsets(path, kept, files, reporter)
+    walk.offsets[_parent_of(_join(path, "partition"))] = offsets
+    known = (read_partition_name(name) for name in names)
+    there = {(each.topic, each.partition) for each in known if each is not None}
+    for name in kept:
+        absent = [one for one, told in offsets.items() if name in told and one not in there]
+        if absent:
+            topic, partition = absent[0]
+            reporter.add(
+                "DISK-39",
+                _join(path, name),
+                f"{len(absent)} of its partitions are not in this directory, the first is"
+                f" {topic}-{partition}: Kafka passes over them",
+                expected=0,
+                actual=len(absent),
+            )
 
 
 def _status(directory: str, name: str, walk: _Walk) -> FileStatus | None:

@@ -15,6 +15,7 @@ from segproof.kafka.segment_names import segment_file_name
 __all__ = [
     "CLEAN_SHUTDOWN_MARKER",
     "SEGMENT_SUFFIXES",
+    "SNAPSHOT_SUFFIX",
     "FileName",
     "NameKind",
     "PartitionName",
@@ -25,6 +26,7 @@ __all__ = [
 ]
 
 SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
+SNAPSHOT_SUFFIX = ".snapshot"
 CLEAN_SHUTDOWN_MARKER = ".kafka_cleanshutdown"
 INT64_MAX = (1 << 63) - 1
 
@@ -63,7 +65,7 @@ class NameKind(Enum):
     MISNAMED = "a file of a segment whose name is not a padded base offset (FILE-1)"
     NO_OFFSET = "a file of a segment without an offset in its name (FILE-2)"
     PENDING = "a file that the broker is about to remove or to put in place (LOAD-1)"
-    KNOWN = "a file of the partition that verify does not look into"
+    KNOWN = "a file of the partition that is no segment's"
     FOREIGN = "no file of Kafka's (DISK-3)"
 
 
@@ -88,21 +90,37 @@ def read_file_name(name: str) -> FileName:
     """Return what a name in a partition directory stands for."""
     plain = _TEMPORARY.sub("", name)
     if _KNOWN_IN_PARTITION.fullmatch(plain):
-        return FileName(NameKind.KNOWN)
+        return _known(name)
     bare = _PENDING.sub("", name)
     head, dot, tail = bare.partition(".")
     suffix = dot + tail
     is_segment = suffix in SEGMENT_SUFFIXES
     if bare != name and (is_segment or _KNOWN_IN_PARTITION.fullmatch(bare)):
-        return FileName(NameKind.PENDING)
+        return FileName(NameKind.PENDING, _offset_of(head) or 0, suffix)
     if not is_segment:
         ends = any(name.endswith(known) for known in SEGMENT_SUFFIXES)
         return FileName(NameKind.NO_OFFSET if ends else NameKind.FOREIGN)
-    if not _NUMBER.fullmatch(head) or not -INT64_MAX - 1 <= int(head) <= INT64_MAX:
+    base_offset = _offset_of(head)
+    if base_offset is None:
         return FileName(NameKind.NO_OFFSET, suffix=suffix)
-    base_offset = int(head)
     is_right = name == segment_file_name(base_offset, suffix)
     return FileName(NameKind.SEGMENT if is_right else NameKind.MISNAMED, base_offset, suffix)
+
+
+def _offset_of(digits: str) -> int | None:
+    """Return the offset that stands before a name's first dot, or None."""
+    if not _NUMBER.fullmatch(digits) or not -INT64_MAX - 1 <= int(digits) <= INT64_MAX:
+        return None
+    return int(digits)
+
+
+def _known(name: str) -> FileName:
+    """Return what a file of the partition's own is; of a snapshot its offset too."""
+    head, _, tail = name.partition(".")
+    offset = _offset_of(head) if tail == "snapshot" else None
+    if offset is None:
+        return FileName(NameKind.KNOWN)
+    return FileName(NameKind.KNOWN, offset, SNAPSHOT_SUFFIX)
 
 
 def read_partition_name(name: str) -> PartitionName | None:

@@ -16,11 +16,10 @@ from segproof.files import Files
 from segproof.findings import Finding
 from segproof.verifying.directory_checks import ALL_FILES, list_again
 from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.segment_checks import SegmentCheck
+from segproof.verifying.segment_checks import LogCarry, SegmentCheck
 from segproof.verifying.segments import Segment, report_vanished
-from segproof.verifying.transaction_checks import TransactionCarry
 
-__all__ = ["SteadyCheck"]
+__all__ = ["SteadyCheck", "key_of"]
 
 OF_NAMES = frozenset({"DISK-25"})
 """Laws that a closed segment breaks by which names its directory showed: a listing may miss a file
@@ -36,7 +35,7 @@ class SteadyCheck:
         self._wanted = wanted
         self._files = files
         self.findings: list[Finding] = []
-        self.carry = TransactionCarry(is_complete=False)
+        self.carry = LogCarry()
 
     def run(self) -> Iterator[int]:
         """Do all checks, twice where it takes that; yield the bytes read since the last time."""
@@ -51,7 +50,7 @@ class SteadyCheck:
             reporter = _reporter(self._segment, self._wanted)
             for suffix in sorted(self._segment.suffixes):
                 report_vanished(self._segment.path(suffix), reporter, "log-segment")
-            self.findings, self.carry = reporter.finish(), TransactionCarry(is_complete=False)
+            self.findings, self.carry = reporter.finish(), LogCarry()
             return
         yield from self._look(segment)
         if not (segment.is_closed and self._is_unchanged(segment)):
@@ -70,11 +69,11 @@ class SteadyCheck:
     def _is_unchanged(self, segment: Segment) -> bool:
         return segment.seen == segment.look(self._files)
 
-    def _keep_what_both_found(self, first: list[Finding], carry: TransactionCarry) -> None:
+    def _keep_what_both_found(self, first: list[Finding], carry: LogCarry) -> None:
         """Drop the defects that only the second look found; say that there were some."""
-        known = {_key(finding) for finding in first}
-        kept = [one for one in self.findings if not one.is_defect or _key(one) in known]
-        dropped = [one for one in self.findings if one.is_defect and _key(one) not in known]
+        known = {key_of(finding) for finding in first}
+        kept = [one for one in self.findings if not one.is_defect or key_of(one) in known]
+        dropped = [one for one in self.findings if one.is_defect and key_of(one) not in known]
         self.findings = kept
         if dropped:
             reporter = _reporter(self._segment, self._wanted)
@@ -86,19 +85,19 @@ class SteadyCheck:
                 actual=len(dropped),
             )
             self.findings += reporter.finish()
-        ended = self.carry.ended
+        ended = self.carry.transactions.ended
         for producer_id, (offset, position, is_missing) in ended.items():
-            is_both = is_missing and carry.ended.get(producer_id) == ended[producer_id]
+            is_both = is_missing and carry.transactions.ended.get(producer_id) == ended[producer_id]
             ended[producer_id] = offset, position, is_both
 
 
-def _key(finding: Finding) -> Key:
+def key_of(finding: Finding) -> Key:
     """Return what two findings of one place have in common; the words tell sizes, which grow."""
     return finding.law, finding.path, finding.position, finding.expected
 
 
-def _misses(carry: TransactionCarry) -> bool:
-    return any(is_missing for _, _, is_missing in carry.ended.values())
+def _misses(carry: LogCarry) -> bool:
+    return any(is_missing for _, _, is_missing in carry.transactions.ended.values())
 
 
 def _reporter(segment: Segment, wanted: Wanted) -> Reporter:

@@ -141,6 +141,7 @@ class Reporter:
         describe: Callable[[int], Described],
         *,
         severity: Severity | None = None,
+        reproduce_path: str | None = None,
     ) -> None:
         """Take a finding for each position; `describe` gets its index in `positions`.
 
@@ -162,7 +163,10 @@ class Reporter:
         for row in rows[:room].tolist():
             words = describe(row)
             at = int(positions[row])
-            self._add(law, path, words.message, at, words.expected, words.actual, severity)
+            self._add(
+                law, path, words.message, at, words.expected, words.actual, severity,
+                reproduce_path=reproduce_path,
+            )  # fmt: skip
         if len(rows) > room:
             self._counts[key] = self._counts.get(key, 0) + len(rows) - room
             self._worst.setdefault(key, severity or RULES[law].severity)

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from segproof.errors import SegproofError
@@ -19,10 +19,11 @@ from segproof.kafka.batch_table import RECORDS_OF_A_UNIT
 from segproof.kernels.records import summarise_batches
 from segproof.processes import process_context, quiet_fork
 from segproof.verifying.directory_checks import Partition, find_partitions, sized
+from segproof.verifying.partition_checks import PartitionCheck
 from segproof.verifying.rechecking import SteadyCheck
 from segproof.verifying.reporting import Reporter, Wanted
+from segproof.verifying.segment_checks import LogCarry
 from segproof.verifying.segments import Segment
-from segproof.verifying.transaction_checks import CarriedTransactions, TransactionCarry
 
 __all__ = ["Progress", "check", "plan", "run"]
 
@@ -39,7 +40,7 @@ class Result(NamedTuple):
     """What checking one segment in another process brought."""
 
     findings: list[Finding]
-    carry: TransactionCarry
+    carry: LogCarry
 
 
 @dataclass(slots=True)
@@ -108,7 +109,7 @@ def _one_by_one(
 ) -> Iterator[Finding]:
     """Check the segments in this process."""
     for partition in partitions:
-        carried = _Carried(partition, wanted)
+        carried = PartitionCheck(partition, wanted, files)
         for segment in partition.segments:
             steady = SteadyCheck(segment, wanted, files)
             for done in steady.run():
@@ -121,21 +122,7 @@ def _one_by_one(
 def _sized(partition: Partition, files: Files) -> Partition:
     """Return the partition with the bytes that its segments will take to read."""
     segments = tuple(sized(segment, files) for segment in partition.segments)
-    return Partition(partition.directory, segments)
-
-
-class _Carried:
-    """The transactions that cross the segments of one partition, where all of them are checked."""
-
-    def __init__(self, partition: Partition, wanted: Wanted) -> None:
-        self._reporter = Reporter(wanted)
-        self._transactions = CarriedTransactions(partition.directory, self._reporter)
-
-    def add(self, segment: Segment, carry: TransactionCarry) -> None:
-        self._transactions.add(segment, carry)
-
-    def finish(self) -> list[Finding]:
-        return self._reporter.finish()
+    return replace(partition, segments=segments)
 
 
 # --- processes
@@ -169,7 +156,7 @@ def _in_processes(
     )
     todo = deque((one, segment) for one in partitions for segment in one.segments)
     waiting: deque[tuple[Partition, Segment, Future[Result]]] = deque()
-    carried: _Carried | None = None
+    carried: PartitionCheck | None = None
     current: Partition | None = None
     try:
         while todo or waiting:
@@ -182,7 +169,7 @@ def _in_processes(
             if partition is not current:
                 if carried is not None:
                     yield from carried.finish()
-                carried, current = _Carried(partition, wanted), partition
+                carried, current = PartitionCheck(partition, wanted, REAL_FILES), partition
             result = _result(future, counter, meter, segment)
             yield from result.findings
             assert carried is not None

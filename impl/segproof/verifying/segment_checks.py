@@ -6,12 +6,16 @@ Used by: verifying/running.py.
 
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from segproof.compression import UNCOMPRESSED_LIMIT_BYTES
 from segproof.files import File, Files
 from segproof.kafka.batch_table import BatchScan
 from segproof.verifying.against_log import OffsetEntriesCheck, TimeEntriesCheck
 from segproof.verifying.deep_checks import MAX_BATCH_BYTES, check_records
+from segproof.verifying.epoch_checks import EpochCheck, EpochRun
 from segproof.verifying.index_checks import (
     OFFSET_FORM,
     TIME_FORM,
@@ -22,8 +26,9 @@ from segproof.verifying.index_checks import (
 )
 from segproof.verifying.index_end import IndexEndCheck
 from segproof.verifying.leftovers import soften_leftovers
-from segproof.verifying.log_checks import LogCheck, blocks_of
+from segproof.verifying.log_checks import Block, LogCheck, blocks_of
 from segproof.verifying.lost_offsets import LostOffsetsCheck
+from segproof.verifying.producer_checks import ProducerCheck, ProducerTable, empty_table
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.segments import (
     Segment,
@@ -37,7 +42,7 @@ from segproof.verifying.transaction_checks import (
     TransactionMarkers,
 )
 
-__all__ = ["SegmentCheck"]
+__all__ = ["Cut", "LogCarry", "SegmentCheck"]
 
 STRUCTURES = {
     ".log": "record-file",
@@ -47,6 +52,37 @@ STRUCTURES = {
 }
 
 
+@dataclass(slots=True)
+class Cut:
+    """What is known of producers at an offset inside a segment, by this segment alone."""
+
+    offset: int
+    producers: ProducerTable
+    opened: dict[int, int]
+    closed: set[int]
+    missing: int
+
+
+@dataclass(slots=True)
+class LogCarry:
+    """What one segment says that others are held against. Travels to processes."""
+
+    transactions: TransactionCarry = field(
+        default_factory=lambda: TransactionCarry(is_complete=False)
+    )
+    producers: ProducerTable = field(default_factory=empty_table)
+    left_out: int = 0
+    """How often producers were not followed, for want of room."""
+    runs: list[EpochRun] = field(default_factory=list)
+    missing: int = 0
+    """Offsets in no batch, and batches that can't be read."""
+    end_offset: int | None = None
+    """The offset behind the last batch, or the base offset; None where the log was not read."""
+    is_read: bool = False
+    """Whether all of the log was read."""
+    cuts: list[Cut] = field(default_factory=list)
+
+
 class SegmentCheck:
     """Checks one segment; iterate `run` to the end, then `carry` is what follows from it."""
 
@@ -54,7 +90,7 @@ class SegmentCheck:
         self._segment = segment
         self._reporter = reporter
         self._files = files
-        self.carry = TransactionCarry(is_complete=False)
+        self.carry = LogCarry()
 
     def run(self) -> Iterator[int]:
         """Do all checks; yield the bytes read since the last time."""
@@ -188,6 +224,9 @@ class SegmentCheck:
         markers = TransactionMarkers(file, entries, missed_below, segment, reporter)
         offset_check = offsets and OffsetEntriesCheck(offsets, size, segment, reporter)
         time_check = times and TimeEntriesCheck(times, segment, reporter)
+        producers = ProducerCheck(segment, reporter)
+        epochs = EpochCheck(segment, reporter)
+        carry = LogCarry(markers.carry)
         done, reach = 0, -1
         for block in blocks_of(scan, segment):
             log.check(block)
@@ -199,7 +238,13 @@ class SegmentCheck:
                 time_check.check(block)
             if end_check:
                 end_check.check(block)
-            markers.check(block)
+            epochs.check(block)
+            for part in _parts(block, segment, len(carry.cuts)):
+                if part is None:
+                    carry.cuts.append(_cut(segment, carry, producers, markers))
+                    continue
+                producers.check(part)
+                markers.check(part)
             reach = int(block.reach[-1])
             yield block.end_position - done
             done = block.end_position
@@ -216,5 +261,50 @@ class SegmentCheck:
         for stream in filter(None, (offsets, times)):
             soften_leftovers(stream, scan.end_position, segment, reporter)
         markers.finish(is_read, segment.base_offset + reach)
-        self.carry = markers.carry
+        carry.producers, carry.left_out = producers.table, producers.left_out
+        carry.runs, carry.missing = epochs.runs, producers.missing
+        carry.is_read, carry.end_offset = is_read, segment.base_offset + reach + 1
+        self.carry = carry
         yield max(0, size - done)
+
+
+def _parts(block: Block, segment: Segment, cut: int) -> Iterator[Block | None]:
+    """Yield the block in parts, and None at each offset inside it of which there is a snapshot.
+
+    `cut` is how many of these lie before the block.
+    """
+    done, end = 0, segment.base_offset + int(block.reach[-1])
+    for offset in segment.snapshots[cut:]:
+        if offset > end:
+            break
+        rows = int(np.searchsorted(block.reach, offset - segment.base_offset))
+        if rows > done:
+            yield _rows_of(block, done, rows)
+        yield None
+        done = max(done, rows)
+    if done < len(block.table):
+        yield block if done == 0 else _rows_of(block, done, len(block.table))
+
+
+def _rows_of(block: Block, start: int, end: int) -> Block:
+    """Return some rows of a block, for checks that look at nothing but these columns."""
+    return replace(
+        block,
+        table=block.table[start:end],
+        crc_valid=block.crc_valid[start:end],
+        first=block.first[start:end],
+        before=block.before[start:end],
+        is_loose=block.is_loose[start:end],
+    )
+
+
+def _cut(
+    segment: Segment, carry: LogCarry, producers: ProducerCheck, markers: TransactionMarkers
+) -> Cut:
+    return Cut(
+        segment.snapshots[len(carry.cuts)],
+        producers.table.copy(),
+        dict(markers.carry.opened),
+        markers.closed,
+        producers.missing,
+    )

@@ -12,7 +12,14 @@ from segproof.findings import Severity
 from segproof.verifying.names import segment_file_name
 from segproof.verifying.reporting import Reporter
 
-__all__ = ["FILE_SIZE_MAX_BYTES", "FileState", "Segment", "open_guarded", "size_guarded"]
+__all__ = [
+    "FILE_SIZE_MAX_BYTES",
+    "FileState",
+    "Segment",
+    "open_guarded",
+    "size_guarded",
+    "state_of",
+]
 
 FILE_SIZE_MAX_BYTES = (1 << 31) - 1
 
@@ -42,6 +49,8 @@ class Segment:
     """Bytes that will be read, as far as known; for progress only."""
     seen: tuple[FileState, ...] = ()
     """What its files were when the directory was listed."""
+    snapshots: tuple[int, ...] = ()
+    """Offsets inside it of which there is a snapshot of the producers; the first few."""
 
     def path(self, suffix: str) -> str:
         """Return the path of one of its files."""
@@ -50,7 +59,7 @@ class Segment:
 
     def look(self, files: Files) -> tuple[FileState, ...]:
         """Return what its files are now."""
-        return tuple(_state(files, self.path(suffix)) for suffix in sorted(self.suffixes))
+        return tuple(state_of(files, self.path(suffix)) for suffix in sorted(self.suffixes))
 
     @property
     def is_closed(self) -> bool:
@@ -70,7 +79,8 @@ class Segment:
         return Severity.ERROR if self.is_closed else Severity.NOTE
 
 
-def _state(files: Files, path: str) -> FileState:
+def state_of(files: Files, path: str) -> FileState:
+    """Return what a path stands for now."""
     try:
         status = files.status(path)
     except OSError:

@@ -2,15 +2,16 @@
 """The transaction index by itself and against the markers of its log.
 
 A transaction may begin in one segment and end in a later one, so each segment hands on what it saw:
-see `TransactionCarry` and `CarriedTransactions`.
+see `TransactionCarry` and verifying/open_transactions.py.
 
 Upstream: Kafka 4.3.1: TransactionIndex, ProducerStateManager, Cleaner.
-Laws: TXNIDX-1, BATCH-19; DISK-11, DISK-12, DISK-21.
-Used by: verifying/segment_checks.py, verifying/running.py.
+Laws: TXNIDX-1, BATCH-19; DISK-11, DISK-12, DISK-21, DISK-34.
+Used by: verifying/segment_checks.py, verifying/open_transactions.py.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,14 @@ from segproof.verifying.segments import (
     size_guarded,
 )
 
-__all__ = ["CarriedTransactions", "TransactionCarry", "TransactionEntries", "TransactionMarkers"]
+__all__ = [
+    "PRODUCERS_MAX",
+    "TransactionCarry",
+    "TransactionEntries",
+    "TransactionMarkers",
+    "report_coordinator",
+    "report_missing_entry",
+]
 
 STRUCTURE = "transaction-index"
 LOG_STRUCTURE = "record-file"
@@ -51,6 +59,36 @@ CONTROL_BATCH_MAX_BYTES = 1 << 20
 TRANSACTIONAL, CONTROL = 16, 32
 
 
+class LoneMarkers(NamedTuple):
+    """Markers that end no transaction: how many, and where the first one is."""
+
+    number: int = 0
+    first_offset: int = -1
+    position: int | None = None
+
+    def plus(self, offset: int, position: int) -> "LoneMarkers":
+        """Return them with one more."""
+        if self.number:
+            return self._replace(number=self.number + 1)
+        return LoneMarkers(1, offset, position)
+
+
+class MarkerTimes(NamedTuple):
+    """Timestamps of the first and the last marker, which a broker's clock has made; or None."""
+
+    first: int | None = None
+    last: int | None = None
+
+
+class Coordinators(NamedTuple):
+    """Coordinator epochs of a producer's first and last marker, and where the first one is."""
+
+    first: int
+    last: int
+    offset: int
+    position: int
+
+
 @dataclass(slots=True)
 class TransactionCarry:
     """What one segment says about transactions that cross its borders. Travels to processes."""
@@ -60,6 +98,16 @@ class TransactionCarry:
     ended: dict[int, tuple[int, int, bool]] = field(default_factory=dict)
     """Producer id to its first marker without data before it here: offset, byte, and whether it is
     an abort that the transaction index does not have."""
+    closed: set[int] = field(default_factory=set)
+    """The producers with a marker here."""
+    lone: LoneMarkers = field(default_factory=LoneMarkers)
+    """The markers behind another one of their producer, with no data between."""
+    times: MarkerTimes = field(default_factory=MarkerTimes)
+    since: dict[int, int] = field(default_factory=dict)
+    """Producer id to the timestamp of the first marker behind the first offset of its open
+    transaction, where there is one."""
+    coordinators: dict[int, Coordinators] = field(default_factory=dict)
+    """By producer id."""
     is_complete: bool = True
     """Whether all of the log was read."""
 
@@ -180,6 +228,8 @@ class TransactionMarkers:
         self._is_matched = np.zeros(len(kept), np.bool_)
         self._unsure: list[tuple[int, int]] = []
         self._last_markers: dict[int, int] = {}
+        self._untimed: list[int] = []
+        """Producers whose transaction began behind the last marker."""
         self._follows = True
         self.carry = TransactionCarry()
 
@@ -209,16 +259,23 @@ class TransactionMarkers:
                 self._control(table[row])
             elif producer_id not in opened:
                 opened[producer_id] = base_offset
+                self._untimed.append(producer_id)
         if len(opened) + len(last_markers) > PRODUCERS_MAX:
             self._follows = False
-            opened.clear()
-            last_markers.clear()
+            for known in (opened, last_markers, self._untimed, self.carry.since):
+                known.clear()
+            self.carry.coordinators.clear()
+
+    @property
+    def closed(self) -> set[int]:
+        """The producers with a marker so far."""
+        return set(self._last_markers)
 
     def _control(self, row: np.void) -> None:
         """Read a control batch; follow it if it ends a transaction."""
         position, offset = int(row["position"]), int(row["base_offset"])
         try:
-            control_type = self._control_type(row)
+            control_type, coordinator_epoch = self._read_control(row)
         except (SegproofError, OSError) as error:
             self._report_unreadable(error, row)
             # Which transaction it ended, and how, is unknown: nothing follows from it.
@@ -230,16 +287,43 @@ class TransactionMarkers:
         producer_id = int(row["producer_id"])
         is_abort = control_type == "ABORT"
         first = self.carry.opened.pop(producer_id, None)
+        self._follow_time(producer_id, int(row["max_timestamp"]))
+        self._follow_coordinator(producer_id, coordinator_epoch, offset, position)
         has_entry = self._match(producer_id, offset, first) if is_abort else True
         is_missing = is_abort and not has_entry and position < self._missed_below
         if first is None:
             if producer_id not in self._last_markers:
                 self.carry.ended.setdefault(producer_id, (offset, position, is_missing))
+            else:
+                self.carry.lone = self.carry.lone.plus(offset, position)
         elif is_missing and self._follows:
             report_missing_entry(
                 self._reporter, self._segment, producer_id, first, offset, position, None
             )
         self._last_markers[producer_id] = offset
+
+    def _follow_time(self, producer_id: int, timestamp: int) -> None:
+        """Note the time of a marker, for the transactions that began before it."""
+        carry = self.carry
+        carry.since.pop(producer_id, None)
+        for each in self._untimed:
+            if each in carry.opened:
+                carry.since[each] = timestamp
+        self._untimed.clear()
+        first = carry.times.first
+        carry.times = MarkerTimes(timestamp if first is None else first, timestamp)
+
+    def _follow_coordinator(self, producer_id: int, epoch: int, offset: int, position: int) -> None:
+        known = self.carry.coordinators.get(producer_id)
+        if known is None:
+            found = Coordinators(epoch, epoch, offset, position)
+        else:
+            if epoch < known.last:
+                report_coordinator(
+                    self._reporter, self._log_path, producer_id, known.last, epoch, position
+                )
+            found = known._replace(last=epoch)
+        self.carry.coordinators[producer_id] = found
 
     def _report_unreadable(self, error: SegproofError | OSError, row: np.void) -> None:
         """Report a control batch that cannot be read: by the disk, by a cut, or by its bytes."""
@@ -256,22 +340,23 @@ class TransactionMarkers:
                 position=position,
             )
 
-    def _control_type(self, row: np.void) -> str:
+    def _read_control(self, row: np.void) -> tuple[str, int]:
+        """Return what a control batch is, and the coordinator epoch of an end; else -1."""
         size, position = int(row["size_bytes"]), int(row["position"])
         if row["record_count"] == 0:
-            return "EMPTY"
+            return "EMPTY", -1
         if size > CONTROL_BATCH_MAX_BYTES:
             raise InvalidRecordError(f"it has {size} bytes")
         batch = RecordBatch(self._file, position, size, 2, in_file=True)
         record = next(batch.records(limit=CONTROL_BATCH_MAX_BYTES))
-        control_type = control_record_type(record.key)
+        control_type, epoch = control_record_type(record.key), -1
         if control_type in ("ABORT", "COMMIT"):
-            end_transaction_marker(record)
+            epoch = end_transaction_marker(record).coordinator_epoch
             if row["record_count"] != 1:
                 raise InvalidRecordError(
                     f"it ends a transaction and has {row['record_count']} records"
                 )
-        return control_type
+        return control_type, epoch
 
     def _match(self, producer_id: int, offset: int, first: int | None) -> bool:
         """Find and judge the index entry of an abort marker."""
@@ -304,6 +389,7 @@ class TransactionMarkers:
     def finish(self, is_complete: bool, last_offset: int) -> None:
         """Judge the entries without a marker; `last_offset` is as far as the log was read."""
         self.carry.is_complete = is_complete and self._follows
+        self.carry.closed = self.closed
         unmatched = ~self._is_matched
         if not is_complete:
             unmatched &= self._kept["last_offset"] <= last_offset
@@ -351,24 +437,23 @@ def report_missing_entry(
     )
 
 
-class CarriedTransactions:
-    """Follows transactions across the segments of one partition, in order."""
-
-    def __init__(self, directory: str, reporter: Reporter) -> None:
-        self._directory = directory
-        self._reporter = reporter
-        self._open: dict[int, int] = {}
-
-    def add(self, segment: Segment, carry: TransactionCarry) -> None:
-        """Take the next segment; report an aborted transaction that no index has."""
-        for producer_id, (offset, position, is_missing) in carry.ended.items():
-            first = self._open.pop(producer_id, None)
-            if first is not None and is_missing:
-                report_missing_entry(
-                    self._reporter, segment, producer_id, first, offset, position, self._directory
-                )
-        if not carry.is_complete or len(self._open) > PRODUCERS_MAX:
-            # What lies in the unread part is unknown: an absent entry can't be told from it.
-            self._open.clear()
-        for producer_id, first in carry.opened.items():
-            self._open.setdefault(producer_id, first)
+def report_coordinator(
+    reporter: Reporter,
+    path: str,
+    producer_id: int,
+    before: int,
+    epoch: int,
+    position: int,
+    directory: str | None = None,
+) -> None:
+    """Report a marker of a coordinator that another one had replaced."""
+    reporter.add(
+        "DISK-34",
+        path,
+        f"the marker of producer {producer_id} is of coordinator epoch {epoch}, and one before it"
+        f" of {before}: a coordinator that was replaced has written it",
+        position=position,
+        expected=f"{before} or more",
+        actual=epoch,
+        reproduce_path=directory,
+    )

@@ -11,6 +11,7 @@ Used by: the tox environments `py311` to `py313`.
 import pkgutil
 import struct
 from collections import Counter
+from dataclasses import replace
 from importlib import import_module
 from typing import Any, ClassVar
 
@@ -28,6 +29,8 @@ from hypothesis.stateful import (
 
 import segproof_model.laws
 from segproof.findings import Finding, Severity
+from segproof.kafka.checkpoint_file import write_checkpoint
+from segproof.kafka.producer_snapshot import BatchMetadata, ProducerStateEntry, write_snapshot
 from segproof.kafka.record_batch import (
     Record,
     write_batch,
@@ -45,6 +48,7 @@ for module in pkgutil.iter_modules(segproof_model.laws.__path__):
     import_module(f"segproof_model.laws.{module.name}")
 
 ENTRY_SIZES = {".index": 8, ".timeindex": 12}
+CHECKPOINT = "leader-epoch-checkpoint"
 SPARE_ENTRIES = 4
 """What a preallocated index has room for behind its last entry, here."""
 FOLDER = "/data/t-0"
@@ -66,11 +70,61 @@ class Writer:
         self.clock = 1000
         self.open: dict[int, int] = {}
         self.counts: dict[str, int] = {}
+        self.history: list[ProducerStateEntry] = []
+        """What was known of a producer after each of its batches."""
+        self.epoch = 0
+        self.epochs: list[tuple[int, int]] = []
+        self.small: dict[str, bytearray] = {}
+        """The files that are no segment's."""
         self.roll()
+
+    def producers(self) -> dict[int, ProducerStateEntry]:
+        """Return what is known of each producer."""
+        known = {entry.producer_id: entry for entry in self.history}
+        return {
+            producer_id: replace(entry, current_txn_first_offset=self.open.get(producer_id))
+            for producer_id, entry in known.items()
+        }
+
+    def produce(self, producer_id: int, count: int, is_transactional: bool) -> bytes:
+        """Return a batch that continues the sequence of a producer; begin its transaction."""
+        first, last = self.offset, self.offset + count - 1
+        known = self.producers().get(producer_id)
+        start = (1 << 31) - 3 if producer_id == 3 else 0
+        sequence = (known.last_seq + 1) % (1 << 31) if known is not None else start
+        if is_transactional:
+            self.open.setdefault(producer_id, first)
+        newest = BatchMetadata((sequence + count - 1) % (1 << 31), last, count - 1, self.clock)
+        entry = ProducerStateEntry(producer_id, 0, -1, self.clock, None, (newest,))
+        self.history.append(entry)
+        records = [Record(offset, self.clock, None, b"t") for offset in range(first, last + 1)]
+        return write_batch(
+            records, base_offset=first, producer_id=producer_id, producer_epoch=0,
+            base_sequence=sequence, is_transactional=is_transactional,
+            partition_leader_epoch=self.lead(),
+        )  # fmt: skip
+
+    def lead(self) -> int:
+        """Return the leader epoch of the next batch; the checkpoint has it."""
+        if not self.epochs or self.epochs[-1][0] != self.epoch:
+            self.epochs.append((self.epoch, self.offset))
+        self.checkpoint()
+        return self.epoch
+
+    def checkpoint(self) -> None:
+        """Write the checkpoint of the leader epochs."""
+        lines = [f"{epoch} {offset}" for epoch, offset in self.epochs]
+        self.small[CHECKPOINT] = bytearray(write_checkpoint(lines))
+
+    def snapshot(self) -> None:
+        """Write down what is known of the producers."""
+        name = name_of(self.offset, ".snapshot")
+        self.small[name] = bytearray(write_snapshot(self.producers().values()))
 
     def roll(self) -> None:
         """Close the segment and begin another one."""
         if self.files:
+            self.snapshot()
             self.close()
             for suffix, size in ENTRY_SIZES.items():
                 del self.of(suffix)[self.counts[suffix] * size :]
@@ -100,6 +154,12 @@ class Writer:
         del self.of(".log")[batches[kept].position :]
         batches = batches[:kept]
         self.offset = disk.number(batches[-1].last_offset) + 1 if batches else self.base
+        self.history = [one for one in self.history if one.last_offset < self.offset]
+        self.epochs = [pair for pair in self.epochs if pair[1] < self.offset]
+        self.checkpoint()
+        for name in [name for name in self.small if name.endswith(".snapshot")]:
+            if int(name[:20]) > self.offset:
+                del self.small[name]
         largest = max(batches, key=lambda one: disk.number(one.max_timestamp), default=None)
         self.largest = (-1, self.base)
         if largest is not None:
@@ -199,12 +259,31 @@ class VerificationMachine(RuleBasedStateMachine):
         """Append a batch of a transaction."""
         writer = self.writer
         first = writer.offset
-        batch = write_batch(
-            [Record(first, writer.clock, None, b"t")], base_offset=first, producer_id=producer_id,
-            producer_epoch=0, base_sequence=0, is_transactional=True,
-        )  # fmt: skip
-        writer.open.setdefault(producer_id, first)
+        batch = writer.produce(producer_id, 1, True)
         writer.append(batch, first, writer.clock, key=first, indexed=indexed, named=first)
+
+    @precondition(lambda self: self.damages == 0)
+    @rule(producer_id=st.integers(4, 5), count=st.integers(1, 3))
+    def append_idempotent(self, producer_id: int, count: int) -> None:
+        """Append a batch of a producer that uses no transactions."""
+        writer = self.writer
+        first, last = writer.offset, writer.offset + count - 1
+        batch = writer.produce(producer_id, count, False)
+        writer.append(batch, last, writer.clock, key=last, indexed=True, named=first)
+
+    @precondition(lambda self: self.damages == 0)
+    @rule()
+    def change_leader(self) -> None:
+        """Let another leader write from now on."""
+        self.writer.epoch += 2
+        self.reached["led anew"] += 1
+
+    @precondition(lambda self: self.damages == 0)
+    @rule()
+    def take_snapshot(self) -> None:
+        """Write down the producers inside a segment, as a clean stop does."""
+        self.writer.snapshot()
+        self.reached["snapshot"] += 1
 
     @precondition(lambda self: self.damages == 0)
     @rule(producer_id=st.integers(1, 3), kind=st.sampled_from(("ABORT", "COMMIT")))
@@ -221,7 +300,7 @@ class VerificationMachine(RuleBasedStateMachine):
             self.reached["aborted"] += 1
         batch = write_end_transaction_marker(
             kind, offset=offset, timestamp=writer.clock, producer_id=producer_id,
-            producer_epoch=0, coordinator_epoch=7,
+            producer_epoch=0, coordinator_epoch=7, partition_leader_epoch=writer.lead(),
         )  # fmt: skip
         writer.append(batch, offset, writer.clock, key=offset, indexed=True, named=offset)
 
@@ -259,10 +338,12 @@ class VerificationMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def damage(self, data: Any) -> None:
         """Damage one file in one way."""
-        files = {name: image for name, image in self.writer.files.items() if image}
+        every = {**self.writer.files, **self.writer.small}
+        files = {name: image for name, image in every.items() if image}
         if not files:
             return
-        name = data.draw(st.sampled_from(sorted(files)))
+        segments = [name for name in sorted(files) if name in self.writer.files]
+        name = data.draw(st.sampled_from([*segments, *segments, *sorted(files)]))
         image = files[name]
         way = data.draw(st.sampled_from(("flip", "flip", "put", "cut", "append", "zero", "swap")))
         at = data.draw(st.integers(0, len(image) - 1))
@@ -284,7 +365,7 @@ class VerificationMachine(RuleBasedStateMachine):
                 image[one + size : one + 2 * size] + image[one : one + size]
             )
         self.damages += 1
-        self.reached[f"damaged {name[20:]}"] += 1
+        self.reached["damaged " + (CHECKPOINT if name == CHECKPOINT else name[20:])] += 1
 
     @precondition(lambda self: self.damages < 2)
     @rule(data=st.data())
@@ -314,7 +395,8 @@ class VerificationMachine(RuleBasedStateMachine):
     @invariant()
     def agrees(self) -> None:
         """Hold the verifier's findings against the model's laws."""
-        images = {name: bytes(image) for name, image in self.writer.files.items()}
+        every = {**self.writer.files, **self.writer.small}
+        images = {name: bytes(image) for name, image in every.items()}
         files = MemoryFiles()
         files.make_directory(FOLDER)
         for name, image in images.items():
@@ -347,7 +429,9 @@ class VerificationMachine(RuleBasedStateMachine):
 @pytest.mark.checks(
     "SEG-7", "LOG-4", "DUMP-6", "DISK-6", "DISK-8", "DISK-9", "DISK-10", "DISK-11", "DISK-12",
     "DISK-13", "DISK-14", "DISK-15", "DISK-16", "DISK-17", "DISK-18", "DISK-19", "DISK-21",
-    "DISK-22", "DISK-23", "SCAN-2", "SCAN-10", "BATCH-2", "BATCH-3", "BATCH-14", "BATCH-19",
+    "DISK-22", "DISK-23", "DISK-28", "DISK-29", "DISK-30", "DISK-31", "DISK-32", "DISK-33",
+    "DISK-34", "DISK-35", "DISK-36", "DISK-37", "PROD-3", "PROD-14", "SCAN-2", "SCAN-10",
+    "BATCH-2", "BATCH-3", "BATCH-14", "BATCH-19",
 )  # fmt: skip
 def test_agrees_with_the_laws() -> None:
     """What the verifier reports is broken, and what it passes is whole."""

@@ -19,6 +19,7 @@ import segproof_harness
 from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, File, Files, FileStatus
 from segproof.findings import Finding, Severity
+from segproof.kafka.producer_snapshot import write_snapshot
 from segproof.kafka.record_batch import (
     Record,
     write_batch,
@@ -181,8 +182,8 @@ def test_data_directory(tmp_path: Path) -> None:
     (data / "notes.txt").write_text("")
     inside = data / "topic-0"
     (inside / "leader-epoch-checkpoint").write_text("")
-    (inside / "partition.metadata").write_text("")
-    (inside / f"{ZERO}.snapshot").write_text("")
+    (inside / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ")
+    (inside / f"{ZERO}.snapshot").write_bytes(write_snapshot(()))
     (inside / f"{ZERO[:-1]}9.log.deleted").write_text("")
     (inside / f"{ZERO[:-1]}9.index.swap").write_text("")
     (inside / "vim.swp").write_text("")
@@ -191,6 +192,7 @@ def test_data_directory(tmp_path: Path) -> None:
         ("DISK-3", Severity.NOTE, "notes.txt"),
         ("DISK-3", Severity.NOTE, "vim.swp"),
         ("LOAD-1", Severity.NOTE, "gone-0.0123456789abcdef0123456789abcdef-delete"),
+        ("DISK-41", Severity.NOTE, "topic-1.0123456789abcdef0123456789abcdef-future"),
         ("LOAD-1", Severity.NOTE, f"{ZERO[:-1]}9.log.deleted"),
         ("LOAD-1", Severity.NOTE, f"{ZERO[:-1]}9.index.swap"),
     } == set(found)

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The leader epochs of a log's batches: in order, and as `leader-epoch-checkpoint` tells them.
+
+Upstream: Kafka 0.11.0 to 4.3.1: LeaderEpochFileCache, UnifiedLog.append.
+Laws: DISK-28, DISK-37.
+Not covered: epochs beyond the first RUNS_MAX of a segment or log.
+Used by: verifying/segment_checks.py, verifying/partition_checks.py.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from segproof.findings import Severity
+from segproof.kafka.checkpoint_file import EpochEntry
+from segproof.verifying.log_checks import Block
+from segproof.verifying.reporting import Described, Reporter
+from segproof.verifying.segments import Segment
+
+__all__ = ["EpochCheck", "EpochRun", "check_against_checkpoint", "compare_epochs"]
+
+RUNS_MAX = 1 << 14
+
+
+class EpochRun(NamedTuple):
+    """Batches of one epoch, one behind the other."""
+
+    epoch: int
+    first_offset: int
+    last_offset: int
+    position: int
+    """Byte of the first of them in its log."""
+
+
+class EpochCheck:
+    """Follows the leader epochs of one segment; `runs` are the stretches of one epoch each."""
+
+    def __init__(self, segment: Segment, reporter: Reporter) -> None:
+        self._path = segment.path(".log")
+        self._reporter = reporter
+        self.runs: list[EpochRun] = []
+
+    def check(self, block: Block) -> None:
+        """Judge the batches of one block."""
+        table = block.table
+        good = (table["partition_leader_epoch"] >= 0) & block.crc_valid
+        rows = table if good.all() else table[good]
+        if not len(rows):
+            return
+        epochs = rows["partition_leader_epoch"]
+        if not self.runs and int(epochs[0]) == int(epochs[-1]) and (epochs == epochs[0]).all():
+            starts = np.zeros(1, np.int64)
+        else:
+            before = self.runs[-1].epoch if self.runs else int(epochs[0])
+            previous = np.concatenate(([before], epochs[:-1]))
+            self._judge(rows, previous)
+            starts = np.flatnonzero(np.concatenate(([True], epochs[1:] != epochs[:-1])))
+        ends = np.concatenate((starts[1:], [len(rows)])) - 1
+        columns = ("partition_leader_epoch", "base_offset", "position")
+        begin = (rows[name][starts].tolist() for name in columns)
+        for epoch, first, position, last in zip(
+            *begin, rows["last_offset"][ends].tolist(), strict=True
+        ):
+            self._add(EpochRun(epoch, first, last, position))
+
+    def _add(self, run: EpochRun) -> None:
+        if self.runs and self.runs[-1].epoch == run.epoch:
+            self.runs[-1] = self.runs[-1]._replace(last_offset=run.last_offset)
+        elif len(self.runs) < RUNS_MAX:
+            self.runs.append(run)
+
+    def _judge(self, rows: np.ndarray, previous: np.ndarray) -> None:
+        falls = rows["partition_leader_epoch"] < previous
+        if falls.any():
+            bad, before = rows[falls], previous[falls]
+            self._reporter.add_rows(
+                "DISK-28", self._path, bad["position"],
+                lambda row: _fall(int(before[row]), int(bad["partition_leader_epoch"][row])),
+            )  # fmt: skip
+
+
+def _fall(before: int, epoch: int) -> Described:
+    return Described(
+        f"the batch is of leader epoch {epoch}, and the one before it of {before}: at recovery"
+        f" Kafka drops the epochs from {epoch} on that it knew before, and followers may truncate"
+        " at another offset than this log does",
+        f"{before} or more",
+        epoch,
+    )
+
+
+def compare_epochs(
+    before: EpochRun | None, runs: Sequence[EpochRun], path: str, reporter: Reporter, directory: str
+) -> None:
+    """Judge the first epoch of a segment's log by the last one of the segments before it."""
+    if before is None or not runs or runs[0].epoch >= before.epoch:
+        return
+    words = _fall(before.epoch, runs[0].epoch)
+    reporter.add(
+        "DISK-28",
+        path,
+        words.message,
+        position=runs[0].position,
+        expected=words.expected,
+        actual=words.actual,
+        reproduce_path=directory,
+    )
+
+
+def check_against_checkpoint(
+    entries: Sequence[EpochEntry],
+    runs: Sequence[tuple[str, EpochRun]],
+    checkpoint: str,
+    reporter: Reporter,
+    directory: str,
+) -> None:
+    """Judge runs, each with the path of its log, by the entries, which rise.
+
+    What lies before the first entry has no epoch there: the log start may have moved behind it.
+    """
+    if not entries:
+        if runs:
+            reporter.add(
+                "DISK-37",
+                checkpoint,
+                f"the file has no entry, and the log ends in leader epoch {runs[-1][1].epoch}: a"
+                " follower that asks where an epoch ended is told that it is unknown",
+                expected=runs[-1][1].epoch,
+                severity=Severity.WARNING,
+                reproduce_path=directory,
+            )
+        return
+    starts = [entry.start_offset for entry in entries]
+    for path, run in runs:
+        if run.last_offset < starts[0]:
+            continue
+        low = bisect_right(starts, max(run.first_offset, starts[0])) - 1
+        high = bisect_right(starts, run.last_offset) - 1
+        for place in dict.fromkeys((low, high)):
+            told = entries[place]
+            if told.epoch == run.epoch:
+                continue
+            reporter.add(
+                "DISK-37",
+                path,
+                f"the batches from offset {run.first_offset} to {run.last_offset} are of leader"
+                f" epoch {run.epoch}, and {checkpoint.rpartition('/')[2]} says that epoch"
+                f" {told.epoch} began at offset {told.start_offset}: a follower may truncate at a"
+                " wrong offset",
+                position=run.position,
+                expected=told.epoch,
+                actual=run.epoch,
+                reproduce_path=directory,
+            )
+            break

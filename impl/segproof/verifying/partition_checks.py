@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What takes the whole log of a partition to see: producers, epochs, snapshots, checkpoints.
+
+The segments hand on what they saw, in order; here it is joined, and held against the small files.
+Defects of a partition whose files are no longer those that were listed are reported only if a
+second look at all of it finds them too.
+
+Upstream: Kafka 0.11.0 to 4.3.1: LogManager, LogLoader, UnifiedLog, ProducerStateManager.
+Laws: DISK-28 to DISK-34, DISK-36 to DISK-38, DISK-43; PROD-14, and those of small_files.
+Not covered: what is before the first batch of a log, and behind batches that can't be read.
+Used by: verifying/running.py.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from segproof.files import Files
+from segproof.findings import Finding, Severity
+from segproof.kafka.producer_snapshot import ProducerStateEntry
+from segproof.verifying.directory_checks import Partition, partition_again
+from segproof.verifying.epoch_checks import EpochRun, check_against_checkpoint, compare_epochs
+from segproof.verifying.names import SNAPSHOT_SUFFIX, read_file_name
+from segproof.verifying.open_transactions import CarriedTransactions
+from segproof.verifying.producer_checks import (
+    PRODUCERS_MAX,
+    ProducerTable,
+    compare_producers,
+    empty_table,
+    has_numbers,
+    join_producers,
+)
+from segproof.verifying.rechecking import SteadyCheck, key_of
+from segproof.verifying.reporting import Reporter, Wanted
+from segproof.verifying.segment_checks import Cut, LogCarry
+from segproof.verifying.segments import Segment
+from segproof.verifying.small_files import (
+    CLEANER,
+    EPOCHS,
+    HIGH_WATERMARK,
+    RECOVERY,
+    START,
+    read_epochs,
+    read_producers,
+)
+from segproof.verifying.snapshot_checks import KnownProducers, check_snapshot
+
+__all__ = ["PartitionCheck"]
+
+RUNS_MAX = 1 << 16
+"""Stretches of batches of one leader epoch that are compared with the checkpoint."""
+
+
+class PartitionCheck:
+    """Joins the segments of one partition, given in order; `finish` tells what they show."""
+
+    def __init__(self, partition: Partition, wanted: Wanted, files: Files) -> None:
+        self._partition = partition
+        self._wanted = wanted
+        self._files = files
+        self._log = _JoinedLog(partition, wanted, files)
+
+    def add(self, segment: Segment, carry: LogCarry) -> None:
+        """Take the next segment."""
+        self._log.add(segment, carry)
+
+    def finish(self) -> list[Finding]:
+        """Return the findings; look at the partition again where it takes that."""
+        found = self._log.finish()
+        has_defects = any(one.is_defect for one in found)
+        if not has_defects or self._partition.is_unchanged(self._files):
+            return found
+        known = {key_of(one) for one in found}
+        again = list(self._second_look())
+        return [one for one in again if not one.is_defect or key_of(one) in known]
+
+    def _second_look(self) -> Iterator[Finding]:
+        try:
+            partition = partition_again(self._partition, self._files)
+        except OSError:
+            return
+        log = _JoinedLog(partition, self._wanted, self._files)
+        for segment in partition.segments:
+            steady = SteadyCheck(segment, self._wanted, self._files)
+            for _ in steady.run():
+                pass
+            log.add(segment, steady.carry)
+        yield from log.finish()
+
+
+class _JoinedLog:
+    """What the segments of a partition say together."""
+
+    def __init__(self, partition: Partition, wanted: Wanted, files: Files) -> None:
+        self._partition = partition
+        self._files = files
+        self._reporter = Reporter(wanted)
+        self._directory = partition.directory
+        self._transactions = CarriedTransactions(self._directory, self._reporter)
+        self._has_numbers = has_numbers(self._directory)
+        self._producers = empty_table()
+        self._left_out = 0
+        self._missing = 0
+        self._runs: list[tuple[str, EpochRun]] = []
+        self._last_run: EpochRun | None = None
+        self._start_offset: int | None = None
+        self._end_offset: int | None = None
+        self._is_read = True
+        self._is_whole = bool(partition.segments) and bool(
+            all(segment.judged for segment in partition.segments)
+        )
+        names = (read_file_name(name) for name in partition.others)
+        self._snapshots = sorted(
+            known.base_offset for known in names if known.suffix == SNAPSHOT_SUFFIX
+        )
+
+    # --- one segment after the other
+
+    def add(self, segment: Segment, carry: LogCarry) -> None:
+        """Take the next segment."""
+        if carry.end_offset is None:
+            # Without its log nothing is known of it.
+            self._missing += 1
+            self._is_read = False
+            self._transactions.add(segment, carry.transactions)
+            return
+        if self._start_offset is None:
+            self._start_offset = segment.base_offset
+        elif self._end_offset is not None:
+            self._missing += max(0, segment.base_offset - self._end_offset)
+            self._check_snapshots(segment.base_offset)
+        path = segment.path(".log")
+        compare_producers(
+            self._producers, carry.producers, path, self._has_numbers, self._reporter,
+            missing=self._missing, directory=self._directory,
+        )  # fmt: skip
+        for cut in carry.cuts:
+            self._check_cut(cut)
+        joined = join_producers(self._producers, carry.producers, self._missing)
+        self._producers, self._left_out = joined[0], self._left_out + joined[1] + carry.left_out
+        self._missing += carry.missing + (not carry.is_read)
+        self._transactions.add(segment, carry.transactions)
+        self._take_epochs(path, carry.runs)
+        self._end_offset, self._is_read = carry.end_offset, carry.is_read
+
+    def _take_epochs(self, path: str, runs: list[EpochRun]) -> None:
+        compare_epochs(self._last_run, runs, path, self._reporter, self._directory)
+        if runs:
+            self._last_run = runs[-1]
+        self._runs += [(path, run) for run in runs[: max(0, RUNS_MAX - len(self._runs))]]
+
+    def _check_snapshots(self, base_offset: int) -> None:
+        """Judge the snapshots up to where a segment begins, by all segments before it."""
+        while self._snapshots and self._snapshots[0] <= base_offset:
+            offset = self._snapshots.pop(0)
+            if self._end_offset is not None and self._end_offset <= offset:
+                known = self._known(self._producers, self._transactions.open, self._missing)
+                check_snapshot(*self._snapshot(offset), known, self._reporter)
+            else:
+                self._snapshot(offset)  # before the log, or one of too many inside a segment
+
+    def _check_cut(self, cut: Cut) -> None:
+        """Judge a snapshot inside the segment that is about to be joined."""
+        while self._snapshots and self._snapshots[0] < cut.offset:
+            self._snapshot(self._snapshots.pop(0))
+        if not self._snapshots or self._snapshots[0] != cut.offset:
+            return
+        self._snapshots.pop(0)
+        producers, left_out = join_producers(self._producers.copy(), cut.producers, self._missing)
+        is_open = self._transactions.open_at(cut.opened, cut.closed)
+        known = self._known(producers, is_open, self._missing + cut.missing + left_out)
+        check_snapshot(*self._snapshot(cut.offset), known, self._reporter)
+
+    def _known(
+        self, producers: ProducerTable, is_open: dict[int, int], missing: int
+    ) -> KnownProducers:
+        start = self._start_offset or 0
+        is_whole = not missing and not self._left_out
+        return KnownProducers(producers, is_open, start, is_whole, self._directory)
+
+    def _snapshot(self, offset: int) -> tuple[str, Sequence[ProducerStateEntry] | None]:
+        """Return path and entries of a snapshot, which is judged by itself on the way."""
+        path = self._partition.path(_snapshot_name(self._partition, offset))
+        return path, read_producers(path, offset, self._files, self._reporter)
+
+    # --- the end
+
+    def finish(self) -> list[Finding]:
+        """Return the findings."""
+        end = self._end_offset
+        if self._partition.segments and not self._is_whole:
+            return []
+        if end is not None:
+            self._transactions.finish()
+            self._check_snapshots(end)
+            if self._is_read:
+                self._report_stray(end)
+                self._check_offsets(end)
+        for offset in self._snapshots:
+            self._snapshot(offset)
+        if EPOCHS in self._partition.others:
+            path = self._partition.path(EPOCHS)
+            entries = read_epochs(path, self._files, self._reporter)
+            if entries is not None:
+                check_against_checkpoint(entries, self._runs, path, self._reporter, self._directory)
+        if self._left_out:
+            self._reporter.add(
+                "DISK-31",
+                self._directory,
+                f"the log has more than {PRODUCERS_MAX} producers: the batches of the others were"
+                " not compared with each other",
+                expected=PRODUCERS_MAX,
+                severity=Severity.NOTE,
+                hint="nothing: each producer takes memory, and these are as many as are followed",
+            )
+        return self._reporter.finish()
+
+    def _report_stray(self, end: int) -> None:
+        for offset in self._snapshots:
+            if offset <= end:
+                continue
+            self._reporter.add(
+                "DISK-36",
+                self._partition.path(_snapshot_name(self._partition, offset)),
+                f"the log ends before offset {end}, and this snapshot is of offset {offset}: the"
+                " log has lost its end, or the file is a stray; loading removes it",
+                expected=f"{end} or less",
+                actual=offset,
+                reproduce_path=self._directory,
+            )
+
+    def _check_offsets(self, end: int) -> None:
+        """Judge what the checkpoints of the data directory say of this log."""
+        told = dict(self._partition.offsets)
+        start = told.get(START, 0)
+        if start > end:
+            self._reporter.add(
+                "DISK-43",
+                self._directory,
+                f"the log ends before offset {end}, and {START} says that it begins at {start}: at"
+                " its next start Kafka deletes every segment here and goes on with an empty one",
+                expected=f"{start} or more",
+                actual=end,
+            )
+        for name in (RECOVERY, HIGH_WATERMARK, CLEANER):
+            offset = told.get(name, 0)
+            if offset > max(end, start):
+                self._reporter.add(
+                    "DISK-38",
+                    self._directory,
+                    f"the log ends before offset {end}, and {name} says {offset}{WORDS[name]}",
+                    expected=f"{end} or less",
+                    actual=offset,
+                    severity=Severity.NOTE if name == CLEANER else Severity.WARNING,
+                    hint=HINT_OF_CLEANER if name == CLEANER else None,
+                )
+
+
+def _snapshot_name(partition: Partition, offset: int) -> str:
+    """Return the name of the snapshot of an offset, as it is listed."""
+    names = (name for name in partition.others if name.endswith(SNAPSHOT_SUFFIX))
+    return next(name for name in names if read_file_name(name).base_offset == offset)
+
+
+WORDS = {
+    RECOVERY: ": what lies between was on the disk once, and is gone; Kafka takes the end of the"
+    " log instead",
+    HIGH_WATERMARK: ": consumers may have read what lies between, and it is gone; Kafka takes the"
+    " end of the log instead",
+    CLEANER: ": Kafka begins to compact at the start of the log again",
+}
+HINT_OF_CLEANER = "nothing: the log cleaner puts it right"

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a crash left on its way into or out of a partition, and what Kafka's next start makes of it.
+
+The loader first removes `.deleted` and `.cleaned` files. A `.swap` file at or above the lowest
+`.cleaned` offset belongs to a change that was not finished, and is removed too; every other one
+takes the place of all segments that begin within its own offsets.
+
+Upstream: Kafka 4.3.1: LogLoader.removeTempFilesAndCollectSwapFiles, LocalLog.replaceSegments.
+Laws: LOAD-1, DISK-41, DISK-42.
+Used by: verifying/directory_checks.py.
+"""
+
+import posixpath
+from collections.abc import Mapping
+
+from segproof.errors import SegproofError
+from segproof.files import Files
+from segproof.kafka.batch_table import BatchScan
+from segproof.verifying.names import FileName, NameKind, segment_file_name
+from segproof.verifying.reporting import Reporter
+
+__all__ = ["report_pending", "words_of_directory"]
+
+
+def report_pending(
+    directory: str, kinds: Mapping[str, FileName], files: Files, reporter: Reporter
+) -> None:
+    """Report the pending and temporary files of a partition."""
+    pending = [name for name, known in kinds.items() if known.kind is NameKind.PENDING]
+    logs = sorted(
+        known.base_offset
+        for known in kinds.values()
+        if known.kind is NameKind.SEGMENT and known.suffix == ".log"
+    )
+    cleaned = [kinds[name].base_offset for name in pending if name.endswith(".cleaned")]
+    for name in pending:
+        path = posixpath.join(directory, name)
+        known = kinds[name]
+        if name.endswith(".deleted"):
+            words = "it was removed from the log: Kafka deletes it, now or at its next start"
+        elif name.endswith(".cleaned"):
+            words = (
+                "the cleaner, or the splitting of a segment, was writing it: Kafka deletes it at"
+                " its next start, and the segments that it was made from stay"
+            )
+        elif cleaned and known.base_offset >= min(cleaned):
+            words = (
+                f"a change that was not finished, as the .cleaned file of offset {min(cleaned)}"
+                " says: Kafka deletes it at its next start"
+            )
+            if name.endswith(".log.swap") and not _is_kept(
+                known.base_offset, logs, directory, files
+            ):
+                _report_loss(path, known.base_offset, directory, reporter)
+        elif name.endswith(".log.swap"):
+            words = _swap(path, known.base_offset, logs, files)
+        else:
+            words = "Kafka puts it in its place at its next start, with the log of its name"
+        reporter.add("LOAD-1", path, words)
+    for name, known in kinds.items():
+        if name.endswith(".tmp") and known.kind is NameKind.KNOWN:
+            words = "it was being written: Kafka does not read it, and the next write replaces it"
+            path = posixpath.join(directory, name)
+            reporter.add("DISK-41", path, words, reproduce_path=directory)
+
+
+def _is_kept(offset: int, logs: list[int], directory: str, files: Files) -> bool:
+    """Return whether a log of the partition reaches the offset."""
+    below = [base for base in logs if base <= offset]
+    if not below or below[-1] == offset:
+        return bool(below)
+    path = posixpath.join(directory, segment_file_name(below[-1], ".log"))
+    end = _end_of(path, below[-1], files)
+    return end is None or end > offset
+
+
+def _report_loss(path: str, base_offset: int, directory: str, reporter: Reporter) -> None:
+    reporter.add(
+        "DISK-42",
+        path,
+        f"Kafka deletes this file at its next start, and no log holds offset {base_offset}:"
+        " its records are in no other place",
+        expected=f"a log with offset {base_offset}",
+        hint="copy this file away before a broker starts here; where all .cleaned files are"
+        " removed first, Kafka puts it in its place instead",
+        reproduce_path=directory,
+    )
+
+
+def _swap(path: str, base_offset: int, logs: list[int], files: Files) -> str:
+    """Return what becomes of a swap log."""
+    end = _end_of(path, base_offset, files)
+    if end is None:
+        return "Kafka puts it in its place at its next start"
+    replaced = [base for base in logs if base_offset <= base < end]
+    whom = f"{len(replaced)} segments" if len(replaced) != 1 else "one segment"
+    return (
+        f"at its next start Kafka puts it in the place of the segments with base offsets from"
+        f" {base_offset} to {max(end - 1, base_offset)}, here {whom}"
+    )
+
+
+def _end_of(path: str, base_offset: int, files: Files) -> int | None:
+    """Return the offset behind the last batch of a log, at least its base; None if unreadable."""
+    try:
+        file = files.open(path)
+    except OSError:
+        return None
+    try:
+        end = base_offset + 1
+        for table in BatchScan(file, 0, file.size(), deep=False).tables():
+            end = max(end, int(table["last_offset"].max()) + 1)
+        return end
+    except (OSError, SegproofError):
+        return None
+    finally:
+        file.close()
+
+
+def words_of_directory(state: str) -> str:
+    """Return what a partition's directory of that state is, in words."""
+    return {
+        "delete": "the broker is about to remove this partition: it is deleted for good, now or"
+        " behind the next start",
+        "future": "a copy of a partition that is being moved here from another log directory: the"
+        " broker goes on with it, and gives it its plain name when it has caught up",
+        "stray": "the cluster has not assigned this partition to the broker, which has set it aside"
+        " and never deletes it by itself",
+    }[state]

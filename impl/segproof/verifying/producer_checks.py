@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The producers of a log: their epochs and sequence numbers, in order, along all segments.
+
+The batches of one block are sorted by producer, so that a few passes compare each with the one
+before it. What is known of each producer is one row of a table, which a block hands on to the next,
+and a segment to the next.
+
+Upstream: Kafka 0.11.0 to 4.3.1: ProducerAppendInfo, ProducerStateManager.
+Laws: DISK-29, DISK-30, DISK-31.
+Not covered: producers beyond PRODUCERS_MAX, of which a note speaks; the sequence numbers of
+    `__consumer_offsets`, whose coordinator writes 0 each time.
+Used by: verifying/segment_checks.py, verifying/partition_checks.py.
+"""
+
+import posixpath
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segproof.findings import Severity
+from segproof.verifying.log_checks import FAR, Block
+from segproof.verifying.names import read_partition_name
+from segproof.verifying.reporting import Described, Int64Array, Reporter
+from segproof.verifying.segments import Segment
+
+__all__ = [
+    "PRODUCERS_MAX",
+    "ProducerCheck",
+    "ProducerTable",
+    "compare_producers",
+    "empty_table",
+    "has_numbers",
+    "join_producers",
+]
+
+PRODUCERS_MAX = 1 << 17
+"""Producers that are followed along a segment, and along a log; each takes about 150 bytes."""
+EXPIRATION_MS = 86_400_000
+"""The usual producer.id.expiration.ms: after such a silence a broker has forgotten a producer."""
+CONTROL = 32
+SEQUENCE_MAX = (1 << 31) - 1
+OFFSETS_TOPIC = "__consumer_offsets"
+
+ROW = np.dtype(
+    [
+        ("producer_id", np.int64),
+        ("first_epoch", np.int64),
+        ("first_position", np.int64),
+        ("first_data_epoch", np.int64),
+        ("first_data_position", np.int64),
+        ("first_base_sequence", np.int64),
+        ("first_last_sequence", np.int64),
+        ("first_timestamp", np.int64),
+        ("first_missing", np.int64),
+        ("epoch", np.int64),
+        ("data_epoch", np.int64),
+        ("base_sequence", np.int64),
+        ("last_sequence", np.int64),
+        ("last_offset", np.int64),
+        ("timestamp", np.int64),
+        ("missing", np.int64),
+    ]
+)
+"""One producer: `first_` of its first batch or marker, the rest of the last one. Where `data_` is
+in a name, and for all about sequence numbers and offsets, the first or last batch that is no
+marker; -1 without one. `missing`: how many offsets are missing before it. `epoch` and `timestamp`
+are of whatever came last."""
+FIRST_DATA = (
+    "first_data_epoch", "first_data_position", "first_base_sequence", "first_last_sequence",
+    "first_timestamp", "first_missing",
+)  # fmt: skip
+LAST_DATA = ("data_epoch", "base_sequence", "last_sequence", "last_offset", "missing")
+ProducerTable = NDArray[np.void]
+Bools = NDArray[np.bool_]
+
+
+def empty_table() -> ProducerTable:
+    """Return the table of no producers."""
+    return np.zeros(0, ROW)
+
+
+def has_numbers(directory: str) -> bool:
+    """Return whether the batches of a partition's producers are numbered one after the other."""
+    known = read_partition_name(posixpath.basename(posixpath.normpath(directory)))
+    return known is None or known.topic != OFFSETS_TOPIC
+
+
+class ProducerCheck:
+    """Follows the producers of one segment; `table` is what is known of them, by producer id."""
+
+    def __init__(self, segment: Segment, reporter: Reporter) -> None:
+        self._path = segment.path(".log")
+        self._reporter = reporter
+        self._has_numbers = has_numbers(segment.directory)
+        self.table = empty_table()
+        self.left_out = 0
+        """How often producers were not followed because there were too many."""
+        self.missing = 0
+        """Offsets in no batch, and batches that can't be read, so far."""
+
+    def check(self, block: Block) -> None:
+        """Judge the batches of one block."""
+        table = block.table
+        good = table["producer_id"] >= 0
+        if not good.any():
+            self._missing_before(block)
+            return
+        missing = self._missing_before(block)
+        good &= block.crc_valid & (table["magic"] == 2)
+        # A marker that compaction has emptied says nothing.
+        good &= (table["attributes"] & CONTROL == 0) | (table["record_count"] > 0)
+        rows = np.flatnonzero(good)
+        if not len(rows):
+            return
+        ids = table["producer_id"][rows]
+        if (ids[1:] < ids[:-1]).any():
+            order = np.argsort(ids, kind="stable")
+            rows, ids = rows[order], ids[order]
+        own = self._compared(_Sorted(table, rows, ids, missing))
+        compare_producers(self.table, own, self._path, self._has_numbers, self._reporter)
+        self.table, left_out = join_producers(self.table, own)
+        self.left_out += left_out
+
+    def _missing_before(self, block: Block) -> Int64Array:
+        """Return for each row how many offsets are missing before it in the segment."""
+        is_gap = (block.first > block.before + 1) & ~block.is_loose & (block.first < FAR)
+        missing = np.full(len(block.table), self.missing, np.int64)
+        if is_gap.any() or not block.crc_valid.all():
+            gaps = np.where(is_gap, block.first - block.before - 1, 0) + ~block.crc_valid
+            missing += np.cumsum(gaps)
+            self.missing = int(missing[-1])
+        return missing
+
+    def _compared(self, batches: "_Sorted") -> ProducerTable:
+        """Compare the batches of each producer with each other; return one row for each."""
+        rows, pair = batches.rows, batches.follows()
+        epochs = batches.table["producer_epoch"][rows]
+        falls = np.flatnonzero(pair & (epochs[1:] < epochs[:-1]))
+        if len(falls):
+            before, after = batches.each(rows[falls]), batches.each(rows[falls + 1])
+            _judge_epochs(before, after, self._path, self._reporter)
+        own = batches.ends_of(pair)
+        is_data = batches.table["attributes"][rows] & CONTROL == 0
+        if not is_data.all():
+            batches = batches.only(is_data)
+            pair, epochs, rows = batches.follows(), epochs[is_data], batches.rows
+            data = batches.ends_of(pair)
+            at = np.searchsorted(own["producer_id"], data["producer_id"])
+            for name in (*FIRST_DATA, *LAST_DATA):
+                own[name][at] = data[name]
+        if self._has_numbers and len(rows):
+            base, last = batches.sequences()
+            due = np.where(epochs[1:] == epochs[:-1], (last[:-1] + 1) & SEQUENCE_MAX, 0)
+            broken = np.flatnonzero(pair & (base[1:] != due))
+            if len(broken):
+                before, after = batches.each(rows[broken]), batches.each(rows[broken + 1])
+                _judge_sequences(before, after, self._path, self._reporter)
+        return own
+
+
+@dataclass(frozen=True, slots=True)
+class _Sorted:
+    """Rows of a table of batches, by producer, and in the order of the log for each."""
+
+    table: NDArray[np.void]
+    rows: Int64Array
+    ids: Int64Array
+    missing: Int64Array
+    """For each row of the table, how many offsets are missing before it."""
+
+    def only(self, wanted: Bools) -> "_Sorted":
+        """Return some of them."""
+        return _Sorted(self.table, self.rows[wanted], self.ids[wanted], self.missing)
+
+    def follows(self) -> Bools:
+        """Return for each but the first whether the one before it is of the same producer."""
+        return np.asarray(self.ids[1:] == self.ids[:-1], np.bool_)
+
+    def sequences(self) -> tuple[Int64Array, Int64Array]:
+        """Return the first and the last sequence number of each."""
+        base = self.table["base_sequence"][self.rows].astype(np.int64)
+        return base, (base + self.table["last_offset_delta"][self.rows]) & SEQUENCE_MAX
+
+    def ends_of(self, follows: Bools) -> ProducerTable:
+        """Return one row for each producer, of its first and its last batch."""
+        if not len(self.rows):
+            return empty_table()
+        is_first = np.concatenate((np.ones(1, np.bool_), ~follows))
+        starts = np.flatnonzero(is_first)
+        ends = np.concatenate((starts[1:], [len(self.rows)])) - 1
+        own, first = self.each(self.rows[ends]), self.each(self.rows[starts])
+        for name in ("first_epoch", "first_position", *FIRST_DATA):
+            own[name] = first[name]
+        return own
+
+    def each(self, rows: Int64Array) -> ProducerTable:
+        """Return a row for each of some rows of the table."""
+        table, each = self.table[rows], np.empty(len(rows), ROW)
+        is_marker = table["attributes"] & CONTROL != 0
+        each["producer_id"] = table["producer_id"]
+        each["first_epoch"] = each["epoch"] = each["data_epoch"] = table["producer_epoch"]
+        each["first_position"] = each["first_data_position"] = table["position"]
+        each["first_timestamp"] = each["timestamp"] = table["max_timestamp"]
+        each["first_missing"] = each["missing"] = self.missing[rows]
+        each["base_sequence"] = table["base_sequence"]
+        last = table["base_sequence"].astype(np.int64) + table["last_offset_delta"]
+        each["last_sequence"] = last & SEQUENCE_MAX
+        each["last_offset"] = table["last_offset"]
+        if is_marker.any():
+            for name in ("data_epoch", "base_sequence", "last_sequence", "last_offset"):
+                each[name][is_marker] = -1
+        each["first_data_epoch"] = each["data_epoch"]
+        each["first_base_sequence"] = each["base_sequence"]
+        each["first_last_sequence"] = each["last_sequence"]
+        return each
+
+
+def join_producers(
+    table: ProducerTable, later: ProducerTable, missing: int = 0
+) -> tuple[ProducerTable, int]:
+    """Return what two tables, each ordered by producer, say together, and how many were left out.
+
+    `missing` is added to that of the later one. The rows of `table` are written over.
+    """
+    if missing:
+        later = later.copy()
+        later["first_missing"] += missing
+        later["missing"] += missing
+    at, known = _places(table, later)
+    joined = table
+    old, new = at[known], later[known]
+    joined["epoch"][old], joined["timestamp"][old] = new["epoch"], new["timestamp"]
+    has_data = new["data_epoch"] >= 0
+    begins = has_data & (joined["first_data_epoch"][old] < 0)
+    for name in FIRST_DATA:
+        joined[name][old[begins]] = new[name][begins]
+    for name in LAST_DATA:
+        joined[name][old[has_data]] = new[name][has_data]
+    fresh = later[~known]
+    room = max(0, PRODUCERS_MAX - len(joined))
+    left_out = max(0, len(fresh) - room)
+    if len(fresh) and room:
+        joined = np.concatenate((joined, fresh[:room]))
+        joined = joined[np.argsort(joined["producer_id"], kind="stable")]
+    return joined, left_out
+
+
+def _places(table: ProducerTable, later: ProducerTable) -> tuple[Int64Array, Bools]:
+    """Return where the producers of `later` are in `table`, and whether they are."""
+    at = np.searchsorted(table["producer_id"], later["producer_id"])
+    known = at < len(table)
+    known[known] = table["producer_id"][at[known]] == later["producer_id"][known]
+    return at, known
+
+
+def compare_producers(
+    table: ProducerTable,
+    later: ProducerTable,
+    path: str,
+    numbered: bool,
+    reporter: Reporter,
+    *,
+    missing: int = 0,
+    directory: str | None = None,
+) -> None:
+    """Judge the first batches in `later`, of the log at `path`, by the last ones in `table`.
+
+    `missing` is how many offsets are missing before that log; `directory` shows a finding again
+    where it takes the whole partition.
+    """
+    at, known = _places(table, later)
+    if not known.any():
+        return
+    old, new = at[known], np.flatnonzero(known)
+    falls = later["first_epoch"][new] < table["epoch"][old]
+    if falls.any():
+        _judge_epochs(table[old[falls]], later[new[falls]], path, reporter, directory)
+    if not numbered:
+        return
+    epochs, sequences = table["data_epoch"][old], table["last_sequence"][old]
+    later_epochs = later["first_data_epoch"][new]
+    due = np.where(later_epochs == epochs, (sequences + 1) & SEQUENCE_MAX, 0)
+    broken = later["first_base_sequence"][new] != due
+    broken &= (epochs >= 0) & (later_epochs >= 0)
+    if broken.any():
+        _judge_sequences(table[old[broken]], later[new[broken]], path, reporter, missing, directory)
+
+
+def _judge_epochs(
+    before: ProducerTable,
+    after: ProducerTable,
+    path: str,
+    reporter: Reporter,
+    directory: str | None = None,
+) -> None:
+    falls = after["first_epoch"] < before["epoch"]
+    if not falls.any():
+        return
+    old, new = before[falls], after[falls]
+    # Of a marker the first timestamp is its own; of what follows it, at least that.
+    forgotten = new["first_timestamp"] - old["timestamp"] >= EXPIRATION_MS
+    for severity, rows in ((Severity.ERROR, ~forgotten), (Severity.WARNING, forgotten)):
+        earlier, later = old[rows], new[rows]
+
+        def describe(
+            row: int, earlier: ProducerTable = earlier, later: ProducerTable = later
+        ) -> Described:
+            producer_id, epoch = later["producer_id"][row], later["first_epoch"][row]
+            return Described(
+                f"producer {producer_id} writes in epoch {epoch} after it has written in epoch"
+                f" {earlier['epoch'][row]}: Kafka fences off an older epoch at the append, and"
+                " takes what lies in the log as it is",
+                f"{earlier['epoch'][row]} or more",
+                int(epoch),
+            )
+
+        places = later["first_position"]
+        reporter.add_rows(
+            "DISK-29", path, places, describe, severity=severity, reproduce_path=directory
+        )
+
+
+def _judge_sequences(
+    before: ProducerTable,
+    after: ProducerTable,
+    path: str,
+    reporter: Reporter,
+    missing: int = 0,
+    directory: str | None = None,
+) -> None:
+    base, last = after["first_base_sequence"], before["last_sequence"]
+    is_same = after["first_data_epoch"] == before["data_epoch"]
+    expected = np.where(is_same, (last + 1) & SEQUENCE_MAX, 0)
+    broken = (base != expected) & (after["first_data_epoch"] >= before["data_epoch"])
+    if not broken.any():
+        return
+    old, new, due = before[broken], after[broken], expected[broken]
+    back = (old["last_sequence"] - new["first_base_sequence"]) & SEQUENCE_MAX < 1 << 30
+    repeats = (new["first_base_sequence"] == old["base_sequence"]) & (
+        new["first_last_sequence"] == old["last_sequence"]
+    )
+    again = is_same[broken] & back & ((new["first_base_sequence"] != 0) | repeats)
+    forgotten = new["first_timestamp"] - old["timestamp"] >= EXPIRATION_MS
+    has_gap = new["first_missing"] + missing > old["missing"]
+    for law, severity, rows in (
+        ("DISK-30", Severity.ERROR, again & ~forgotten),
+        ("DISK-30", Severity.WARNING, again & forgotten),
+        ("DISK-31", Severity.WARNING, ~again & ~has_gap),
+        ("DISK-31", Severity.NOTE, ~again & has_gap),
+    ):
+        _report_sequences(law, severity, new[rows], due[rows], path, reporter, directory)
+
+
+def _report_sequences(
+    law: str,
+    severity: Severity,
+    rows: ProducerTable,
+    due: Int64Array,
+    path: str,
+    reporter: Reporter,
+    directory: str | None,
+) -> None:
+    def describe(row: int) -> Described:
+        producer_id, epoch = rows["producer_id"][row], rows["first_data_epoch"][row]
+        first, last = rows["first_base_sequence"][row], rows["first_last_sequence"][row]
+        words = f"this batch of producer {producer_id}, epoch {epoch}, has the sequence numbers"
+        words = f"{words} {first} to {last}, and {due[row]} should follow"
+        if law == "DISK-30":
+            words += ": records that the log had already, and consumers get them twice"
+        elif severity is Severity.NOTE:
+            words += "; offsets are missing between, as compaction leaves them"
+        return Described(words, int(due[row]), int(first))
+
+    places = rows["first_data_position"]
+    reporter.add_rows(law, path, places, describe, severity=severity, reproduce_path=directory)

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The small files of a partition and of a data directory, read by themselves.
+
+Nothing is created: the classes that keep these files make missing ones, the readers here don't.
+
+Upstream: Kafka 4.3.1: ProducerStateManager, LeaderEpochCheckpointFile, PartitionMetadataFile,
+    OffsetCheckpointFile, CleanShutdownFileHandler.
+Laws: PROD-3, CKPT-3, CKPT-4, EPOCH-1, META-2; DISK-35, DISK-40.
+Not covered: files above SMALL_FILE_BYTES, of which a note speaks.
+Used by: verifying/directory_checks.py, verifying/partition_checks.py.
+"""
+
+import json
+import posixpath
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import TypeVar
+
+from segproof.errors import SegproofError
+from segproof.files import Files
+from segproof.findings import Severity
+from segproof.kafka.checkpoint_file import (
+    EPOCH_FORMATTER,
+    OFFSET_FORMATTER,
+    EpochEntry,
+    TopicPartitionOffset,
+    read_checkpoint,
+    read_text_file,
+)
+from segproof.kafka.partition_metadata_file import read_partition_metadata
+from segproof.kafka.producer_snapshot import ProducerStateEntry, read_snapshot_file
+from segproof.verifying.names import CLEAN_SHUTDOWN_MARKER
+from segproof.verifying.reporting import Reporter
+from segproof.verifying.segments import report_unreadable
+
+__all__ = [
+    "EPOCHS",
+    "METADATA",
+    "OFFSET_CHECKPOINTS",
+    "check_marker",
+    "check_metadata",
+    "check_small_file",
+    "read_epochs",
+    "read_offsets",
+    "read_producers",
+]
+
+EPOCHS = "leader-epoch-checkpoint"
+METADATA = "partition.metadata"
+RECOVERY, START, HIGH_WATERMARK, CLEANER = OFFSET_CHECKPOINTS = (
+    "recovery-point-offset-checkpoint",
+    "log-start-offset-checkpoint",
+    "replication-offset-checkpoint",
+    "cleaner-offset-checkpoint",
+)
+SMALL_FILE_BYTES = 6 << 20
+"""More than 130000 producers or partitions; a larger file is not read into memory."""
+PARTITION = "partition-log"
+Content = TypeVar("Content")
+
+
+def _read(
+    path: str, files: Files, reporter: Reporter, law: str, read: Callable[[], Content]
+) -> Content | None:
+    """Return what a file says; report why it can't be read. One that is gone says nothing."""
+    try:
+        status = files.status(path)
+        if status is None:
+            return None
+        if status.size_bytes > SMALL_FILE_BYTES and status.is_regular:
+            reporter.add(
+                law,
+                path,
+                f"the file has {status.size_bytes} bytes and was not looked into: more than"
+                f" {SMALL_FILE_BYTES} are not read",
+                expected=SMALL_FILE_BYTES,
+                actual=status.size_bytes,
+                severity=Severity.NOTE,
+            )
+            return None
+        return read()
+    except FileNotFoundError:
+        return None
+    except SegproofError as error:
+        expected, actual = (
+            value if isinstance(value, int) else None for value in (error.expected, error.actual)
+        )
+        reporter.add(
+            error.law if error.law in ("CKPT-4", "META-2", "PROD-3") else law,
+            path,
+            f"Kafka cannot read this file: {error.message}",
+            position=error.position,
+            expected=expected,
+            actual=actual,
+        )
+    except OSError as error:
+        report_unreadable(path, error, reporter, PARTITION)
+    return None
+
+
+def read_producers(
+    path: str, offset: int, files: Files, reporter: Reporter
+) -> Sequence[ProducerStateEntry] | None:
+    """Return the entries of a snapshot of that offset; None where it can't be read."""
+    found = _read(path, files, reporter, "PROD-3", lambda: read_snapshot_file(path, files=files))
+    for entry in found or ():
+        last = max(entry.last_offset, entry.current_txn_first_offset or -1)
+        if last >= offset:
+            reporter.add(
+                "DISK-35",
+                path,
+                f"the snapshot is of the producers before offset {offset}, and it says of producer"
+                f" {entry.producer_id} that it has written offset {last}",
+                expected=f"below {offset}",
+                actual=last,
+            )
+    return found
+
+
+def read_epochs(path: str, files: Files, reporter: Reporter) -> list[EpochEntry] | None:
+    """Return the entries of `leader-epoch-checkpoint`; None if they can't be read or don't rise."""
+    entries = _read(
+        path, files, reporter, "CKPT-3",
+        lambda: read_checkpoint(
+            read_text_file(files, path), EPOCH_FORMATTER.from_string, source=path
+        ),
+    )  # fmt: skip
+    for number, (one, two) in enumerate(pairwise(entries or ()), 2):
+        if one.epoch >= two.epoch or one.start_offset >= two.start_offset:
+            reporter.add(
+                "EPOCH-1",
+                path,
+                f"entry {number} is epoch {two.epoch} from offset {two.start_offset}, behind epoch"
+                f" {one.epoch} from offset {one.start_offset}: loading drops what conflicts with a"
+                " later entry",
+                expected=f"an epoch above {one.epoch} and an offset above {one.start_offset}",
+                actual=f"{two.epoch} {two.start_offset}",
+            )
+            return None
+    first = entries[0] if entries else None
+    if first is not None and (first.epoch < 0 or first.start_offset < 0):
+        reporter.add(
+            "EPOCH-1",
+            path,
+            f"the first entry is epoch {first.epoch} from offset {first.start_offset}: Kafka"
+            " refuses negative numbers and does not load the partition",
+            expected="numbers from 0 on",
+            actual=f"{first.epoch} {first.start_offset}",
+        )
+        return None
+    return entries
+
+
+def read_offsets(path: str, files: Files, reporter: Reporter) -> list[TopicPartitionOffset] | None:
+    """Return the entries of a checkpoint of offsets; None where it can't be read."""
+    return _read(
+        path, files, reporter, "CKPT-3",
+        lambda: read_checkpoint(
+            read_text_file(files, path), OFFSET_FORMATTER.from_string, source=path
+        ),
+    )  # fmt: skip
+
+
+def check_metadata(path: str, files: Files, reporter: Reporter) -> None:
+    """Judge a `partition.metadata`."""
+    _read(
+        path, files, reporter, "META-2",
+        lambda: read_partition_metadata(read_text_file(files, path), source=path),
+    )  # fmt: skip
+
+
+def check_marker(path: str, files: Files, reporter: Reporter) -> None:
+    """Judge the marker of a clean stop, which since 3.8 holds the broker's epoch as JSON."""
+    data = _read(path, files, reporter, "DISK-40", lambda: read_text_file(files, path))
+    if not data:
+        return
+    try:
+        content = json.loads(data)
+        is_right = all(type(content[name]) is int for name in ("version", "brokerEpoch"))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        is_right = False
+    if not is_right:
+        reporter.add(
+            "DISK-40",
+            path,
+            "the marker of a clean stop holds no broker epoch: the broker takes the stop as clean"
+            " and its former epoch as unknown",
+            expected='{"version": 0, "brokerEpoch": NUMBER}',
+            actual=data[:80].decode("ascii", "replace"),
+        )
+
+
+def check_small_file(path: str, offset: int | None, files: Files, reporter: Reporter) -> bool:
+    """Judge one small file by itself; return whether its name is of one.
+
+    `offset` is what the name of a snapshot says.
+    """
+    name = posixpath.basename(path)
+    if offset is not None:
+        read_producers(path, offset, files, reporter)
+    elif name == EPOCHS:
+        read_epochs(path, files, reporter)
+    elif name == METADATA:
+        check_metadata(path, files, reporter)
+    elif name in OFFSET_CHECKPOINTS:
+        read_offsets(path, files, reporter)
+    elif name == CLEAN_SHUTDOWN_MARKER:
+        check_marker(path, files, reporter)
+    else:
+        return False
+    return True

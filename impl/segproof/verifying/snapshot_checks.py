@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The entries of a producer snapshot against what the log before its offset says.
+
+The log may know less: producers expire, and retention and compaction remove batches. So only what
+no such history explains is reported.
+
+Upstream: Kafka 0.11.0 to 4.3.1: ProducerStateManager, ProducerStateEntry.
+Laws: PROD-14.
+Not covered: timestamps and coordinator epochs; producers that a snapshot leaves out, which may have
+    expired, unless they have a transaction open.
+Used by: verifying/partition_checks.py.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from segproof.kafka.producer_snapshot import ProducerStateEntry
+from segproof.verifying.producer_checks import ProducerTable
+from segproof.verifying.reporting import Reporter
+
+__all__ = ["KnownProducers", "check_snapshot"]
+
+HEADER, ENTRY = 10, 46
+"""Bytes before the first entry of a snapshot, and of each (PROD-1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownProducers:
+    """What the log says of its producers, up to one offset."""
+
+    producers: ProducerTable
+    open: dict[int, int]
+    """Producer id to the first offset of its open transaction."""
+    start_offset: int
+    """Where the log begins."""
+    is_whole: bool
+    """Whether no offset and no producer is missing."""
+    directory: str
+    """The partition, whose path shows a finding again."""
+
+
+def check_snapshot(
+    path: str,
+    entries: Sequence[ProducerStateEntry] | None,
+    known: KnownProducers,
+    reporter: Reporter,
+) -> None:
+    """Judge the entries of a snapshot, unless they could not be read."""
+    if not entries:
+        # A broker that finds no snapshot writes empty ones.
+        return
+    ids = np.array([entry.producer_id for entry in entries], np.int64)
+    rows = known.producers
+    at = np.searchsorted(rows["producer_id"], ids)
+    columns = ("epoch", "data_epoch", "last_sequence", "last_offset")
+    for number, (entry, place) in enumerate(zip(entries, at.tolist(), strict=True)):
+        row = None
+        if place < len(rows) and rows["producer_id"][place] == entry.producer_id:
+            row = _Known(*(int(rows[name][place]) for name in columns))
+        words = _of_batches(entry, row, known) or _of_transaction(entry, known)
+        if words:
+            _report(path, entry.producer_id, words, HEADER + number * ENTRY, known, reporter)
+    listed = set(ids.tolist())
+    for producer_id, first in known.open.items():
+        if producer_id not in listed:
+            words = f"it has a transaction open from offset {first} on, and no entry here"
+            _report(path, producer_id, words, None, known, reporter)
+
+
+def _report(
+    path: str,
+    producer_id: int,
+    words: str,
+    position: int | None,
+    known: KnownProducers,
+    reporter: Reporter,
+) -> None:
+    reporter.add(
+        "PROD-14",
+        path,
+        f"producer {producer_id} is not as the log says: {words}",
+        position=position,
+        actual=producer_id,
+        reproduce_path=known.directory,
+    )
+
+
+def _of_batches(entry: ProducerStateEntry, row: "_Known | None", known: KnownProducers) -> str:
+    """Return what is wrong about the last batch or the epoch of an entry; empty for nothing."""
+    last = entry.last_offset
+    reached = -1 if row is None else row.last_offset
+    if last > reached and last >= known.start_offset and known.is_whole:
+        return f"its last batch ends at offset {last}, where the log has none of it"
+    if row is None:
+        return ""
+    if 0 <= last < reached:
+        return f"its last batch ends at offset {last}, and the log has one that ends at {reached}"
+    told = (entry.producer_epoch, entry.last_seq)
+    if last == reached >= 0 and told != (row.data_epoch, row.last_sequence):
+        return (
+            f"its batch that ends at offset {last} is of epoch {told[0]} with last sequence"
+            f" {told[1]}; in the log it is of epoch {row.data_epoch} with {row.last_sequence}"
+        )
+    if entry.producer_epoch < row.epoch:
+        return f"it is of epoch {entry.producer_epoch}, and the log of it has epoch {row.epoch}"
+    return ""
+
+
+def _of_transaction(entry: ProducerStateEntry, known: KnownProducers) -> str:
+    """Return what is wrong about the open transaction of an entry; empty for nothing."""
+    told, first = entry.current_txn_first_offset, known.open.get(entry.producer_id)
+    if told == first:
+        return ""
+    if told is None:
+        return f"it has a transaction open from offset {first} on, and the entry has none"
+    if first is not None and told > first:
+        return f"its transaction begins at offset {told}, and in the log at offset {first}"
+    if told >= known.start_offset and known.is_whole:
+        return f"a transaction is open from offset {told} on, and in the log it is not"
+    return ""
+
+
+class _Known(NamedTuple):
+    """What the log says of one producer."""
+
+    epoch: int
+    data_epoch: int
+    last_sequence: int
+    last_offset: int
