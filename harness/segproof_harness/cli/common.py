@@ -62,6 +62,10 @@ LimitOption = Annotated[
     ),
 ]
 
+JobsOption = Annotated[
+    int | None, typer.Option("--jobs", min=1, help="Processes at a time. Default: one per core.")
+]
+
 
 def version() -> str:
     """Return what `--version` shows."""

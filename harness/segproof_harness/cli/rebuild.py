@@ -7,7 +7,7 @@ Used by: cli.
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -15,6 +15,7 @@ from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     Format,
     FormatOption,
+    JobsOption,
     check_readable,
     complain,
     cores,
@@ -30,89 +31,86 @@ from segproof_harness.cli.common import (
 if TYPE_CHECKING:
     from segproof.rebuilding.running import Rebuilt
 
+INT32_MAX = 2**31 - 1
+
+OutOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="DIR2",
+        help="A new or empty directory, which gets everything that belongs to the partition.",
+    ),
+]
+IntervalOption = Annotated[
+    int | None,
+    typer.Option(
+        "--index-interval-bytes",
+        min=0,
+        max=INT32_MAX,
+        help="index.interval.bytes. Default: what gives exactly the entries of the old index (4096 "
+        "if it does, else the largest power of two that does, else the smallest number); for a "
+        "segment without a sound one, that of the others; without any, 4096.",
+    ),
+]
+RoomOption = Annotated[
+    int,
+    typer.Option(
+        "--max-index-bytes",
+        min=24,
+        max=INT32_MAX,
+        help="segment.index.bytes: where an index needs more, nothing is written.",
+    ),
+]
+ReleaseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="NAME",
+        help="Write what a recovery of this release writes: up to kafka-1.1.1 an entry has the "
+        "first offset of its batch, later the last one. Default: the newest release. In all of "
+        "them each batch may get an entry, since a log does not say what was one append.",
+    ),
+]
+CutOption = Annotated[
+    bool,
+    typer.Option(
+        "--cut-tail",
+        help="With --out: leave out what follows the last valid batch of the last log.",
+    ),
+]
+
 
 def command(
     directory: Annotated[
         Path, typer.Argument(metavar="DIR", help="The directory of one partition.")
     ],
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="DIR2",
-            help="A new or empty directory, which gets everything that belongs to the partition.",
-        ),
-    ] = None,
+    out: OutOption = None,
     in_place: Annotated[
         bool, typer.Option("--in-place", help="Replace the index files in DIR itself.")
     ] = False,
-    index_interval_bytes: Annotated[
-        int | None,
-        typer.Option(
-            "--index-interval-bytes",
-            min=0,
-            max=2**31 - 1,
-            help="index.interval.bytes. Default: what gives exactly the entries of the old index; "
-            "without a sound one 4096.",
-        ),
-    ] = None,
-    max_index_bytes: Annotated[
-        int,
-        typer.Option(
-            "--max-index-bytes",
-            min=24,
-            max=2**31 - 1,
-            help="segment.index.bytes: an index that needs more is refused.",
-        ),
-    ] = 10485760,
-    profile: Annotated[
-        str | None,
-        typer.Option(
-            "--profile",
-            metavar="NAME",
-            help="Write what a recovery of this release writes: up to kafka-1.1.1 an entry has the "
-            "first offset of its batch, later the last one. Default: the newest release.",
-        ),
-    ] = None,
-    cut_tail: Annotated[
-        bool,
-        typer.Option(
-            "--cut-tail",
-            help="With --out: leave out what follows the last valid batch of the last log.",
-        ),
-    ] = False,
+    index_interval_bytes: IntervalOption = None,
+    max_index_bytes: RoomOption = 10485760,
+    profile: ReleaseOption = None,
+    cut_tail: CutOption = False,
     copy: Annotated[
         bool, typer.Option("--copy", help="With --out: copy the logs, don't link them.")
     ] = False,
-    jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", min=1, help="Processes at a time. Default: one per core."),
-    ] = None,
+    jobs: JobsOption = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Make the index files of a partition new from its logs.
 
-    The entries are those that Kafka's own recovery of each segment gives. Which batches one append
-    brought is not in a log, so each batch may get an entry, as in every release's recovery. A
-    transaction index needs to know what was open at the segment's beginning: that says the producer
-    snapshot of this offset, or, without a sound one, the logs before it.
+    The entries are those that Kafka's own recovery of each segment gives. A log with something else
+    than valid batches in it is a finding, and then nothing is written.
 
-    Several intervals can give exactly the entries of an old index: 4096 is taken if it is one of
-    them, else the largest power of two, else the smallest. A segment without a sound index gets the
-    interval of the others.
-
-    --out never writes in DIR. Logs, snapshots and checkpoints become hard links, so DIR2 takes no
-    room, but a broker that is started on DIR2 then appends to the last log of DIR too: give --copy
-    where both shall live. Files that a broker would not read are left out and named.
+    --out never writes in DIR. Logs, snapshots and checkpoints become hard links, so a broker that
+    is started on DIR2 appends to the last log of DIR too: give --copy where both shall live.
 
     --in-place is for a broker that is stopped; it holds the lock of the data directory meanwhile.
-    Logs are never changed. Each new index is written beside the old one, as X.rebuilt.deleted, and
-    made durable; when all are, they are renamed over the old ones. After a crash at any moment each
-    name has its old file or its new one, whole; a broker removes at its start what ends with
-    .deleted; and the same command again completes the work.
-
-    A log with something else than valid batches in it stops the rebuild: a finding says where, and
-    nothing is written.
+    No log is changed. The new indexes are written beside the old ones, as X.rebuilt.deleted, and
+    renamed over them when all are durable: after a crash at any moment each name has its old file
+    or its new one, whole; a broker removes at its start what ends with .deleted; and the same
+    command again completes the work.
 
     Exit code 1 for findings, 2 where a broker is at work in DIR or DIR2 can't be used.
 
@@ -122,39 +120,41 @@ def command(
       segproof rebuild my-topic-0 --out rebuilt/my-topic-0 --index-interval-bytes 1024
       segproof rebuild /var/lib/kafka/data/my-topic-0 --in-place
     """
+    index_key = _index_key(profile)
     if (out is None) != in_place:
         refuse("give either --out DIR2 or --in-place")
     if in_place and (cut_tail or copy):
         refuse("--cut-tail and --copy need --out: in place no log is cut or copied")
-    index_key = _index_key(profile)
     check_readable(directory)
-    from segproof.errors import SegproofError
-    from segproof.rebuilding.running import rebuild
-
     started = time.monotonic()
-    try:
-        with progress("rebuild") as show:
-            rebuilt = rebuild(
-                directory,
-                out,
-                in_place=in_place,
-                index_interval_bytes=index_interval_bytes,
-                max_index_bytes=max_index_bytes,
-                index_key=index_key,
-                cut_tail=cut_tail,
-                copy=copy,
-                jobs=jobs or cores(),
-                on_progress=show,
-            )
-    except SegproofError as error:
-        refuse(str(error))
-    except OSError as error:
-        if isinstance(error, BrokenPipeError):
-            raise
-        refuse(reason_of(error))
+    rebuilt = _rebuild(
+        directory,
+        out,
+        in_place=in_place,
+        index_interval_bytes=index_interval_bytes,
+        max_index_bytes=max_index_bytes,
+        index_key=index_key,
+        cut_tail=cut_tail,
+        copy=copy,
+        jobs=jobs or cores(),
+    )
     _write(rebuilt, output_format, time.monotonic() - started)
     if rebuilt.findings:
         raise typer.Exit(EXIT_FINDINGS)
+
+
+def _rebuild(directory: Path, out: Path | None, **options: Any) -> "Rebuilt":
+    """Rebuild, with progress; refuse what the function refuses."""
+    from segproof.errors import SegproofError
+    from segproof.rebuilding.running import rebuild
+
+    try:
+        with progress("rebuild") as show:
+            return rebuild(directory, out, on_progress=show, **options)
+    except SegproofError as error:
+        refuse(str(error))
+    except OSError as error:
+        refuse(reason_of(error))
 
 
 def _index_key(profile: str | None) -> Literal["last_offset", "first_offset"]:

@@ -18,6 +18,7 @@ from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     Format,
     FormatOption,
+    JobsOption,
     LimitOption,
     Show,
     check_readable,
@@ -54,10 +55,7 @@ def command(
         ),
     ],
     deep: Annotated[bool, typer.Option("--deep", help="Read each record too.")] = False,
-    jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", min=1, help="Processes at a time. Default: one per core."),
-    ] = None,
+    jobs: JobsOption = None,
     law: Annotated[
         list[str] | None,
         typer.Option("--law", metavar="LAW-ID", help="Only this law; may be repeated."),

@@ -121,7 +121,7 @@ class NewDirectory:
     def __enter__(self) -> Self:
         status = self._files.status(self._directory)
         if status is not None and not status.is_directory:
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self._directory)
+            raise NotADirectoryError(errno.ENOTDIR, "not a directory", self._directory)
         self._is_new = status is None
         names = [] if status is None else self._files.list_directory(self._directory)
         if names and MARKER not in names:
@@ -197,7 +197,7 @@ class NewDirectory:
     def _copy(self, source: str, target: str, size: int | None) -> None:
         status = self._files.status(source)
         if status is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), source)
+            raise FileNotFoundError(errno.ENOENT, "no such file", source)
         old = self._files.open(source)
         try:
             new = self._files.open(target, writable=True, create=True)

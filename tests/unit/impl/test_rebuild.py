@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rebuilding the indexes of a partition: what they get, what stops it, and what an end leaves.
+"""Rebuilding the indexes of a partition: what they get, and what stops it.
 
 Used by: the tox environments `quick` and `py311` to `py313`, `oldest`.
 """
@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +34,7 @@ from segproof.kafka import (
 from segproof.kafka.batch_table import BATCH_DTYPE
 from segproof.kernels.segment_rules import indexed_batches
 from segproof.rebuilding.intervals import IntervalBounds
-from segproof.rebuilding.planning import BESIDE, MARKER
+from segproof.rebuilding.planning import MARKER
 from segproof.rebuilding.running import Rebuilt
 from segproof.verifying.rules import RULES
 from segproof_harness.demo import scenarios
@@ -513,7 +512,7 @@ def test_a_running_broker_keeps_its_directory(tmp_path: Path) -> None:
             rebuild(partition, in_place=True)
         rebuild(partition, tmp_path / "out")
         child.communicate()
-    held = []
+    held: list[int] = []
 
     def look(done: int, total: int) -> None:
         if not held:
@@ -522,140 +521,6 @@ def test_a_running_broker_keeps_its_directory(tmp_path: Path) -> None:
     rebuild(partition, in_place=True, on_progress=look)
     assert held == [1]
     assert subprocess.run(command, input=b"", capture_output=True, check=False).returncode == 0
-
-
-# --- what an end leaves
-
-
-class Ended(BaseException):
-    """The process is ended."""
-
-
-class EndingFiles(MemoryFiles):
-    """Files in memory that fail at one change, or at that one and all after it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.left = -1
-        """So many changes still succeed; negative: all."""
-        self.is_for_ever = False
-        self.error: Callable[[str], BaseException] = lambda path: OSError(errno.EIO, "broken", path)
-
-    def count(self, path: str) -> None:
-        """Fail if it is due."""
-        if self.left == 0:
-            if not self.is_for_ever:
-                self.left = -1
-            raise self.error(path)
-        self.left -= 1 if self.left > 0 else 0
-
-    def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
-        """Open; what is open for writing fails too."""
-        if not writable:
-            return super().open(path)
-        self.count(path)
-        return _EndingFile(self, super().open(path, writable=True, create=create))
-
-    def create_new(self, path: str) -> File | None:
-        """Create."""
-        self.count(path)
-        file = super().create_new(path)
-        return None if file is None else _EndingFile(self, file)
-
-    def rename(self, source: str, target: str) -> None:
-        """Rename."""
-        self.count(source)
-        super().rename(source, target)
-
-    def link(self, source: str, target: str) -> None:
-        """Link."""
-        self.count(source)
-        super().link(source, target)
-
-    def remove(self, path: str) -> bool:
-        """Remove."""
-        self.count(path)
-        return super().remove(path)
-
-    def make_directory(self, path: str) -> None:
-        """Make a directory."""
-        self.count(path)
-        super().make_directory(path)
-
-    def remove_directory(self, path: str) -> bool:
-        """Remove a directory."""
-        self.count(path)
-        return super().remove_directory(path)
-
-    def take_access(self, path: str, source: str) -> None:
-        """Change rights."""
-        self.count(path)
-        super().take_access(path, source)
-
-    def sync_directory(self, path: str) -> None:
-        """Sync."""
-        self.count(path)
-        super().sync_directory(path)
-
-
-class _EndingFile:
-    def __init__(self, files: EndingFiles, file: File) -> None:
-        self._files = files
-        self._file = file
-
-    def __getattr__(self, called: str) -> Any:
-        if called in ("pwrite", "truncate", "map", "sync"):
-            self._files.count(self._file.path)
-        return getattr(self._file, called)
-
-
-def damaged() -> EndingFiles:
-    """The partition with every index of two segments broken."""
-    files = EndingFiles()
-    fill(files)
-    files.make_directory("/e")
-    for base in BASES[1:]:
-        for suffix in (".index", ".timeindex", ".txnindex"):
-            write(files, f"{DIR}/{name(base, suffix)}", bytes(range(1, 100)))
-    return files
-
-
-@pytest.mark.parametrize("how", ["once", "for ever", "killed"])
-@BOTH
-def test_an_end_at_any_change_leaves_each_file_whole(in_place: bool, how: str) -> None:
-    """The old file or the new one stands under each name, and a second run completes the work."""
-    complete = damaged()
-    old = complete.images(DIR)
-    rebuilt(complete, in_place=in_place)
-    new = complete.images(place(in_place))
-    ends = 0
-    for changes in range(1000):
-        files = damaged()
-        files.left, files.is_for_ever = changes, how != "once"
-        if how == "killed":
-            files.error = lambda path: Ended(path)
-        try:
-            rebuilt(files, in_place=in_place)
-        except (OSError, Ended):
-            ends += 1
-        else:
-            if files.left > 0:
-                break
-        files.left, files.is_for_ever = -1, False
-        left = files.images(DIR)
-        for each, data in left.items():
-            assert each.endswith(BESIDE) or data in (old.get(each), new.get(each))
-        if not in_place:
-            assert old == left
-            for each, data in files.images(OUT).items():
-                assert each == MARKER or each.endswith(BESIDE) or data == new[each]
-            if set(files.images(OUT)) != set(new) and files.status(OUT) is not None:
-                assert not files.images(OUT) or MARKER in files.images(OUT)
-            if files.images(OUT) == new:
-                continue
-        rebuilt(files, in_place=in_place)
-        assert new == files.images(place(in_place))
-    assert ends > 40
 
 
 def test_what_is_not_ours_is_not_removed() -> None:

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A rebuild that is ended at any change of a file: what it leaves, and that a second one completes.
+
+Used by: the tox environments `quick` and `py311` to `py313`, `oldest`.
+"""
+
+import errno
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from segproof import rebuild
+from segproof.files import File
+from segproof.rebuilding.planning import BESIDE, MARKER
+from segproof_harness.demo import scenarios
+from segproof_harness.memory_files import MemoryFiles
+from segproof_harness.reading.conformance import partition_of
+
+DIR, OUT = "/d/t-0", "/e/t-0"
+PARTITION = next(partition_of(each) for each in scenarios() if each.name == "compacted")
+BASES = (0, 4104, 5235)
+ROOM = 4096
+"""Bytes of a new index: little, since files in memory are."""
+
+
+class Ended(BaseException):
+    """The process is ended."""
+
+
+class EndingFiles(MemoryFiles):
+    """Files in memory that fail at one change, or at that one and all after it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = -1
+        """So many changes still succeed; negative: all."""
+        self.is_for_ever = False
+        self.error: Callable[[str], BaseException] = lambda path: OSError(errno.EIO, "broken", path)
+
+    def count(self, path: str) -> None:
+        """Fail if it is due."""
+        if self.left == 0:
+            if not self.is_for_ever:
+                self.left = -1
+            raise self.error(path)
+        self.left -= 1 if self.left > 0 else 0
+
+    def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
+        """Open; what is open for writing fails too."""
+        if not writable:
+            return super().open(path)
+        self.count(path)
+        return _EndingFile(self, super().open(path, writable=True, create=create))
+
+    def create_new(self, path: str) -> File | None:
+        """Create."""
+        self.count(path)
+        file = super().create_new(path)
+        return None if file is None else _EndingFile(self, file)
+
+    def rename(self, source: str, target: str) -> None:
+        """Rename."""
+        self.count(source)
+        super().rename(source, target)
+
+    def link(self, source: str, target: str) -> None:
+        """Link."""
+        self.count(source)
+        super().link(source, target)
+
+    def remove(self, path: str) -> bool:
+        """Remove."""
+        self.count(path)
+        return super().remove(path)
+
+    def make_directory(self, path: str) -> None:
+        """Make a directory."""
+        self.count(path)
+        super().make_directory(path)
+
+    def remove_directory(self, path: str) -> bool:
+        """Remove a directory."""
+        self.count(path)
+        return super().remove_directory(path)
+
+    def take_access(self, path: str, source: str) -> None:
+        """Change rights."""
+        self.count(path)
+        super().take_access(path, source)
+
+    def sync_directory(self, path: str) -> None:
+        """Sync."""
+        self.count(path)
+        super().sync_directory(path)
+
+
+class _EndingFile:
+    def __init__(self, files: EndingFiles, file: File) -> None:
+        self._files = files
+        self._file = file
+
+    def __getattr__(self, called: str) -> Any:
+        if called in ("pwrite", "truncate", "map", "sync"):
+            self._files.count(self._file.path)
+        return getattr(self._file, called)
+
+
+def damaged() -> EndingFiles:
+    """A real partition with every index of two of its three segments broken."""
+    files = EndingFiles()
+    files.make_directory(DIR)
+    files.make_directory("/e")
+    images = {path.name: path.read_bytes() for path in PARTITION.iterdir()}
+    for base in BASES[1:]:
+        for suffix in (".index", ".timeindex", ".txnindex"):
+            images[f"{base:020d}{suffix}"] = bytes(range(1, 100))
+    for name, data in images.items():
+        file = files.open(f"{DIR}/{name}", writable=True, create=True)
+        file.pwrite(data, 0)
+        file.close()
+    return files
+
+
+def rebuilt(files: EndingFiles, in_place: bool) -> dict[str, bytes]:
+    """Rebuild, and return what lies in the place of the new files."""
+    rebuild(DIR, None if in_place else OUT, in_place=in_place, max_index_bytes=ROOM, files=files)
+    return files.images(DIR if in_place else OUT)
+
+
+@pytest.mark.parametrize("how", ["once", "for ever", "killed"])
+@pytest.mark.parametrize("in_place", [False, True], ids=["out", "in-place"])
+def test_an_end_at_any_change_leaves_each_file_whole(in_place: bool, how: str) -> None:
+    """The old file or the new one stands under each name, and a second run completes the work."""
+    complete = damaged()
+    old = complete.images(DIR)
+    new = rebuilt(complete, in_place)
+    ends = 0
+    for changes in range(1000):
+        files = damaged()
+        files.left, files.is_for_ever = changes, how != "once"
+        if how == "killed":
+            files.error = lambda path: Ended(path)
+        try:
+            rebuilt(files, in_place)
+        except (OSError, Ended):
+            ends += 1
+        else:
+            if files.left > 0:
+                break
+        files.left, files.is_for_ever = -1, False
+        left = files.images(DIR)
+        for each, data in left.items():
+            assert each.endswith(BESIDE) or data in (old.get(each), new.get(each))
+        if not in_place:
+            assert old == left
+            for each, data in files.images(OUT).items():
+                assert each == MARKER or each.endswith(BESIDE) or data == new[each]
+            if set(files.images(OUT)) != set(new) and files.status(OUT) is not None:
+                assert not files.images(OUT) or MARKER in files.images(OUT)
+            if files.images(OUT) == new:
+                continue
+        assert new == rebuilt(files, in_place)
+    assert ends > 40
