@@ -7,14 +7,15 @@ record of what a client sends, and returns it with offset, epoch and timestamp s
 Mirrors: segproof_model/kafka/log_validator.py.
 Upstream: Kafka 4.3.1: UnifiedLog.analyzeAndValidateRecords, LogValidator, LogAppendInfo.
 Laws: LOG-10, LOG-21, BATCH-3, BATCH-14.
-Not covered: making batches new, for another codec, for an older format, or for a compressed batch
-    whose records do not count from 0. They are refused, and the log has not changed.
+Not covered: making a compressed batch new whose records do not count from 0. It is refused, and the
+    log has not changed; upstream fails on it.
 Used by: partition_log.
 """
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple, NoReturn
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from segproof.kafka.log_config import LogConfig
 from segproof.kafka.producer_append_info import AppendOrigin
 from segproof.kafka.record_batch import RecordBatch, RecordColumns
 from segproof.kafka.record_file import scan_memory
+from segproof.kafka.record_writer import write_batch
 
 __all__ = ["LogAppendInfo", "analyze", "assign_offsets", "check_last_offset", "offsets_below_end"]
 
@@ -131,14 +133,20 @@ def _taken(records: bytes, origin: AppendOrigin, leader_epoch: int) -> Iterator[
 
 def _check_batch(batch: RecordBatch, config: LogConfig, origin: AppendOrigin) -> None:
     if origin != "replication" and batch.size_bytes > config.max_message_bytes:
-        raise RecordTooLargeError(
-            "a batch is larger than the topic allows",
-            position=batch.position,
-            expected=f"at most {config.max_message_bytes} bytes",
-            actual=batch.size_bytes,
-            hint="the option is max_message_bytes",
-        )
+        raise _too_large(batch.size_bytes, config, batch.position)
     batch.ensure_valid()
+
+
+def _too_large(
+    size_bytes: int, config: LogConfig, position: int | None = None
+) -> RecordTooLargeError:
+    return RecordTooLargeError(
+        "a batch is larger than the topic allows",
+        position=position,
+        expected=f"at most {config.max_message_bytes} bytes",
+        actual=size_bytes,
+        hint="the option is max_message_bytes",
+    )
 
 
 def assign_offsets(
@@ -152,56 +160,54 @@ def assign_offsets(
     log_end_offset: int,
     now: int,
 ) -> tuple[LogAppendInfo, bytes]:
-    """Return the batch with its offsets from `log_end_offset` on, and what it says then.
+    """Return the records as one batch with offsets from `log_end_offset` on, and what it says then.
 
     Leader epoch and timestamps are stamped too; the checksum is made new only where bytes below it
-    have changed. `now` is the time in ms since 1970.
+    have changed. Messages of magic 0 and 1 become one batch, and so does what the topic wants with
+    another codec: `valid_bytes` stays what was given. `now` is the time in ms since 1970.
 
-    Raises: InvalidRecordError, InvalidTimestampError for what a leader refuses;
-    InvalidArgumentError for what would have to be written anew, see above.
+    Raises: InvalidRecordError, InvalidTimestampError, RecordTooLargeError for what a leader
+    refuses; InvalidArgumentError for what can't be written anew, see above.
     """
-    if len(batches) != 1:
+    first = batches[0]
+    source = next((b.compression for b in reversed(batches) if b.compression != "none"), "none")
+    if len(batches) > 1 and (first.magic >= 2 or source != "none"):
         raise InvalidRecordError("a leader takes one batch at a time", actual=len(batches))
-    batch = batches[0]
-    _check_supported(batch, config)
-    if origin == "client":
+    columns = [_checked_records(batch, first.magic, config, origin, now) for batch in batches]
+    count = sum(map(len, columns))
+    check_last_offset(log_end_offset + count - 1)
+    is_appended = config.message_timestamp_type == "LogAppendTime"
+    largest = max((int(one.timestamps.max()) for one in columns if len(one)), default=-1)
+    told = info._replace(
+        first_offset=log_end_offset,
+        last_offset=log_end_offset + count - 1,
+        max_timestamp=now if is_appended else max(largest, _NO_TIMESTAMP),
+        log_append_time=now if is_appended else _NO_TIMESTAMP,
+    )
+    target = {"producer": source, "uncompressed": "none"}.get(
+        config.compression_type, config.compression_type
+    )
+    if first.magic >= 2 and (source == target or (source == "none" and first.is_control)):
+        return told, _stamped(records[: info.valid_bytes], first, told, leader_epoch, config)
+    return told, _rewritten(batches, target, told, leader_epoch, config)
+
+
+def _checked_records(
+    batch: RecordBatch, magic: int, config: LogConfig, origin: AppendOrigin, now: int
+) -> RecordColumns:
+    """Return the records of a batch, all of which a leader takes."""
+    if batch.magic != magic:
+        raise InvalidRecordError(
+            "the messages are of different formats",
+            position=batch.position,
+            expected=f"magic {magic}",
+            actual=batch.magic,
+        )
+    if origin == "client" and magic >= 2:
         _check_client_batch(batch)
     columns = batch.record_columns()
     _check_records(batch, columns, config, now)
-    count = len(columns)
-    largest = max(int(columns.timestamps.max()), _NO_TIMESTAMP) if count else _NO_TIMESTAMP
-    is_appended = config.message_timestamp_type == "LogAppendTime"
-    largest = now if is_appended else largest
-    last_offset = log_end_offset + count - 1
-    check_last_offset(last_offset)
-    data = _stamped(records[: info.valid_bytes], batch, last_offset, leader_epoch, largest, config)
-    info = info._replace(
-        first_offset=log_end_offset,
-        last_offset=last_offset,
-        max_timestamp=largest,
-        log_append_time=now if is_appended else _NO_TIMESTAMP,
-        last_offset_of_first_batch=last_offset,
-    )
-    return info, data
-
-
-def _check_supported(batch: RecordBatch, config: LogConfig) -> None:
-    if batch.magic < 2:
-        _refuse_rewrite(batch, f"a batch of magic {batch.magic} would have to become magic 2")
-    target = {"producer": batch.compression, "uncompressed": "none"}.get(
-        config.compression_type, config.compression_type
-    )
-    is_plain_control = batch.is_control and batch.compression == "none"
-    if batch.compression != target and not is_plain_control:
-        _refuse_rewrite(batch, f"the topic wants codec {target}, the batch has {batch.compression}")
-
-
-def _refuse_rewrite(batch: RecordBatch, message: str) -> NoReturn:
-    raise InvalidArgumentError(
-        f"{message}, and writing a batch anew is not supported",
-        position=batch.position,
-        hint="write it with write_batch(magic=2, compression=...) as the topic wants it",
-    )
+    return columns
 
 
 def _check_client_batch(batch: RecordBatch) -> None:
@@ -259,25 +265,60 @@ def _far_timestamps(
 
 def _check_counting(batch: RecordBatch, columns: RecordColumns) -> None:
     """Refuse a compressed batch whose records do not count from 0: its payload would change."""
-    if batch.compression == "none":
+    if batch.compression == "none" or batch.magic < 2:
         return
     if bool((columns.offsets - batch.base_offset != np.arange(len(columns))).any()):
-        _refuse_rewrite(batch, "the records of a compressed batch do not count from 0")
+        raise InvalidArgumentError(
+            "the records of a compressed batch do not count from 0", position=batch.position
+        )
+
+
+def _rewritten(
+    batches: list[RecordBatch],
+    compression: str,
+    info: LogAppendInfo,
+    leader_epoch: int,
+    config: LogConfig,
+) -> bytes:
+    """Return one batch of magic 2 with the records of all, and this codec.
+
+    Raises: RecordTooLargeError where it is larger than the topic allows.
+    """
+    first = batches[0]
+    given = (record for batch in batches for record in batch.records())
+    records = [
+        replace(record, offset=offset) for offset, record in enumerate(given, info.first_offset)
+    ]
+    is_appended = config.message_timestamp_type == "LogAppendTime"
+    data = write_batch(
+        records,
+        base_offset=info.first_offset,
+        compression=compression,
+        timestamp_type=config.message_timestamp_type,
+        log_append_time=info.max_timestamp if is_appended else None,
+        producer_id=first.producer_id,
+        producer_epoch=first.producer_epoch,
+        base_sequence=first.base_sequence,
+        partition_leader_epoch=leader_epoch,
+        is_transactional=first.is_transactional,
+    )
+    if len(data) > config.max_message_bytes:
+        raise _too_large(len(data), config)
+    return data
 
 
 def _stamped(
     records: bytes,
     batch: RecordBatch,
-    last_offset: int,
+    info: LogAppendInfo,
     leader_epoch: int,
-    max_timestamp: int,
     config: LogConfig,
 ) -> bytes:
     """Return the bytes of the one batch with what a leader writes into its header."""
     data = bytearray(records)
-    _OFFSET.pack_into(data, 0, last_offset - (batch.last_offset - batch.base_offset))
+    _OFFSET.pack_into(data, 0, info.last_offset - (batch.last_offset - batch.base_offset))
     _EPOCH.pack_into(data, 12, leader_epoch)
-    timestamp_type = config.message_timestamp_type
+    timestamp_type, max_timestamp = config.message_timestamp_type, info.max_timestamp
     if batch.timestamp_type != timestamp_type or batch.max_timestamp != max_timestamp:
         bit = _LOG_APPEND_TIME_BIT if timestamp_type == "LogAppendTime" else 0
         _ATTRIBUTES.pack_into(data, _FIRST_CHECKED_BYTE, batch.attributes & _KEPT_ATTRIBUTES | bit)
