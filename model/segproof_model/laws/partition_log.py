@@ -157,7 +157,7 @@ def new_segments_begin_at_the_log_end(transition: Transition) -> bool:
     bases = transition.after.log_segments.base_offsets()
     if isinstance(outcome, int):
         expected = max(transition.arguments.get("expected_next_offset") or 0, before.log_end_offset)
-        return outcome == expected == bases[-1]
+        return bool(outcome == expected == bases[-1])
     assert isinstance(outcome, LogAppendInfo)
     new = [base for base in bases if base not in before.log_segments.base_offsets()]
     if not new or transition.after.log_end_offset == before.log_end_offset:
@@ -178,7 +178,7 @@ def an_empty_active_segment_is_replaced(transition: Transition) -> bool:
     base = max(transition.arguments.get("expected_next_offset") or 0, before.log_end_offset)
     if base == bases[-1] and before.log_segments.active_segment.size == 0:
         is_replaced = after.log_segments.active_segment.size == 0
-        return after.log_segments.base_offsets() == bases and is_replaced
+        return bool(after.log_segments.base_offsets() == bases and is_replaced)
     if base <= bases[-1]:
         is_kept = bool(after.directory == before.directory)
         return transition.outcome == KAFKA_ERROR and is_kept
@@ -254,11 +254,11 @@ def largest_timestamp_is_exact(transition: Transition) -> bool:
         batch
         for segment in transition.after.log_segments
         for batch in segment.log.batches().batches
-        if batch.base_offset <= outcome.offset <= batch.last_offset  # type: ignore[operator]
+        if batch.base_offset <= outcome.offset <= batch.last_offset
     ]
     times = holders[0].times_until_error().times
     first = next(one for one in times if one.timestamp == outcome.timestamp)
-    return outcome.timestamp == max(known) and first.offset == outcome.offset
+    return bool(outcome.timestamp == max(known) and first.offset == outcome.offset)
 
 
 @law("LOG-17", structure=STRUCTURE, scope="step", source=f"{CLASS}: deletableSegments")
@@ -355,7 +355,7 @@ def given_offsets_rise(transition: Transition) -> bool:
     lasts = [batch.last_offset for batch in batches]
     first = lasts[0] if batches[0].is_legacy else batches[0].base_offset
     is_rising = all(one < two for one, two in zip(lasts, lasts[1:], strict=False))  # type: ignore[operator]
-    return is_rising and first >= before.log_end_offset  # type: ignore[operator]
+    return is_rising and first >= before.log_end_offset
 
 
 @law("LOG-22", structure=STRUCTURE, scope="step", source=CLASS)
