@@ -67,20 +67,23 @@ class LogView(NamedTuple):
 
 
 def read_consistently(current: Callable[[], LogView], read: Callable[[LogView], Answer]) -> Answer:
-    """Return what `read` says of a view from which nothing was removed while it read.
+    """Return what `read` says of a view of which nothing was removed while it read.
 
-    The writer publishes a view before it removes what that no longer holds. So a reader goes round
-    once more for each removal, and never waits.
+    The writer publishes a view before it removes what that no longer holds, and a record file
+    counts its cuts before a byte goes. So a reader goes round once more for each removal, and never
+    waits.
     """
     while True:
         view = current()
+        log = view.segments.active_segment.log
+        cuts = log.cuts
         try:
             answer = read(view)
         except Exception:
-            if current().removals == view.removals:
+            if current().removals == view.removals and log.cuts == cuts:
                 raise
             continue
-        if current().removals == view.removals:
+        if current().removals == view.removals and log.cuts == cuts:
             return answer
 
 

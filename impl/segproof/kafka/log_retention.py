@@ -59,9 +59,8 @@ def _oldest(view: LogView, is_breached: Callable[[int, LogSegment], bool]) -> li
     for place, segment in enumerate(segments):
         is_last = place == len(segments) - 1
         upper = view.log_end.message_offset if is_last else segments[place + 1].base_offset
-        if not offsets_may_go(upper, high_watermark, is_last and segment.size == 0):
-            return list(segments[:place])
-        if not is_breached(place, segment):
+        may_go = offsets_may_go(upper, high_watermark, is_last and segment.size == 0)
+        if high_watermark < upper or not is_breached(place, segment) or not may_go:
             return list(segments[:place])
     return list(segments)
 

@@ -210,11 +210,23 @@ class RecordFile:
             )
         self._check_writable()
         if target_size < self._file.size():
-            # Told before a byte goes, so that who has read others learns of it afterwards.
-            self.cuts += target_size < size
-            self._file.truncate(target_size)
-            self._size = target_size
+            self._cut(target_size)
         return size - target_size
+
+    def _cut(self, target_size: int) -> None:
+        """Cut the file, and let readers know before a byte goes.
+
+        The end first, then the count: who sees the old count when it begins will see another one
+        when it ends, and who sees the new one sees the new end.
+        """
+        size = self._size
+        self._size = target_size
+        self.cuts += target_size < size
+        try:
+            self._file.truncate(target_size)
+        except BaseException:
+            self._size = size
+            raise
 
     def trim(self) -> None:
         """Cut what lies behind the logical end. Laws: SCAN-13."""
@@ -249,6 +261,7 @@ class RecordFile:
         Raises: InvalidArgumentError for a negative number or a position beyond the end.
         Laws: SCAN-14, SCAN-15, SCAN-16.
         """
+        sliced = self._sliced or (self, self.cuts)  # before the size, see `_cut`
         position, size, available = to_int(position), to_int(size), self._size
         if position < 0 or size < 0 or position > available:
             raise InvalidArgumentError(
@@ -261,7 +274,7 @@ class RecordFile:
         size = min(size, available - position)
         view = RecordFile(self._file, size, start=self.start + position, is_slice=True)
         view.is_open = self.is_open
-        view._sliced = self._sliced or (self, self.cuts)
+        view._sliced = sliced
         return view
 
     def batches(self, start: int | None = None) -> Iterator[RecordBatch]:
