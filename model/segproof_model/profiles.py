@@ -194,6 +194,9 @@ class Profile:
         True, "the room up to the largest position is cut to 32 bits", "SEG-16"
     )
     age_wraps: bool = flag(True, "the age of a segment is cut to 64 bits", "SEG-36", "SEG-37")
+    small_batch_is_refused: bool = flag(
+        False, "append refuses a batch that is smaller than its header", "SEG-3", "BATCH-14"
+    )
     entry_outside_is_corrupt: bool = flag(
         False,
         "a search that an index entry sends outside of the log raises the corrupt-index error",
@@ -310,6 +313,7 @@ SEGPROOF = replace(
     missing_snapshot_is_skipped=True,
     read_size_wraps=False,
     age_wraps=False,
+    small_batch_is_refused=True,
     entry_outside_is_corrupt=True,
     text_damage_is_io_error=True,
     unreadable_text_is_refused=True,

@@ -98,7 +98,8 @@ def append_many(segment: LogSegment, records: bytes) -> Step[LogSegment]:
     segment = loaded.after
     scan = scan_memory(records, codecs=CODECS, profile=segment.profile)
     ends = [batch.position + batch.size_bytes for batch in scan.batches]
-    if scan.error is not None or (records and ends[-1:] != [len(records)]):
+    is_small = any(batch.magic == 2 and batch.size_bytes < 61 for batch in scan.batches)
+    if scan.error is not None or is_small or ends[-1:] != [len(records)]:
         return _only_loaded(segment, segment, Raised(ErrorKind.CORRUPT_RECORD))
     after = segment
     for batch, end in zip(scan.batches, ends, strict=True):

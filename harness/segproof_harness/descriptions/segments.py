@@ -35,7 +35,8 @@ from segproof_model.kafka.record_batch import (
     write_end_transaction_marker,
 )
 
-BASE_OFFSETS = (0, 40, 2**31 - 5, 2**40, 2**63 - 2000, -7)
+BASE_OFFSETS = (0, 40, 2**31 - 5, 2**40, 2**63 - 2**31, -7)
+"""Behind the largest of them no offset of 64 bits is too far."""
 NEXT_OFFSET_MAX = INT64_MAX - 40
 """A drawn batch that begins here ends within 64 bits."""
 SUFFIXES = ("", ".deleted", ".cleaned", ".swap")
@@ -146,7 +147,7 @@ def draw_appended(choose: Choose, situation: Situation) -> bytes:
         offset -= choose.integer(1, 20)
     elif kind == 3:
         return choose.one_of((b"", bytes(5), bytes(30)))
-    offset = max(-50, min(offset, NEXT_OFFSET_MAX))
+    offset = max(min(base, 0), min(offset, NEXT_OFFSET_MAX))
     if kind == 4:
         return draw_damaged(choose, offset)
     records = draw_batches(choose, offset)

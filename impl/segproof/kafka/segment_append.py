@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.errors import InvalidArgumentError
+from segproof.errors import CorruptRecordError, InvalidArgumentError
 from segproof.kafka.abstract_index import INT32_MAX, INT64_MAX
 from segproof.kafka.batch_table import BatchTable
 from segproof.kafka.offset_index import OffsetIndex
@@ -46,6 +46,7 @@ __all__ = [
     "plan_append",
     "plan_batches",
     "plan_table",
+    "smaller_than_header",
     "store_each",
     "store_entries",
 ]
@@ -76,8 +77,8 @@ class IndexEntry(NamedTuple):
 def facts_of(records: bytes) -> list[BatchFacts]:
     """Return what there is to know of the batches of some records, in their order.
 
-    Raises: CorruptRecordError as the scanner of records in memory; OutOfBoundsError for a batch
-    too small for its header.
+    Raises: CorruptRecordError as the scanner of records in memory, and for a batch smaller than its
+    header.
     """
     facts, position, end = [], 0, len(records)
     while end - position >= BATCH_HEADER_BYTES:
@@ -91,10 +92,22 @@ def facts_of(records: bytes) -> list[BatchFacts]:
 
 
 def _facts_of_any(records: bytes) -> list[BatchFacts]:
-    return [
-        BatchFacts(batch.max_timestamp, batch.last_offset, batch.size_bytes)
-        for batch in scan_memory(records)
-    ]
+    facts = []
+    for batch in scan_memory(records):
+        if batch.magic >= 2 and batch.size_bytes < BATCH_HEADER_BYTES:
+            raise smaller_than_header(batch.position)
+        facts.append(BatchFacts(batch.max_timestamp, batch.last_offset, batch.size_bytes))
+    return facts
+
+
+def smaller_than_header(position: int) -> CorruptRecordError:
+    """Return the error for a batch of some records that can't even hold its header."""
+    return CorruptRecordError(
+        "a batch is smaller than its header",
+        law="BATCH-14",
+        position=position,
+        expected=f"at least {BATCH_HEADER_BYTES} bytes",
+    )
 
 
 FirstOffset = Callable[[int], int]

@@ -21,8 +21,13 @@ from segproof.kafka.batch_table import HeaderTable, read_batch_headers
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES, read_batch
 from segproof.kafka.record_file import RecordFile
-from segproof.kafka.segment_append import Entries, check_entries, plan_table
-from segproof.kafka.segment_reading import astray, find_batch_in, find_record_in
+from segproof.kafka.segment_append import (
+    Entries,
+    check_entries,
+    plan_table,
+    smaller_than_header,
+)
+from segproof.kafka.segment_reading import ReadAhead, astray, find_batch_in, find_record_in
 from segproof.kafka.segment_recovery import segment_overflow
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kernels.segment_search import SEARCH_ODD, find_batches, find_times
@@ -95,17 +100,14 @@ def plan_many(
 
 def _check_whole(found: HeaderTable, size_bytes: int) -> None:
     """Return if the batches fill the buffer and none is smaller than its header."""
-    if found.error is not None:
+    if isinstance(found.error, CorruptRecordError):
         raise found.error
+    if found.error is not None:  # where a log would end inside of a header, a batch does
+        raise smaller_than_header(found.end_position)
     table = found.table
     small = (table["magic"] == 2) & (table["size_bytes"] < BATCH_HEADER_BYTES)
     if bool(small.any()):
-        raise CorruptRecordError(
-            "a batch is smaller than its header",
-            law="BATCH-14",
-            position=int(table["position"][int(np.argmax(small))]),
-            expected=f"at least {BATCH_HEADER_BYTES} bytes",
-        )
+        raise smaller_than_header(int(table["position"][int(np.argmax(small))]))
     if found.end_position != size_bytes:
         raise CorruptRecordError(
             "the last batch is cut off",
@@ -116,7 +118,7 @@ def _check_whole(found: HeaderTable, size_bytes: int) -> None:
 
 
 def read_many(
-    log: RecordFile, offset_index: OffsetIndex, start_offsets: ArrayLike, window_bytes: int
+    log: RecordFile, offset_index: OffsetIndex, start_offsets: ArrayLike, read_ahead: ReadAhead
 ) -> tuple[Int64Array, NDArray[np.int32]]:
     """Return position and size of the first batch that reaches each offset; -1 without one."""
     targets = int64_array(start_offsets, "start_offsets")
@@ -134,11 +136,11 @@ def read_many(
         return find_batches(buffer, filled, end, count, origin, *asked, *answers)
 
     def find_one(number: int) -> None:
-        found = find_batch_in(log, int(starts[number]), int(targets[number]), window_bytes)
+        found = find_batch_in(log, int(starts[number]), int(targets[number]), read_ahead)
         answer = (-1, -1) if found is None else (found.position, found.size_bytes)
         positions[number], sizes[number] = answer
 
-    _search_in_blocks(log, starts, find, find_one, window_bytes)
+    _search_in_blocks(log, starts, find, find_one, read_ahead.usual_bytes)
     return _unsorted(order, positions), _unsorted(order, sizes).astype(np.int32)
 
 
@@ -148,7 +150,7 @@ def find_offset_by_timestamp_many(
     time_index: TimeIndex,
     timestamps: ArrayLike,
     starting_offset: int,
-    window_bytes: int,
+    read_ahead: ReadAhead,
 ) -> tuple[Int64Array, Int64Array]:
     """Return timestamp and offset of the first record at or after each timestamp; -1 without."""
     targets = int64_array(timestamps, "timestamps")
@@ -168,11 +170,11 @@ def find_offset_by_timestamp_many(
 
     def find_one(number: int) -> None:
         start, target = int(starts[number]), int(targets[number])
-        found = find_record_in(log, start, target, starting_offset, window_bytes)
+        found = find_record_in(log, start, target, starting_offset, read_ahead)
         answer = (-1, -1) if found is None else (found.timestamp, found.offset)
         found_timestamps[number], found_offsets[number] = answer
 
-    _search_in_blocks(log, starts, find, find_one, window_bytes)
+    _search_in_blocks(log, starts, find, find_one, read_ahead.usual_bytes)
     return _unsorted(order, found_timestamps), _unsorted(order, found_offsets)
 
 

@@ -26,7 +26,7 @@ from segproof_model.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof_model.kafka.offset_index import OffsetPosition
 from segproof_model.kafka.producer_append_info import CompletedTxn
 from segproof_model.kafka.producer_state import ProducerStateManager
-from segproof_model.kafka.record_batch import RecordBatch
+from segproof_model.kafka.record_batch import BATCH_HEADER_BYTES, RecordBatch
 from segproof_model.kafka.record_file import LogOffsetPosition, RecordFile, Scan, scan_memory
 from segproof_model.kafka.segment_names import segment_file_name
 from segproof_model.kafka.segment_parts import (
@@ -43,7 +43,7 @@ from segproof_model.kafka.transaction_index import (
     TransactionIndex,
     TxnIndexSearchResult,
 )
-from segproof_model.outcomes import Raised, Step
+from segproof_model.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import KAFKA_4_3_1, Profile
 
 COPY_BUFFER_BYTES = 1024 * 1024
@@ -230,6 +230,9 @@ class LogSegment(RollingSegment):
 
     def _of_batch(self, batch: RecordBatch, position: int) -> Appended | Raised:
         """Tell what to index of one batch; `position`: of the call's first byte."""
+        is_small = not batch.is_legacy and batch.size_bytes < BATCH_HEADER_BYTES
+        if is_small and self.profile.small_batch_is_refused:
+            return Raised(ErrorKind.CORRUPT_RECORD)
         max_timestamp, last_offset = batch.max_timestamp, batch.last_offset
         key = batch.base_offset if self.profile.index_key == "first_offset" else last_offset
         if isinstance(max_timestamp, Raised):
@@ -500,6 +503,7 @@ class LogSegment(RollingSegment):
             return Step(self, UNMAPPED)
         step = run(
             self,
+            lambda one: one.with_indexes(),
             lambda one: one.on_offset_index(lambda index: index.resize(size)),
             lambda one: one.on_time_index(lambda index: index.resize(size)),
         )
