@@ -63,7 +63,13 @@ def batch(offset: int, **more: Any) -> bytes:
 
 def of_producer(offset: int) -> bytes:
     """A batch in a transaction of producer 9."""
-    return batch(offset, is_transactional=True, producer_id=9, producer_epoch=0, base_sequence=0)
+    return batch(
+        offset,
+        is_transactional=True,
+        producer_id=9,
+        producer_epoch=0,
+        base_sequence=int(offset > 12),
+    )
 
 
 def abort(offset: int) -> bytes:
@@ -93,7 +99,9 @@ def fill(files: MemoryFiles, directory: str = DIR) -> None:
                 segment.flush()
         producers.take_snapshot()
     write(files, f"{directory}/leader-epoch-checkpoint", b"0\n0\n")
-    write(files, f"{directory}/partition.metadata", b"version: 0\ntopic_id: x\n")
+    write(
+        files, f"{directory}/partition.metadata", b"version: 0\ntopic_id: AAAAAAAAQACAAAAAAAAAAQ\n"
+    )
 
 
 def write(files: Any, path: str, data: bytes) -> None:
