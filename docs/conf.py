@@ -38,7 +38,7 @@ nitpicky = True
 nitpick_ignore_regex = [
     (r"py:.*", r"(collections|contextlib|enum|mmap|os|pathlib|typing|types|uuid|numpy|np)(\..*)?"),
     (r"py:.*", r"(Callable|Iterable|Iterator|Mapping|NDArray|PathLike|Protocol|Sequence|Self|Any)"),
-    (r"py:.*", r"segproof(_harness|_model)?(\.\w+)+\.(Entry|Item|State)"),  # type variables
+    (r"py:.*", r"segproof(_harness|_model)?(\.\w+)+\.(Entry|Index|Item|State)"),  # type variables
 ]
 
 myst_enable_extensions = ["colon_fence", "deflist", "fieldlist"]
