@@ -273,7 +273,7 @@ class LogSegment(SegmentState):
             position = checked_start(index, offset, self.log)
         if position < starting_file_position:
             position = to_int(starting_file_position)
-        return find_batch_in(self.log, position, offset, self._window_bytes)
+        return find_batch_in(self.log, position, offset, self._read_ahead)
 
     def read(
         self,
@@ -326,9 +326,7 @@ class LogSegment(SegmentState):
         `translate_offset`.
         """
         self._check_open()
-        return segment_bulk.read_many(
-            self.log, self.offset_index, start_offsets, self._window_bytes
-        )
+        return segment_bulk.read_many(self.log, self.offset_index, start_offsets, self._read_ahead)
 
     def fetch_upper_bound_offset(
         self, start_offset_position: OffsetPosition, fetch_size: int
@@ -378,8 +376,7 @@ class LogSegment(SegmentState):
         position = index.lookup(offset).position
         if not 0 <= position <= self.log.end:
             position = checked_start(index, offset, self.log)
-        window = self._window_bytes
-        return find_record_in(self.log, position, timestamp_ms, starting_offset, window)
+        return find_record_in(self.log, position, timestamp_ms, starting_offset, self._read_ahead)
 
     def find_offset_by_timestamp_many(
         self, timestamps: ArrayLike, starting_offset: int
@@ -399,7 +396,7 @@ class LogSegment(SegmentState):
             self.time_index,
             timestamps,
             as_int64(starting_offset),
-            self._window_bytes,
+            self._read_ahead,
         )
 
     def collect_aborted_txns(

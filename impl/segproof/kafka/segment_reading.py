@@ -23,15 +23,34 @@ __all__ = ["as_int64", "astray", "checked_start", "find_batch_in", "find_record_
 
 _START = struct.Struct(">qiiB")
 _LAST_OFFSET_DELTA = struct.Struct(">i")
-_EPOCH = struct.Struct(">i")
+_SIZE_AND_EPOCH = struct.Struct(">ii")
 _LOOKED_AT_BYTES = 27
 """So much of a batch tells its size, its offsets, and whether it is an old compressed message."""
+_HEADER_BYTES = 61
+_SLACK_BYTES = 1024
+_FIRST_BYTES_MAX = 16 << 10
 _WINDOW_BYTES_MAX = 1 << 16
 _BATCH_BYTES_MAX = 1 << 20
 """A larger batch is read by the slow way, which holds no second copy of it."""
 _UNITS_OF_A_SEARCH = 3
 """So many units of a kernel's work are in one search for a timestamp."""
 _INT64_MAX = 2**63 - 1
+
+
+class ReadAhead:
+    """How many bytes of a log a search reads at first, which no answer depends on."""
+
+    __slots__ = ("next_bytes", "usual_bytes")
+
+    def __init__(self, index_interval_bytes: int) -> None:
+        """Begin with as much as usually lies between two index entries."""
+        self.usual_bytes = min(index_interval_bytes + _SLACK_BYTES, _FIRST_BYTES_MAX)
+        self.next_bytes = self.usual_bytes
+        """For the next search: that, or a header where the last one met a larger batch."""
+
+    def note(self, batch_bytes: int) -> None:
+        """Note the size of a batch that a search ended with."""
+        self.next_bytes = self.usual_bytes if batch_bytes < self.usual_bytes else _HEADER_BYTES
 
 
 def as_int64(number: int) -> int:
@@ -70,24 +89,28 @@ def checked_start(offset_index: OffsetIndex, offset: int, log: RecordFile) -> in
 
 
 def find_batch_in(
-    log: RecordFile, position: int, target_offset: int, window_bytes: int
+    log: RecordFile, position: int, target_offset: int, read_ahead: ReadAhead
 ) -> LogOffsetPosition | None:
     """Return where the first batch from `position` on is whose last offset reaches the target.
 
-    `window_bytes` are read at first, and more if they do not decide.
     Raises: what `search_for_offset_with_size` raises.
     """
     end = log.end
     if position < 0 or not log.is_open:
         return log.search_for_offset_with_size(target_offset, position)
     file, at, start = log.file, position, position
-    data = file.pread(min(window_bytes, end - start), start) if start < end else b""
+    want, usual_bytes = read_ahead.next_bytes, read_ahead.usual_bytes
+    data = file.pread(min(want, end - start), start) if start < end else b""
     unpack, limit = _START.unpack_from, end - 17
     before: tuple[int, int, int, int] | None = None
     while at < limit:
         if at - start + _LOOKED_AT_BYTES > len(data):
-            start, window_bytes = at, min(window_bytes * 2, _WINDOW_BYTES_MAX)
-            data = file.pread(min(window_bytes, end - start), start)
+            if before is not None and before[3] >= usual_bytes:
+                want = _HEADER_BYTES
+            else:
+                want = min(max(want * 2, usual_bytes), _WINDOW_BYTES_MAX)
+            start = at
+            data = file.pread(min(want, end - start), start)
             if len(data) < _LOOKED_AT_BYTES:
                 return log.search_for_offset_with_size(target_offset, position)
         base, size, _, magic = unpack(data, at - start)
@@ -99,7 +122,9 @@ def find_batch_in(
             if magic < 2 and data[at - start + 17] & 7:
                 return log.search_for_offset_with_size(target_offset, position)
             if base > target_offset and before is not None and before[0] >= target_offset:
+                read_ahead.note(before[3])
                 return LogOffsetPosition(*before[1:])
+            read_ahead.note(size)
             return LogOffsetPosition(base, at, size + 12)
         last = base
         if magic == 2:
@@ -118,13 +143,13 @@ def find_record_in(
     position: int,
     target_timestamp: int,
     starting_offset: int,
-    window_bytes: int,
+    read_ahead: ReadAhead,
 ) -> TimestampAndOffset | None:
     """Return the first record from `position` on at or after both the timestamp and the offset.
 
     Raises: what `search_for_timestamp` raises.
     """
-    at, end, want = position, log.end, window_bytes
+    at, end, want = position, log.end, read_ahead.next_bytes
     if not find_time.is_compiled:
         find_time.announce(_UNITS_OF_A_SEARCH)
     pread, find = log.file.pread, find_time.call
@@ -137,12 +162,14 @@ def find_record_in(
             data, 0, filled, end - at, target_timestamp, starting_offset
         )
         if status == SEARCH_FOUND:
-            epoch = _EPOCH.unpack_from(data, found + 12)[0]
+            size, epoch = _SIZE_AND_EPOCH.unpack_from(data, found + 8)
+            read_ahead.note(size)
             return TimestampAndOffset(timestamp, offset, None if epoch == -1 else epoch)
         if status == SEARCH_NONE:
             return None
         if status == SEARCH_ODD or filled < want or (found == 0 and want == end - at):
             break
         # The next batch is likely as large as those before it.
-        at, want = at + found, max(timestamp, window_bytes, min(found + 61, _BATCH_BYTES_MAX))
+        likely = min(found + _HEADER_BYTES, _BATCH_BYTES_MAX)
+        at, want = at + found, max(timestamp, read_ahead.usual_bytes, likely)
     return log.search_for_timestamp(target_timestamp, position, starting_offset)

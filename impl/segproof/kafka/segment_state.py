@@ -25,15 +25,13 @@ from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.record_file import RecordFile
 from segproof.kafka.segment_files import SegmentFiles
 from segproof.kafka.segment_names import segment_file_name
+from segproof.kafka.segment_reading import ReadAhead
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kafka.transaction_index import TransactionIndex
 from segproof.kafka.write_format import NEWEST_FORMAT, WriteFormat
 from segproof.kernels.segment_rules import fits_segment, roll_is_due, time_waited
 
 __all__ = ["RollParams", "SegmentState"]
-
-_WINDOW_SLACK_BYTES = 1024
-_WINDOW_BYTES_MAX = 16 << 10
 
 
 class RollParams(NamedTuple):
@@ -87,8 +85,7 @@ class SegmentState(SegmentFiles):
         self.rolling_based_timestamp: int | None = None
         """The largest timestamp of the first batch, once it was asked for."""
         self._max_pair: TimestampOffset | None = None
-        window_bytes = config.index_interval_bytes + _WINDOW_SLACK_BYTES
-        self._window_bytes = min(window_bytes, _WINDOW_BYTES_MAX)
+        self._read_ahead = ReadAhead(config.index_interval_bytes)
 
     @classmethod
     def open(

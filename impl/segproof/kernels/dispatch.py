@@ -59,6 +59,8 @@ class Kernel(Generic[Parameters, Result]):
         self.name = source.__qualname__
         self.call: Callable[Parameters, Result] = self._counting
         """The callable of the moment; hot loops may fetch it once per loop."""
+        self.is_compiled = False
+        """Whether calls now run compiled code."""
         self._work = 0
         self._was_decided = False
         self._interpreted: Callable[Parameters, Result] | None = None
@@ -75,11 +77,6 @@ class Kernel(Generic[Parameters, Result]):
         """Run the kernel."""
         return self.call(*args, **kwargs)
 
-    @property
-    def is_compiled(self) -> bool:
-        """Whether calls now run compiled code."""
-        return self.call is not self._interpreted and self.call != self._counting
-
     def announce(self, work: int) -> None:
         """Say that `work` units are about to be asked of the kernel; may compile it."""
         self._work += work
@@ -90,6 +87,7 @@ class Kernel(Generic[Parameters, Result]):
         """Compile now. Raises ModuleNotFoundError without numba."""
         if not self.is_compiled:
             self.call = compile_function(self.source)
+            self.is_compiled = True
 
     def _counting(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         self._work += 1

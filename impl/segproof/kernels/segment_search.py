@@ -20,9 +20,10 @@ from segproof.kernels.records import (
     decode_int32,
     decode_int64,
     next_record,
+    plain_record,
 )
 
-__all__ = ["find_batch", "find_batches", "find_time", "find_times"]
+__all__ = ["find_batch", "find_batches", "find_in_batch", "find_time", "find_times"]
 
 Bytes = bytes | memoryview
 SEARCH_FOUND, SEARCH_NONE, SEARCH_MORE, SEARCH_ODD = range(4)
@@ -106,6 +107,40 @@ def find_batches(
 
 
 @kernel
+def find_in_batch(
+    buffer: Bytes, position: int, behind: int, target: int, starting_offset: int
+) -> tuple[int, int, int]:
+    """Return (how it ended, timestamp, offset) of the first record of one magic 2 batch at or after
+    both the timestamp `target` and `starting_offset`.
+
+    The batch lies whole in the buffer, from `position` to `behind`, exclusive. Records behind the
+    one that is found are not read. Laws: SCAN-18, SEG-39.
+    """
+    attributes = buffer[position + 22] + 0
+    count = decode_int32(buffer, position + 57)
+    if compression_code(attributes) != 0 or count < 0:
+        return SEARCH_ODD, 0, 0
+    base = decode_int64(buffer, position)
+    first_timestamp = decode_int64(buffer, position + 27)
+    largest = decode_int64(buffer, position + 35)
+    is_log_append = attribute_bit(attributes, 3) == 1
+    at = position + 61
+    for number in range(count):
+        after, delta, offset_delta = plain_record(buffer, at, behind)
+        if after == 0:
+            after, delta, offset_delta, _, _, _, _, _, _ = next_record(buffer, at, behind)
+        at = after
+        if at < 0 or (number == count - 1 and at != behind):
+            return SEARCH_ODD, 0, 0
+        timestamp = largest if is_log_append else add_int64(first_timestamp, delta)
+        if timestamp >= target:
+            offset = add_int64(base, offset_delta)
+            if offset >= starting_offset:
+                return SEARCH_FOUND, timestamp, offset
+    return SEARCH_NONE, 0, 0
+
+
+@kernel
 def find_time(
     buffer: Bytes, start: int, filled: int, end: int, target: int, starting_offset: int
 ) -> tuple[int, int, int, int]:
@@ -133,26 +168,11 @@ def find_time(
         if largest >= target:
             if behind > filled:
                 return SEARCH_MORE, 12 + size, 0, position
-            attributes = buffer[position + 22] + 0
-            if compression_code(attributes) != 0:
-                return SEARCH_ODD, 0, 0, 0
-            base = decode_int64(buffer, position)
-            base_timestamp = decode_int64(buffer, position + 27)
-            is_log_append = attribute_bit(attributes, 3) == 1
-            at = position + 61
-            count = decode_int32(buffer, position + 57)
-            if count < 0:
-                return SEARCH_ODD, 0, 0, 0
-            for number in range(count):
-                at, delta, offset_delta, _, _, _, _, _, _ = next_record(buffer, at, behind)
-                if at < 0 or (number == count - 1 and at != behind):
-                    return SEARCH_ODD, 0, 0, 0
-                timestamp = largest
-                if not is_log_append:
-                    timestamp = add_int64(base_timestamp, delta)
-                offset = add_int64(base, offset_delta)
-                if timestamp >= target and offset >= starting_offset:
-                    return SEARCH_FOUND, timestamp, offset, position
+            status, timestamp, offset = find_in_batch(
+                buffer, position, behind, target, starting_offset
+            )
+            if status != SEARCH_NONE:
+                return status, timestamp, offset, position
         position = behind
     return SEARCH_NONE, 0, 0, 0
 
