@@ -227,6 +227,16 @@ def searches_in_logs(draw: st.DrawFn, *, many: bool, offset: bool = False) -> tu
 
 
 @st.composite
+def searches_in_batches(draw: st.DrawFn) -> tuple[Any, ...]:
+    """Draw a magic 2 batch whose count is often right, and what to look for in it."""
+    header, records = draw(st.binary(min_size=57, max_size=57)), draw(record_blocks())
+    count = draw(st.integers(-1, 5)).to_bytes(4, "big", signed=True)
+    attributes = draw(st.sampled_from([0, 8]) | st.integers(0, 255))
+    data = header[:22] + bytes([attributes]) + header[23:] + count + records
+    return data, 0, len(data), draw(INT64), draw(INT64)
+
+
+@st.composite
 def indexed(draw: st.DrawFn) -> tuple[Any, ...]:
     """Draw sizes of batches, an interval, and bytes since the last entry."""
     sizes = draw(st.lists(st.integers(26, 2**31 - 1) | st.integers(26, 99), max_size=8))
@@ -277,6 +287,7 @@ ARGUMENTS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "segment_rules.indexed_batches": indexed(),
     "segment_search.find_batch": searches_in_logs(many=False),
     "segment_search.find_batches": searches_in_logs(many=True),
+    "segment_search.find_in_batch": searches_in_batches(),
     "segment_search.find_time": searches_in_logs(many=False, offset=True),
     "segment_search.find_times": searches_in_logs(many=True, offset=True),
     "slot_search.int32_at": raw_at(4),
