@@ -247,6 +247,13 @@ class Profile:
         "rolling onto the active, empty segment loads its indexes, which creates their files",
         "LOG-12",
     )
+    looked_up_bound_moves: bool = flag(
+        True,
+        "a high watermark or first unstable offset whose place is looked up becomes what the "
+        "search answers, be it the base offset of its batch",
+        "LOG-7",
+        "PROD-10",
+    )
 
 
 KAFKA_4_3_1 = Profile(name="kafka-4.3.1")
@@ -319,6 +326,7 @@ SEGPROOF = replace(
     unreadable_text_is_refused=True,
     epoch_truncation_is_deferred=False,
     replaced_segment_loads_indexes=False,
+    looked_up_bound_moves=False,
 )
 
 PROFILES = {profile.name: profile for profile in (SEGPROOF, KAFKA_4_3_1, KAFKA_2_4_1, KAFKA_1_1_1)}

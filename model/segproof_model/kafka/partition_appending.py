@@ -106,9 +106,8 @@ class AppendingLog(ReadingLog):
         batches = scan_memory(valid, codecs=self.codecs, profile=self.profile).batches
         call = _Call(info, valid, batches, origin, transaction_version)
         if self.profile.checks_before_changing:
-            refused = self._refusal(call)
-            if refused is not None:
-                return Step(self, refused)
+            step = self._checked(call)
+            return step if isinstance(step.outcome, Raised) else step.after._appended(call)
         return self._appended(call)
 
     def _with_offsets(
@@ -131,16 +130,28 @@ class AppendingLog(ReadingLog):
         )
         return told, done.records
 
-    def _refusal(self, call: _Call) -> Raised | None:
-        """Why batches are not taken, as far as that is known before anything changes."""
+    def _checked(self, call: _Call) -> Step[Self]:
+        """Raise why batches are not taken, as far as that is known before anything is written.
+
+        To know whether a new segment is due, the indexes of the active one are opened.
+        """
         if len(call.records) > self.config.segment_bytes:
-            return RECORD_BATCH_TOO_LARGE
+            return Step(self, RECORD_BATCH_TOO_LARGE)
         for batch in call.batches:
             epoch = batch.partition_leader_epoch
             if not batch.is_legacy and (isinstance(epoch, Raised) or epoch < 0):
-                return Raised(ErrorKind.INVALID_ARGUMENT)
-        checked = self._checked_producers(call)
-        return checked if isinstance(checked, Raised) else None
+                return Step(self, Raised(ErrorKind.INVALID_ARGUMENT))
+        asked = self._base_to_roll(call)
+        if isinstance(asked.outcome, int):
+            base_offset = max(asked.outcome, self.log_end_offset)
+            if asked.after._cannot_begin_at(base_offset):
+                return Step(asked.after, KAFKA_ERROR)
+            if call.info.last_offset - base_offset > INT32_MAX:
+                return Step(asked.after, Raised(ErrorKind.SEGMENT_OVERFLOW))
+        elif asked.outcome is not None:
+            return asked
+        checked = asked.after._checked_producers(call)
+        return Step(asked.after, checked if isinstance(checked, Raised) else None)
 
     def _appended(self, call: _Call) -> Step[Self]:
         """Append batches that have their offsets (LOG-9, LOG-10)."""
@@ -245,6 +256,11 @@ class AppendingLog(ReadingLog):
 
     def _maybe_roll(self, call: _Call) -> Step[Self]:
         """Begin a new segment, if the active one should take no more (LOG-11)."""
+        step = self._base_to_roll(call)
+        return step.after.roll(step.outcome) if isinstance(step.outcome, int) else step
+
+    def _base_to_roll(self, call: _Call) -> Step[Self]:
+        """Return the base that a new segment should have, or None if the active one takes it."""
         info, config = call.info, self.config
         params = RollParams(
             config.max_segment_ms,
@@ -256,9 +272,18 @@ class AppendingLog(ReadingLog):
         )
         step = self.on_active(lambda active: active.should_roll(params))
         if step.outcome is not True:
-            return step
+            return Step(step.after, step.outcome or None)
         is_unknown = info.first_offset == UNKNOWN_OFFSET
-        return step.after.roll(info.last_offset - INT32_MAX if is_unknown else info.first_offset)
+        return Step(
+            step.after, info.last_offset - INT32_MAX if is_unknown else info.first_offset
+        )
+
+    def _cannot_begin_at(self, base_offset: int) -> bool:
+        """Whether no new segment may have this base offset (LOG-12)."""
+        active = self.log_segments.active_segment
+        if self.log_segments.contains(base_offset):
+            return base_offset != active.base_offset or active.size > 0
+        return base_offset < active.base_offset
 
     def roll(self, expected_next_offset: int | None = None) -> Step[Self]:
         """Begin a new segment; return its base offset (LOG-11, LOG-12).
@@ -268,15 +293,11 @@ class AppendingLog(ReadingLog):
         if self.is_refused:
             return Step(self, UNMAPPED)
         base_offset = max(expected_next_offset or 0, self.log_end_offset)
-        active = self.log_segments.active_segment
-        if self.log_segments.contains(base_offset):
-            if base_offset != active.base_offset or active.size > 0:
-                return Step(self, KAFKA_ERROR)
-            began = self._with_fresh_segment(base_offset)
-        elif base_offset < active.base_offset:
+        if self._cannot_begin_at(base_offset):
             return Step(self, KAFKA_ERROR)
-        else:
-            began = self._with_next_segment(base_offset)
+        is_fresh = self.log_segments.contains(base_offset)
+        begin = type(self)._with_fresh_segment if is_fresh else type(self)._with_next_segment
+        began = begin(self, base_offset)
         if isinstance(began.outcome, Raised):
             return began
         step = run(

@@ -64,23 +64,26 @@ class ReadingLog(PartitionParts):
         after, unstable = step.after, step.after.first_unstable
         is_bound = unstable is not None and unstable.message_offset < after.high_watermark
         if isinstance(step.outcome, Raised) or isolation == "high_watermark" or not is_bound:
-            return Step(after, step.outcome or after.high_watermark_metadata)
+            return step
         assert unstable is not None
         if unstable.segment_base_offset >= 0:
             return Step(after, unstable)
         step = after.placed(unstable.message_offset)
-        if isinstance(step.outcome, LogOffsetMetadata):
+        if isinstance(step.outcome, LogOffsetMetadata) and self.profile.looked_up_bound_moves:
             return Step(replace(step.after, first_unstable=step.outcome), step.outcome)
         return step
 
     def _placed_high_watermark(self) -> Step[Self]:
-        """Find out where the high watermark lies, unless it is known."""
+        """Return the high watermark with its place, which is looked up unless it is known."""
         if self.high_watermark_metadata.segment_base_offset >= 0:
-            return Step(self)
+            return Step(self, self.high_watermark_metadata)
         step = self.placed(self.high_watermark)
-        if not isinstance(step.outcome, LogOffsetMetadata):
+        place = step.outcome
+        if not isinstance(place, LogOffsetMetadata) or not self.profile.looked_up_bound_moves:
             return step
-        return step.after.with_high_watermark(step.outcome)
+        moved = step.after.with_high_watermark(place)
+        failed = isinstance(moved.outcome, Raised)
+        return Step(moved.after, moved.outcome if failed else place)
 
     def placed(self, offset: int) -> Step[Self]:
         """Return an offset with its place; alone if it is out of range.
@@ -109,7 +112,10 @@ class ReadingLog(PartitionParts):
         offset = self.producer_state_manager.first_unstable_offset()
         if offset is None:
             return Step(replace(self, first_unstable=None))
-        step = self.placed(max(offset, self.log_start_offset))
+        bound = max(offset, self.log_start_offset)
+        if not self.profile.looked_up_bound_moves:
+            return Step(replace(self, first_unstable=LogOffsetMetadata(bound)))
+        step = self.placed(bound)
         if not isinstance(step.outcome, LogOffsetMetadata):
             return step
         return Step(replace(step.after, first_unstable=step.outcome))
