@@ -147,7 +147,7 @@ def test_a_failed_load_closes_what_it_opened() -> None:
     assert len(manager(files).load_logs()) == 2
 
 
-def test_a_shutdown_that_fails_leaves_no_mark() -> None:
+def test_a_shutdown_that_fails_leaves_no_mark(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every log is closed all the same, and the error is told."""
     files = MemoryFiles()
     logs = written(files)
@@ -156,7 +156,7 @@ def test_a_shutdown_that_fails_leaves_no_mark() -> None:
     def fail(force: bool = False) -> None:
         raise OSError("no space")
 
-    log.flush = fail  # type: ignore[method-assign]
+    monkeypatch.setattr(log, "flush", fail)
     with pytest.raises(OSError, match="no space"):
         logs.shutdown()
     assert all(one.is_closed for one in logs.logs.values())
