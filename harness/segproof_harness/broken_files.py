@@ -17,7 +17,18 @@ from typing import Any
 
 from segproof.checksums import crc32, crc32c
 from segproof.findings import Finding
-from segproof.kafka.record_batch import Record, read_batch, write_batch
+from segproof.kafka.producer_snapshot import (
+    BatchMetadata,
+    ProducerStateEntry,
+    read_snapshot,
+    write_snapshot,
+)
+from segproof.kafka.record_batch import (
+    Record,
+    read_batch,
+    write_batch,
+    write_end_transaction_marker,
+)
 from segproof.verification import verify
 
 DATA = Path(__file__).parent / "data" / "kafka"
@@ -27,6 +38,12 @@ SECOND = "00000000000000000060"
 LOG, INDEX, TIMES, ABORTED = (
     FIRST + suffix for suffix in (".log", ".index", ".timeindex", ".txnindex")
 )
+
+SNAPSHOT = "00000000000000001014.snapshot"
+EPOCHS, METADATA = "leader-epoch-checkpoint", "partition.metadata"
+RECOVERY, START = "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"
+FAR = b"0\n1\nplain 0 999999\n"
+ZERO_TOPIC = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA"
 
 Damage = Callable[[Path], None]
 """Changes the files in a partition directory."""
@@ -74,6 +91,16 @@ def add(name: str, data: bytes) -> Damage:
     def do(folder: Path) -> None:
         with (folder / name).open("ab") as file:
             file.write(data)
+
+    return do
+
+
+def write(name: str, data: bytes) -> Damage:
+    """Let a file hold exactly these bytes."""
+
+    def do(folder: Path) -> None:
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).write_bytes(data)
 
     return do
 
@@ -233,6 +260,74 @@ def _transaction_examples() -> dict[str, tuple[str, Damage]]:
     }
 
 
+def _producer_batch(offset: int, sequence: int, *, is_transactional: bool = False) -> bytes:
+    return write_batch(
+        [Record(offset, 1, None, b"value")], base_offset=offset, producer_id=7, producer_epoch=0,
+        base_sequence=sequence, is_transactional=is_transactional,
+    )  # fmt: skip
+
+
+def _marker(offset: int, coordinator_epoch: int) -> bytes:
+    return write_end_transaction_marker(
+        "COMMIT", offset=offset, timestamp=1, producer_id=7, producer_epoch=0,
+        coordinator_epoch=coordinator_epoch,
+    )  # fmt: skip
+
+
+def _change_snapshot(folder: Path) -> None:
+    """Give the first producer of a snapshot another last sequence number."""
+    path = folder / SNAPSHOT
+    first, *others = read_snapshot(path.read_bytes())
+    newest = replace(first.batch_metadata[-1], last_seq=first.last_seq + 1)
+    write(SNAPSHOT, write_snapshot([replace(first, batch_metadata=(newest,)), *others]))(folder)
+
+
+def _swap_first_log(folder: Path) -> None:
+    """Let the first log wait for its place, and another one be cleaned."""
+    rename(LOG, LOG + ".swap")(folder)
+    add(LOG + ".cleaned", b"")(folder)
+
+
+def _producer_examples() -> dict[str, tuple[str, Damage]]:
+    """On the log of transactions."""
+    two = replace_log(LOG, _producer_batch(0, 0), _producer_batch(1, 5))
+    begun = replace_log(LOG, _producer_batch(0, 0, is_transactional=True))
+    markers = replace_log(LOG, _marker(0, 7), _marker(1, 6))
+    return {
+        "DISK-29": ("the epoch of a producer's batch is 9", patch_batch(LOG, 51, _int16(9))),
+        "DISK-30": ("the sequence of a batch is 1000", patch_batch(LOG, 53, _int32(1000))),
+        "DISK-31": ("a batch of sequence 5 follows one of 0", two),
+        "DISK-32": ("a transaction has no marker", begun),
+        "DISK-33": ("a log begins with a marker", replace_log(LOG, _marker(0, 7))),
+        "DISK-34": ("a marker of coordinator epoch 6 follows one of 7", markers),
+        "PROD-3": ("one bit of a snapshot is flipped", flip(SNAPSHOT, 20)),
+        "PROD-14": (
+            "a producer's last sequence number in a snapshot is one more",
+            _change_snapshot,
+        ),
+    }
+
+
+def _log_directory_examples() -> dict[str, tuple[str, Damage]]:
+    far = [ProducerStateEntry(7, 0, batch_metadata=(BatchMetadata(0, 99, 0, 1),))]
+    second, behind = f"{SECOND}.snapshot", "00000000000000099999.snapshot"
+    return {
+        "DISK-27": ("a log 0.log lies beside that of 20 digits", add("0.log", b"")),
+        "DISK-28": ("the first batch is of leader epoch 5", patch_batch(LOG, 12, _int32(5))),
+        "DISK-35": ("a snapshot of offset 60 knows offset 99", write(second, write_snapshot(far))),
+        "DISK-36": ("a snapshot is behind the log's end", write(behind, write_snapshot(()))),
+        "DISK-37": ("the checkpoint begins with epoch 3", write(EPOCHS, b"0\n1\n3 0\n")),
+        "DISK-38": ("the recovery point is far behind", write(f"../{RECOVERY}", FAR)),
+        "DISK-41": ("a checkpoint was being written", write(EPOCHS + ".tmp", b"")),
+        "DISK-42": ("a log waits as .swap beside a .cleaned file", _swap_first_log),
+        "DISK-43": ("the log start is far behind", write(f"../{START}", FAR)),
+        "CKPT-3": ("the version of the checkpoint is 1", write(EPOCHS, b"1\n0\n")),
+        "CKPT-4": ("an offset in the checkpoint is no number", write(EPOCHS, b"0\n1\n0 zero\n")),
+        "EPOCH-1": ("the epochs in the checkpoint fall", write(EPOCHS, b"0\n2\n1 0\n0 60\n")),
+        "META-2": ("the topic id is zero", write(METADATA, ZERO_TOPIC)),
+    }
+
+
 def _deep_examples() -> dict[str, tuple[str, Damage]]:
     wrapper = _compressed_messages(1)
     absolute = _compressed_messages(0)
@@ -257,6 +352,15 @@ def _examples() -> dict[str, Example]:
         examples[law] = Example(words, TRANSACTIONS, do)
     for law, (words, do) in _deep_examples().items():
         examples[law] = Example(words, PLAIN, do, deep=True)
+    for law, (words, do) in _producer_examples().items():
+        examples[law] = Example(words, TRANSACTIONS, do)
+    for law, (words, do) in _log_directory_examples().items():
+        examples[law] = Example(words, PLAIN, do)
+    gone_topic = write(f"../{RECOVERY}", b"0\n1\ngone 0 5\n")
+    words = "a checkpoint has a partition without a directory"
+    examples["DISK-39"] = Example(words, PLAIN, gone_topic, below="..")
+    stopped = write("../.kafka_cleanshutdown", b"yes")
+    examples["DISK-40"] = Example("the marker holds a word", PLAIN, stopped, below="..")
     flipped = flip("00000000000000001000.log", 40)
     examples["BATCH-2"] = Example("one bit of a message of magic 1 is flipped", LEGACY, flipped)
     gone = _remove_segment("00000000000000001080")

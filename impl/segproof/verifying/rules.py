@@ -30,6 +30,12 @@ REMAKE_TRANSACTIONS = (
 )
 
 
+REMAKE_SNAPSHOT = (
+    "stop the broker and remove the snapshot, and .kafka_cleanshutdown if there is no other: its"
+    " next start makes the state anew from an older one and the log"
+)
+
+
 class Rule(NamedTuple):
     """How a broken law is shown."""
 
@@ -121,16 +127,17 @@ RULES: dict[str, Rule] = {
     **_rules("partition-log", NOTE, "nothing: a transaction may have no batch here", "DISK-33"),
     **_rules("record-batch", WARNING, "compare with another replica: a marker of a replaced"
              " coordinator may have ended the wrong transaction", "DISK-34"),
-    **_rules("partition-log", WARNING, "stop the broker and remove the snapshot: its next start"
-             " makes the state anew from an older one and the log", "PROD-3", "PROD-14"),
-    **_rules("partition-log", ERROR, "stop the broker and remove the snapshot: its next start"
-             " makes the state anew from an older one and the log", "DISK-35"),
+    **_rules("partition-log", WARNING, REMAKE_SNAPSHOT, "PROD-3", "PROD-14"),
+    **_rules("partition-log", ERROR, REMAKE_SNAPSHOT, "DISK-35"),
     **_rules("partition-log", WARNING, "compare the end of the log with another replica, before"
              " the broker's next start removes this file", "DISK-36"),
     # checkpoints
     **_rules("partition-log", ERROR, "stop the broker and remove the file, or copy it from another"
              " replica; with it the broker takes the whole data directory offline", "CKPT-3",
-             "CKPT-4", "META-2"),
+             "META-2"),
+    **_rules("partition-log", ERROR, "stop the broker and remove the file, or copy it from another"
+             " replica; with it the broker fails at its start, or takes the offsets of all its"
+             " partitions as unknown", "CKPT-4"),
     **_rules("partition-log", ERROR, "stop the broker and copy the file from another replica, or"
              " remove the entries that conflict", "EPOCH-1"),
     **_rules("partition-log", WARNING, "compare the end of the log with another replica",

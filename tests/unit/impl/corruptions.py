@@ -228,6 +228,8 @@ V1 = 1000
 
 INDEX, TIME, LOG = name_of(PLAIN, ".index"), name_of(PLAIN, ".timeindex"), name_of(PLAIN, ".log")
 TXN_INDEX, TXN_LOG = name_of(TXN, ".txnindex"), name_of(TXN, ".log")
+SNAPSHOT = name_of(1732, ".snapshot")
+EPOCHS = "leader-epoch-checkpoint"
 LAST_LOG = name_of(PLAIN_LAST, ".log")
 V1_LOG = name_of(V1, ".log")
 
@@ -248,6 +250,54 @@ def _control_batch(change: Change) -> Change:
         batch(number, change)(data)
 
     return apply
+
+
+def _late_coordinator(data: bytearray) -> None:
+    """Let a marker be of a later coordinator than those behind it."""
+    # behind 61 bytes of header: 5 bytes, the key of 4, the length of the value, its version
+    assert bytes(2) == data[71:73]
+    struct.pack_into(">i", data, 73, 1_000_000)
+
+
+def _skip_sequences(data: bytearray) -> None:
+    """Let every later batch of a producer be five numbers further on."""
+    starts = positions(data)
+    (producer,) = struct.unpack_from(">q", data, starts[0] + 43)
+    for number, at in enumerate(starts[1:], 1):
+        if data[at + 22] & 32 == 0 and struct.unpack_from(">q", data, at + 43)[0] == producer:
+            batch(number, add(53, "i", 5))(data)
+
+
+def _entry(change: Change) -> Change:
+    """Return the change of a snapshot whose checksum is made right again."""
+
+    def apply(data: bytearray) -> None:
+        change(data)
+        struct.pack_into(">I", data, 2, crc32c(bytes(data[6:])))
+
+    return apply
+
+
+def _with(content: bytes) -> Change:
+    """Return the change that puts other bytes in the place of all."""
+    return lambda data: data.__setitem__(slice(None), content)
+
+
+def _beside(name: str, offset: int) -> Damage:
+    """Return the damage that lets a checkpoint of the data directory say an offset."""
+    content = f"0\n1\nplain 0 {offset}\n"
+    return lambda directory: (directory.parent / name).write_text(content) and None
+
+
+def _another_epoch(directory: Path) -> None:
+    (directory / EPOCHS).write_bytes(b"0\n1\n7 0\n")
+
+
+def _interrupted(directory: Path) -> None:
+    """Leave a first log on its way, beside one that was being cleaned."""
+    first = directory / name_of(0, ".log")
+    first.rename(directory / name_of(0, ".log.swap"))
+    (directory / name_of(0, ".log.cleaned")).write_bytes(b"")
 
 
 CORRUPTIONS = (
@@ -342,6 +392,40 @@ CORRUPTIONS = (
     Corruption("last batches of a closed segment removed", "unclean-before", "DISK-25",
                name_of(0, ".log"),
                edit(name_of(0, ".log"), lambda data: cut(positions(data)[-2])(data))),
+    # the whole log
+    Corruption("two logs of one base offset", "plain", "DISK-27", "60.log",
+               lambda directory: shutil.copyfile(directory / LOG, directory / "60.log") and None),
+    _in_plain("leader epoch of a batch", "DISK-28", LOG, batch(2, put(12, "i", 9))),
+    _in_plain("leader epoch of a segment's last batch", "DISK-37", LAST_LOG,
+              batch(-2, put(12, "i", 9))),
+    _in_txn("producer epoch of a batch", "DISK-29", TXN_LOG, batch(0, put(51, "h", 9))),
+    _in_txn("sequence numbers that come again", "DISK-30", TXN_LOG, batch(0, add(53, "i", 1000))),
+    _in_txn("a producer's batch left out", "DISK-31", TXN_LOG, _skip_sequences),
+    _in_txn("coordinator epoch of a marker", "DISK-34", TXN_LOG, _control_batch(_late_coordinator)),
+    # the small files
+    _in_txn("snapshot, one bit", "PROD-3", SNAPSHOT, flip(30)),
+    _in_txn("snapshot cut", "PROD-3", SNAPSHOT, cut(-1)),
+    _in_txn("snapshot, last sequence", "PROD-14", SNAPSHOT, _entry(put(20, "i", 5))),
+    _in_txn("snapshot, last offset lower", "PROD-14", SNAPSHOT, _entry(add(24, "q", -1))),
+    _in_txn("snapshot, open transaction", "PROD-14", SNAPSHOT, _entry(put(48, "q", 17))),
+    _in_txn("snapshot, offset behind it", "DISK-35", SNAPSHOT, _entry(put(24, "q", 5000))),
+    Corruption("snapshot behind the log", "txn-a", "DISK-36", name_of(9999, ".snapshot"),
+               rename(SNAPSHOT, name_of(9999, ".snapshot"))),
+    _in_plain("checkpoint of epochs, version", "CKPT-3", EPOCHS, put(0, "b", 49)),
+    _in_plain("checkpoint of epochs, no number", "CKPT-4", EPOCHS, put(4, "b", 120)),
+    _in_plain("checkpoint of epochs, falling", "EPOCH-1", EPOCHS, _with(b"0\n2\n4 0\n3 60\n")),
+    Corruption("checkpoint of epochs, another epoch", "plain", "DISK-37", name_of(0, ".log"),
+               _another_epoch),
+    _in_plain("checkpoint of epochs, emptied", "DISK-37", EPOCHS, _with(b"0\n0\n")),
+    _in_plain("topic id cut", "META-2", "partition.metadata", cut(-1)),
+    Corruption("recovery point behind the log", "plain", "DISK-38", "plain-0",
+               _beside("recovery-point-offset-checkpoint", 747)),
+    Corruption("high watermark behind the log", "plain", "DISK-38", "plain-0",
+               _beside("replication-offset-checkpoint", 747)),
+    Corruption("log start behind the log", "plain", "DISK-43", "plain-0",
+               _beside("log-start-offset-checkpoint", 747)),
+    Corruption("swap that would be deleted", "plain", "DISK-42", name_of(0, ".log.swap"),
+               _interrupted),
     Corruption("name without its zeros", "plain", "FILE-1", "60.log", rename(LOG, "60.log")),
     Corruption("name without an offset", "plain", "FILE-2", "copy.index",
                rename(INDEX, "copy.index")),
