@@ -26,6 +26,8 @@ GROUPS: dict[str, Callable[[Bench], list[Section]]] = {
     "opening": lookups.opening,
     "verify": verifying.sections,
     "recover": segments.recovery,
+    "rebuild": segments.rebuilds,
+    "logs": segments.logs,
     "reads": segments.reads,
     "appends": segments.appends,
     "processes": processes.sections,

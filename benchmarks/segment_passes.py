@@ -12,19 +12,25 @@ from benchmarks import workloads
 from benchmarks.modes import Pass, Prepared, mode
 
 if TYPE_CHECKING:
+    from segproof.kafka.log_config import LogConfig
     from segproof.kafka.log_segment import LogSegment
+
+
+def config() -> "LogConfig":
+    """Return what KafkaBench.java has."""
+    from segproof.kafka.log_config import LogConfig
+
+    return LogConfig(
+        index_interval_bytes=workloads.INDEX_INTERVAL_BYTES,
+        segment_index_bytes=workloads.INDEX_BYTES,
+    )
 
 
 def open_segment(directory: str, already_exists: bool = True) -> "LogSegment":
     """Open the segment 0 of a directory as KafkaBench.java does."""
-    from segproof.kafka.log_config import LogConfig
     from segproof.kafka.log_segment import LogSegment
 
-    config = LogConfig(
-        index_interval_bytes=workloads.INDEX_INTERVAL_BYTES,
-        segment_index_bytes=workloads.INDEX_BYTES,
-    )
-    return LogSegment.open(directory, 0, config, already_exists)
+    return LogSegment.open(directory, 0, config(), already_exists)
 
 
 @mode
@@ -42,6 +48,42 @@ def recover(directory: str) -> Prepared:
             def checksum() -> int:
                 segment.close()
                 return truncated
+
+            return checksum
+
+        return one_pass
+
+    return Prepared(prepare)
+
+
+@mode
+def rebuild(directory: str) -> Pass:
+    """Rebuild a partition in place, with the interval given; findings and bytes cut off."""
+    from segproof.rebuilding.running import rebuild as rebuild_partition
+
+    def one_pass() -> Callable[[], int]:
+        rebuilt = rebuild_partition(
+            directory, in_place=True, index_interval_bytes=workloads.INDEX_INTERVAL_BYTES
+        )
+        return lambda: len(rebuilt.findings) + len(rebuilt.left_out)
+
+    return one_pass
+
+
+@mode
+def open_log(directory: str) -> Prepared:
+    """Open a log that was closed cleanly; only that is timed. Its segments, and its end."""
+    from segproof.kafka.partition_log import PartitionLog
+
+    def prepare() -> Pass:
+        options = config()
+
+        def one_pass() -> Callable[[], int]:
+            log = PartitionLog.open(directory, options)
+
+            def checksum() -> int:
+                log.close()
+                return log.log_segments.number_of_segments + log.log_end_offset
 
             return checksum
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows about a segment: recovery, reads, searches by timestamp, appends, beside LogSegment.
+"""Rows about a segment (recovery, rebuild, reads, searches, appends) and the opening of a log.
 
 Shapes of 200 MB, an index entry every 4096 bytes, full-size indexes of 10 MiB, magic 2. Each side
 recovers a directory of its own with a second name of the same log, and what all of them leave
@@ -25,6 +25,8 @@ APPENDED_AT_ONCE = MIB
 """Bytes of ready batches in a call of `append_many`: what a fetch of a replica brings."""
 FULL_BYTES, QUICK_BYTES = 200_000_000, 32 * MIB
 """How large a segment is, and in a quick run."""
+SEGMENTS, SEGMENTS_QUICK = 1000, 100
+SMALL_SEGMENT_BYTES = 64 << 10
 _NS, _US = 1e-9, 1e-6
 _SCALAR_LIMIT_US = 10
 _APPENDS_A_SECOND = 50_000
@@ -62,22 +64,37 @@ def recovery(bench: Bench) -> list[Section]:
         "Kafka 4.3.1",
     )
     for name in ("1 KB", "16 KB", "1 MB", "160 x 100 B", "10000 x 100 B"):
-        section.rows.append(_recover(bench, name))
+        section.rows.append(_recover(bench, name, "recover"))
     return [section]
 
 
-def _recover(bench: Bench, name: str) -> Row:
-    say(f"recover, {name} batches")
+def rebuilds(bench: Bench) -> list[Section]:
+    """Measure what `segproof rebuild --in-place` calls."""
+    section = Section(
+        "rebuild of a partition",
+        f"One segment of {_size(bench) // 10**6} MB, in place, with the interval given: the same "
+        "work, and the new indexes are made durable and renamed, which a recovery leaves to a "
+        "later flush. Kafka recovers the same log (`LogSegment.recover`). Same bytes in both "
+        "indexes.",
+        "Kafka 4.3.1",
+    )
+    for name in ("1 KB", "16 KB", "1 MB"):
+        section.rows.append(_recover(bench, name, "rebuild"))
+    return [section]
+
+
+def _recover(bench: Bench, name: str, mode: str) -> Row:
+    say(f"{mode}, {name} batches")
     made = bench.folder / "made"
     segment = workloads.write_segment(made, workloads.SHAPES[name], _size(bench))
-    folders = {side: bench.folder / f"recovered-{side}" for side in ("theirs", *_KERNELS)}
+    folders = {side: bench.folder / side / "t-0" for side in ("theirs", *_KERNELS)}
     for folder in folders.values():
         workloads.link_segment(segment.log, folder)
     results = race(
         {
             "theirs": lambda: bench.java.contestant("recover", 2, folders["theirs"]),
-            "compiled": lambda: ours("compiled", "recover", 2, folders["compiled"]),
-            "interpreted": lambda: ours("interpreted", "recover", 1, folders["interpreted"]),
+            "compiled": lambda: ours("compiled", mode, 2, folders["compiled"]),
+            "interpreted": lambda: ours("interpreted", mode, 1, folders["interpreted"]),
         },
         bench.passes,
     )
@@ -96,6 +113,39 @@ def expect_same_indexes(log: Path, folder: Path) -> None:
         expected, found = log.with_suffix(suffix), folder / log.with_suffix(suffix).name
         if found.read_bytes() != expected.read_bytes():
             raise RuntimeError(f"{found} is not what it should be")
+
+
+# --- opening
+
+
+def logs(bench: Bench) -> list[Section]:
+    """Measure how long a log of many segments takes to open."""
+    count = SEGMENTS_QUICK if bench.quick else SEGMENTS
+    section = Section(
+        "Opening a log",
+        f"{count} segments of {SMALL_SEGMENT_BYTES // 1024} KiB with their indexes, closed "
+        "cleanly; page cache warm, indexes opened when needed. Kafka: `UnifiedLog.create`.",
+        "Kafka 4.3.1",
+    )
+    say(f"opening a log of {count} segments")
+    folders = {side: bench.folder / side / "t-0" for side in ("theirs", "ours")}
+    for folder in folders.values():
+        workloads.write_segments(folder, workloads.SHAPES["1 KB"], SMALL_SEGMENT_BYTES, count)
+    results = race(
+        {
+            "theirs": lambda: bench.java.contestant("open-log", 3, folders["theirs"]),
+            "ours": lambda: ours("auto", "open-log", 2, folders["ours"]),
+        },
+        bench.passes,
+    )
+    for folder in folders.values():
+        shutil.rmtree(folder)
+    cells = {side: seconds_each(result, 1, 1.0) for side, result in results.items()}
+    goal = Goal(1, is_ratio=False, at_least=False)
+    row = Row(f"{count} segments", "s", cells["theirs"], cells["ours"], goal=goal)
+    section.rows.append(row)
+    section.ours = "segproof"
+    return [section]
 
 
 # --- reads
