@@ -15,6 +15,7 @@ SNAPSHOT = "segproof.kafka.producer_snapshot"
 EPOCHS = "segproof.kernels.epochs"
 SEGMENTS = "segproof.kernels.segment_rules"
 SEARCHES = "segproof.kernels.segment_search"
+LOGS = "segproof.kernels.log_rules"
 EPOCH_BOUND = "any 0 to 4 entries with strictly increasing epochs and start offsets from 0 on"
 
 CONTRACTS = (
@@ -205,6 +206,70 @@ CONTRACTS = (
         (
             Mutant("position > end - 12 - size", "position > end - size"),
             Mutant("if size < 14:", "if size < 13:"),
+        ),
+    ),
+    Contract(
+        "partition_log.floor_by_definition",
+        f"{LOGS}:floor_place",
+        ("LOG-1",),
+        "any 0 to 5 strictly rising bases, any offset",
+        (
+            Mutant("bases[middle] <= offset", "bases[middle] < offset"),
+            Mutant("high = middle", "high = middle - 1"),
+            Mutant("return low - 1", "return low"),
+        ),
+    ),
+    Contract(
+        "partition_log.base_of_roll",
+        f"{LOGS}:roll_base",
+        ("LOG-11",),
+        "any first offset from -1 on, any last offset not below it, any log end from 0 on",
+        (
+            Mutant("2147483647", "2147483648"),
+            Mutant("first_offset == -1", "first_offset <= 0"),
+            Mutant("max(expected, log_end_offset)", "expected"),
+        ),
+    ),
+    Contract(
+        "partition_log.bound_of_read",
+        f"{LOGS}:max_position_of",
+        ("LOG-6", "LOG-7"),
+        "any base and size from 0 on, any bound, known or not",
+        (
+            Mutant("segment_base < bound_base", "segment_base <= bound_base"),
+            Mutant("segment_base == bound_base and ", ""),
+            Mutant("bound_position >= 0", "bound_position > 0"),
+        ),
+    ),
+    Contract(
+        "partition_log.stable_below_high_watermark",
+        f"{LOGS}:stable_bound",
+        ("LOG-6", "PROD-10"),
+        "any high watermark from 0 on, any first unstable offset or none",
+        (
+            Mutant("0 <= first_unstable_offset", "0 < first_unstable_offset"),
+            Mutant("return first_unstable_offset", "return high_watermark"),
+        ),
+    ),
+    Contract(
+        "partition_log.removal_below_high_watermark",
+        f"{LOGS}:offsets_may_go",
+        ("LOG-17",),
+        "any ints",
+        (
+            Mutant("high_watermark >= upper_bound", "high_watermark > upper_bound"),
+            Mutant(" and not is_last_and_empty", ""),
+        ),
+    ),
+    Contract(
+        "partition_log.retention_by_size",
+        f"{LOGS}:breached_by_size",
+        ("LOG-18",),
+        "any 0 to 4 sizes from 0 on, any limit",
+        (
+            Mutant("if excess < 0", "if excess <= 0"),
+            Mutant("if retention_bytes < 0", "if retention_bytes < -1"),
+            Mutant("excess -= size", "excess -= 0"),
         ),
     ),
 )
