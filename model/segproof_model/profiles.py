@@ -254,6 +254,18 @@ class Profile:
         "LOG-7",
         "PROD-10",
     )
+    truncation_keeps_unstable: bool = flag(
+        True,
+        "a truncation below which the high watermark lies leaves the last stable offset as it was "
+        "until the next append",
+        "LOG-13",
+        "PROD-10",
+    )
+    swap_stays_open: bool = flag(
+        True,
+        "loading leaves the index that it makes beside a .swap log at full size, all zeros",
+        "LOAD-2",
+    )
 
 
 KAFKA_4_3_1 = Profile(name="kafka-4.3.1")
@@ -327,6 +339,8 @@ SEGPROOF = replace(
     epoch_truncation_is_deferred=False,
     replaced_segment_loads_indexes=False,
     looked_up_bound_moves=False,
+    truncation_keeps_unstable=False,
+    swap_stays_open=False,
 )
 
 PROFILES = {profile.name: profile for profile in (SEGPROOF, KAFKA_4_3_1, KAFKA_2_4_1, KAFKA_1_1_1)}

@@ -123,12 +123,12 @@ def analyze(
 
 
 def _taken(records: bytes, origin: AppendOrigin, leader_epoch: int) -> Iterator[RecordBatch]:
-    """Yield the batches up to the first one of a later epoch."""
+    """Yield the batches up to the first one of a later epoch; those behind are still framed."""
+    is_skipping = False
     for batch in scan_memory(records):
-        epoch = batch.partition_leader_epoch
-        if origin == "replication" and epoch != -1 and epoch > leader_epoch:
-            return
-        yield batch
+        is_skipping |= origin == "replication" and batch.partition_leader_epoch > leader_epoch
+        if not is_skipping:
+            yield batch
 
 
 def _check_batch(batch: RecordBatch, config: LogConfig, origin: AppendOrigin) -> None:

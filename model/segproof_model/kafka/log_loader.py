@@ -97,6 +97,8 @@ def _with_completed_swaps(log: PartitionParts) -> Step[PartitionParts]:
             return Step(after, segment)
         step = segment.read_next_offset()
         after = after.sees(step.after.directory)
+        if not after.profile.swap_stays_open:
+            after = after.sees(step.after.close().after.directory)
         if not isinstance(step.outcome, int):
             return Step(after, step.outcome)
         first, end = min(first, base_offset), max(end, step.outcome)

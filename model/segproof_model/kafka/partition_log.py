@@ -145,6 +145,11 @@ class PartitionLog(AppendingLog):
                 replace(one, log_start_offset=min(target_offset, one.log_start_offset))
             ),
             lambda one: one.rebuild_producer_state(target_offset),
+            lambda one: (
+                Step(one)
+                if one.profile.truncation_keeps_unstable
+                else one.with_first_unstable()
+            ),
             lambda one: one.with_high_watermark_within(),
         )
 

@@ -94,9 +94,9 @@ def reads_at_the_bound_are_empty(transition: Transition) -> bool:
         return True
     if transition.arguments["start_offset"] != bound.message_offset:
         return True
-    place = found.fetch_offset_metadata
-    is_unplaced = bound.segment_base_offset < 0 and place.message_offset <= bound.message_offset
-    return found.records is None and (place == bound or is_unplaced)
+    if bound.segment_base_offset < 0:  # its place may be that of the next batch, behind a gap
+        return found.records is None or found.records.size == 0
+    return found.records is None and found.fetch_offset_metadata == bound
 
 
 @law("LOG-8", structure=STRUCTURE, scope="step", source=CLASS)
