@@ -395,7 +395,8 @@ def no_swap_is_lost(directory: Directory) -> bool:
     begins within what another log holds (LOAD-2)."""
     cleaned = [name for name in directory if name.endswith(".cleaned")]
     swapped = [name for name in directory if name.endswith(".log.swap")]
-    logs = sorted(int(match[1]) for match in map(LOG_NAME.fullmatch, directory) if match)
+    bases = sorted(int(match[1]) for match in map(LOG_NAME.fullmatch, directory) if match)
+    logs = [base for base in bases if f"{base:020d}.log" in directory]
 
     def is_held(offset: int) -> bool:
         below = [base for base in logs if base <= offset]
