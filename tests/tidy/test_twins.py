@@ -35,6 +35,9 @@ TWINS = {
     "producer_append_info": ("ProducerAppendInfo", "TxnMetadata", "CompletedTxn"),
     "producer_state": ("ProducerStateManager",),
     "log_offset_metadata": ("LogOffsetMetadata",),
+    "log_segments": ("LogSegments",),
+    "log_validator": ("LogAppendInfo",),
+    "partition_log": ("PartitionLog",),
     "lazy_index": ("LazyIndex",),
     "log_segment": ("LogSegment", "FetchDataInfo"),
 }
@@ -74,6 +77,21 @@ OPERATIONS = {
         "latest_entry", "earliest_entry", "epoch_entries", "end_offset_for", "truncate_from_end",
         "truncate_from_start", "epoch_for_offset", "epoch_entries_in_range", "clear",
         "clear_and_flush",
+    },
+    "LogSegments": {
+        "active_segment", "add", "base_offsets", "clear", "contains", "first_segment",
+        "floor_segment", "get", "higher_segment", "higher_segments", "is_empty", "last_segment",
+        "lower_segment", "non_active_log_segments_from", "number_of_segments", "remove",
+        "size_in_bytes", "values",
+    },
+    "PartitionLog": {
+        "open", "append_as_leader", "append_as_follower", "read", "fetch_offset_by_timestamp",
+        "collect_aborted_transactions", "truncate_to", "truncate_fully_and_start_at", "roll",
+        "delete_old_segments", "delete_pending_files", "maybe_increment_log_start_offset",
+        "update_high_watermark", "flush", "split_overflowed_segment", "remove_expired_producers",
+        "close", "close_handlers", "delete", "log_segments", "log_start_offset", "log_end_offset",
+        "high_watermark", "last_stable_offset", "recovery_point", "leader_epoch_cache",
+        "producer_state_manager", "size",
     },
     "PartitionMetadataFile": {"read", "write", "exists", "delete"},
     "LazyIndex": {
