@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random histories of a partition's log obey its laws, under every profile.
+
+They have appends of every kind, cuts, retention, stops, and crashes with damaged files.
+"""
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from segproof_model.directory import Directory
+from segproof_model.kafka.log_config import LogConfig
+from segproof_model.kafka.partition_log import PartitionLog
+from segproof_model.kafka.record_batch import Record, write_batch, write_end_transaction_marker
+from segproof_model.laws.checking import broken_step_laws, opening
+from segproof_model.laws.registry import Transition
+from segproof_model.outcomes import Step
+from segproof_model.profiles import PROFILES, Profile
+
+HISTORY_LAWS = (
+    *(f"LOG-{n}" for n in range(5, 23)),
+    *(f"LOAD-{n}" for n in (*range(2, 11), *range(12, 17), 18)),
+)
+OPERATIONS = (
+    ["leader"] * 6
+    + ["transactional"] * 4
+    + ["marker"] * 3
+    + ["follower"] * 4
+    + ["read"] * 5
+    + ["time", "truncate", "begin", "roll", "retain", "start", "watermark", "watermark"]
+    + ["flush", "split", "reopen", "crash"]
+)
+
+
+class History:
+    """A log that a seed drives."""
+
+    def __init__(self, seed: int, profile: Profile) -> None:
+        """Choose the options; `steps` opens the log."""
+        self.random = random.Random(seed)
+        self.profile = profile
+        self.now_ms = 1_000_000
+        self.epoch = 0
+        self.log: Any = None
+        self.directory = Directory()
+        choose = self.random.choice
+        self.config = LogConfig(
+            segment_bytes=choose([300, 700, 100_000]),
+            segment_index_bytes=choose([24, 96, 1000]),
+            index_interval_bytes=choose([0, 100, 4096]),
+            retention_ms=choose([-1, 1000]),
+            retention_bytes=choose([-1, 500]),
+            message_timestamp_type=choose(["CreateTime", "LogAppendTime"]),
+            file_delete_delay_ms=1000,
+            preallocate=self.random.random() < 0.2,
+        )
+
+    def steps(self, count: int) -> Iterator[Transition]:
+        """Do so many operations; an opening that fails ends the history."""
+        yield self.open(0, 0, True)
+        for _ in range(count):
+            if self.log is None:
+                return
+            self.now_ms += self.random.randrange(500)
+            self.log = replace(self.log, now_ms=self.now_ms).delete_pending_files().after
+            self.epoch += self.random.random() < 0.1
+            yield getattr(self, self.random.choice(OPERATIONS))()
+
+    def open(self, start: int, recovery_point: int, is_clean: bool) -> Transition:
+        """Open the log."""
+        arguments = {
+            "dir": "t-0", "config": self.config, "log_start_offset": start,
+            "recovery_point": recovery_point, "last_shutdown_clean": is_clean,
+        }  # fmt: skip
+        before = self.directory
+        step: Step[Any] = PartitionLog.open(
+            "t-0", self.config, start, recovery_point, is_clean,
+            directory=before, profile=self.profile, now_ms=self.now_ms,
+        )  # fmt: skip
+        self.log = step.after if isinstance(step.after, PartitionLog) else None
+        return opening("partition-log", arguments, before, self.profile, step)
+
+    def done(self, operation: str, **arguments: Any) -> Transition:
+        """Do an operation of the log."""
+        before = self.log
+        step = getattr(before, operation)(**arguments)
+        self.log, self.directory = step.after, step.after.directory
+        return Transition(before, operation, arguments, step.after, step.outcome)
+
+    def records(self, base: int, count: int) -> list[Record]:
+        """Return records from an offset on, with timestamps out of order."""
+        times = [self.now_ms - self.random.randrange(-200, 3000) for _ in range(count)]
+        return [Record(base + n, at, b"k", b"v" * (at % 40)) for n, at in enumerate(times)]
+
+    def leader(self) -> Transition:
+        """Append as leader."""
+        data = write_batch(self.records(0, self.random.randrange(1, 4)), base_offset=0)
+        return self.done("append_as_leader", records=data, leader_epoch=self.epoch)
+
+    def transactional(self) -> Transition:
+        """Append one record of a transaction."""
+        producer = self.random.randrange(3)
+        known = self.log.producer_state_manager.last_entry(producer)
+        data = write_batch(
+            self.records(0, 1), base_offset=0, producer_id=producer, producer_epoch=0,
+            base_sequence=0 if known is None else known.last_seq + 1, is_transactional=True,
+        )  # fmt: skip
+        return self.done("append_as_leader", records=data, leader_epoch=self.epoch)
+
+    def marker(self) -> Transition:
+        """End a transaction."""
+        data = write_end_transaction_marker(
+            self.random.choice(["ABORT", "ABORT", "COMMIT"]), offset=0, timestamp=self.now_ms,
+            producer_id=self.random.randrange(3), producer_epoch=0, coordinator_epoch=0,
+        )  # fmt: skip
+        return self.done(
+            "append_as_leader", records=data, leader_epoch=self.epoch,
+            origin="coordinator", transaction_version=0,
+        )  # fmt: skip
+
+    def follower(self) -> Transition:
+        """Append as follower, with gaps, far away, or below the end."""
+        end, data = max(0, self.log.log_end_offset + self.random.choice([0, 0, 0, 5, -1])), b""
+        for _ in range(self.random.randrange(1, 4)):
+            records = self.records(end, 2)
+            batch = write_batch(records, base_offset=end, partition_leader_epoch=self.epoch)
+            assert isinstance(batch, bytes)
+            data += batch
+            end += self.random.choice([2, 2, 2, 4, 1, 2**31])
+        return self.done("append_as_follower", records=data, leader_epoch=self.epoch)
+
+    def read(self) -> Transition:
+        """Read near one of the segments."""
+        base = self.random.choice(self.log.log_segments.base_offsets())
+        return self.done(
+            "read", start_offset=base + self.random.randrange(-1, 9),
+            max_length=self.random.choice([0, 60, 1000]),
+            isolation=self.random.choice(["log_end", "high_watermark", "txn_committed"]),
+            min_one_message=self.random.random() < 0.7,
+        )  # fmt: skip
+
+    def time(self) -> Transition:
+        """Search by timestamp."""
+        target = self.random.choice([-1, -2, -3, -3, -4, self.now_ms - self.random.randrange(4000)])
+        return self.done("fetch_offset_by_timestamp", target_timestamp=target)
+
+    def target(self) -> int:
+        """Return an offset that may mean something."""
+        ends = [self.log.log_start_offset, self.log.log_end_offset]
+        base = self.random.choice([*ends, *self.log.log_segments.base_offsets()])
+        return int(base) + self.random.randrange(-2, 3)
+
+    def truncate(self) -> Transition:
+        """Cut the log."""
+        return self.done("truncate_to", target_offset=self.target())
+
+    def begin(self) -> Transition:
+        """Begin anew."""
+        return self.done("truncate_fully_and_start_at", new_offset=abs(self.target()))
+
+    def roll(self) -> Transition:
+        """Begin a segment."""
+        expected = self.random.choice([None, None, self.target()])
+        return self.done("roll", expected_next_offset=expected)
+
+    def retain(self) -> Transition:
+        """Delete what nobody needs."""
+        return self.done("delete_old_segments")
+
+    def start(self) -> Transition:
+        """Let the log begin later."""
+        return self.done("maybe_increment_log_start_offset", new_log_start_offset=self.target())
+
+    def watermark(self) -> Transition:
+        """Move the high watermark."""
+        high = self.random.choice([self.log.log_end_offset, self.target()])
+        return self.done("update_high_watermark", high_watermark=high)
+
+    def flush(self) -> Transition:
+        """Make all durable."""
+        return self.done("flush", force_flush_active_segment=self.random.random() < 0.5)
+
+    def split(self) -> Transition:
+        """Split a segment, which is rarely possible."""
+        base = self.random.choice(self.log.log_segments.base_offsets())
+        return self.done("split_overflowed_segment", base_offset=base)
+
+    def reopen(self) -> Transition:
+        """Stop, lose an index perhaps, and start."""
+        self.done("close")
+        names = [name for name in self.directory if name.endswith("index")]
+        if names and self.random.random() < 0.3:
+            self.directory = self.directory.remove(self.random.choice(names))
+        start, is_clean = self.log.log_start_offset, self.random.random() < 0.7
+        return self.open(
+            start + self.random.choice([0, 0, 0, 40]), self.log.recovery_point, is_clean
+        )
+
+    def crash(self) -> Transition:
+        """Crash with a damaged or copied file, and start."""
+        self.done("close_handlers")
+        logs = [name for name in self.directory if name.endswith(".log")]
+        name = self.random.choice(logs)
+        data = self.directory.read(name) or b""
+        cut = data[: self.random.randrange(len(data) + 1)]
+        suffix = self.random.choice([".swap", ".cleaned", ".deleted"])
+        tail = self.records(self.log.log_end_offset, 1)
+        far = write_batch(tail, base_offset=self.log.log_end_offset)
+        assert isinstance(far, bytes)
+        left = self.random.choice(
+            [(logs[-1], cut), (name, cut), (name + suffix, data), (logs[-1], data + far)]
+        )
+        self.directory = self.directory.write(*left)
+        return self.open(self.log.log_start_offset, self.log.recovery_point, False)
+
+
+@pytest.mark.checks(*HISTORY_LAWS)
+@pytest.mark.parametrize("profile_name", PROFILES)
+@settings(max_examples=15)
+@given(st.integers(0, 2**32))
+@example(7)
+def test_histories_obey_the_laws(profile_name: str, seed: int) -> None:
+    """No step of a random history breaks a law."""
+    for transition in History(seed, PROFILES[profile_name]).steps(20):
+        assert broken_step_laws(transition) == [], (transition.operation, transition.arguments)
