@@ -146,7 +146,10 @@ class LogFiles:
     # --- removing later
 
     def mark_deleted(self, segments: Iterable[LogSegment]) -> None:
-        """Rename the files of segments to `.deleted`, durably; they are removed after the delay."""
+        """Rename the files of segments to `.deleted`, durably; they are removed after the delay.
+
+        In the order given: what a crash between two of them leaves must be a log without a hole.
+        """
         marked = list(segments)
         due = self.time() + self.config.file_delete_delay_ms
         for segment in marked:

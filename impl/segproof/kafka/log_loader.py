@@ -272,9 +272,10 @@ class _Loader:
         return None
 
     def _delete(self, segments: tuple[LogSegment, ...]) -> None:
+        """Remove segments at the end, the last one first: a crash must leave no hole."""
         for segment in segments:
             self._segments.remove(segment.base_offset)
-        self._files.mark_deleted(segments)
+        self._files.mark_deleted(segments[::-1])
         self._files.mark_snapshots_deleted(self._producers, segments)
 
 

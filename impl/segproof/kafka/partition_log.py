@@ -132,6 +132,7 @@ class PartitionLog(AppendableLog):
         if segments.active_segment is not self.log_segments.active_segment:
             end = min(removed[0].base_offset, self.log_end_offset)
             self._move_end(end, segments=segments, is_removal=True)
+            removed = removed[::-1]  # so that a crash leaves no hole
         else:
             self._publish(segments=segments, is_removal=True)
         self._files.mark_deleted(removed)
@@ -172,10 +173,9 @@ class PartitionLog(AppendableLog):
         for name, value in (("new_offset", offset), ("log_start_offset", start)):
             if not 0 <= value < 1 << 63:
                 raise InvalidArgumentError(f"{name} is {value}, not from 0 to 2^63 - 1")
-        removed = self.log_segments.values()
         segments = self.log_segments.copy()
         segments.clear()
-        self._files.mark_deleted(removed)
+        self._files.mark_deleted(self.log_segments.values()[::-1])
         self._files.remove_leftovers(offset)
         segments.add(self._files.open_segment(offset))
         self._files.sync()

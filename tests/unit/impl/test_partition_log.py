@@ -4,9 +4,6 @@
 Expected numbers were seen on the classes of Kafka 4.3.1.
 """
 
-import threading
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +11,6 @@ import pytest
 from segproof.checksums import crc32c
 from segproof.errors import (
     CorruptRecordError,
-    IndexClosedError,
     InvalidArgumentError,
     InvalidProducerEpochError,
     InvalidRecordError,
@@ -549,130 +545,3 @@ def test_a_segment_with_offsets_too_far_apart_is_split() -> None:
     assert log.append_as_leader(batch(1), 0).first_offset == 2**33 + 3
     log.close()
     assert bytes_of(place.open())[: len(data)] == data
-
-
-# --- the end
-
-CALLS: list[Callable[[PartitionLog], object]] = [
-    lambda log: log.append_as_leader(batch(1), 0),
-    lambda log: log.append_as_follower(batch(1, 99), 0),
-    lambda log: log.read(0, 10),
-    lambda log: log.fetch_offset_by_timestamp(-1),
-    lambda log: log.collect_aborted_transactions(0, 9),
-    lambda log: log.truncate_to(0),
-    lambda log: log.truncate_fully_and_start_at(0),
-    lambda log: log.roll(),
-    lambda log: log.delete_old_segments(),
-    lambda log: log.maybe_increment_log_start_offset(1),
-    lambda log: log.update_high_watermark(1),
-    lambda log: log.flush(),
-    lambda log: log.split_overflowed_segment(0),
-    lambda log: log.remove_expired_producers(),
-    lambda log: log.delete(),
-]
-
-
-@pytest.mark.parametrize("end", [PartitionLog.close, PartitionLog.close_handlers])
-@pytest.mark.parametrize("call", CALLS)
-def test_closed_is_closed(
-    call: Callable[[PartitionLog], object], end: Callable[[PartitionLog], None]
-) -> None:
-    """After closing nothing is answered or changed, and closing again does nothing."""
-    place = Place()
-    log = filled(place, 5)
-    end(log)
-    before = place.image()
-    with pytest.raises(IndexClosedError):
-        call(log)
-    log.close()
-    log.close_handlers()
-    assert place.image() == before
-
-
-def test_closing_cuts_the_files_and_writes_a_snapshot() -> None:
-    """What is left is what is used, and opening again finds the same log."""
-    place = Place()
-    log = filled(place, 5)
-    data = bytes_of(log)
-    log.close()
-    assert {name: len(image) for name, image in place.image().items() if "24." in name} == {
-        "00000000000000000024.index": 0, "00000000000000000024.log": 223,
-        "00000000000000000024.timeindex": 12, "00000000000000000024.snapshot": 10,
-    }  # fmt: skip
-    assert place.names("30.snapshot")
-    with place.open() as log:
-        assert (bytes_of(log), log.log_end_offset) == (data, 30)
-
-
-def test_deleting_leaves_what_is_not_the_logs() -> None:
-    """The directory goes with the last file, unless another one lies in it."""
-    place = Place()
-    log = filled(place, 5)
-    log.truncate_to(3)
-    place.put("notes.txt", b"mine")
-    assert not log.delete()
-    assert place.image() == {"notes.txt": b"mine"}
-    with pytest.raises(IndexClosedError):
-        log.read(0, 1)
-    other = Place()
-    assert filled(other, 5).delete()
-    assert other.files.status("/t-0") is None
-
-
-# --- readers beside the writer
-
-
-def test_readers_beside_a_writer(tmp_path: Path) -> None:
-    """While a writer appends, rolls, cuts and removes, each read gives records that were written.
-
-    The value of a record is its offset, so records of the wrong place would tell.
-    """
-    config = LogConfig(segment_bytes=600, segment_index_bytes=240, index_interval_bytes=60)
-    log = PartitionLog.open(tmp_path / "t-0", config)
-    errors: list[BaseException] = []
-    is_over = threading.Event()
-    reads = [0]
-
-    def write(count: int) -> None:
-        start = log.log_end_offset
-        records = [Record(n, 10**12, None, b"%d" % (start + n)) for n in range(count)]
-        log.append_as_leader(write_batch(records, base_offset=0), 0)
-
-    def read() -> None:
-        number = 0
-        try:
-            while not is_over.wait(0.0003):
-                number += 7
-                start, end = log.log_start_offset, log.log_end_offset
-                try:
-                    info = log.read(start + number % max(end - start, 1), 300)
-                    data = b"" if info.records is None else info.records.read()
-                except OffsetOutOfRangeError:
-                    continue
-                if len(data) > 61:
-                    for record in read_batch(data).records():
-                        assert record.value == b"%d" % record.offset
-                    reads[0] += 1
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=read) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    try:
-        for turn in range(150):
-            write(1 + turn % 4)
-            if turn % 23 == 22:
-                log.truncate_to(max(log.log_end_offset - 9, log.log_start_offset))
-            if turn % 31 == 30:
-                log.update_high_watermark(log.log_end_offset)
-                log.maybe_increment_log_start_offset(log.log_end_offset - 12)
-                log.delete_old_segments()
-                log._files.remove_pending()
-    finally:
-        is_over.set()
-        for thread in threads:
-            thread.join()
-    log.close()
-    assert errors == []
-    assert reads[0] > 0

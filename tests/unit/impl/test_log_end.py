@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The end of a log: closed, deleted, or killed at any step; and readers beside its writer."""
+
+import threading
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from segproof.errors import IndexClosedError, OffsetOutOfRangeError
+from segproof.files import File
+from segproof.kafka import LogConfig, PartitionLog, Record, read_batch, write_batch
+from segproof_harness.memory_files import MemoryFiles
+from segproof_harness.memory_logs import Place, batch, bytes_of, filled
+
+# --- the end
+
+CALLS: list[Callable[[PartitionLog], object]] = [
+    lambda log: log.append_as_leader(batch(1), 0),
+    lambda log: log.append_as_follower(batch(1, 99), 0),
+    lambda log: log.read(0, 10),
+    lambda log: log.fetch_offset_by_timestamp(-1),
+    lambda log: log.collect_aborted_transactions(0, 9),
+    lambda log: log.truncate_to(0),
+    lambda log: log.truncate_fully_and_start_at(0),
+    lambda log: log.roll(),
+    lambda log: log.delete_old_segments(),
+    lambda log: log.maybe_increment_log_start_offset(1),
+    lambda log: log.update_high_watermark(1),
+    lambda log: log.flush(),
+    lambda log: log.split_overflowed_segment(0),
+    lambda log: log.remove_expired_producers(),
+    lambda log: log.delete(),
+]
+
+
+@pytest.mark.parametrize("end", [PartitionLog.close, PartitionLog.close_handlers])
+@pytest.mark.parametrize("call", CALLS)
+def test_closed_is_closed(
+    call: Callable[[PartitionLog], object], end: Callable[[PartitionLog], None]
+) -> None:
+    """After closing nothing is answered or changed, and closing again does nothing."""
+    place = Place()
+    log = filled(place, 5)
+    end(log)
+    before = place.image()
+    with pytest.raises(IndexClosedError):
+        call(log)
+    log.close()
+    log.close_handlers()
+    assert place.image() == before
+
+
+def test_closing_cuts_the_files_and_writes_a_snapshot() -> None:
+    """What is left is what is used, and opening again finds the same log."""
+    place = Place()
+    log = filled(place, 5)
+    data = bytes_of(log)
+    log.close()
+    assert {name: len(image) for name, image in place.image().items() if "24." in name} == {
+        "00000000000000000024.index": 0, "00000000000000000024.log": 223,
+        "00000000000000000024.timeindex": 12, "00000000000000000024.snapshot": 10,
+    }  # fmt: skip
+    assert place.names("30.snapshot")
+    with place.open() as log:
+        assert (bytes_of(log), log.log_end_offset) == (data, 30)
+
+
+def test_deleting_leaves_what_is_not_the_logs() -> None:
+    """The directory goes with the last file, unless another one lies in it."""
+    place = Place()
+    log = filled(place, 5)
+    log.truncate_to(3)
+    place.put("notes.txt", b"mine")
+    assert not log.delete()
+    assert place.image() == {"notes.txt": b"mine"}
+    with pytest.raises(IndexClosedError):
+        log.read(0, 1)
+    other = Place()
+    assert filled(other, 5).delete()
+    assert other.files.status("/t-0") is None
+
+
+# --- killed at any step
+
+
+class _WatchedFile:
+    """A file that tells before each change of its bytes."""
+
+    def __init__(self, file: File, note: Callable[[], None]) -> None:
+        self._file = file
+        self._note = note
+
+    def pwrite(self, data: bytes | memoryview, position: int) -> None:
+        """Tell, and write."""
+        self._note()
+        self._file.pwrite(data, position)
+
+    def truncate(self, size: int) -> None:
+        """Tell, and cut."""
+        self._note()
+        self._file.truncate(size)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._file, name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "path":
+            setattr(self._file, name, value)
+        else:
+            object.__setattr__(self, name, value)
+
+
+class StepFiles(MemoryFiles):
+    """Files that keep the image of the directory before each step that changes it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps: list[dict[str, bytes]] = []
+        self.is_watched = False
+
+    def note(self) -> None:
+        """Keep the image."""
+        if self.is_watched:
+            self.steps.append(self.images("/t-0"))
+
+    def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
+        """Tell, and open."""
+        if create:
+            self.note()
+        file = super().open(path, writable=writable, create=create)
+        return _WatchedFile(file, self.note)  # type: ignore[return-value]
+
+    def create_new(self, path: str) -> File | None:
+        """Tell, and create."""
+        self.note()
+        file = super().create_new(path)
+        return None if file is None else _WatchedFile(file, self.note)  # type: ignore[return-value]
+
+    def rename(self, source: str, target: str) -> None:
+        """Tell, and rename."""
+        self.note()
+        super().rename(source, target)
+
+    def remove(self, path: str) -> bool:
+        """Tell, and remove."""
+        self.note()
+        return super().remove(path)
+
+
+def split(log: PartitionLog) -> None:
+    """Split the one segment that offsets far apart have overfilled."""
+    log.split_overflowed_segment(0)
+
+
+def retain(log: PartitionLog) -> None:
+    """Remove what lies below offset 30."""
+    log.update_high_watermark(54)
+    log.maybe_increment_log_start_offset(30)
+    log.delete_old_segments()
+
+
+OPERATIONS: dict[str, Callable[[PartitionLog], object]] = {
+    "append": lambda log: log.append_as_leader(batch(6), 1),
+    "append that rolls": lambda log: log.append_as_leader(batch(20), 1),
+    "roll": lambda log: log.roll(),
+    "flush": lambda log: log.flush(True),
+    "truncate": lambda log: log.truncate_to(20),
+    "truncate the last": lambda log: log.truncate_to(50),
+    "truncate fully": lambda log: log.truncate_fully_and_start_at(7),
+    "remove the oldest": retain,
+    "close": PartitionLog.close,
+    "split": split,
+}
+
+
+def loaded(image: dict[str, bytes], is_clean: bool) -> bytes:
+    """Return the records of a log that is loaded from an image, and see that it goes on."""
+    place = Place()
+    for name, data in image.items():
+        place.put(name, data)
+    log = place.open(is_clean=is_clean)
+    data = bytes_of(log)
+    ends = [(batch.base_offset, batch.next_offset) for one in log.log_segments for batch in one.log]
+    assert all(end <= start for (_, end), (start, _) in pairwise(ends))
+    assert log.append_as_leader(batch(2), 5).first_offset == log.log_end_offset - 2
+    return data
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.checks("LOAD-16", "LOAD-17")
+def test_a_process_that_is_killed_at_any_step(name: str) -> None:
+    """Loading finds what was there before or after, or for a removal something between the two.
+
+    Before each change of a file or a name the directory is copied, and loaded without a clean mark.
+    """
+    files = StepFiles()
+    place = Place(files)
+    log = filled(place, 1 if name == "split" else 9)
+    if name == "split":
+        log.close()
+        far = batch(6) + batch(3, 2**31 + 7) + batch(3, 2**32 + 9)
+        place.put("00000000000000000000.log", far)
+        log = place.open()
+    before = bytes_of(log)
+    files.is_watched = True
+    OPERATIONS[name](log)
+    files.is_watched = False
+    after = b"" if log.is_closed else bytes_of(log)
+    after = before if name == "close" else after
+    images = [*files.steps, place.image()]
+    assert name in ("flush",) or len(images) > 1
+    for image in images:
+        data = loaded(image, is_clean=False)
+        if len(after) >= len(before):
+            assert after.startswith(data)
+            assert len(data) >= len(before)
+        elif name == "remove the oldest":
+            assert before.endswith(data)
+            assert len(data) >= len(after)
+        else:
+            assert before.startswith(data)
+            assert len(data) >= len(after)
+    assert loaded(place.image(), is_clean=False) == after
+
+
+# --- readers beside the writer
+
+
+def test_readers_beside_a_writer(tmp_path: Path) -> None:
+    """While a writer appends, rolls, cuts and removes, each read gives records that were written.
+
+    The value of a record is its offset, so records of the wrong place would tell.
+    """
+    config = LogConfig(segment_bytes=600, segment_index_bytes=240, index_interval_bytes=60)
+    log = PartitionLog.open(tmp_path / "t-0", config)
+    errors: list[BaseException] = []
+    is_over = threading.Event()
+    reads = [0]
+
+    def write(count: int) -> None:
+        start = log.log_end_offset
+        records = [Record(n, 10**12, None, b"%d" % (start + n)) for n in range(count)]
+        log.append_as_leader(write_batch(records, base_offset=0), 0)
+
+    def read() -> None:
+        number = 0
+        try:
+            while not is_over.wait(0.0003):
+                number += 7
+                start, end = log.log_start_offset, log.log_end_offset
+                try:
+                    info = log.read(start + number % max(end - start, 1), 300)
+                    data = b"" if info.records is None else info.records.read()
+                except OffsetOutOfRangeError:
+                    continue
+                if len(data) > 61:
+                    for record in read_batch(data).records():
+                        assert record.value == b"%d" % record.offset
+                    reads[0] += 1
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=read) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for turn in range(150):
+            write(1 + turn % 4)
+            if turn % 23 == 22:
+                log.truncate_to(max(log.log_end_offset - 9, log.log_start_offset))
+            if turn % 31 == 30:
+                log.update_high_watermark(log.log_end_offset)
+                log.maybe_increment_log_start_offset(log.log_end_offset - 12)
+                log.delete_old_segments()
+                log._files.remove_pending()
+    finally:
+        is_over.set()
+        for thread in threads:
+            thread.join()
+    log.close()
+    assert errors == []
+    assert reads[0] > 0
