@@ -87,9 +87,9 @@ def _again_or(name: str, values: tuple[Value, ...]) -> Any:
 def _suffix_now(choose: Choose, situation: Situation) -> Value:
     """Draw the suffix that the log has now, mostly."""
     stem = segment_file_name(base_of(situation), ".log")
-    found = [name.removeprefix(stem) for name in situation.directory if name.startswith(stem)]
+    found = [suffix for suffix in draw.SUFFIXES if stem + suffix in situation.directory]
     if found and not one_in(choose, 12):
-        return str(found[0])
+        return found[0]
     return choose.one_of(draw.SUFFIXES)
 
 

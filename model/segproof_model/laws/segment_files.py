@@ -274,7 +274,9 @@ def suffixes_change_together(transition: Transition) -> bool:
         safe = before.profile.checks_before_changing
         return not succeeded(transition) and (not safe or after.names == before.names)
     if not succeeded(transition):
-        return before.names[0] not in before.directory or before.offset_index is not None
+        loads = not before.profile.unloaded_index_stays_unloaded
+        is_missing = before.names[0] not in before.directory
+        return is_missing or before.offset_index is not None or loads
     expected = tuple(name[: len(name) - len(old)] + new for name in before.names)
     moved = zip(before.names, expected, strict=True)
     return after.names == expected and all(
@@ -315,7 +317,7 @@ def opened_segment_trusts_its_last_entry(transition: Transition) -> bool:
     before, after = transition.before, after_of(transition)
     if not is_judged(transition, "max_timestamp_so_far") or before.max_pair is not None:
         return True
-    if not succeeded(transition):
+    if not succeeded(transition) or not has_regular_times(after):
         return True
     times = time_entries(after)
     return transition.outcome == (times[-1][0] if times else -1)
