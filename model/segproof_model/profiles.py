@@ -247,6 +247,26 @@ class Profile:
         "rolling onto the active, empty segment loads its indexes, which creates their files",
         "LOG-12",
     )
+    roll_knows_first_offset: bool = flag(
+        True,
+        "a segment that an append begins has the first offset as its base, if that is known",
+        "LOG-11",
+    )
+    unplaced_bound_reads_nothing: bool = flag(
+        True,
+        "a segment behind the bound of a read, or one whose bound has no known place, gives no"
+        " records; otherwise it is read to its end",
+        "LOG-6",
+    )
+    recovery_point_survives_loading: bool = flag(
+        True, "a load after a crash keeps the recovery point, not above the log end", "LOAD-13"
+    )
+    log_begins_at_checkpoint: bool = flag(
+        True,
+        "a log without segments, or that ends below its checkpointed start, begins anew at that"
+        " start; otherwise the former begins at 0, and the latter stays",
+        "LOAD-12",
+    )
     looked_up_bound_moves: bool = flag(
         True,
         "a high watermark or first unstable offset whose place is looked up becomes what the "
@@ -292,6 +312,8 @@ KAFKA_2_4_1 = replace(
     metadata_version_is_exact=True,
     epoch_rules="2.0",
     epoch_truncation_is_deferred=False,
+    unplaced_bound_reads_nothing=False,
+    recovery_point_survives_loading=False,
 )
 KAFKA_1_1_1 = replace(
     KAFKA_2_4_1,
@@ -312,6 +334,8 @@ KAFKA_1_1_1 = replace(
     recover_assigns_epoch_zero=True,
     sanity_checks_transactions_only=False,
     epoch_rules="1.1",
+    roll_knows_first_offset=False,
+    log_begins_at_checkpoint=False,
 )
 SEGPROOF = replace(
     KAFKA_4_3_1,

@@ -5,7 +5,7 @@ Mirrors: impl/segproof/kafka/log_loader.py.
 Upstream: Kafka, LogLoader (3.0 to 4.3.1), in older releases Log.loadSegments and recoverLog.
 Laws: LOAD-1 to LOAD-17.
 Not covered: files that cannot be read; a directory that is being deleted (`-delete`); of releases
-    up to 2.8 what differs (a completed swap gets new indexes, the recovery point is the log end).
+    up to 2.8 that a completed swap gets new indexes.
 Used by: partition_log.
 """
 
@@ -271,10 +271,11 @@ def _with_offsets(log: PartitionParts, recovery_point: int, is_clean: bool) -> S
         return found
     end = found.outcome
     step: Step[PartitionParts] = Step(found.after)
-    if isinstance(end, int) and end < start:
+    begins_anew = log.profile.log_begins_at_checkpoint
+    if isinstance(end, int) and end < start and begins_anew:
         step, end = _emptied(found.after), None
     if step.after.log_segments.is_empty and not isinstance(step.outcome, Raised):
-        step = step.after.with_new_segment(start)
+        step = step.after.with_new_segment(start if begins_anew else 0)
     if isinstance(step.outcome, Raised):
         return step
     is_trusted = is_clean and end is not None
@@ -283,6 +284,7 @@ def _with_offsets(log: PartitionParts, recovery_point: int, is_clean: bool) -> S
         end = step.outcome
         if not isinstance(end, int):
             return step
+    is_trusted = is_trusted or not log.profile.recovery_point_survives_loading
     recovered_to = end if is_trusted else min(recovery_point, end)
     return _completed(replace(step.after, recovery_point=recovered_to), end, is_clean)
 

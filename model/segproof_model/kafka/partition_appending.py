@@ -4,8 +4,8 @@
 Mirrors: the appending of impl/segproof/kafka/partition_log.py.
 Upstream: Kafka, UnifiedLog and LocalLog (4.3.1).
 Laws: LOG-4, LOG-9 to LOG-12, LOG-21.
-Not covered: verification of transactions, which asks the coordinator; flushing by flush_ms. In
-    releases up to 1.1 the base of a new segment is the last offset - 2147483647.
+Not covered: verification of transactions, which asks the coordinator; flushing by flush_ms; older
+    releases that limit the size of batches for followers too.
 Used by: partition_log.
 """
 
@@ -273,17 +273,8 @@ class AppendingLog(ReadingLog):
         step = self.on_active(lambda active: active.should_roll(params))
         if step.outcome is not True:
             return Step(step.after, step.outcome or None)
-        is_unknown = info.first_offset == UNKNOWN_OFFSET
-        return Step(
-            step.after, info.last_offset - INT32_MAX if is_unknown else info.first_offset
-        )
-
-    def _cannot_begin_at(self, base_offset: int) -> bool:
-        """Whether no new segment may have this base offset (LOG-12)."""
-        active = self.log_segments.active_segment
-        if self.log_segments.contains(base_offset):
-            return base_offset != active.base_offset or active.size > 0
-        return base_offset < active.base_offset
+        is_known = self.profile.roll_knows_first_offset and info.first_offset != UNKNOWN_OFFSET
+        return step.after.roll(info.first_offset if is_known else info.last_offset - INT32_MAX)
 
     def roll(self, expected_next_offset: int | None = None) -> Step[Self]:
         """Begin a new segment; return its base offset (LOG-11, LOG-12).

@@ -4,8 +4,7 @@
 Mirrors: the reading of impl/segproof/kafka/partition_log.py.
 Upstream: Kafka, UnifiedLog and LocalLog (4.3.1).
 Laws: LOG-5 to LOG-8, LOG-15, LOG-16.
-Not covered: remote storage. In releases up to 3.7 a segment without a known bound is read to its
-    end.
+Not covered: remote storage; up to 2.3 a read up to an offset of the caller's.
 Used by: partition_log.
 """
 
@@ -265,8 +264,9 @@ def _largest_position(segment: LogSegment, bound: LogOffsetMetadata) -> int | No
     """Return up to which byte of a segment may be read, exclusive; None if that is not known."""
     if segment.base_offset < bound.segment_base_offset:
         return segment.size
-    is_same = segment.base_offset == bound.segment_base_offset
-    return bound.relative_position_in_segment if is_same else None
+    if segment.base_offset == bound.segment_base_offset:
+        return bound.relative_position_in_segment
+    return None if segment.profile.unplaced_bound_reads_nothing else segment.size
 
 
 def _known_maximum(segment: LogSegment) -> int:

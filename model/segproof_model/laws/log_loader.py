@@ -303,7 +303,7 @@ def logs_below_their_start_begin_anew(transition: Transition) -> bool:
     """A log end below the checkpointed log start removes all segments and leaves one empty segment
     at log start (releases >= 2.2)."""
     loading = _loading(transition)
-    if loading is None:
+    if loading is None or not loading.log.profile.log_begins_at_checkpoint:
         return True
     log = loading.log
     if log.log_end_offset < loading.start:
@@ -330,6 +330,8 @@ def recovery_point_after_loading(transition: Transition) -> bool:
         return True
     log = loading.log
     known = max(log.log_start_offset, min(loading.recovery_point, log.log_end_offset))
+    if not log.profile.recovery_point_survives_loading:
+        return log.recovery_point == max(log.log_start_offset, log.log_end_offset)
     allowed = [log.log_end_offset] if loading.is_clean and log.size > 0 else [known]
     if loading.is_clean and log.size == 0:
         allowed = [known, log.log_end_offset]

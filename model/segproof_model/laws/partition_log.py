@@ -164,7 +164,7 @@ def new_segments_begin_at_the_log_end(transition: Transition) -> bool:
     new = [base for base in bases if base not in before.log_segments.base_offsets()]
     if not new or transition.after.log_end_offset == before.log_end_offset:
         return True
-    is_known = outcome.first_offset >= 0
+    is_known = before.profile.roll_knows_first_offset and outcome.first_offset >= 0
     expected = outcome.first_offset if is_known else outcome.last_offset - INT32_MAX
     return new == [max(expected, before.log_end_offset)]
 
