@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files, SharedFiles
 from segproof.kafka.batch_table import read_batch_headers
+from segproof.kernels.records import walk_batches
 from segproof.processes import process_context, quiet_fork
 from segproof.rebuilding.intervals import IntervalBounds
 from segproof.rebuilding.old_indexes import old_positions
@@ -33,6 +34,9 @@ SAMPLES = 8
 """From so many old indexes the interval is learnt."""
 SAMPLE_BYTES = 4 << 20
 """So much of the log of each is read for that."""
+USUAL_BATCH_BYTES = 4096
+BATCHES_OF_A_UNIT = 8
+"""So many headers are stepped over in one unit of a kernel's work."""
 SECONDS_BETWEEN_LOOKS = 0.1
 
 
@@ -86,6 +90,8 @@ def build(
             chains.append([])
         chains[-1].append(segment)
     total = sum(segment.status.size_bytes for segment in partition.segments)
+    # Now, not when so many were read: what is compiled here every process has from its birth.
+    walk_batches.announce(total // (USUAL_BATCH_BYTES * BATCHES_OF_A_UNIT))
     meter = _Meter(on_progress, total)
     if jobs > 1 and len(chains) > 1 and files is REAL_FILES:
         return _in_processes(partition, chains, wanted, meter, min(jobs, len(chains)))

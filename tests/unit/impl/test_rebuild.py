@@ -9,9 +9,10 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -500,6 +501,23 @@ def test_logs_are_linked_or_copied(way: str, tmp_path: Path) -> None:
     assert new.stat().st_mode == log.stat().st_mode
     assert new.with_suffix(".index").stat().st_mode == log.stat().st_mode
     assert MARKER not in os.listdir(out)
+
+
+def test_the_owner_of_a_log_owns_its_indexes(
+    tmp_path: Path, not_run: Callable[[str], NoReturn]
+) -> None:
+    """Who rebuilds as root must not leave files that the broker's user can't open."""
+    if os.geteuid() != 0:
+        not_run("only root gives files away")
+    partition = tmp_path / "t-0"
+    shutil.copytree(partition_of(scenarios()[0]), partition)
+    for path in partition.iterdir():
+        os.chown(path, 12345, 23456)
+    next(partition.glob("*.index")).unlink()
+    rebuild(partition, in_place=True)
+    rebuild(partition, tmp_path / "out", copy=True)
+    for path in [*partition.iterdir(), *(tmp_path / "out").iterdir()]:
+        assert (path.stat().st_uid, path.stat().st_gid) == (12345, 23456)
 
 
 def test_a_running_broker_keeps_its_directory(tmp_path: Path) -> None:
