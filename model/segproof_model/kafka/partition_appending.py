@@ -274,7 +274,14 @@ class AppendingLog(ReadingLog):
         if step.outcome is not True:
             return Step(step.after, step.outcome or None)
         is_known = self.profile.roll_knows_first_offset and info.first_offset != UNKNOWN_OFFSET
-        return step.after.roll(info.first_offset if is_known else info.last_offset - INT32_MAX)
+        return Step(step.after, info.first_offset if is_known else info.last_offset - INT32_MAX)
+
+    def _cannot_begin_at(self, base_offset: int) -> bool:
+        """Whether no new segment may have this base offset (LOG-12)."""
+        active = self.log_segments.active_segment
+        if self.log_segments.contains(base_offset):
+            return base_offset != active.base_offset or active.size > 0
+        return base_offset < active.base_offset
 
     def roll(self, expected_next_offset: int | None = None) -> Step[Self]:
         """Begin a new segment; return its base offset (LOG-11, LOG-12).
