@@ -406,8 +406,8 @@ PAGE = """\
 # States of a segment and of a log
 
 Who should read this: whoever implements a log, or asks in which order things happen. Each law is a
-link to its sentence; one without a link has no predicate in the model yet. How the model says all
-this: [reading the model](reading-the-model.md). The page and its pictures are made from one table.
+link to its sentence. How the model says all this: [reading the model](reading-the-model.md).
+The page and its pictures are made from one table.
 
 ## A segment
 
