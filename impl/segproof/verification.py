@@ -6,7 +6,7 @@ private memory, maps nothing, writes nothing, and holds its memory constant for 
 
 Upstream: Kafka 0.11.0 to 4.3.1: LogSegment.recover, DumpLogSegments, LogLoader.
 Laws: those of `VERIFIED_LAWS`.
-Not covered: checkpoint files, producer snapshots, leader epochs: known by name, not looked into.
+Not covered: the snapshots of a cluster's metadata, and what remote storage keeps.
 Used by: the command line, the Spark checks, every Python program that imports it.
 """
 
@@ -40,7 +40,10 @@ def verify(
     """Yield a finding for each law that the files at `path` break; nothing: all is well.
 
     `path` is a partition directory, a directory with partitions at any depth, or one `.log`,
-    `.index`, `.timeindex` or `.txnindex` file, which is compared with the files beside it.
+    `.index`, `.timeindex` or `.txnindex` file, which is compared with the files beside it; or one
+    `.snapshot`, `leader-epoch-checkpoint`, `partition.metadata` or checkpoint of a data directory,
+    which is judged by itself. What takes the whole log (producers, epochs, transactions, and the
+    small files against it) is judged for whole partitions.
 
     With `deep` every record is read too. `laws` restricts the findings to some law ids, `position`
     to one byte of a file. `on_progress` is called with the bytes read and the bytes to read.

@@ -286,7 +286,16 @@ def _with(content: bytes) -> Change:
 def _beside(name: str, offset: int) -> Damage:
     """Return the damage that lets a checkpoint of the data directory say an offset."""
     content = f"0\n1\nplain 0 {offset}\n"
-    return lambda directory: (directory.parent / name).write_text(content) and None
+
+    def damage(directory: Path) -> None:
+        (directory.parent / name).write_text(content)
+
+    return damage
+
+
+def _twin(directory: Path) -> None:
+    """Copy a log under its offset without the zeros."""
+    shutil.copyfile(directory / LOG, directory / "60.log")
 
 
 def _another_epoch(directory: Path) -> None:
@@ -394,7 +403,7 @@ CORRUPTIONS = (
                edit(name_of(0, ".log"), lambda data: cut(positions(data)[-2])(data))),
     # the whole log
     Corruption("two logs of one base offset", "plain", "DISK-27", "60.log",
-               lambda directory: shutil.copyfile(directory / LOG, directory / "60.log") and None),
+               _twin),
     _in_plain("leader epoch of a batch", "DISK-28", LOG, batch(2, put(12, "i", 9))),
     _in_plain("leader epoch of a segment's last batch", "DISK-37", LAST_LOG,
               batch(-2, put(12, "i", 9))),

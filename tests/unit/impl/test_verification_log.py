@@ -52,8 +52,9 @@ def batch(
 ) -> bytes:
     """Return a batch of a producer; without a sequence, of none."""
     records = [Record(offset + row, time, b"key", b"v") for row in range(count)]
-    known = {} if sequence < 0 else {"producer_id": producer, "producer_epoch": epoch}
-    return write_batch(records, base_offset=offset, base_sequence=sequence, **known, **more)
+    if sequence >= 0:
+        more |= {"producer_id": producer, "producer_epoch": epoch}
+    return write_batch(records, base_offset=offset, base_sequence=sequence, **more)
 
 
 def begin(offset: int, sequence: int, **more: Any) -> bytes:
