@@ -11,7 +11,7 @@ Used by: verify, the command line, the Spark data source.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -206,6 +206,16 @@ class BatchScan:
         self.error: SegproofError | None = None
         """Why it stopped, unless the range just ended."""
 
+    @classmethod
+    def in_place(cls, data: bytes | memoryview) -> Self:
+        """Return a scan for `tables` which looks at the bytes where they are."""
+        scan = cls(_Bytes(data), 0, len(data), deep=False, chunk_bytes=0)
+        scan._chunk_bytes = scan._filled = len(data)
+        scan._buffer = memoryview(data)
+        count = max(len(data) - BATCH_HEADER_BYTES + 1, 0)
+        scan._headers = np.ndarray((count,), _RAW_BYTES, scan._buffer, strides=(1,))
+        return scan
+
     def __iter__(self) -> Iterator[CheckedBatches]:
         """Yield the batches, with their checksums made, in parts of thousands."""
         want = self._chunk_bytes
@@ -252,18 +262,21 @@ class BatchScan:
         # As bytes without fields, which are gathered fifteen times as fast.
         self._headers = np.ndarray((size + 1,), _RAW_BYTES, self._buffer, strides=(1,))
 
+    def _grow(self, size: int) -> None:
+        before = self._buffer[: self._filled]
+        self._allocate(size)
+        self._buffer[: self._filled] = before
+
     def _fill(self, want: int) -> bool:
         """Read until `want` bytes are in the buffer; return whether the file ended before.
 
         A buffer that had to grow is kept: the next batch is likely as large.
         """
-        if want > len(self._buffer) - BATCH_HEADER_BYTES:
-            before = self._buffer[: self._filled]
-            self._allocate(want)
-            self._buffer[: self._filled] = before
         want = min(want, self._end - self.end_position)
         if want <= self._filled:
             return False
+        if want > len(self._buffer) - BATCH_HEADER_BYTES:
+            self._grow(want)
         count = self._file.pread_into(
             self._buffer[self._filled : want], self.end_position + self._filled
         )
@@ -321,6 +334,9 @@ class BatchScan:
 
     def _table(self, count: int) -> BatchTable:
         positions, sizes = self._rows[:count, 0], self._rows[:count, 1]
+        if positions[-1] >= len(self._headers):
+            # An old message, smaller than a header, ends a buffer without room behind it.
+            self._grow(self._filled)
         return _table_of(self._headers[positions], positions + self.end_position, sizes)
 
     def _keep(self, count: int) -> bool:
@@ -441,9 +457,12 @@ def read_batch_headers(
     is. Cost: about 100 ns a batch beside reading; batches above 128 KiB are stepped over unread.
     Laws: SCAN-1 to SCAN-7, SCAN-10.
     """
-    scan = check_batches(source, start, end)
-    tables = list(scan.tables())
-    table = np.concatenate(tables) if tables else np.empty(0, BATCH_DTYPE)
+    if isinstance(source, bytes | memoryview) and start == 0 and end is None:
+        scan = BatchScan.in_place(source)
+    else:
+        scan = check_batches(source, start, end)
+    tables = list(scan.tables()) or [np.empty(0, BATCH_DTYPE)]
+    table = tables[0] if len(tables) == 1 else np.concatenate(tables)
     return HeaderTable(table, scan.end_position, scan.error)
 
 

@@ -105,6 +105,24 @@ def test_a_cut_batch_ends_the_scan(cut: int) -> None:
     assert (scan.end_position, scan.error) == (end_position, None)
 
 
+@given(st.lists(st.sampled_from([0, 1, 2, 2]), max_size=6), st.integers(0, 40))
+def test_headers_in_memory_are_those_of_a_file(magics: list[int], cut: int) -> None:
+    """SCAN-1: looked at where they are, also where an old message, smaller than a header, is last.
+
+    A file's headers are read into a buffer with room behind it; bytes of a caller have none.
+    """
+    parts = [
+        write_empty_batch(n, n, -1) if m == 2 else batch(n, magic=m) for n, m in enumerate(magics)
+    ]
+    data = b"".join(parts)
+    data = data[: max(len(data) - cut, 0)]
+    expected = read_batch_headers(_source(data))
+    for found in (read_batch_headers(data), read_batch_headers(memoryview(data))):
+        assert expected.table.tolist() == found.table.tolist()
+        assert expected.end_position == found.end_position
+        assert str(expected.error) == str(found.error)
+
+
 def test_a_size_near_the_limit_does_not_wrap(tmp_path: Path) -> None:
     """SCAN-6: position + 12 + size is not computed in 32 bits."""
     data = LOG + struct.pack(">qiib", 10, 2**31 - 20, -1, 2) + bytes(60)
