@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from segproof.files import Files
 from segproof.findings import Finding, Severity
 from segproof.kafka.producer_snapshot import ProducerStateEntry
-from segproof.verifying.directory_checks import Partition, partition_again
+from segproof.verifying.directory_checks import ALL_FILES, Partition, partition_again
 from segproof.verifying.epoch_checks import EpochRun, check_against_checkpoint, compare_epochs
 from segproof.verifying.names import SNAPSHOT_SUFFIX, read_file_name
 from segproof.verifying.open_transactions import CarriedTransactions
@@ -104,9 +104,7 @@ class _JoinedLog:
         self._start_offset: int | None = None
         self._end_offset: int | None = None
         self._is_read = True
-        self._is_whole = bool(partition.segments) and bool(
-            all(segment.judged for segment in partition.segments)
-        )
+        self._is_whole = all(segment.judged == ALL_FILES for segment in partition.segments)
         names = (read_file_name(name) for name in partition.others)
         self._snapshots = sorted(
             known.base_offset for known in names if known.suffix == SNAPSHOT_SUFFIX
@@ -186,8 +184,8 @@ class _JoinedLog:
     def finish(self) -> list[Finding]:
         """Return the findings."""
         end = self._end_offset
-        if self._partition.segments and not self._is_whole:
-            return []
+        if not self._is_whole:
+            return []  # a single file was given
         if end is not None:
             self._transactions.finish()
             self._check_snapshots(end)

@@ -365,6 +365,14 @@ def test_single_small_files(tmp_path: Path) -> None:
     assert before == sorted(os.listdir(folder))
 
 
+@pytest.mark.checks("DISK-32", "DISK-33")
+def test_single_log_is_no_whole_log(tmp_path: Path) -> None:
+    """What began in a segment before, or ends in one behind, is not told of one file."""
+    folder = log(tmp_path / "t-0", (0, [begin(0, 0)]), (1, [end(1), begin(2, 1)]))
+    assert [("DISK-32", NOTE)] == found(folder)
+    assert [] == found(folder / name_of(1, ".log"))
+
+
 @pytest.mark.checks("PROD-3")
 def test_huge_small_files_are_not_read(tmp_path: Path) -> None:
     """A snapshot of a terabyte is a note; one that can't be read is a finding."""
