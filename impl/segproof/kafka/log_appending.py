@@ -14,7 +14,12 @@ from collections.abc import Sequence
 from operator import index as to_int
 from typing import NamedTuple
 
-from segproof.errors import InvalidArgumentError, RecordBatchTooLargeError, SegproofError
+from segproof.errors import (
+    InvalidArgumentError,
+    InvalidProducerEpochError,
+    RecordBatchTooLargeError,
+    SegproofError,
+)
 from segproof.kafka.log_segment import LogSegment
 from segproof.kafka.log_state import LogState
 from segproof.kafka.log_validator import (
@@ -25,7 +30,7 @@ from segproof.kafka.log_validator import (
     offsets_below_end,
 )
 from segproof.kafka.producer_append_info import NO_TRANSACTION_VERSION
-from segproof.kafka.producer_snapshot import BatchMetadata
+from segproof.kafka.producer_snapshot import BatchMetadata, ProducerStateEntry
 from segproof.kafka.producer_state import AppendOrigin, CompletedTxn, ProducerAppendInfo
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import scan_memory
@@ -147,7 +152,7 @@ class AppendableLog(LogState):
                 log_append_time=known.timestamp,
             )
         segment = self.log_segments.active_segment
-        segment.append(info.last_offset, data)
+        self._append_to(segment, info.last_offset, data)
         # The end moves before the transaction index is touched, which may fail (LOG-9).
         self._move_end(info.last_offset + 1)
         self._update_producers(update, segment, info.last_offset + 1)
@@ -156,6 +161,17 @@ class AppendableLog(LogState):
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
             self.flush()
         return info
+
+    def _append_to(self, segment: LogSegment, last_offset: int, data: bytes) -> None:
+        """Append to the segment; where an index fails behind it, take the bytes back."""
+        size = segment.size
+        try:
+            segment.append(last_offset, data)
+        except BaseException:
+            # Else the next append would give their offsets a second time.
+            if segment.size > size:
+                segment.truncate_to(self.log_end_offset)
+            raise
 
     def _check_size(self, data: bytes) -> None:
         if len(data) > self.config.segment_bytes:
@@ -217,6 +233,8 @@ class AppendableLog(LogState):
                 duplicate = known.find_duplicate_batch(batch)
                 if duplicate is not None:
                     return _ProducerUpdate({}, [], duplicate)
+            if origin != "replication" and known is not None:
+                _check_fence(batch, known)
             info = update.infos.get(producer_id)
             if info is None:
                 info = self._producers.prepare_update(producer_id, origin)
@@ -290,3 +308,14 @@ class AppendableLog(LogState):
             )
         if base >= 1 << 63:
             raise InvalidArgumentError(f"base offset {base} is outside 64 bits", path=self.dir)
+
+
+def _check_fence(batch: RecordBatch, known: ProducerStateEntry) -> None:
+    """Return unless the transaction is one of a producer that a newer one has fenced off."""
+    if batch.is_transactional and batch.producer_epoch < known.producer_epoch:
+        raise InvalidProducerEpochError(
+            f"producer {known.producer_id} is fenced off by a newer one",
+            position=batch.position,
+            expected=f"epoch {known.producer_epoch} or newer",
+            actual=batch.producer_epoch,
+        )

@@ -10,7 +10,7 @@ import pytest
 
 from segproof.errors import IndexClosedError, OffsetOutOfRangeError
 from segproof.files import File
-from segproof.kafka import LogConfig, PartitionLog, Record, read_batch, write_batch
+from segproof.kafka import LogConfig, OffsetIndex, PartitionLog, Record, read_batch, write_batch
 from segproof_harness.memory_files import MemoryFiles
 from segproof_harness.memory_logs import Place, batch, bytes_of, filled
 
@@ -80,6 +80,26 @@ def test_deleting_leaves_what_is_not_the_logs() -> None:
     other = Place()
     assert filled(other, 5).delete()
     assert other.files.status("/t-0") is None
+
+
+def test_an_append_whose_index_fails_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next append gets the same offsets, and no offset stands twice in the log."""
+    place = Place()
+    log = filled(place, 2)
+    before = bytes_of(log)
+
+    def fail(*_: object) -> None:
+        raise OSError("no space")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(OffsetIndex, "append", fail)
+        with pytest.raises(OSError, match="no space"):
+            log.append_as_leader(batch(3), 0)
+    assert (bytes_of(log), log.log_end_offset) == (before, 12)
+    assert log.append_as_leader(batch(4), 0)[:2] == (12, 15)
+    records = log.read(12, 1000).records
+    assert records is not None
+    assert [one.base_offset for one in records.batches()] == [12]
 
 
 # --- killed at any step
