@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -135,18 +135,10 @@ def number(words: list[str], at: int) -> int | None:
 
 COMMANDS: dict[str, Callable[[PartitionLog, list[str]], Step[PartitionLog]]] = {
     "leader": lambda log, w: log.append_as_leader(
-        bytes.fromhex(w[2]),
-        int(w[1]),
-        w[3].lower(),
-        int(w[4]),  # type: ignore[arg-type]
+        bytes.fromhex(w[2]), int(w[1]), cast(Any, w[3].lower()), int(w[4])
     ),
     "follower": lambda log, w: log.append_as_follower(bytes.fromhex(w[2]), int(w[1])),
-    "read": lambda log, w: log.read(
-        int(w[1]),
-        int(w[2]),
-        w[3].lower(),
-        w[4] == "true",  # type: ignore[arg-type]
-    ),
+    "read": lambda log, w: log.read(int(w[1]), int(w[2]), cast(Any, w[3].lower()), w[4] == "true"),
     "time": lambda log, w: log.fetch_offset_by_timestamp(int(w[1])),
     "truncate": lambda log, w: log.truncate_to(int(w[1])),
     "truncate_fully": lambda log, w: log.truncate_fully_and_start_at(int(w[1]), number(w, 2)),

@@ -146,9 +146,7 @@ class PartitionLog(AppendingLog):
             ),
             lambda one: one.rebuild_producer_state(target_offset),
             lambda one: (
-                Step(one)
-                if one.profile.truncation_keeps_unstable
-                else one.with_first_unstable()
+                Step(one) if one.profile.truncation_keeps_unstable else one.with_first_unstable()
             ),
             lambda one: one.with_high_watermark_within(),
         )
