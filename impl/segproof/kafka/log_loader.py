@@ -266,7 +266,9 @@ class _Loader:
         end = last.read_next_offset()
         if end >= self._start:
             return end
-        self._delete(self._segments.values())
+        removed = self._segments.values()
+        self._segments.clear()
+        self._files.mark_deleted(removed)
         self._epochs.clear_and_flush()
         self._producers.truncate_fully_and_start_at(self._start)
         return None

@@ -277,7 +277,9 @@ def clean_loads_trust_the_indexes(transition: Transition) -> bool:
     """With the clean marker no segment is scanned unless LOAD-5 or LOAD-6 applies, so offset and
     time indexes are trusted as they are (releases >= 2.3)."""
     loading = _loading(transition)
-    if loading is None or not _is_untouched(loading) or _swaps(loading):
+    if loading is None or not _is_untouched(loading):
+        return True
+    if _names(loading.found, loading.prefix, ".swap"):
         return True
     return all(
         loading.log.directory.read(loading.prefix + name)

@@ -29,6 +29,7 @@ from segproof_model.laws.registry import Transition, law
 from segproof_model.outcomes import ErrorKind, Raised
 
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
+CORRUPT_INDEX = Raised(ErrorKind.CORRUPT_INDEX)
 KAFKA_ERROR = Raised(ErrorKind.KAFKA_ERROR)
 OFFSET_ORDER = Raised(ErrorKind.OFFSET_ORDER)
 OUT_OF_RANGE = Raised(ErrorKind.OUT_OF_RANGE)
@@ -107,10 +108,11 @@ def committed_reads_list_what_was_aborted(transition: Transition) -> bool:
     if found is None or transition.arguments.get("isolation") != "txn_committed":
         return True
     log, listed = transition.after, found.aborted_transactions
-    if found.records is None:
-        return not listed
+    if found.records is None and not listed:
+        return True
     place = found.fetch_offset_metadata
-    end = place.relative_position_in_segment + found.records.size
+    size = 0 if found.records is None else found.records.size
+    end = place.relative_position_in_segment + size
     uppers = [
         at for at, position in index_entries(log, place.segment_base_offset) if position >= end
     ]
@@ -335,7 +337,7 @@ def only_overflow_is_split(transition: Transition) -> bool:
     known = transition.before.log_segments.contains(base)
     if known and is_far(batches_of_segment(transition.before, base), base):
         return True
-    return transition.outcome == INVALID_ARGUMENT
+    return transition.outcome in (INVALID_ARGUMENT, CORRUPT_INDEX)
 
 
 @law("LOG-21", structure=STRUCTURE, scope="step", source="Kafka UnifiedLog.append")
