@@ -272,4 +272,17 @@ CONTRACTS = (
             Mutant("excess -= size", "excess -= 0"),
         ),
     ),
+    Contract(
+        "log_segment.record_of_time",
+        f"{SEARCHES}:find_in_batch",
+        ("SCAN-18", "SEG-39"),
+        "two small records with any attributes, both timestamps of the batch from 0 to 127, deltas "
+        "of one byte (one for timestamp and offset), any target, any starting offset",
+        (
+            Mutant("timestamp >= target", "timestamp > target"),
+            Mutant("offset >= starting_offset", "offset > starting_offset"),
+            Mutant("largest if is_log_append", "first_timestamp if is_log_append"),
+            Mutant("position + 27", "position + 35"),
+        ),
+    ),
 )

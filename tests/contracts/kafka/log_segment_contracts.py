@@ -20,6 +20,7 @@ from segproof.kernels.segment_rules import (
 
 _indexed_batches: Any = indexed_batches.interpreted
 _find_batch = segment_search.find_batch.interpreted
+_find_in_batch = segment_search.find_in_batch.interpreted
 _BATCH_BYTES = 61
 _SMALLEST_BYTES = 26
 """The size of the smallest batch, a message of magic 0."""
@@ -131,6 +132,32 @@ def batches_of_any_bytes(data: bytes, start: int, filled: int, target: int) -> b
     if status != segment_search.SEARCH_FOUND:
         return (position, size) == (0, 0)
     return start <= position and size >= _SMALLEST_BYTES and position + size <= 40
+
+
+def record_of_time(data: bytes, target: int, starting_offset: int) -> bool:
+    """The first of two records at or after both the timestamp and the offset is found, or none.
+
+    pre: len(data) == 5
+    pre: max(data[1:]) < 128
+    post: _
+    """
+    header = bytes(22) + data[:1] + bytes(4) + _number(data[1]) + _number(data[2])
+    records = b"".join(bytes((14, 0, data[n], data[n], 1, 2, 0, 0)) for n in (3, 4))
+    batch = header + bytes(14) + bytes((0, 0, 0, 2)) + records
+    found = _find_in_batch(batch, 0, len(batch), target, starting_offset)
+    if data[0] % 8:
+        return found == (segment_search.SEARCH_ODD, 0, 0)
+    for number in (3, 4):
+        delta = data[number] // 2 if data[number] % 2 == 0 else -(data[number] // 2) - 1
+        timestamp = data[2] if data[0] // 8 % 2 else data[1] + delta
+        if timestamp >= target and delta >= starting_offset:
+            return found == (segment_search.SEARCH_FOUND, timestamp, delta)
+    return found == (segment_search.SEARCH_NONE, 0, 0)
+
+
+def _number(byte: int) -> bytes:
+    """Return a byte as an int64."""
+    return bytes(7) + bytes((byte,))
 
 
 def _batch(data: bytes) -> bytes:
