@@ -234,7 +234,7 @@ def appends(bench: Bench) -> list[Section]:
         results = _append(bench, segment.log, "segment-append")
         # A thousand appends a second.
         cells = {side: rate(result, segment.records, 1e3) for side, result in results.items()}
-        goal = Goal(_APPENDS_A_SECOND / 1e3, is_ratio=False)
+        goal = Goal(_APPENDS_A_SECOND / 1e3, is_ratio=False) if name == "1 KB" else None
         single.rows.append(Row.of(f"{name} batches", "1000/s", cells, goal, True))
         shutil.rmtree(made)
     return [many, single]
