@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real segments opened for writing: reads, searches and recovery answer as the real classes did.
+
+The recorded answers are those of `LogSegment` 4.3.1 on the files as found. Model and implementation
+are both asked, on a copy: opening a segment takes its files over.
+"""
+
+import hashlib
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segproof.kafka import LogConfig, LogSegment, PartitionLog, ProducerStateManager
+from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
+from segproof_harness.codecs import CODECS
+from segproof_harness.demo import scenarios
+from segproof_harness.reading.conformance import load_expected, partition_of
+from segproof_model.directory import Directory
+from segproof_model.kafka.leader_epoch_cache import LeaderEpochFileCache as ModelEpochs
+from segproof_model.kafka.log_config import LogConfig as ModelConfig
+from segproof_model.kafka.log_segment import LogSegment as ModelSegment
+from segproof_model.kafka.producer_state import ProducerStateManager as ModelProducers
+from segproof_model.outcomes import Raised
+from segproof_model.profiles import KAFKA_4_3_1
+
+LARGE_READ_BYTES = 100_000
+NOT_COMPARABLE = {"leader-epoch-checkpoint"}
+"""The broker that recovered became leader of a new epoch before the copy was made."""
+
+
+def name(scenario: Path) -> str:
+    """Return a scenario's name, for a test's id."""
+    return scenario.name
+
+
+@pytest.fixture
+def copy(scenario: Path, tmp_path: Path) -> Path:
+    """Return a copy of the scenario's partition."""
+    return Path(
+        shutil.copytree(partition_of(scenario), tmp_path / "t-0", copy_function=shutil.copy)
+    )
+
+
+def options(expected: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that the recorded answers were made with."""
+    return {
+        "index_interval_bytes": expected["index_interval_bytes"],
+        "segment_index_bytes": expected["segment_index_bytes"],
+    }
+
+
+def entries(segment: dict[str, Any], kind: str) -> list[list[int]]:
+    """Return the entries that the real recovery left."""
+    found = segment["recover"][kind]
+    wanted: list[list[int]] = segment[kind] if isinstance(found, str) else found
+    return wanted
+
+
+def read_row(found: Any) -> list[Any] | None:
+    """Return a read of one byte as it is recorded: base offset, position, bytes, incomplete."""
+    if found is None:
+        return None
+    at = found.fetch_offset_metadata
+    size = 0 if found.records is None else found.records.size_in_bytes()
+    return [at.message_offset, at.relative_position_in_segment, size, found.first_entry_incomplete]
+
+
+def size_of(found: Any) -> int | None:
+    """Return how many bytes a read found."""
+    return None if found is None or found.records is None else int(found.records.size_in_bytes())
+
+
+def ask(segment: Any, recorded: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Yield (kind, expected, actual) of all that is recorded of reads and searches."""
+    for row in recorded["offset_queries"]:
+        yield "read", row[3], read_row(segment.read(row[0], 1))
+        yield "large read", row[4], size_of(segment.read(row[0], LARGE_READ_BYTES))
+    for row in recorded["time_queries"]:
+        found = segment.find_offset_by_timestamp(row[0], recorded["base"])
+        yield "time", row[3], None if found is None else list(found[:2])
+
+
+def tally(asked: Iterator[tuple[str, Any, Any]]) -> tuple[Counter[str], list[Any]]:
+    """Count what was compared, and return the first differences."""
+    counted: Counter[str] = Counter()
+    different = []
+    for kind, expected, actual in asked:
+        counted[kind] += 1
+        if expected != actual:
+            different.append((kind, expected, actual))
+    return counted, different[:5]
+
+
+class Loaded:
+    """The model's segment, which answers a Step where an index may have to be opened."""
+
+    def __init__(self, segment: ModelSegment) -> None:
+        self._segment = segment
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            step = getattr(self._segment, method)(*arguments)
+            answer = getattr(step, "outcome", step)
+            assert not isinstance(answer, Raised), (method, arguments, answer)
+            return answer
+
+        return call
+
+
+def model_segment(partition: Path, expected: dict[str, Any], base_offset: int) -> ModelSegment:
+    """Return the model of one segment under the profile of the release that answered."""
+    files = tuple(sorted((path.name, path.read_bytes()) for path in partition.iterdir()))
+    opened = ModelSegment.open(
+        "", base_offset, ModelConfig(**options(expected)), True,
+        directory=Directory(files), profile=KAFKA_4_3_1, codecs=CODECS,
+    ).after  # fmt: skip
+    assert isinstance(opened, ModelSegment)
+    return opened
+
+
+def implemented(partition: Path, expected: dict[str, Any], base_offset: int) -> LogSegment:
+    """Return one segment, opened for writing."""
+    return LogSegment.open(str(partition), base_offset, LogConfig(**options(expected)), True)
+
+
+@pytest.mark.checks("SEG-12", "SEG-14", "SEG-15", "SEG-16", "SEG-17", "SEG-39")
+@pytest.mark.parametrize("scenario", scenarios(), ids=name)
+def test_reads_and_searches_answer_as_the_release_did(scenario: Path, copy: Path) -> None:
+    """Each recorded offset and timestamp, on the files as found, zero tail and all."""
+    expected = load_expected(scenario)
+    for recorded in expected["segments"]:
+        segment = implemented(copy, expected, recorded["base"])
+        counted, different = tally(ask(segment, recorded))
+        segment.close_handlers()
+        assert [] == different
+        assert counted["read"] > 30
+        assert counted["time"] > 15
+
+
+@pytest.mark.parametrize("scenario", scenarios(), ids=name)
+def test_model_reads_and_searches_as_the_release_did(scenario: Path, copy: Path) -> None:
+    """The same of the model, for every eighth question: it walks the log from its definition."""
+    expected = load_expected(scenario)
+    for recorded in expected["segments"]:
+        some = {**recorded}
+        for kind in ("offset_queries", "time_queries"):
+            some[kind] = recorded[kind][::8]
+        model = Loaded(model_segment(copy, expected, recorded["base"]))
+        assert [] == tally(ask(model, some))[1]
+
+
+@pytest.mark.checks("SEG-20", "SEG-22", "SEG-23", "SEG-30", "SEG-35")
+@pytest.mark.parametrize("scenario", scenarios(), ids=name)
+def test_recovery_leaves_what_the_real_one_left(scenario: Path, copy: Path) -> None:
+    """Bytes cut, entries of all three indexes and the next offset, segment by segment."""
+    expected = load_expected(scenario)
+    # From the last one on: loading the producers of a segment removes the later snapshots.
+    for recorded in reversed(expected["segments"]):
+        base = recorded["base"]
+        producers = ProducerStateManager.open(str(copy))
+        producers.truncate_and_reload(0, base, 0)
+        segment = implemented(copy, expected, base)
+        cut = segment.recover(producers, LeaderEpochFileCache.in_memory())
+        wanted = recorded["recover"]
+        assert (wanted["truncated"], wanted["size"]) == (cut, segment.size)
+        assert entries(recorded, "index") == [list(entry) for entry in segment.offset_index]
+        assert entries(recorded, "timeindex") == [list(entry) for entry in segment.time_index]
+        assert wanted["next_offset"] == segment.read_next_offset()
+        aborted = segment.txn_index.all_aborted_txns()
+        assert wanted["aborted"] == [list(entry[1:]) for entry in aborted]
+        segment.close()
+
+
+@pytest.mark.checks("SEG-20", "SEG-22", "SEG-23", "SEG-24")
+@pytest.mark.parametrize("scenario", scenarios(), ids=name)
+def test_model_recovers_what_the_real_one_left(scenario: Path, copy: Path) -> None:
+    """The same of the model, which also says which bytes the index files then have."""
+    expected = load_expected(scenario)
+    for recorded in expected["segments"]:
+        opened = model_segment(copy, expected, recorded["base"])
+        producers = ModelProducers.open("", directory=opened.directory).after
+        step = opened.recover(producers, ModelEpochs.in_memory())
+        after = step.after.segment
+        assert recorded["recover"]["truncated"] == step.outcome
+        index = after.directory.read(f"{recorded['base']:020d}.index")
+        times = after.directory.read(f"{recorded['base']:020d}.timeindex")
+        assert index is not None
+        assert times is not None
+        assert 8 * len(entries(recorded, "index")) == len(index)
+        assert 12 * len(entries(recorded, "timeindex")) == len(times)
+
+
+@pytest.mark.checks("LOAD-7", "LOAD-14", "LOAD-16")
+def test_an_unclean_log_is_recovered_to_the_bytes_the_broker_left(tmp_path: Path) -> None:
+    """Loading what a killed broker left gives what its restart gave, in every file there is."""
+    before = next(each for each in scenarios() if each.name == "unclean-before")
+    partition = Path(shutil.copytree(partition_of(before), tmp_path / "t-0"))
+    after = json.loads((before / "after-restart.json").read_text())["files"]
+    options_of_topic = options(load_expected(before))
+    config = LogConfig(segment_bytes=1_000_000, **options_of_topic)
+    log = PartitionLog.open(str(partition), config, last_shutdown_clean=False)
+    assert 2847 == log.log_end_offset
+    log.close_handlers()
+    found = {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in partition.iterdir()
+    }
+    different = {each for each in after.keys() | found.keys() if after.get(each) != found.get(each)}
+    assert NOT_COMPARABLE == different
