@@ -184,6 +184,7 @@ def test_model_recovers_what_the_real_one_left(scenario: Path, copy: Path) -> No
     for recorded in expected["segments"]:
         opened = model_segment(copy, expected, recorded["base"])
         producers = ModelProducers.open("", directory=opened.directory).after
+        assert isinstance(producers, ModelProducers)
         step = opened.recover(producers, ModelEpochs.in_memory())
         after = step.after.segment
         assert recorded["recover"]["truncated"] == step.outcome
