@@ -75,12 +75,14 @@ def _without_temporary_files(log: PartitionParts) -> Step[PartitionParts]:
     doomed = [n for n in names if n.endswith(DELETED) and not n.endswith(KEPT_CHECKPOINT)]
     cleaned = [n for n in names if n.endswith(CLEANED)]
     swaps = [n for n in names if n.endswith(SWAP)]
-    offsets = {name: offset_of_name(name) for name in (*cleaned, *swaps)}
-    for offset in offsets.values():
+    offsets: dict[str, int] = {}
+    for name in (*cleaned, *swaps):
+        offset = offset_of_name(name)
         if isinstance(offset, Raised):
             return Step(_without(log, doomed), offset)
-    first_cleaned = min((offsets[name] for name in cleaned), default=INT64_MAX)  # type: ignore[type-var]
-    unfinished = [name for name in swaps if offsets[name] >= first_cleaned]  # type: ignore[operator]
+        offsets[name] = offset
+    first_cleaned = min((offsets[name] for name in cleaned), default=INT64_MAX)
+    unfinished = [name for name in swaps if offsets[name] >= first_cleaned]
     return Step(_without(log, [*doomed, *unfinished, *cleaned]))
 
 

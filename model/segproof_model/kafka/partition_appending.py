@@ -207,8 +207,9 @@ class AppendingLog(ReadingLog):
     def _known_producer(self, batch: RecordBatch) -> ProducerStateEntry | None:
         """Return what is known of the producer of a batch."""
         producer_id = batch.producer_id
-        has_producer = isinstance(producer_id, int) and producer_id > -1
-        return self.producer_state_manager.last_entry(producer_id) if has_producer else None  # type: ignore[arg-type]
+        if isinstance(producer_id, Raised) or producer_id <= -1:
+            return None
+        return self.producer_state_manager.last_entry(producer_id)
 
     def _written(self, call: _Call, updates: ProducerUpdates) -> Step[Self]:
         """Write the batches, then let them count for producers and transactions (LOG-9)."""

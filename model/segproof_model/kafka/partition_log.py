@@ -267,8 +267,9 @@ class PartitionLog(AppendingLog):
 
         def is_old(segment: LogSegment) -> Step[LogSegment]:
             step = segment.largest_timestamp
-            is_known = isinstance(step.outcome, int)
-            return Step(step.after, step.outcome < oldest) if is_known else step  # type: ignore[operator]
+            if not isinstance(step.outcome, int):
+                return step
+            return Step(step.after, step.outcome < oldest)
 
         return self._delete_while(is_old)
 

@@ -7,10 +7,13 @@ crafted file may not do. LOG-4 is stated with the laws of directories.
 Used by: the harness, the generated pages.
 """
 
+from typing import Any
+
 from segproof_model.integers import INT32_MAX
 from segproof_model.kafka.log_segment import FetchDataInfo
 from segproof_model.kafka.log_validator import LogAppendInfo
 from segproof_model.kafka.record_file import TimestampAndOffset, scan_memory
+from segproof_model.laws.judging import is_rising
 from segproof_model.laws.log_judging import (
     APPENDS,
     STRUCTURE,
@@ -356,10 +359,9 @@ def given_offsets_rise(transition: Transition) -> bool:
         return True
     records = transition.arguments["records"][: outcome.valid_bytes]
     batches = scan_memory(records, codecs=before.codecs).batches
-    lasts = [batch.last_offset for batch in batches]
+    lasts: list[Any] = [batch.last_offset for batch in batches]
     first = lasts[0] if batches[0].is_legacy else batches[0].base_offset
-    is_rising = all(one < two for one, two in zip(lasts, lasts[1:], strict=False))  # type: ignore[operator]
-    return is_rising and first >= before.log_end_offset
+    return is_rising(lasts) and bool(first >= before.log_end_offset)
 
 
 @law("LOG-22", structure=STRUCTURE, scope="step", source=CLASS)

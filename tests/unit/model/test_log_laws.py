@@ -197,7 +197,10 @@ altered(
 altered(
     "LOG-8",
     _read(aborted(), 0, "txn_committed"),
-    lambda one: answered(one, replace(one.outcome, aborted_transactions=())),  # type: ignore[type-var]
+    lambda one: answered(
+        one,
+        replace(one.outcome, aborted_transactions=()),  # type: ignore[type-var]
+    ),
 )
 altered(
     "LOG-9",
