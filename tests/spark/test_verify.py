@@ -76,7 +76,7 @@ def broker_directory(data_directory: Path) -> Path:
         ("disks/a/plain-1/00000000000000000252.index", set()),
         ("disks/a/plain-1/00000000000000000252.log", set()),
         ("disks/a/plain-1/7.log", {"FILE-1"}),
-        ("disks/a/plain-1/leader-epoch-checkpoint", {"DISK-20"}),
+        ("disks/a/plain-1/leader-epoch-checkpoint", set()),
         ("notes.txt", {"DISK-20"}),
         ("foreign", {"DISK-20"}),
         ("new-0", {"DISK-20"}),
