@@ -13,6 +13,7 @@ Used by: every module of this package that holds kernels.
 
 import os
 import sys
+import threading
 import types
 from collections.abc import Callable
 from functools import update_wrapper
@@ -32,6 +33,8 @@ __all__ = [
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
+_NUMBA_LOCK = threading.Lock()
+"""Held while numba's folder is ours: it is one for the whole process."""
 COMPILE_AFTER_WORK = 100_000
 """Units of work after which `auto` compiles. A unit is some 5 microseconds when interpreted, as for
 one record or one search: so as much time is lost at most as importing numba takes. A call is one
@@ -123,11 +126,12 @@ def compile_function(function: Callable[..., Any]) -> Callable[..., Any]:
     folder = os.environ.get("NUMBA_CACHE_DIR") or _cache_folder()
     if not os.path.isdir(folder) and sys.stderr is not None:
         print("segproof: compiling kernels, once for this machine", file=sys.stderr)
-    before, config.CACHE_DIR = config.CACHE_DIR, folder
-    try:
-        return _linked(function, lambda plain: numba.njit(plain, cache=True), {})
-    finally:
-        config.CACHE_DIR = before
+    with _NUMBA_LOCK:
+        before, config.CACHE_DIR = config.CACHE_DIR, folder
+        try:
+            return _linked(function, lambda plain: numba.njit(plain, cache=True), {})
+        finally:
+            config.CACHE_DIR = before
 
 
 def _linked(

@@ -4,8 +4,13 @@
 Used by: the tox environments `quick`, `py311` to `py313` and `oldest`.
 """
 
+import contextlib
 import subprocess
 import sys
+import threading
+import types
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -139,3 +144,31 @@ def test_import_leaves_numba_alone() -> None:
     code = "import segproof.kafka, sys; print('numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "False" == done.stdout.strip()
+
+
+def test_threads_that_compile_keep_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads that compile at a time store both results in the cache's own folder."""
+    config = types.SimpleNamespace(CACHE_DIR="")
+    met = threading.Barrier(2)
+    seen: list[str] = []
+
+    def njit(function: Callable[..., Any], cache: bool) -> Callable[..., Any]:
+        assert cache
+        with contextlib.suppress(threading.BrokenBarrierError):
+            met.wait(0.2)  # so long that a thread without the lock would come in between
+        seen.append(config.CACHE_DIR)
+        return function
+
+    monkeypatch.setitem(sys.modules, "numba", types.SimpleNamespace(njit=njit))
+    monkeypatch.setitem(sys.modules, "numba.core.config", config)
+    monkeypatch.setattr(dispatch, "import_module", sys.modules.__getitem__)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "folder")
+    threads = [
+        threading.Thread(target=dispatch.compile_function, args=(doubled.source,)) for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert ["folder", "folder"] == seen
+    assert "" == config.CACHE_DIR
