@@ -29,7 +29,7 @@ from segproof.kafka.segment_recovery import (
 )
 from segproof.kafka.segment_state import RollParams, SegmentState
 from segproof.kafka.time_index import TimestampOffset
-from segproof.kafka.transaction_index import TxnIndexSearchResult
+from segproof.kafka.transaction_index import AbortedTxn, TxnIndexSearchResult
 from segproof.kernels.segment_rules import fits_segment, read_size
 
 __all__ = ["FetchDataInfo", "LogSegment", "RollParams"]
@@ -44,7 +44,7 @@ class FetchDataInfo(NamedTuple):
     """A slice of the log from that batch on; None: no bytes."""
     first_entry_incomplete: bool = False
     """Whether the size allowed is below that of the first batch."""
-    aborted_transactions: tuple[object, ...] | None = None
+    aborted_transactions: tuple[AbortedTxn, ...] | None = None
     """The aborted transactions that meet the records, where they were asked for."""
 
 

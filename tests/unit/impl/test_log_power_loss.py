@@ -6,7 +6,7 @@ with all bytes or all names that the system might have written by itself.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -89,14 +89,12 @@ class DurableFiles(MemoryFiles):
     def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
         """Open, and watch the file."""
         file: Any = super().open(path, writable=writable, create=create)
-        watched: Any = _Watched(file, self, file._inode)
-        return watched
+        return cast(File, _Watched(file, self, file._inode))
 
     def create_new(self, path: str) -> File | None:
         """Create, and watch the file."""
         file: Any = super().create_new(path)
-        watched: Any = None if file is None else _Watched(file, self, file._inode)
-        return watched
+        return None if file is None else cast(File, _Watched(file, self, file._inode))
 
     def rename(self, source: str, target: str) -> None:
         """Tell, and rename."""

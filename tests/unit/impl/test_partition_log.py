@@ -349,7 +349,7 @@ def test_a_committed_read_tells_aborted_transactions() -> None:
     log.update_high_watermark(5)
     assert log.last_stable_offset == 5
     aborted = log.read(0, 10**6, "txn_committed").aborted_transactions
-    assert [(txn.producer_id, txn.first_offset) for txn in aborted or ()] == [(7, 0)]  # type: ignore[attr-defined]
+    assert [(txn.producer_id, txn.first_offset) for txn in aborted or ()] == [(7, 0)]
     assert log.read(3, 10**6, "txn_committed").aborted_transactions == ()
     assert len(log.collect_aborted_transactions(0, 5)) == 1
 
