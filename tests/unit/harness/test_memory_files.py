@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from operator import methodcaller
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from segproof.files import REAL_FILES, File, Mapping
+from segproof.files import REAL_FILES, File, Files, Mapping
 from segproof_harness.memory_files import MemoryFiles
 
 NAMES = st.sampled_from(("a", "b", "c", "directory", "missing/a"))
@@ -271,3 +272,23 @@ def test_real_files_set_the_modification_time(tmp_path: Path) -> None:
     assert status.modified_ns == 1_600_000_000_123_456_789
     with pytest.raises(FileNotFoundError):
         REAL_FILES.set_modified(str(tmp_path / "b"), 7)
+
+
+def test_directories_are_made_and_removed_alike(tmp_path: Path) -> None:
+    """Both make a directory with those above it, and remove an empty one only."""
+
+    def answers(files: Files, root: str) -> list[Any]:
+        above, deep = os.path.join(root, "a"), os.path.join(root, "a", "b")
+        file = os.path.join(deep, "f")
+        files.make_directory(deep)
+        files.make_directory(deep)
+        files.open(file, writable=True, create=True).close()
+        paths = (above, deep, file, deep + "x")
+        found = [answer(partial(files.remove_directory, path)) for path in paths]
+        files.remove(file)
+        return [*found, files.remove_directory(deep), files.status(deep)]
+
+    real = answers(REAL_FILES, str(tmp_path))
+    assert real == answers(MemoryFiles(), "/")
+    assert real[:2] == [False, False]
+    assert real[-2:] == [True, None]
