@@ -53,6 +53,9 @@ RECOVERY, START, HIGH_WATERMARK, CLEANER = OFFSET_CHECKPOINTS = (
     "replication-offset-checkpoint",
     "cleaner-offset-checkpoint",
 )
+HINT_OF_OLD = (
+    "nothing, if a release before 2.0 wrote the file: loading drops the epoch that had no batch"
+)
 SMALL_FILE_BYTES = 6 << 20
 """More than 130000 producers or partitions; a larger file is not read into memory."""
 PARTITION = "partition-log"
@@ -127,6 +130,8 @@ def read_epochs(path: str, files: Files, reporter: Reporter) -> list[EpochEntry]
     )  # fmt: skip
     for number, (one, two) in enumerate(pairwise(entries or ()), 2):
         if one.epoch >= two.epoch or one.start_offset >= two.start_offset:
+            # Before 2.0 an epoch that had no batch kept its entry.
+            is_old = one.epoch < two.epoch and one.start_offset == two.start_offset
             reporter.add(
                 "EPOCH-1",
                 path,
@@ -135,6 +140,8 @@ def read_epochs(path: str, files: Files, reporter: Reporter) -> list[EpochEntry]
                 " later entry",
                 expected=f"an epoch above {one.epoch} and an offset above {one.start_offset}",
                 actual=f"{two.epoch} {two.start_offset}",
+                severity=Severity.WARNING if is_old else Severity.ERROR,
+                hint=HINT_OF_OLD if is_old else None,
             )
             return None
     first = entries[0] if entries else None

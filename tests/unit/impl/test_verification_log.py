@@ -266,6 +266,8 @@ def test_leader_epochs(tmp_path: Path) -> None:
         count = len(lines.splitlines())
         (folder / EPOCHS).write_text(f"0\n{count}\n{lines}\n")
         assert laws == [law for law, _ in found(folder)]
+    (folder / EPOCHS).write_text("0\n2\n0 0\n1 0\n")
+    assert [("EPOCH-1", WARNING)] == found(folder)
     (folder / EPOCHS).write_text("0\n0\n")
     assert [("DISK-37", WARNING)] == found(folder)
     log(folder, (6, [batch(6, partition_leader_epoch=2)]))
