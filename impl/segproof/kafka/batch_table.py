@@ -449,7 +449,7 @@ class BatchScan:
 
 
 def read_batch_headers(
-    source: ReadableFile | bytes, start: int = 0, end: int | None = None
+    source: ReadableFile | bytes | memoryview, start: int = 0, end: int | None = None
 ) -> HeaderTable:
     """Return the headers of all batches in [start, end) of a file, or of bytes, as one table.
 
@@ -467,7 +467,7 @@ def read_batch_headers(
 
 
 def check_batches(
-    source: ReadableFile | bytes,
+    source: ReadableFile | bytes | memoryview,
     start: int = 0,
     end: int | None = None,
     *,

@@ -2,7 +2,7 @@
 """What is measured of segments and logs gives right answers, and says what was not run."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,8 @@ def _checkout_on_path(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def answer(mode: str, *arguments: object) -> int:
     """Return the checksum of two passes of a mode, which have to agree."""
-    from benchmarks.modes import next_pass
-    from benchmarks.passes import MODES
+    from benchmarks import passes  # noqa: F401 -- registers all modes
+    from benchmarks.modes import MODES, next_pass
 
     work = MODES[mode](*map(str, arguments))
     first, second = next_pass(work)()(), next_pass(work)()()
@@ -134,13 +134,17 @@ def test_what_is_prepared_is_no_part_of_a_pass() -> None:
 
     told: list[str] = []
 
-    def prepare() -> Any:
-        told.append("prepared")
-        return lambda: told.append("worked") or (lambda: 7)
+    def one_pass() -> Callable[[], int]:
+        told.append("worked")
+        return lambda: 7
 
-    one_pass = next_pass(Prepared(prepare))
+    def prepare() -> Callable[[], Callable[[], int]]:
+        told.append("prepared")
+        return one_pass
+
+    ready = next_pass(Prepared(prepare))
     assert ["prepared"] == told
-    assert 7 == one_pass()()
+    assert 7 == ready()()
     assert ["prepared", "worked"] == told
 
 
