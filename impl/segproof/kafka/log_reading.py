@@ -238,7 +238,9 @@ def _record_of_max_timestamp(view: LogView) -> TimestampAndOffset | None:
 
 
 def _first_of(batch: RecordBatch, timestamp: int) -> TimestampAndOffset | None:
-    """Return the first record of a batch that has its largest timestamp."""
+    """Return the first record of a batch that has its largest timestamp; magic 0 has none."""
+    if batch.magic == 0:
+        return None
     epoch = None if batch.partition_leader_epoch < 0 else batch.partition_leader_epoch
     for found, offset in batch.times():
         if found == timestamp:
