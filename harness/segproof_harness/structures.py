@@ -240,6 +240,7 @@ DESCRIPTIONS = {
     "record-batch": "segproof_harness.descriptions.record_batch:RECORD_BATCH",
     "record-file": "segproof_harness.descriptions.record_file:RECORD_FILE",
     "log-segment": "segproof_harness.descriptions.log_segment:LOG_SEGMENT",
+    "partition-log": "segproof_harness.descriptions.partition_log:PARTITION_LOG",
 }
 """Where each structure is described."""
 

@@ -16,6 +16,7 @@ _INDEXES = "segproof_harness.canaries.indexes"
 _TRANSACTIONS = "segproof_harness.canaries.transaction_index"
 _RECORDS = "segproof_harness.canaries.records"
 _SEGMENTS = "segproof_harness.canaries.log_segment"
+_LOGS = "segproof_harness.canaries.partition_log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +253,55 @@ CANARIES = (
         f"{_SEGMENTS}:K68LogSegment",
         "an append compares with the interval by >=, not by >",
         ("SEG-4",),
+    ),
+    Canary(
+        "K-03",
+        "partition-log",
+        f"{_LOGS}:K03PartitionLog",
+        "the active, empty segment is in the way of one with its base",
+        ("LOG-12",),
+    ),
+    Canary(
+        "K-15",
+        "partition-log",
+        f"{_LOGS}:K15PartitionLog",
+        "the base of a new segment is guessed, though the first offset is known",
+        ("LOG-11",),
+    ),
+    Canary(
+        "K-17",
+        "partition-log",
+        f"{_LOGS}:K17PartitionLog",
+        "offsets that a follower is given are not compared with the log's end",
+        ("LOG-21",),
+    ),
+    Canary(
+        "K-32a",
+        "partition-log",
+        f"{_LOGS}:K32aPartitionLog",
+        "after loading, all of the log counts as durable",
+        ("LOAD-13",),
+    ),
+    Canary(
+        "K-33b",
+        "partition-log",
+        f"{_LOGS}:K33bPartitionLog",
+        "a log is recovered though it was closed in order",
+        ("LOAD-10",),
+    ),
+    Canary(
+        "K-34",
+        "partition-log",
+        f"{_LOGS}:K34PartitionLog",
+        "a swap gets its name while what it replaces remains",
+        ("LOAD-2", "LOG-4"),
+    ),
+    Canary(
+        "K-35",
+        "partition-log",
+        f"{_LOGS}:K35PartitionLog",
+        "a full truncation deletes the new segment with the old one of its name",
+        ("LOG-14",),
     ),
 )
 """Every planted defect."""

@@ -19,6 +19,7 @@ from segproof_harness.structures import STRUCTURE_IDS
 __all__ = [
     "LogSegmentMachine",
     "OffsetIndexMachine",
+    "PartitionLogMachine",
     "RecordBatchMachine",
     "RecordFileMachine",
     "StructureMachine",
@@ -63,6 +64,12 @@ class LogSegmentMachine(StructureMachine):
     """Histories of a segment: a log with its three indexes."""
 
     structure_id = "log-segment"
+
+
+class PartitionLogMachine(StructureMachine):
+    """Histories of a partition's log."""
+
+    structure_id = "partition-log"
 
 
 def machine_for(structure_id: str, subject_name: str = "impl") -> type[StructureMachine]:

@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the directory, the options and the arguments of a partition's log are drawn.
+
+Used by: descriptions.partition_log.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from segproof_harness.descriptions.indexes import clamp64
+from segproof_harness.descriptions.log_records import OFFSET_MAX, draw_stored, end_of
+from segproof_harness.descriptions.segments import (
+    DAMAGES,
+    KINDS,
+    SMALL_MAX,
+    TIME_MS_MAX,
+    damaged,
+    draw_index,
+)
+from segproof_harness.generation import (
+    INT32_MAX,
+    INT64_MAX,
+    INT64_MIN,
+    Choose,
+    beside,
+    one_in,
+    weighted,
+    within,
+)
+from segproof_harness.operations import Value
+from segproof_harness.structures import Setup, Situation, is_file_name
+from segproof_model.kafka.segment_names import offset_of_name, segment_file_name
+
+EPOCHS = "leader-epoch-checkpoint"
+START_MS = 1_000_000
+NEVER = 2**63 - 1
+CHOICES: Mapping[str, tuple[int | str | bool, ...]] = {
+    "segment_bytes": (400, 1000, 200, 2000),
+    "segment_ms": (604_800_000, 604_800_000, 1000, 50_000),
+    "segment_jitter_ms": (0, 0, 0, 7, 2000),
+    "segment_index_bytes": (120, 240, 48, 24, 16),
+    "index_interval_bytes": (0, 100, 500),
+    "preallocate": (False, False, False, True),
+    "max_message_bytes": (1_048_588, 1_048_588, 1_048_588, 150),
+    "retention_ms": (604_800_000, -1, 1000, 60_000),
+    "retention_bytes": (-1, -1, 500, 1500, 0),
+    "file_delete_delay_ms": (60_000, 0, 500),
+    "message_timestamp_type": ("CreateTime", "CreateTime", "CreateTime", "LogAppendTime"),
+    "message_timestamp_before_max_ms": (NEVER, NEVER, NEVER, 100),
+    "cleanup_policy": ("delete", "delete", "delete", "delete", "compact", "compact,delete", ""),
+    "compression_type": ("producer", "producer", "producer", "uncompressed"),
+    "flush_messages": (NEVER, NEVER, 3, 1),
+    "producer_id_expiration_ms": (86_400_000, 86_400_000, 500),
+}
+"""The options that histories vary, and their values. No log wants a codec of its own: what the
+implementation's libraries make of records is not what the codecs of histories make."""
+
+Damage = tuple[str, str, int, bytes]
+"""Which file, what happens to it, how many bytes or where, and what is written."""
+
+
+# --- the beginning -------------------------------------------------------------------------------
+
+
+def draw_options(choose: Choose) -> tuple[Value, ...]:
+    """Draw the options as (name, value)."""
+    return tuple((name, choose.one_of(values)) for name, values in CHOICES.items())
+
+
+def changed_options(choose: Choose, situation: Situation) -> tuple[Value, ...]:
+    """Draw the options of another opening: those of the last one, seldom with one that differs."""
+    options: Any = situation.opened["options"]
+    if not one_in(choose, 4):
+        return tuple(options)
+    changed = choose.one_of(tuple(CHOICES))
+    value = choose.one_of(CHOICES[changed])
+    return tuple((name, value if name == changed else known) for name, known in options)
+
+
+def is_options(value: Value) -> bool:
+    """Return whether a value read from a trace is a list of options."""
+    return (
+        isinstance(value, tuple)
+        and len(value) <= len(CHOICES)
+        and all(isinstance(one, tuple) and len(one) == 2 for one in value)
+        and all(
+            one[0] in CHOICES and any(one[1] == known for known in CHOICES[one[0]])  # type: ignore[index, literal-required, misc]
+            for one in value
+        )
+    )
+
+
+def draw_setup(choose: Choose) -> Setup:
+    """Draw a directory and the first opening: empty, segments, or one segment that overflows."""
+    arguments: dict[str, Value] = {
+        "options": draw_options(choose),
+        "log_start_offset": choose.one_of((0, 0, 0, 40, 2**31 - 5)),
+        "recovery_point": 0,
+        "last_shutdown_clean": choose.boolean(),
+        "draw": choose.integer(0, 5000),
+        "now_ms": START_MS,
+        "modified_ms": START_MS - 500,
+        "damage": (),
+    }
+    kind = weighted(choose, (6, 3, 1))
+    if kind == 0:
+        return Setup(arguments)
+    if kind == 2:
+        arguments["log_start_offset"] = 0
+        return Setup(arguments, _overflowing(choose))
+    return Setup(arguments, _segments(choose, int(arguments["log_start_offset"])))  # type: ignore[arg-type]
+
+
+def _segments(choose: Choose, offset: int) -> dict[str, bytes]:
+    """Draw one to three segments, with some of their indexes."""
+    files: dict[str, bytes] = {}
+    for _ in range(choose.integer(1, 3)):
+        stem = segment_file_name(offset, "")
+        files[f"{stem}.log"] = draw_stored(choose, offset, START_MS, choose.integer(1, 3))
+        for kind in (".index", ".timeindex"):
+            if one_in(choose, 3):
+                files[stem + kind] = b"" if choose.boolean() else draw_index(choose, offset, kind)
+        offset = end_of(files[f"{stem}.log"], offset) + choose.one_of((0, 0, 5))
+    if one_in(choose, 3):
+        files[EPOCHS] = choose.one_of((b"0\n1\n0 0\n", b"0\n2\n0 0\n1 9\n"))
+    return files
+
+
+def _overflowing(choose: Choose) -> dict[str, bytes]:
+    """Draw one segment whose offsets are too far apart, with indexes that do not tell."""
+    far = INT32_MAX + choose.integer(1, 30)
+    log = draw_stored(choose, 0, START_MS, choose.integer(1, 2))
+    log += draw_stored(choose, far, START_MS, choose.integer(1, 2))
+    stem = segment_file_name(0, "")
+    files = {f"{stem}.log": log, f"{stem}.index": b"", f"{stem}.timeindex": b""}
+    return files if choose.boolean() else {f"{stem}.log": log}
+
+
+# --- where the log stands ------------------------------------------------------------------------
+
+
+def _borders(situation: Situation) -> list[int]:
+    state = situation.state
+    if state is None:
+        return [0]
+    return [
+        state.log_start_offset,
+        state.log_end_offset,
+        state.high_watermark,
+        state.last_stable_offset,
+        *state.log_segments.base_offsets(),
+    ]
+
+
+def some_offset(choose: Choose, situation: Situation) -> int:
+    """Draw an offset: at, below or beyond a border, inside, or far outside."""
+    state, borders = situation.state, _borders(situation)
+    kind = weighted(choose, (10, 6, 1))
+    if kind == 0 or state is None:
+        return clamp64(beside(choose, choose.one_of(borders)))
+    if kind == 1:
+        base = choose.one_of(state.log_segments.base_offsets())
+        near = min(base + 30, state.log_end_offset)
+        return choose.integer(base, near) if near > base else base
+    return choose.one_of((INT64_MIN, -1, INT64_MAX, clamp64(borders[-1] + INT32_MAX)))
+
+
+def some_cut(choose: Choose, situation: Situation) -> int:
+    """Draw where to cut: mostly near the end."""
+    state = situation.state
+    if state is None or one_in(choose, 4):
+        return within(some_offset(choose, situation), -1, OFFSET_MAX)
+    return max(0, int(state.log_end_offset) - choose.integer(0, 6))
+
+
+def some_high_watermark(choose: Choose, situation: Situation) -> int:
+    """Draw a high watermark: mostly near the end."""
+    state = situation.state
+    if state is None or one_in(choose, 8):
+        return some_offset(choose, situation)
+    return int(state.log_end_offset) - choose.one_of((0, 0, 0, 1, 3, 9))
+
+
+def some_start(choose: Choose, situation: Situation) -> int:
+    """Draw a log start: between the present one and the high watermark, mostly."""
+    state = situation.state
+    if state is None or one_in(choose, 4):
+        return some_offset(choose, situation)
+    low, high = int(state.log_start_offset), int(state.high_watermark)
+    return choose.integer(low, min(high, low + 20)) if high > low else high
+
+
+def some_new_offset(choose: Choose, situation: Situation) -> int:
+    """Draw where to begin anew."""
+    return within(some_offset(choose, situation), 0, OFFSET_MAX)
+
+
+def some_expected(choose: Choose, situation: Situation) -> int | None:
+    """Draw which base is expected of a new segment."""
+    if not one_in(choose, 4):
+        return None
+    return within(some_offset(choose, situation), 0, OFFSET_MAX)
+
+
+def some_base(choose: Choose, situation: Situation) -> int:
+    """Draw a base offset, mostly of a segment."""
+    state = situation.state
+    if state is None or one_in(choose, 6):
+        return some_offset(choose, situation)
+    return int(choose.one_of(state.log_segments.base_offsets()))
+
+
+def some_length(choose: Choose, situation: Situation) -> int:
+    """Draw how many bytes to read."""
+    return choose.one_of((10_000, 100, 200, 1, 0, 70, INT32_MAX))
+
+
+def some_timestamp(choose: Choose, situation: Situation) -> int:
+    """Draw a timestamp, or a number that stands for an offset."""
+    kind = weighted(choose, (8, 4, 1))
+    if kind == 0:
+        return now_of(situation) - choose.integer(-2, 300)
+    if kind == 1:
+        return choose.one_of((-1, -2, -3, -3, -4))
+    return choose.one_of((0, INT64_MAX, INT64_MIN, START_MS))
+
+
+def now_of(situation: Situation) -> int:
+    """Return what time it is."""
+    if situation.state is not None:
+        return int(situation.state.now_ms)
+    return int(situation.opened["now_ms"])  # type: ignore[arg-type]  # checked by the trace
+
+
+def some_now(choose: Choose, situation: Situation) -> int:
+    """Draw a later time: soon, or when something is due."""
+    step = choose.one_of((1, 20, 200, 1_001, 60_001, 0, 604_800_001))
+    return within(now_of(situation) + step, 0, TIME_MS_MAX)
+
+
+def is_time(value: Value) -> bool:
+    """Return whether a value read from a trace is a time."""
+    return type(value) is int and 0 <= value <= TIME_MS_MAX
+
+
+# --- opening again -------------------------------------------------------------------------------
+
+
+def checkpointed_start(choose: Choose, situation: Situation) -> int:
+    """Draw the log start that the checkpoint says: the true one, an older or a wrong one."""
+    state = situation.state
+    if state is None:
+        return choose.one_of((0, int(situation.opened["log_start_offset"])))  # type: ignore[arg-type]
+    known = int(state.log_start_offset)
+    if not one_in(choose, 6):
+        return known
+    return within(beside(choose, choose.one_of(_borders(situation))), 0, OFFSET_MAX)
+
+
+def checkpointed_recovery_point(choose: Choose, situation: Situation) -> int:
+    """Draw the recovery point that the checkpoint says: the true one, mostly."""
+    state = situation.state
+    if state is None:
+        return choose.one_of((0, 20))
+    if one_in(choose, 4):
+        return within(some_offset(choose, situation), 0, OFFSET_MAX)
+    return int(state.recovery_point)
+
+
+def draw_damage(choose: Choose, situation: Situation) -> tuple[Value, ...]:
+    """Draw what happens to files while nothing is open; mostly nothing."""
+    names = tuple(situation.directory)
+    if situation.state is None and EPOCHS in names:
+        return ((EPOCHS, "removed", 0, b""),)  # or no opening might ever succeed again
+    if not names or not one_in(choose, 3):
+        return ()
+    return tuple(_one_damage(choose, names) for _ in range(choose.one_of((1, 1, 1, 2))))
+
+
+def _one_damage(choose: Choose, names: tuple[str, ...]) -> Damage:
+    kind = weighted(choose, (6, 4, 3, 2))
+    logs = [name for name in names if name.endswith(".log")] or list(names)
+    if kind == 0:
+        return _broken(choose, choose.one_of((logs[-1], logs[-1], logs[0])), DAMAGES[:4])
+    if kind == 1:
+        indexes = [name for name in names if name.endswith("index")] or list(names)
+        return _broken(choose, choose.one_of(indexes), DAMAGES)
+    if kind == 2:
+        others = [n for n in names if n.endswith(".snapshot") or n == EPOCHS] or list(names)
+        return _broken(choose, choose.one_of(others), ("cut", "flipped", "removed"))
+    return _leftover(choose, names, logs)
+
+
+def _broken(choose: Choose, name: str, kinds: tuple[str, ...]) -> Damage:
+    what = choose.one_of(kinds)
+    if what == "replaced":
+        suffix = "." + name.rsplit(".", 1)[-1]
+        base_offset = offset_of_name(name)
+        base = base_offset if isinstance(base_offset, int) else 0
+        return name, what, 0, draw_index(choose, base, suffix)
+    if what == "longer":
+        size = choose.integer(1, 80)
+        return name, what, 0, choose.data(size) if choose.boolean() else bytes(size)
+    if what == "flipped":
+        return name, what, choose.integer(0, 200), bytes([1 << choose.integer(0, 7)])
+    return name, what, choose.integer(1, 90) if what != "removed" else 0, b""
+
+
+def _leftover(choose: Choose, names: tuple[str, ...], logs: list[str]) -> Damage:
+    """Draw a file that a crash left in the middle of something."""
+    base_offset = offset_of_name(choose.one_of(logs))
+    base = base_offset if isinstance(base_offset, int) else 0
+    suffix = choose.one_of((".swap", ".swap", ".cleaned", ".deleted"))
+    kind = choose.one_of((".log", ".log", ".log", ".index"))
+    name = segment_file_name(base, kind + suffix)
+    if kind != ".log":
+        return name, "replaced", 0, draw_index(choose, base, kind)
+    stored = draw_stored(choose, max(0, base), START_MS, choose.one_of((1, 1, 2)))
+    return name, "replaced", 0, stored
+
+
+def is_damage(value: Value) -> bool:
+    """Return whether a value read from a trace is such a list."""
+    return isinstance(value, tuple) and len(value) <= 8 and all(map(_is_one, value))
+
+
+def _is_one(item: Any) -> bool:
+    return (
+        isinstance(item, tuple)
+        and len(item) == 4
+        and is_file_name(item[0])
+        and item[1] in DAMAGES
+        and type(item[2]) is int
+        and 0 <= item[2] < SMALL_MAX
+        and isinstance(item[3], bytes)
+        and len(item[3]) < SMALL_MAX
+        and (item[1] != "flipped" or len(item[3]) == 1)
+    )
+
+
+def with_damage(arguments: Mapping[str, Value], images: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    """Return the files as something broke them before an opening."""
+    done: Any = arguments["damage"]
+    return damaged(done, "", "", images) if done else images
+
+
+def logs_among(names: Any) -> list[str]:
+    """Return the names of logs, whatever stands behind them."""
+    return [name for name in names if f"{KINDS[0]}." in f"{name}."]
