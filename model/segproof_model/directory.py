@@ -27,14 +27,18 @@ class Directory:
 
     def read(self, name: str) -> bytes | None:
         """Return the bytes of the file, or None if there is none."""
-        return dict(self.files).get(name)
+        return next((data for known, data in self.files if known == name), None)
 
     def write(self, name: str, data: bytes) -> "Directory":
         """Return the directory in which the file `name` holds exactly `data`."""
+        if self.read(name) == data:
+            return self
         return Directory(tuple(sorted({**dict(self.files), name: data}.items())))
 
     def remove(self, name: str) -> "Directory":
         """Return the directory without the file; the same directory if there is none."""
+        if name not in self:
+            return self
         return Directory(tuple(pair for pair in self.files if pair[0] != name))
 
     def rename(self, source: str, target: str) -> "Directory":

@@ -74,6 +74,10 @@ class LazyIndex:
 
     def sees(self, directory: Directory) -> "LazyIndex":
         """Return the same state over the directory as another file's operation left it."""
+        if directory is self.directory and (
+            self.index is None or self.index.directory is directory
+        ):
+            return self
         index = None if self.index is None else replace(self.index, directory=directory)
         return replace(self, directory=directory, index=index)
 

@@ -119,6 +119,11 @@ class PartitionParts:
 
     def sees(self, directory: Directory) -> Self:
         """Return the same state over this directory."""
+        parts = (self, self.leader_epoch_cache, self.producer_state_manager, *self.log_segments)
+        if all(part.sees(directory) is part for part in self.log_segments) and all(
+            part.directory is directory for part in parts
+        ):
+            return self
         return replace(
             self,
             directory=directory,

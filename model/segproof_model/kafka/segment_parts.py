@@ -83,6 +83,9 @@ class SegmentParts:
 
     def sees(self, directory: Directory) -> Self:
         """Return the same state over this directory."""
+        parts = (self, self.log, self.lazy_offset_index, self.lazy_time_index, self.txn_index)
+        if all(part.directory is directory for part in parts):
+            return self
         return replace(
             self,
             directory=directory,
