@@ -140,10 +140,10 @@ def _bound_of(view: LogView, isolation: str) -> LogOffsetMetadata:
         high_watermark = _place_if_known(view, high_watermark.message_offset)
     if isolation == "high_watermark":
         return high_watermark
-    unstable = view.first_unstable_offset
-    if stable_bound(high_watermark.message_offset, unstable) == high_watermark.message_offset:
+    stable = stable_offset_of(view)
+    if stable == view.high_watermark.message_offset:
         return high_watermark
-    return _place_if_known(view, unstable)
+    return _place_if_known(view, stable)
 
 
 def _place_if_known(view: LogView, offset: int) -> LogOffsetMetadata:
