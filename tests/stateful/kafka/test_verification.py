@@ -38,10 +38,11 @@ from segproof.kafka.record_batch import (
     write_end_transaction_marker,
 )
 from segproof.verification import VERIFIED_LAWS, verify
+from segproof_harness.codecs import CODECS
 from segproof_harness.judge import Judge
 from segproof_harness.memory_files import MemoryFiles
 from segproof_model.kafka.transaction_index import AbortedTxn
-from segproof_model.laws import disk
+from segproof_model.laws import disk, disk_log
 from segproof_model.laws.registry import LAWS
 
 for module in pkgutil.iter_modules(segproof_model.laws.__path__):
@@ -155,6 +156,8 @@ class Writer:
         batches = batches[:kept]
         self.offset = disk.number(batches[-1].last_offset) + 1 if batches else self.base
         self.history = [one for one in self.history if one.last_offset < self.offset]
+        logs = [bytes(self.files[name]) for name in sorted(self.files) if name.endswith(".log")]
+        self.open = disk_log.open_transactions(logs, CODECS)
         self.epochs = [pair for pair in self.epochs if pair[1] < self.offset]
         self.checkpoint()
         for name in [name for name in self.small if name.endswith(".snapshot")]:
