@@ -134,6 +134,8 @@ class Comparison:
         self.counters = Counters()
         self._image_every = image_every
         self._step = 0
+        self._judged: dict[str, dict[int, Any]] = {}
+        """By profile: the parts of the last state, which need not be judged again."""
         self._sometimes = Sometimes(structure)
         self.counters.sometimes = self._sometimes.counts
         references = {profile_name: self.guide}
@@ -211,8 +213,12 @@ class Comparison:
         broken: list[str] = []
         if reference.state is not None:
             broken += self.structure.judge_state(reference.state)
-            for part in self.structure.parts(reference.state):
-                broken += broken_state_laws(part)
+            parts = list(self.structure.parts(reference.state))
+            known = self._judged.get(reference.profile_name, {})
+            for part in parts:
+                if known.get(id(part)) is not part:
+                    broken += broken_state_laws(part)
+            self._judged[reference.profile_name] = {id(part): part for part in parts}
         for transition in reference.transitions:
             broken += self.structure.judge_step(transition)
         if not broken:

@@ -34,11 +34,13 @@ from segproof_model.kafka.segment_names import offset_of_name, segment_file_name
 EPOCHS = "leader-epoch-checkpoint"
 START_MS = 1_000_000
 NEVER = 2**63 - 1
+ROOMY_BYTES = 1200
+"""An index of this size takes what a recovery enters."""
 CHOICES: Mapping[str, tuple[int | str | bool, ...]] = {
     "segment_bytes": (400, 1000, 200, 2000),
     "segment_ms": (604_800_000, 604_800_000, 1000, 50_000),
     "segment_jitter_ms": (0, 0, 0, 7, 2000),
-    "segment_index_bytes": (120, 240, 48, 24, 16),
+    "segment_index_bytes": (120, 240, 48, 24, 16, ROOMY_BYTES),
     "index_interval_bytes": (0, 100, 500),
     "preallocate": (False, False, False, True),
     "max_message_bytes": (1_048_588, 1_048_588, 1_048_588, 150),
@@ -70,6 +72,9 @@ def draw_options(choose: Choose) -> tuple[Value, ...]:
 def changed_options(choose: Choose, situation: Situation) -> tuple[Value, ...]:
     """Draw the options of another opening: those of the last one, seldom with one that differs."""
     options: Any = situation.opened["options"]
+    if situation.state is None:
+        roomy = "segment_index_bytes", ROOMY_BYTES
+        return tuple(roomy if known[0] == roomy[0] else known for known in options)
     if not one_in(choose, 4):
         return tuple(options)
     changed = choose.one_of(tuple(CHOICES))
@@ -107,6 +112,7 @@ def draw_setup(choose: Choose) -> Setup:
         return Setup(arguments)
     if kind == 2:
         arguments["log_start_offset"] = 0
+        arguments["last_shutdown_clean"] = not one_in(choose, 3)
         return Setup(arguments, _overflowing(choose))
     return Setup(arguments, _segments(choose, int(arguments["log_start_offset"])))  # type: ignore[arg-type]
 
@@ -119,7 +125,8 @@ def _segments(choose: Choose, offset: int) -> dict[str, bytes]:
         files[f"{stem}.log"] = draw_stored(choose, offset, START_MS, choose.integer(1, 3))
         for kind in (".index", ".timeindex"):
             if one_in(choose, 3):
-                files[stem + kind] = b"" if choose.boolean() else draw_index(choose, offset, kind)
+                is_foreign = one_in(choose, 4)
+                files[stem + kind] = draw_index(choose, offset, kind) if is_foreign else b""
         offset = end_of(files[f"{stem}.log"], offset) + choose.one_of((0, 0, 5))
     if one_in(choose, 3):
         files[EPOCHS] = choose.one_of((b"0\n1\n0 0\n", b"0\n2\n0 0\n1 9\n"))
@@ -133,7 +140,7 @@ def _overflowing(choose: Choose) -> dict[str, bytes]:
     log += draw_stored(choose, far, START_MS, choose.integer(1, 2))
     stem = segment_file_name(0, "")
     files = {f"{stem}.log": log, f"{stem}.index": b"", f"{stem}.timeindex": b""}
-    return files if choose.boolean() else {f"{stem}.log": log}
+    return {f"{stem}.log": log} if one_in(choose, 4) else files
 
 
 # --- where the log stands ------------------------------------------------------------------------
@@ -203,11 +210,14 @@ def some_expected(choose: Choose, situation: Situation) -> int | None:
 
 
 def some_base(choose: Choose, situation: Situation) -> int:
-    """Draw a base offset, mostly of a segment."""
+    """Draw a base offset: of a segment that may overflow, or of another, mostly."""
     state = situation.state
     if state is None or one_in(choose, 6):
         return some_offset(choose, situation)
-    return int(choose.one_of(state.log_segments.base_offsets()))
+    bases = state.log_segments.base_offsets()
+    ends = (*bases[1:], state.log_end_offset)
+    wide = [base for base, end in zip(bases, ends, strict=True) if end - base > INT32_MAX]
+    return int(choose.one_of(wide or bases))
 
 
 def some_length(choose: Choose, situation: Situation) -> int:
@@ -270,8 +280,9 @@ def checkpointed_recovery_point(choose: Choose, situation: Situation) -> int:
 def draw_damage(choose: Choose, situation: Situation) -> tuple[Value, ...]:
     """Draw what happens to files while nothing is open; mostly nothing."""
     names = tuple(situation.directory)
-    if situation.state is None and EPOCHS in names:
-        return ((EPOCHS, "removed", 0, b""),)  # or no opening might ever succeed again
+    if situation.state is None:  # what stood in the way goes, or no opening might ever succeed
+        bad = [name for name in names if name.endswith((".index", ".snapshot")) or name == EPOCHS]
+        return tuple((name, "removed", 0, b"") for name in bad[-8:])
     if not names or not one_in(choose, 3):
         return ()
     return tuple(_one_damage(choose, names) for _ in range(choose.one_of((1, 1, 1, 2))))

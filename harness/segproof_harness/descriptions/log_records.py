@@ -109,13 +109,19 @@ def _next_of(choose: Choose, entry: Any) -> tuple[int, int, int]:
 
 
 def _of_producer(
-    choose: Choose, offset: int, now_ms: int, producers: Mapping[int, Any], leader_epoch: int = -1
+    choose: Choose,
+    offset: int,
+    now_ms: int,
+    producers: Mapping[int, Any],
+    leader_epoch: int = -1,
+    may_begin: bool = True,
 ) -> bytes:
     """Draw a batch of a producer; in a transaction if one is open, mostly."""
     producer_id = choose.one_of(PRODUCERS)
     entry = producers.get(producer_id)
     epoch, sequence, count = _next_of(choose, entry)
     is_open = entry is not None and entry.current_txn_first_offset is not None
+    is_transactional = one_in(choose, 10) != is_open if is_open else choose.boolean()
     return _written(
         write_batch(
             _records(choose, offset, now_ms, count),
@@ -125,7 +131,7 @@ def _of_producer(
             producer_epoch=epoch,
             base_sequence=sequence,
             partition_leader_epoch=leader_epoch,
-            is_transactional=is_open != one_in(choose, 10) if is_open else choose.boolean(),
+            is_transactional=is_transactional and may_begin,
             codecs=CODECS,
         )
     )
@@ -274,7 +280,7 @@ def draw_stored(choose: Choose, offset: int, now_ms: int, count: int) -> bytes:
     log = b""
     for _ in range(count):
         if one_in(choose, 3):
-            log += _of_producer(choose, offset, now_ms, {}, 0)
+            log += _of_producer(choose, offset, now_ms, {}, 0, may_begin=False)
         else:
             log += _plain(choose, offset, now_ms, 2, partition_leader_epoch=0)
         offset = end_of(log, offset)

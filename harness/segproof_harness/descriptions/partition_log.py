@@ -33,7 +33,11 @@ OPENING = (
     Parameter("options", "other", draw.changed_options, draw.is_options),
     Parameter("log_start_offset", "int64", draw.checkpointed_start, _is_offset),
     Parameter("recovery_point", "int64", draw.checkpointed_recovery_point, _is_offset),
-    Parameter("last_shutdown_clean", "flag", lambda choose, situation: choose.boolean()),
+    Parameter(
+        "last_shutdown_clean",
+        "flag",
+        lambda choose, situation: choose.boolean() and situation.state is not None,
+    ),
     Parameter("draw", "int64", lambda choose, _: choose.integer(0, 5000), _is_offset),
     Parameter("now_ms", "int64", draw.some_now, draw.is_time),
     Parameter(
@@ -225,7 +229,7 @@ CUTTING = (
     OperationKind(
         "split_overflowed_segment",
         (Parameter("base_offset", "int64", draw.some_base),),
-        2,
+        4,
         ("LOG-19", "LOG-20"),
         {"invalid-argument": "LOG-20"},
         show=_show_parts,
