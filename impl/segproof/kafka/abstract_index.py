@@ -40,6 +40,8 @@ _COUNTED_BYTES = 1 << 16
 """So many bytes are looked at together for the last one that is not zero."""
 _ENTRIES_DECODED = {True: 100, False: 4000}
 """So many entries are decoded while one is searched, by kernels that are compiled or not."""
+make_tuple = tuple.__new__
+"""Makes a named tuple from its class and all its values, in half the time that the class takes."""
 
 
 class AbstractIndex(IndexMapping):

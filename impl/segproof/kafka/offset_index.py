@@ -31,6 +31,7 @@ from segproof.kafka.abstract_index import (
     WARM_BYTES,
     AbstractIndex,
     int64_array,
+    make_tuple,
 )
 from segproof.kafka.bulk_lookup import int64_difference
 from segproof.kernels.index_rules import (
@@ -119,7 +120,7 @@ class OffsetIndex(AbstractIndex):
                     raise
             else:
                 if self._cuts == cuts:
-                    return OffsetPosition(base_offset + key, position)
+                    return make_tuple(OffsetPosition, (base_offset + key, position))
 
     def lookup_many(self, target_offsets: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return `lookup` of each target: (offsets, positions), each int64 of shape (targets,).

@@ -15,6 +15,7 @@ from operator import index as to_int
 import numpy as np
 
 from segproof.errors import CorruptIndexError
+from segproof.kafka.abstract_index import make_tuple
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.record_file import LogOffsetPosition, RecordFile, TimestampAndOffset
 from segproof.kernels.segment_search import SEARCH_FOUND, SEARCH_NONE, SEARCH_ODD, find_time
@@ -123,9 +124,9 @@ def find_batch_in(
                 return log.search_for_offset_with_size(target_offset, position)
             if base > target_offset and before is not None and before[0] >= target_offset:
                 read_ahead.note(before[3])
-                return LogOffsetPosition(*before[1:])
+                return make_tuple(LogOffsetPosition, before[1:])
             read_ahead.note(size)
-            return LogOffsetPosition(base, at, size + 12)
+            return make_tuple(LogOffsetPosition, (base, at, size + 12))
         last = base
         if magic == 2:
             last += _LAST_OFFSET_DELTA.unpack_from(data, at - start + 23)[0]
@@ -134,7 +135,7 @@ def find_batch_in(
         before = (last, base, at, size + 12)
         at += 12 + size
     if before is not None and before[0] >= target_offset:
-        return LogOffsetPosition(*before[1:])
+        return make_tuple(LogOffsetPosition, before[1:])
     return None
 
 
@@ -164,7 +165,8 @@ def find_record_in(
         if status == SEARCH_FOUND:
             size, epoch = _SIZE_AND_EPOCH.unpack_from(data, found + 8)
             read_ahead.note(size)
-            return TimestampAndOffset(timestamp, offset, None if epoch == -1 else epoch)
+            leader_epoch = None if epoch == -1 else epoch
+            return make_tuple(TimestampAndOffset, (timestamp, offset, leader_epoch))
         if status == SEARCH_NONE:
             return None
         if status == SEARCH_ODD or filled < want or (found == 0 and want == end - at):

@@ -32,6 +32,7 @@ from segproof.kafka.abstract_index import (
     WARM_BYTES,
     AbstractIndex,
     int64_array,
+    make_tuple,
 )
 from segproof.kernels.index_rules import (
     APPEND_FULL,
@@ -132,7 +133,7 @@ class TimeIndex(AbstractIndex):
                     raise
             else:
                 if self._cuts == cuts:
-                    return TimestampOffset(timestamp, self.base_offset + relative)
+                    return make_tuple(TimestampOffset, (timestamp, self.base_offset + relative))
 
     def lookup_many(
         self, target_timestamps: ArrayLike
