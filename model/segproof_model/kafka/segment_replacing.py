@@ -44,8 +44,10 @@ def _copied(
     parts: list[LogSegment] = []
     position = 0
     while position < segment.size:
-        batch = segment.log.batches(position).batches[0]
-        base_offset = batch.base_offset
+        scan = segment.log.batches(position)
+        if not scan.batches:
+            return Step(log, scan.error or ILLEGAL_STATE), parts
+        base_offset = scan.batches[0].base_offset
         if isinstance(base_offset, Raised):
             return Step(log, base_offset), parts
         for suffix in SUFFIXES:
