@@ -83,6 +83,7 @@ class Files(Protocol):
     def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
         """Open a regular file. With `create` a missing one is made, empty.
 
+        A symbolic link is followed for reading only.
         Raises: FileNotFoundError, PermissionError, OSError.
         """
 
@@ -215,10 +216,18 @@ class RealFiles:
     """The files of the operating system."""
 
     def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
-        """Open a regular file; directories and devices are refused."""
+        """Open a regular file; directories and devices are refused, for writing links too."""
         # Without O_NONBLOCK, opening a named pipe would wait for a writer for ever.
-        flags = (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC | os.O_NONBLOCK
-        descriptor = os.open(path, flags | (os.O_CREAT if create else 0), 0o644)
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+        if writable or create:
+            # A link may lead out of the directory, to a file that a recovery would cut to nothing.
+            flags |= os.O_NOFOLLOW | (os.O_RDWR if writable else 0) | (os.O_CREAT if create else 0)
+        try:
+            descriptor = os.open(path, flags, 0o644)
+        except OSError as error:
+            if error.errno == errno.ELOOP and os.path.islink(path):
+                raise OSError(errno.ELOOP, "a symbolic link is not written through", path) from None
+            raise
         if not stat_modes.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise IsADirectoryError(f"{path}: not a regular file")
