@@ -237,7 +237,10 @@ def unflushed_segments_are_recovered(transition: Transition) -> bool:
 
 @law("LOAD-8", structure=STRUCTURE, scope="step", source=f"{CLASS}: recoverLog")
 def nothing_follows_a_cut(transition: Transition) -> bool:
-    """The first segment that loses bytes in recovery is the last one kept."""
+    """The first segment that loses bytes in recovery is the last one kept.
+
+    But for a segment whose indexes are missing or corrupt, which is recovered before.
+    """
     loading = _loading(transition)
     if loading is None or _names(loading.found, loading.prefix, ".swap"):
         return True
@@ -245,7 +248,10 @@ def nothing_follows_a_cut(transition: Transition) -> bool:
     cut = [
         base
         for base in _recovered_bases(loading)
-        if len(images[base]) < len(loading.found.read(file_of(loading.prefix, base, ".log")) or b"")
+        if file_of(loading.prefix, base, ".index") in loading.found
+        and file_of(loading.prefix, base, ".txnindex") not in loading.found
+        and len(images[base])
+        < len(loading.found.read(file_of(loading.prefix, base, ".log")) or b"")
     ]
     return _overflows(loading.found, loading.prefix) or not cut or cut == [max(images)]
 
