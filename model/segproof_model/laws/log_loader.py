@@ -244,16 +244,16 @@ def nothing_follows_a_cut(transition: Transition) -> bool:
     loading = _loading(transition)
     if loading is None or _names(loading.found, loading.prefix, ".swap"):
         return True
+    found, prefix = loading.found, loading.prefix
     images = dict(log_images(loading.log))
     cut = [
         base
         for base in _recovered_bases(loading)
-        if file_of(loading.prefix, base, ".index") in loading.found
-        and file_of(loading.prefix, base, ".txnindex") not in loading.found
-        and len(images[base])
-        < len(loading.found.read(file_of(loading.prefix, base, ".log")) or b"")
+        if file_of(prefix, base, ".index") in found
+        and file_of(prefix, base, ".txnindex") not in found
+        and len(images[base]) < len(found.read(file_of(prefix, base, ".log")) or b"")
     ]
-    return _overflows(loading.found, loading.prefix) or not cut or cut == [max(images)]
+    return _overflows(found, prefix) or not cut or cut == [max(images)]
 
 
 @law("LOAD-9", structure=STRUCTURE, scope="step", source=f"{CLASS}: recoverLog")
