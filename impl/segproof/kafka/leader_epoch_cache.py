@@ -11,6 +11,7 @@ Used by: log_segment, partition_log.
 """
 
 import os
+from collections.abc import Sequence
 from operator import index as to_int
 from typing import Self
 
@@ -33,9 +34,12 @@ class LeaderEpochFileCache:
 
     def __init__(self, checkpoint: LeaderEpochCheckpointFile | None) -> None:
         self._checkpoint = checkpoint
-        self._entries: Entries = ()
+        entries: list[EpochEntry] = []
         for entry in checkpoint.read() if checkpoint is not None else ():
-            self._entries = self._assigned(entry) or self._entries
+            kept = self._kept_by_assign(entries, entry)
+            if kept >= 0:
+                entries[kept:] = [entry]
+        self._entries: Entries = tuple(entries)
 
     @classmethod
     def open(cls, file: str | os.PathLike[str], *, files: Files = REAL_FILES) -> Self:
@@ -73,20 +77,20 @@ class LeaderEpochFileCache:
         Laws: EPOCH-2, EPOCH-3, EPOCH-4, EPOCH-11.
         Raises: InvalidArgumentError for a negative number or one of too many bits; OSError.
         """
-        assigned = self._assigned(EpochEntry(to_int(leader_epoch), to_int(start_offset)))
-        if assigned is not None:
-            self._replace(assigned)
+        entry = EpochEntry(to_int(leader_epoch), to_int(start_offset))
+        kept = self._kept_by_assign(self._entries, entry)
+        if kept >= 0:
+            self._replace((*self._entries[:kept], entry))
 
-    def _assigned(self, entry: EpochEntry) -> Entries | None:
-        """Return the entries once this one is assigned, or None where nothing changes."""
+    def _kept_by_assign(self, entries: Sequence[EpochEntry], entry: EpochEntry) -> int:
+        """Return how many entries stay before this one, or -1 where it changes nothing."""
         if not (0 <= entry.epoch < 1 << 31 and 0 <= entry.start_offset < 1 << 63):
             raise InvalidArgumentError(
                 f"epoch {entry.epoch} from offset {entry.start_offset} is out of range",
                 law="EPOCH-2",
                 path=self.file,
             )
-        kept = kept_by_assign(self._entries, *entry)
-        return None if kept < 0 else (*self._entries[:kept], entry)
+        return kept_by_assign(entries, *entry)
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Drop the entries that begin at the offset or behind it; a negative one drops none.

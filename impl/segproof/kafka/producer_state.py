@@ -9,7 +9,9 @@ Used by: log_segment (recovery), partition_log.
 """
 
 import os
-from collections.abc import Collection, Iterable
+from bisect import bisect_left, insort
+from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
 from types import MappingProxyType
 
 from segproof.errors import CorruptSnapshotError, InvalidArgumentError
@@ -45,6 +47,48 @@ _LATE_TRANSACTION_BUFFER_MS = 5 * 60 * 1000
 _SUFFIX, _DELETED_SUFFIX = ".snapshot", ".deleted"
 
 
+class _Transactions:
+    """Transactions by first offset; the earliest is known without a look at the others.
+
+    A log may hold as many open ones as batches, so nothing that a batch does may cost a walk.
+    """
+
+    def __init__(self, transactions: Iterable[TxnMetadata] = ()) -> None:
+        self._by_first = {txn.first_offset: txn for txn in transactions}
+        self._firsts: list[int] | None = None
+        """The first offsets, rising; None until they are asked for."""
+
+    def __len__(self) -> int:
+        return len(self._by_first)
+
+    def __iter__(self) -> Iterator[TxnMetadata]:
+        return (self._by_first[first] for first in self._rising())
+
+    def _rising(self) -> list[int]:
+        if self._firsts is None:
+            self._firsts = sorted(self._by_first)
+        return self._firsts
+
+    @property
+    def earliest(self) -> TxnMetadata | None:
+        """The one with the smallest first offset."""
+        return next(iter(self), None)
+
+    def add(self, transaction: TxnMetadata) -> None:
+        """Add one, in place of another with the same first offset."""
+        first = transaction.first_offset
+        if self._firsts is not None and first not in self._by_first:
+            insort(self._firsts, first)
+        self._by_first[first] = transaction
+
+    def pop(self, first_offset: int) -> TxnMetadata | None:
+        """Take out the one that begins there, if there is one."""
+        transaction = self._by_first.pop(first_offset, None)
+        if transaction is not None and self._firsts is not None:
+            del self._firsts[bisect_left(self._firsts, first_offset)]
+        return transaction
+
+
 class ProducerStateManager:
     """The producer state of one partition, in the directory `dir`.
 
@@ -72,8 +116,8 @@ class ProducerStateManager:
         transaction or its producer last changed; -1 without one."""
         self._files = files
         self._producers: dict[int, ProducerStateEntry] = {}
-        self._ongoing: dict[int, TxnMetadata] = {}
-        self._unreplicated: dict[int, TxnMetadata] = {}
+        self._ongoing = _Transactions()
+        self._unreplicated = _Transactions()
         self._snapshots = self._listed()
 
     @classmethod
@@ -110,12 +154,12 @@ class ProducerStateManager:
     @property
     def ongoing_txns(self) -> tuple[TxnMetadata, ...]:
         """The open transactions, by first offset."""
-        return tuple(self._ongoing[first] for first in sorted(self._ongoing))
+        return tuple(self._ongoing)
 
     @property
     def unreplicated_txns(self) -> tuple[TxnMetadata, ...]:
         """Those whose marker lies above the high watermark, by first offset."""
-        return tuple(self._unreplicated[first] for first in sorted(self._unreplicated))
+        return tuple(self._unreplicated)
 
     @property
     def is_empty(self) -> bool:
@@ -136,11 +180,13 @@ class ProducerStateManager:
 
     def first_undecided_offset(self) -> int | None:
         """Return where the earliest open transaction begins."""
-        return min(self._ongoing, default=None)
+        earliest = self._ongoing.earliest
+        return None if earliest is None else earliest.first_offset
 
     def first_unstable_offset(self) -> int | None:
         """Return where the earliest transaction begins that is open or not yet replicated."""
-        return min((*self._ongoing, *self._unreplicated), default=None)
+        earliest = (self._ongoing.earliest, self._unreplicated.earliest)
+        return min((txn.first_offset for txn in earliest if txn is not None), default=None)
 
     def has_late_transaction(self, current_time_ms: int) -> bool:
         """Return whether the earliest open transaction is silent for longer than is allowed."""
@@ -153,7 +199,7 @@ class ProducerStateManager:
 
         Laws: PROD-10.
         """
-        open_txns = (txn[:2] for txn in self.ongoing_txns)
+        open_txns = (txn[:2] for txn in self._ongoing)
         return stable_offset(open_txns, completed_txn.producer_id, completed_txn.last_offset)
 
     def complete_txn(self, completed_txn: CompletedTxn) -> None:
@@ -162,25 +208,24 @@ class ProducerStateManager:
         Laws: PROD-11.
         Raises: InvalidArgumentError for one that is not open.
         """
-        txn = self._ongoing.pop(completed_txn.first_offset, None)
+        txn = self._ongoing.pop(completed_txn.first_offset)
         if txn is None:
             raise InvalidArgumentError(
                 f"no open transaction begins at {completed_txn.first_offset}",
                 law="PROD-11",
-                expected=sorted(self._ongoing),
+                expected=[txn.first_offset for txn in islice(self._ongoing, 10)],
                 actual=completed_txn.first_offset,
             )
-        completed = txn._replace(last_offset=completed_txn.last_offset)
-        self._unreplicated[completed_txn.first_offset] = completed
+        self._unreplicated.add(txn._replace(last_offset=completed_txn.last_offset))
         self._time_oldest_txn()
 
     def on_high_watermark_updated(self, high_watermark: int) -> None:
         """Forget the completed transactions whose marker is replicated."""
-        self._unreplicated = {
-            first: txn
-            for first, txn in self._unreplicated.items()
+        self._unreplicated = _Transactions(
+            txn
+            for txn in self._unreplicated
             if txn.last_offset is None or txn.last_offset >= high_watermark
-        }
+        )
 
     def prepare_update(self, producer_id: int, origin: AppendOrigin) -> ProducerAppendInfo:
         """Return what the batches of one producer are appended to before `update`.
@@ -200,7 +245,8 @@ class ProducerStateManager:
             raise InvalidArgumentError("there is no state of records without a producer id")
         known = self._producers.get(producer_id)
         self._producers[producer_id] = later if known is None else known.updated(later)
-        self._ongoing.update((txn.first_offset, txn) for txn in append_info.started_transactions)
+        for txn in append_info.started_transactions:
+            self._ongoing.add(txn)
         self._time_oldest_txn()
 
     def update_producers(
@@ -224,7 +270,7 @@ class ProducerStateManager:
         self._producers[entry.producer_id] = entry
         first_offset = entry.current_txn_first_offset
         if first_offset is not None:
-            self._ongoing[first_offset] = TxnMetadata(entry.producer_id, first_offset)
+            self._ongoing.add(TxnMetadata(entry.producer_id, first_offset))
 
     def update_map_end_offset(self, last_offset: int) -> None:
         """Say up to which offset, exclusive, the state is known.
@@ -269,7 +315,7 @@ class ProducerStateManager:
             self.on_log_start_offset_incremented(log_start_offset)
             return
         offset, entries = self._newest_snapshot()
-        self._producers, self._ongoing, self._unreplicated = {}, {}, {}
+        self._producers, self._ongoing, self._unreplicated = {}, _Transactions(), _Transactions()
         for entry in entries:
             if not self._is_expired(entry, current_time_ms):
                 self.load_producer_entry(entry)
@@ -283,7 +329,7 @@ class ProducerStateManager:
         Raises: OSError, and then the state in memory has not changed.
         """
         self._remove(sorted(self._snapshots))
-        self._producers, self._ongoing, self._unreplicated = {}, {}, {}
+        self._producers, self._ongoing, self._unreplicated = {}, _Transactions(), _Transactions()
         self.last_snapshot_offset = 0
         self.map_end_offset = offset
         self._time_oldest_txn()
@@ -357,8 +403,8 @@ class ProducerStateManager:
         return None, ()
 
     def _time_oldest_txn(self) -> None:
-        first = self.first_undecided_offset()
-        entry = None if first is None else self.last_entry(self._ongoing[first].producer_id)
+        earliest = self._ongoing.earliest
+        entry = None if earliest is None else self.last_entry(earliest.producer_id)
         self.oldest_txn_last_timestamp = -1 if entry is None else entry.last_timestamp
 
     def _is_expired(self, entry: ProducerStateEntry, current_time_ms: int) -> bool:
