@@ -76,7 +76,7 @@ class Partition:
         """Return whether all of its files are still what was listed."""
         others = tuple(state_of(files, self.path(name)) for name in self.others)
         return others == self.others_seen and all(
-            segment.seen == segment.look(files) for segment in self.segments
+            segment.is_unchanged(files) for segment in self.segments
         )
 
     @property

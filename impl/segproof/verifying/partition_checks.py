@@ -28,7 +28,7 @@ from segproof.verifying.producer_checks import (
     has_numbers,
     join_producers,
 )
-from segproof.verifying.rechecking import SteadyCheck, key_of
+from segproof.verifying.rechecking import SteadyCheck, is_vanished, key_of
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_checks import Cut, LogCarry
 from segproof.verifying.segments import Segment
@@ -64,13 +64,24 @@ class PartitionCheck:
 
     def finish(self) -> list[Finding]:
         """Return the findings; look at the partition again where it takes that."""
-        found = self._log.finish()
+        found = self._without_removed(self._log.finish())
         has_defects = any(one.is_defect for one in found)
         if not has_defects or self._partition.is_unchanged(self._files):
             return found
         known = {key_of(one) for one in found}
-        again = list(self._second_look())
+        again = self._without_removed(list(self._second_look()))
         return [one for one in again if not one.is_defect or key_of(one) in known]
+
+    def _without_removed(self, found: list[Finding]) -> list[Finding]:
+        """Return what was found but of small files that were removed since they were listed."""
+        if not any(is_vanished(one) for one in found):
+            return found
+        try:
+            names = self._files.list_directory(self._partition.directory)
+        except OSError:
+            return found
+        there = {self._partition.path(name) for name in names}
+        return [one for one in found if not is_vanished(one) or one.path in there]
 
     def _second_look(self) -> Iterator[Finding]:
         try:

@@ -1,29 +1,36 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Checking a segment that a broker may be changing meanwhile: what is found is looked at twice.
+"""Checking a segment that a broker may be changing meanwhile: what is found is looked at again.
 
 No order of reading keeps the files of a segment as of one moment: a broker appends to the last one,
 truncates, and puts compacted files in the place of others. So defects of a segment that is open, or
-whose files are no longer those that were listed, are reported only if a second look, with the
-directory listed anew, finds them too.
+whose files are no longer those that were listed, are reported only if two looks in a row, each with
+the directory listed anew, find them. What one look alone finds is looked for once more, a few times
+at most.
 
 Laws: DISK-2.
 Used by: verifying/running.py.
 """
 
+import time
 from collections.abc import Iterator
 
 from segproof.files import Files
-from segproof.findings import Finding
+from segproof.findings import Finding, Severity
 from segproof.verifying.directory_checks import ALL_FILES, list_again
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_checks import LogCarry, SegmentCheck
-from segproof.verifying.segments import Segment, report_vanished
+from segproof.verifying.segments import Segment
 
-__all__ = ["SteadyCheck", "key_of"]
+__all__ = ["SteadyCheck", "is_vanished", "key_of"]
 
-OF_NAMES = frozenset({"DISK-25"})
+OF_NAMES = frozenset({"DISK-4", "DISK-5", "DISK-25"})
 """Laws that a closed segment breaks by which names its directory showed: a listing may miss a file
-that is made meanwhile."""
+that is made or renamed meanwhile."""
+OF_ONE_STEP = frozenset({"DISK-2", "DISK-4", "DISK-5", "DISK-12"})
+"""Laws that are broken while a broker is between two files in one step."""
+LOOKS_MAX = 5
+RECENT_NS = 1_000_000_000
+PAUSE_SECONDS = 0.1
+"""How long a broker that does not get the processor is waited for, inside one step."""
 Key = tuple[str, str, int | None, int | str | None]
 
 
@@ -38,27 +45,33 @@ class SteadyCheck:
         self.carry = LogCarry()
 
     def run(self) -> Iterator[int]:
-        """Do all checks, twice where it takes that; yield the bytes read since the last time."""
+        """Do all checks, again where it takes that; yield the bytes read since the last time."""
         yield from self._look(self._segment)
-        first, carry = self.findings, self.carry
-        is_sound = not any(finding.is_defect for finding in first) and not _misses(carry)
+        first = self.findings
+        is_sound = not any(finding.is_defect for finding in first) and not _misses(self.carry)
         is_closed = self._segment.is_closed and not any(one.law in OF_NAMES for one in first)
-        if is_sound or (is_closed and self._is_unchanged(self._segment)):
+        if is_sound or (is_closed and self._segment.is_unchanged(self._files)):
             return
-        segment = list_again(self._segment, self._files)
-        if segment is None:
-            reporter = _reporter(self._segment, self._wanted)
-            for suffix in sorted(self._segment.suffixes):
-                report_vanished(self._segment.path(suffix), reporter, "log-segment")
-            self.findings, self.carry = reporter.finish(), LogCarry()
-            return
-        yield from self._look(segment)
-        if not (segment.is_closed and self._is_unchanged(segment)):
-            self._keep_what_both_found(first, carry)
-        if self._segment.is_closed or any(finding.is_defect for finding in self.findings):
-            # A closed file has no reason to shrink; elsewhere it explains what else was found.
-            shrunk = [one for one in first if one.law == "DISK-2" and one.position is not None]
-            self.findings += [one for one in shrunk if one not in self.findings]
+        self._wait_for_a_step()
+        segment, dropped = self._segment, 0
+        for _ in range(LOOKS_MAX - 1):
+            before, ended = self.findings, dict(self.carry.transactions.ended)
+            again = list_again(self._segment, self._files)
+            if again is None:
+                self._report_gone()
+                return
+            segment = again
+            yield from self._look(segment)
+            kept, dropped = self.findings, 0
+            if not (segment.is_closed and segment.is_unchanged(self._files)):
+                kept, dropped = self._found_twice(before, ended)
+            # A file that vanishes twice was made anew between; one that is a link to nothing stays.
+            if not dropped and not any(is_vanished(one) for one in kept):
+                break
+        self.findings = kept
+        if dropped:
+            self._report_unsteady(dropped)
+        self._explain_by_shrinking(first, segment)
 
     def _look(self, segment: Segment) -> Iterator[int]:
         reporter = _reporter(segment, self._wanted)
@@ -66,34 +79,81 @@ class SteadyCheck:
         yield from check.run()
         self.findings, self.carry = reporter.finish(), check.carry
 
-    def _is_unchanged(self, segment: Segment) -> bool:
-        return segment.seen == segment.look(self._files)
+    def _wait_for_a_step(self) -> None:
+        """Wait a moment where what was found may be one step that a broker is in the middle of."""
+        told = any(one.law in OF_ONE_STEP for one in self.findings) or _misses(self.carry)
+        if not told or self._segment.is_stopped:
+            return
+        paths = [self._segment.directory, *map(self._segment.path, self._segment.suffixes)]
+        for path in paths:
+            try:
+                status = self._files.status(path)
+            except OSError:
+                continue
+            age_ns = 0 if status is None else time.time_ns() - status.modified_ns
+            if abs(age_ns) < RECENT_NS:
+                time.sleep(PAUSE_SECONDS)
+                return
 
-    def _keep_what_both_found(self, first: list[Finding], carry: LogCarry) -> None:
-        """Drop the defects that only the second look found; say that there were some."""
-        known = {key_of(finding) for finding in first}
+    def _found_twice(
+        self, before: list[Finding], ended: dict[int, tuple[int, int, bool]]
+    ) -> tuple[list[Finding], int]:
+        """Return the notes, and the defects that the look before found too; how many it did not."""
+        known = {key_of(finding) for finding in before}
         kept = [one for one in self.findings if not one.is_defect or key_of(one) in known]
-        dropped = [one for one in self.findings if one.is_defect and key_of(one) not in known]
-        self.findings = kept
-        if dropped:
-            reporter = _reporter(self._segment, self._wanted)
-            reporter.add(
-                "DISK-2",
-                dropped[0].path,
-                f"the segment changed while it was read: {len(dropped)} findings, the first of"
-                f" {dropped[0].law}, were not the same at a second look",
-                actual=len(dropped),
-            )
-            self.findings += reporter.finish()
-        ended = self.carry.transactions.ended
-        for producer_id, (offset, position, is_missing) in ended.items():
-            is_both = is_missing and carry.transactions.ended.get(producer_id) == ended[producer_id]
-            ended[producer_id] = offset, position, is_both
+        now = self.carry.transactions.ended
+        for producer_id, (offset, position, is_missing) in now.items():
+            is_both = is_missing and ended.get(producer_id) == now[producer_id]
+            now[producer_id] = offset, position, is_both
+        return kept, len(self.findings) - len(kept)
+
+    def _report_gone(self) -> None:
+        """Say that the segment was removed, which is no defect of what is left."""
+        reporter = _reporter(self._segment, self._wanted)
+        suffix = min(self._segment.suffixes & self._segment.judged, default=".log")
+        reporter.add(
+            "DISK-2",
+            self._segment.path(".log" if ".log" in self._segment.judged else suffix),
+            "the segment was removed while the directory was read",
+            severity=Severity.NOTE,
+            hint="nothing: retention, a truncation or compaction removes whole segments",
+            structure="log-segment",
+        )
+        self.findings, self.carry = reporter.finish(), LogCarry()
+
+    def _report_unsteady(self, dropped: int) -> None:
+        """Say that there were defects in the last look, other ones than in the look before."""
+        reporter = _reporter(self._segment, self._wanted)
+        reporter.add(
+            "DISK-2",
+            self._segment.path(min(self._segment.judged & self._segment.suffixes)),
+            f"the segment changed while it was read: {dropped} findings were not the same at each"
+            f" of {LOOKS_MAX} looks",
+            actual=dropped,
+        )
+        self.findings += reporter.finish()
+
+    def _explain_by_shrinking(self, first: list[Finding], segment: Segment) -> None:
+        """Keep what says that a file became shorter, where nothing that a broker does explains it.
+
+        A broker cuts the last segment only, and what it closes; elsewhere it explains what else was
+        found.
+        """
+        was_closed = self._segment.is_closed and segment.is_closed
+        is_cut = was_closed and self._segment.next_base_offset == segment.next_base_offset
+        if is_cut or any(finding.is_defect for finding in self.findings):
+            shrunk = [one for one in first if one.law == "DISK-2" and one.position is not None]
+            self.findings += [one for one in shrunk if one not in self.findings]
 
 
 def key_of(finding: Finding) -> Key:
     """Return what two findings of one place have in common; the words tell sizes, which grow."""
     return finding.law, finding.path, finding.position, finding.expected
+
+
+def is_vanished(finding: Finding) -> bool:
+    """Return whether it says that a file is gone which was listed."""
+    return finding.law == "DISK-2" and finding.position is None and finding.is_defect
 
 
 def _misses(carry: LogCarry) -> bool:

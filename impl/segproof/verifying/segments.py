@@ -61,6 +61,11 @@ class Segment:
         """Return what its files are now."""
         return tuple(state_of(files, self.path(suffix)) for suffix in sorted(self.suffixes))
 
+    def is_unchanged(self, files: Files) -> bool:
+        """Return whether all files are there, and those that were there when they were listed."""
+        is_there = all(state.size_bytes >= 0 for state in self.seen)
+        return is_there and self.seen == self.look(files)
+
     @property
     def is_closed(self) -> bool:
         """Whether the broker has finished with its files, so that their tails are trimmed."""

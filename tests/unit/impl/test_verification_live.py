@@ -207,3 +207,209 @@ def test_batch_that_is_being_written(tmp_path: Path) -> None:
         log.write_bytes(whole)
 
     assert [] == run_on(Disturbed(log.stem + ".index", finish), folder)
+
+
+def some_defects(files: object, path: Path) -> list[str]:
+    """Return the laws of the defects found on other files than the real ones."""
+    return [one.law for one in run_on(files, path)]
+
+
+class Listed:
+    """Real files; something happens right behind each listing of the directory."""
+
+    def __init__(self, happens: Callable[[int], None]) -> None:
+        self._happens = happens
+        self.count = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(REAL_FILES, name)
+
+    def list_directory(self, path: str) -> list[str]:
+        """List, then let it happen."""
+        names = REAL_FILES.list_directory(path)
+        self.count += 1
+        self._happens(self.count)
+        return names
+
+
+@pytest.mark.parametrize("when", ["listed", "opened"])
+def test_segment_removed_while_it_is_read(tmp_path: Path, when: str) -> None:
+    """Retention removed a segment behind the listing: a note; it was three warnings."""
+    folder = copy("plain", tmp_path)
+    first = min(folder.glob("*.log")).stem
+
+    def remove(count: int = 1) -> None:
+        for path in folder.glob(f"{first}.*"):
+            if count == 1:
+                path.rename(f"{path}.deleted")
+
+    files = Listed(remove) if when == "listed" else Disturbed(f"{first}.log", remove)
+    found = [one for one in verify(folder, files=files) if one.law == "DISK-2"]  # type: ignore[arg-type]
+    assert [(False, f"{first}.log")] == [(one.is_defect, Path(one.path).name) for one in found]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_file_that_vanishes_at_two_looks(tmp_path: Path, count: int) -> None:
+    """A file that is listed and gone twice, since it was made anew between, is no finding."""
+    folder = copy("plain", tmp_path)
+    last = max(folder.glob("*.log"))
+    names = [last, last.with_suffix(".index"), last.with_suffix(".timeindex")]
+
+    def happens(listed: int) -> None:
+        for name in names:
+            beside = name.with_suffix(name.suffix + ".deleted")
+            if listed <= count:
+                name.rename(beside)
+
+    class Again(Listed):
+        """Before each listing the files are there again."""
+
+        def list_directory(self, path: str) -> list[str]:
+            """Put the files back, list, take them away."""
+            for name in names:
+                beside = name.with_suffix(name.suffix + ".deleted")
+                if beside.exists():
+                    beside.rename(name)
+            return super().list_directory(path)
+
+    assert [] == some_defects(Again(happens), folder)
+
+
+def test_other_defects_at_each_look(tmp_path: Path) -> None:
+    """What changed at each of two looks is looked at once more; it was a warning at once."""
+    folder = copy("plain", tmp_path)
+    last = max(folder.glob("*.log"))
+    index = last.with_suffix(".index")
+    whole = index.read_bytes()
+    slots = [0, 8]
+
+    class Torn(BrokenTransactionIndex):
+        """Real files; at two openings another slot of the index is wrong."""
+
+        def open(self, path: str, **options: Any) -> Any:
+            """Open a file."""
+            if path == str(index):
+                data = bytearray(whole)
+                if slots:
+                    at = slots.pop(0)
+                    data[at + 4 : at + 8] = b"\x7f" * 4
+                index.write_bytes(data)
+            return REAL_FILES.open(path, **options)
+
+    assert [] == some_defects(Torn(), folder)
+    assert [] == slots
+    index.write_bytes(whole[:12] + b"\x7f" * 4 + whole[16:])
+    assert 8 in {one.position for one in run_on(REAL_FILES, folder)}
+
+
+def test_a_segment_that_is_never_at_rest(tmp_path: Path) -> None:
+    """Where each of five looks finds something else, that is said."""
+    folder = copy("plain", tmp_path)
+    index = max(folder.glob("*.log")).with_suffix(".index")
+    whole = index.read_bytes()
+    looks = 0
+
+    class Restless(BrokenTransactionIndex):
+        """Real files; at each opening another slot of the index is wrong."""
+
+        def open(self, path: str, **options: Any) -> Any:
+            """Open a file."""
+            nonlocal looks
+            if path == str(index):
+                at = 8 * (looks % 2)
+                index.write_bytes(whole[: at + 4] + b"\x7f" * 4 + whole[at + 8 :])
+                looks += 1
+            return REAL_FILES.open(path, **options)
+
+    (finding,) = run_on(Restless(), folder)
+    assert ("DISK-2", 5) == (finding.law, looks)
+    assert "at each of 5 looks" in finding.message
+
+
+def test_truncation_cuts_what_was_closed(tmp_path: Path) -> None:
+    """A truncation removes later segments and cuts the one before them: no finding."""
+    folder = copy("plain", tmp_path)
+    *_, before, last = sorted(folder.glob("*.log"))
+    first_batch = struct.unpack_from(">i", before.read_bytes(), 8)[0] + 12
+
+    def truncate() -> None:
+        for path in folder.glob(f"{last.stem}.*"):
+            path.rename(f"{path}.deleted")
+        os.truncate(before, first_batch)
+        for suffix, size in ((".index", 0), (".timeindex", 0)):
+            os.truncate(before.with_suffix(suffix), size)
+
+    class Cut(BrokenTransactionIndex):
+        """Real files; behind the opening of the last log's neighbour it is cut."""
+
+        is_cut = False
+
+        def open(self, path: str, **options: Any) -> Any:
+            """Open a file, which is cut when its size is known."""
+            file = REAL_FILES.open(path, **options)
+            if path == str(before) and not self.is_cut:
+                self.is_cut = True
+                return _CutLater(file, truncate)
+            return file
+
+    assert [] == some_defects(Cut(), folder)
+
+
+class _CutLater:
+    """A file of which the size is told once, and then it is cut."""
+
+    def __init__(self, file: Any, cut: Callable[[], None]) -> None:
+        self._file = file
+        self._cut = cut
+        self._asked = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def size(self) -> int:
+        """Return the size, the second time from before the cut."""
+        size: int = self._file.size()
+        self._asked += 1
+        if self._asked == 2:
+            self._cut()
+        return size
+
+
+def test_snapshot_removed_while_it_is_read(tmp_path: Path) -> None:
+    """Rolling removes old snapshots: one that was listed and is gone is no finding."""
+    folder = copy("txn-a", tmp_path)
+    snapshot = max(folder.glob("*.snapshot"))
+
+    def remove(count: int = 1) -> None:
+        if count == 1:
+            snapshot.unlink()
+
+    for files in (Listed(remove), Disturbed(snapshot.name, remove)):
+        kept = snapshot.read_bytes()
+        assert [] == some_defects(files, folder)
+        assert not snapshot.exists()
+        snapshot.write_bytes(kept)
+
+
+def test_listing_between_two_renames(tmp_path: Path) -> None:
+    """The log of a removed segment is renamed before its indexes: they are no strays yet."""
+    folder = copy("plain", tmp_path)
+    first = min(folder.glob("*.log"))
+    first.rename(f"{first}.deleted")
+
+    def finish(count: int) -> None:
+        for suffix in (".index", ".timeindex"):
+            path = first.with_suffix(suffix)
+            if count == 2 and path.exists():
+                path.rename(f"{path}.deleted")
+
+    class Before(Listed):
+        """What happens, happens before the listing."""
+
+        def list_directory(self, path: str) -> list[str]:
+            """Let it happen, then list."""
+            self.count += 1
+            self._happens(self.count)
+            return REAL_FILES.list_directory(path)
+
+    assert [] == some_defects(Before(finish), folder)
