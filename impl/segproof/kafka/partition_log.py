@@ -4,8 +4,7 @@
 Mirrors: segproof_model/kafka/partition_log.py under the profile `segproof`.
 Upstream: Kafka, UnifiedLog, LocalLog (4.3.1).
 Laws: LOG-1 to LOG-21, LOAD-1 to LOAD-17.
-Not covered: remote storage, compaction, the verification of transactions by their coordinator, and
-    writing the batches of a producer anew (see log_validator).
+Not covered: remote storage, compaction, the verification of transactions by their coordinator.
 Used by: log_manager.
 """
 
@@ -156,6 +155,8 @@ class PartitionLog(AppendableLog):
             if active.size != position:
                 end, start = before.log_end, before.log_start_offset
                 self._publish(log_end=end, log_start_offset=start, is_removal=True)
+            else:
+                self._recovery_point = min(self._recovery_point, target)
             raise
         self._recovery_point = min(self._recovery_point, target)
 

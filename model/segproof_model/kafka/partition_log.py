@@ -137,8 +137,10 @@ class PartitionLog(AppendingLog):
         return run(
             self,
             lambda one: one.remove_segments(doomed) if doomed else Step(one),
-            lambda one: one.on_active(lambda active: active.truncate_to(target_offset)),
-            lambda one: Step(one.with_log_end(target_offset)),
+            lambda one: (
+                one.remove_snapshots(doomed) if one.profile.checks_before_changing else Step(one)
+            ),
+            lambda one: one._active_cut(target_offset),
             lambda one: one.remove_snapshots(doomed),
             lambda one: one.on_epochs(lambda epochs: epochs.truncate_from_end(target_offset)),
             lambda one: Step(
@@ -150,6 +152,21 @@ class PartitionLog(AppendingLog):
             ),
             lambda one: one.with_high_watermark_within(),
         )
+
+    def _active_cut(self, target_offset: int) -> Step[Self]:
+        """Cut the active segment, and let the log end there.
+
+        Where reading what is left fails, upstream leaves the end where nothing is any more.
+        """
+        step = self.on_active(lambda active: active.truncate_to(target_offset))
+        if not isinstance(step.outcome, Raised):
+            return Step(step.after.with_log_end(target_offset))
+        is_cut = step.after.size < self.size
+        if not (is_cut and self.profile.checks_before_changing):
+            return step
+        start = min(target_offset, self.log_start_offset)
+        ended = step.after.with_log_end(target_offset)
+        return Step(replace(ended, log_start_offset=start), step.outcome)
 
     def truncate_fully_and_start_at(
         self, new_offset: int, log_start_offset: int | None = None
