@@ -75,15 +75,15 @@ class K34PartitionLog(PartitionLog):
     """Planted: a swap gets its name while what it replaces remains."""
 
     @classmethod
-    def open(cls, dir: str, *arguments: Any, **options: Any) -> Self:  # noqa: A002 -- Kafka's name
+    def open(cls, *arguments: Any, **options: Any) -> Self:
         """Rename, then load."""
-        files = options["files"]
-        names = files.list_directory(dir)
+        folder, files = arguments[0], options["files"]
+        names = files.list_directory(folder)
         if not any(name.endswith(CLEANED_SUFFIX) for name in names):
             for name in names:
                 if name.endswith(SWAP_SUFFIX):
-                    files.rename(f"{dir}/{name}", f"{dir}/{name.removesuffix(SWAP_SUFFIX)}")
-        return super().open(dir, *arguments, **options)
+                    files.rename(f"{folder}/{name}", f"{folder}/{name.removesuffix(SWAP_SUFFIX)}")
+        return super().open(*arguments, **options)
 
 
 class K35PartitionLog(PartitionLog):

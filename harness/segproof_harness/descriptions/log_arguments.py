@@ -88,11 +88,13 @@ def is_options(value: Value) -> bool:
         isinstance(value, tuple)
         and len(value) <= len(CHOICES)
         and all(isinstance(one, tuple) and len(one) == 2 for one in value)
-        and all(
-            one[0] in CHOICES and any(one[1] == known for known in CHOICES[one[0]])  # type: ignore[index, literal-required, misc]
-            for one in value
-        )
+        and all(map(_is_choice, value))
     )
+
+
+def _is_choice(option: Any) -> bool:
+    name, value = option
+    return isinstance(name, str) and value in CHOICES.get(name, ())
 
 
 def draw_setup(choose: Choose) -> Setup:
@@ -114,7 +116,8 @@ def draw_setup(choose: Choose) -> Setup:
         arguments["log_start_offset"] = 0
         arguments["last_shutdown_clean"] = not one_in(choose, 3)
         return Setup(arguments, _overflowing(choose))
-    return Setup(arguments, _segments(choose, int(arguments["log_start_offset"])))  # type: ignore[arg-type]
+    start: Any = arguments["log_start_offset"]
+    return Setup(arguments, _segments(choose, start))
 
 
 def _segments(choose: Choose, offset: int) -> dict[str, bytes]:
@@ -260,7 +263,8 @@ def checkpointed_start(choose: Choose, situation: Situation) -> int:
     """Draw the log start that the checkpoint says: the true one, an older or a wrong one."""
     state = situation.state
     if state is None:
-        return choose.one_of((0, int(situation.opened["log_start_offset"])))  # type: ignore[arg-type]
+        former: Any = situation.opened["log_start_offset"]
+        return choose.one_of((0, int(former)))
     known = int(state.log_start_offset)
     if not one_in(choose, 6):
         return known

@@ -165,6 +165,13 @@ def _read_below_the_end(event: Event) -> bool:
     return bool(event.before.last_stable_offset < event.before.high_watermark)
 
 
+def _finds_a_time(event: Event) -> bool:
+    if not _done(event, "fetch_offset_by_timestamp"):
+        return False
+    target: Any = event.operation.arguments["target_timestamp"]
+    return bool(target >= 0 and event.outcome.value is not None)
+
+
 SOMETIMES = {
     "segment-boundary-read": _reads_at_a_boundary,
     "read-passes-a-gap": _passes_a_gap,
@@ -188,11 +195,7 @@ SOMETIMES = {
     "retention-by-time": lambda event: _removes_by(event) == "time",
     "retention-by-size": lambda event: _removes_by(event) == "size",
     "retention-by-log-start": lambda event: _removes_by(event) == "start",
-    "time-found": lambda event: (
-        _done(event, "fetch_offset_by_timestamp")
-        and event.operation.arguments["target_timestamp"] >= 0
-        and event.outcome.value is not None
-    ),
+    "time-found": _finds_a_time,
     "clean-reopen": _reopens_clean,
     "swap-completed-at-load": _completes_a_swap,
     **OPENED_AGAIN,

@@ -26,7 +26,7 @@ ISOLATIONS = ("log_end", "high_watermark", "txn_committed")
 
 
 def _is_offset(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= draw.OFFSET_MAX
+    return type(value) is int and 0 <= value <= records.OFFSET_MAX
 
 
 OPENING = (
