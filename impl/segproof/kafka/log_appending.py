@@ -20,6 +20,7 @@ from segproof.errors import (
     RecordBatchTooLargeError,
     SegproofError,
 )
+from segproof.kafka.log_files import DELETED_SUFFIX
 from segproof.kafka.log_segment import LogSegment
 from segproof.kafka.log_state import LogState
 from segproof.kafka.log_validator import (
@@ -74,7 +75,7 @@ class AppendableLog(LogState):
         Raises, with nothing changed: CorruptRecordError, InvalidRecordError, RecordTooLargeError,
         RecordBatchTooLargeError, InvalidTimestampError, InvalidProducerEpochError,
         OutOfOrderSequenceError, InvalidTransactionStateError; InvalidArgumentError for a batch that
-        would have to be written anew; IndexClosedError. OSError.
+        must be written anew and can't be; IndexClosedError. OSError.
         """
         return self._append(records, to_int(leader_epoch), origin, transaction_version)
 
@@ -185,8 +186,20 @@ class AppendableLog(LogState):
             )
 
     def _check_epochs(self, batches: Sequence[RecordBatch]) -> None:
-        """Return if every batch that has a place for its leader's epoch has one. Law: EPOCH-2."""
+        """Return if every batch that has a place for its leader's epoch has one. Law: EPOCH-2.
+
+        The offset at which an epoch may begin is none below 0 either.
+        """
         for batch in batches:
+            if batch.magic >= 2 and batch.base_offset < 0:
+                raise InvalidArgumentError(
+                    "a batch begins below offset 0",
+                    law="EPOCH-2",
+                    path=self.dir,
+                    position=batch.position,
+                    expected="at least 0",
+                    actual=batch.base_offset,
+                )
             if batch.magic >= 2 and batch.partition_leader_epoch < 0:
                 raise InvalidArgumentError(
                     "the leader epoch of a batch is negative",
@@ -280,6 +293,7 @@ class AppendableLog(LogState):
         base = max(to_int(expected_next_offset or 0), self.log_end_offset)
         self._check_roll(base)
         segments, active = self.log_segments.copy(), self.log_segments.active_segment
+        is_flushed = base <= self.recovery_point
         if active.base_offset == base:
             self._files.mark_deleted([active])
         else:
@@ -291,7 +305,15 @@ class AppendableLog(LogState):
         self._producers.take_snapshot()
         self._move_high_watermark_to_end()
         self._flush_up_to(base, base)
+        if is_flushed:
+            self._flush_inactive(active)
         return base
+
+    def _flush_inactive(self, segment: LogSegment) -> None:
+        """Make durable how a segment was ended whose records were durable before."""
+        if not segment.has_suffix(DELETED_SUFFIX):
+            segment.flush()
+        self._files.sync()
 
     def _check_roll(self, base: int) -> None:
         """Return if a segment with this base may follow. Law: LOG-12."""

@@ -5,12 +5,17 @@ Mirrors: segproof_model/kafka/log_manager.py.
 Upstream: Kafka, LogManager, CleanShutdownFileHandler (4.3.1).
 Layout: a directory `topic-partition` for each log; the checkpoints of checkpoint_file; and
     `.kafka_cleanshutdown`, one line of JSON, which is there only after a clean shutdown.
+    `.lock` is locked while the logs are open, as by a broker.
 Laws: LOAD-11, LOAD-13, CKPT-1 to CKPT-6.
+Unlike upstream: a checkpoint that can't be read ends loading, where upstream takes its offsets
+    for 0; a directory with another name is passed by, where upstream ends; the clean mark is never
+    there for logs that were not all loaded and closed by this manager.
 Not covered: several log directories, deleting topics (directories ending in -delete, -future or
-    -stray are left alone), the high watermarks of replicas.
+    -stray are left alone), the log of a controller's metadata, the high watermarks of replicas.
 Used by: who holds whole log directories.
 """
 
+import contextlib
 import os
 import re
 from collections.abc import Callable
@@ -18,8 +23,13 @@ from operator import index as to_int
 from types import MappingProxyType, TracebackType
 from typing import Self
 
-from segproof.errors import IndexClosedError, IndexStateError, InvalidArgumentError
-from segproof.files import REAL_FILES, Files
+from segproof.errors import (
+    IndexClosedError,
+    IndexStateError,
+    InvalidArgumentError,
+    SegproofError,
+)
+from segproof.files import REAL_FILES, File, SharedFiles
 from segproof.kafka.checkpoint_file import OffsetCheckpointFile, write_atomically
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.partition_log import PartitionLog
@@ -36,6 +46,9 @@ LOG_START_FILE = "log-start-offset-checkpoint"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 CLEAN_SHUTDOWN = b'{"version":0,"brokerEpoch":-1}'
 """What the newest releases write; all of them only ask whether the file is there."""
+LOCK_FILE = ".lock"
+METADATA_TOPIC = "__cluster_metadata"
+"""Its log is kept by the quorum of controllers, by other rules; a broker's manager passes it by."""
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _DIRECTORY = re.compile(r"(.+)-(0|[1-9][0-9]{0,9})")
 _INT32_MAX = 2**31 - 1
@@ -53,7 +66,7 @@ class LogManager:
         log_dir: str | os.PathLike[str],
         config: LogConfig,
         *,
-        files: Files = REAL_FILES,
+        files: SharedFiles = REAL_FILES,
         time: Callable[[], int] = now_ms,
         write_format: WriteFormat = NEWEST_FORMAT,
     ) -> None:
@@ -63,6 +76,8 @@ class LogManager:
         self._time = time
         self._write_format = write_format
         self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._lost: set[TopicPartition] = set()
+        self._lock: File | None = None
         self._is_closed = False
         self._is_loaded = False
         files.make_directory(self.log_dir)
@@ -92,31 +107,58 @@ class LogManager:
         The mark of a clean shutdown is removed before the first log is touched, so a crash while
         loading is followed by recovery (LOAD-11).
 
-        Raises, with nothing changed: CorruptCheckpointError and NumberFormatError for a checkpoint
-        that can't be read. As `PartitionLog.open`: then the logs opened before are closed again. A
-        second call changes nothing.
+        Raises, with nothing changed: SegproofError where another process has the directory locked;
+        CorruptCheckpointError and NumberFormatError for a checkpoint that can't be read. As
+        `PartitionLog.open`: then the logs opened before are closed again. A second call changes
+        nothing.
         """
         self._check_open()
         if self._is_loaded:
             return self.logs
+        self._lock = self._locked()
+        try:
+            self._load()
+        except BaseException:
+            for log in self._logs.values():
+                log.close_handlers()
+            self._logs = {}
+            self._unlock()
+            raise
+        self._is_loaded = True
+        return self.logs
+
+    def _load(self) -> None:
         recovery_points = self._read(RECOVERY_POINT_FILE)
         start_offsets = self._read(LOG_START_FILE)
         found = self._found()
         is_clean = self._files.remove(self._path(CLEAN_SHUTDOWN_FILE))
         if is_clean:
             self._files.sync_directory(self.log_dir)
-        try:
-            for partition, name in found.items():
-                start = start_offsets.get(partition, 0)
-                point = recovery_points.get(partition, 0)
-                self._logs[partition] = self._opened(name, start, point, is_clean)
-        except BaseException:
-            for log in self._logs.values():
-                log.close_handlers()
-            self._logs = {}
-            raise
-        self._is_loaded = True
-        return self.logs
+        for partition, name in found.items():
+            start = start_offsets.get(partition, 0)
+            point = recovery_points.get(partition, 0)
+            self._logs[partition] = self._opened(name, start, point, is_clean)
+        self._lost = (recovery_points.keys() | start_offsets.keys()) - found.keys()
+
+    def _locked(self) -> File:
+        """Take the lock that a broker takes. Raises: SegproofError where another process has it."""
+        path = self._path(LOCK_FILE)
+        made = self._files.create_new(path)
+        if made is not None:
+            made.close()
+        lock = self._files.lock_file(path)
+        if lock is None:
+            raise SegproofError(
+                "another process has locked the log directory: a broker runs here",
+                path=path,
+                hint="stop the broker, or work on a copy of the directory",
+            )
+        return lock
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
 
     def _read(self, name: str) -> dict[TopicPartition, int]:
         """Return the offsets of a checkpoint; none where there is no file."""
@@ -173,13 +215,24 @@ class LogManager:
         if known is not None and not known.is_closed:
             return known
         name, start, point = f"{topic}-{partition}", 0, 0
-        if self._files.status(self._path(name)) is None:
+        is_new = self._files.status(self._path(name)) is None
+        if is_new:
+            self._forget(topic, partition)
             self._files.make_directory(self._path(name))
             self._files.sync_directory(self.log_dir)
         elif known is not None:
             start, point = known.log_start_offset, known.recovery_point
-        log = self._logs[topic, partition] = self._opened(name, start, point, known is None)
+        log = self._logs[topic, partition] = self._opened(name, start, point, is_new)
         return log
+
+    def _forget(self, topic: str, partition: int) -> None:
+        """Take what the checkpoints say of a former log of this name out of them.
+
+        Else a crash would let the new log begin where the former one did, and lose what is below.
+        """
+        known = self._logs.pop((topic, partition), None)
+        if known is not None or (topic, partition) in self._lost:
+            self._write_checkpoints()
 
     def checkpoint_log_recovery_offsets(self) -> None:
         """Write down up to which offset each log is durable.
@@ -188,7 +241,7 @@ class LogManager:
         """
         self._check_loaded()
         self._write(
-            RECOVERY_POINT_FILE, {key: log.recovery_point for key, log in self._logs.items()}
+            RECOVERY_POINT_FILE, {key: log.recovery_point for key, log in self._present().items()}
         )
 
     def checkpoint_log_start_offsets(self) -> None:
@@ -201,10 +254,23 @@ class LogManager:
             LOG_START_FILE,
             {
                 key: log.log_start_offset
-                for key, log in self._logs.items()
+                for key, log in self._present().items()
                 if log.log_start_offset > log.log_segments.base_offsets()[0]
             },
         )
+
+    def _write_checkpoints(self) -> None:
+        self.checkpoint_log_recovery_offsets()
+        self.checkpoint_log_start_offsets()
+        self._lost = set()
+
+    def _present(self) -> dict[TopicPartition, PartitionLog]:
+        """Return the logs whose directories were not removed, by name."""
+        return {
+            key: log
+            for key, log in sorted(self._logs.items())
+            if not log.is_closed or self._files.status(log.dir) is not None
+        }
 
     def _write(self, name: str, offsets: dict[TopicPartition, int]) -> None:
         OffsetCheckpointFile(self._path(name), files=self._files).write(offsets)
@@ -212,22 +278,25 @@ class LogManager:
     def shutdown(self) -> None:
         """Make every log durable and close it, then write both checkpoints and the clean mark.
 
-        The mark comes last, and only where all else has succeeded. A second call does nothing, and
-        neither does one before the logs were loaded: the files of the last run count on.
+        The mark comes last, and only where all else has succeeded and no log was closed by somebody
+        else, who may have left it as it was. A second call does nothing, and neither does one
+        before the logs were loaded: the files of the last run count on.
         Raises: the first error, once every log is closed.
         """
         if self._is_closed or not self._is_loaded:
             self._is_closed = True
             return
+        is_all_ours = not any(log.is_closed for log in self._present().values())
         first = self._close_logs()
         try:
             if first is not None:
                 raise first
-            self.checkpoint_log_recovery_offsets()
-            self.checkpoint_log_start_offsets()
-            write_atomically(self._files, self._path(CLEAN_SHUTDOWN_FILE), CLEAN_SHUTDOWN)
+            self._write_checkpoints()
+            if is_all_ours:
+                write_atomically(self._files, self._path(CLEAN_SHUTDOWN_FILE), CLEAN_SHUTDOWN)
         finally:
             self._is_closed = True
+            self._unlock()
 
     def _close_logs(self) -> Exception | None:
         """Make every log durable and close it; return the first error."""
@@ -236,6 +305,9 @@ class LogManager:
             if log.is_closed:
                 continue
             try:
+                # What closing would write and cut, while it can still be made durable.
+                with contextlib.suppress(SegproofError):
+                    log.log_segments.active_segment.on_become_inactive_segment()
                 log.flush(True)
                 log.close()
             except Exception as error:
@@ -261,5 +333,5 @@ class LogManager:
 
 
 def _is_topic(name: str) -> bool:
-    """Return whether a topic may be called so."""
-    return _TOPIC.fullmatch(name) is not None and name not in (".", "..")
+    """Return whether a topic may be called so whose log is kept here."""
+    return _TOPIC.fullmatch(name) is not None and name not in (".", "..", METADATA_TOPIC)

@@ -8,8 +8,8 @@ Layout: a partition's directory is named `topic-partition`. `recovery-point-offs
     version and the broker's epoch, and its existence is what counts.
 Laws: LOAD-11, LOAD-13.
 Not covered: several log directories, one that fails, directories named `-delete`, `-stray` or
-    `-future`, which are left alone; a directory without files, which a `Directory` has no name for;
-    up to 2.7 the marker goes after loading, up to 3.6 it is empty.
+    `-future`, which are left alone; the lock of the directory; a directory without files, which a
+    `Directory` has no name for; up to 2.7 the marker goes after loading, up to 3.6 it is empty.
 Used by: the harness.
 """
 
@@ -34,6 +34,9 @@ LOG_STARTS = "log-start-offset-checkpoint"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 CLEAN_SHUTDOWN_CONTENT = b'{"version":0,"brokerEpoch":-1}'
 OTHER_DIRECTORIES = ("-delete", "-stray", "-future")
+REMOTE_INDEXES = "remote-log-index-cache"
+METADATA_TOPIC = "__cluster_metadata"
+"""Its log is kept by the quorum of controllers; loading passes it by."""
 
 TopicPartition = tuple[str, int]
 
@@ -62,6 +65,8 @@ class LogManager:
     """Each log by topic and partition."""
     is_loaded: bool = False
     """Whether every log could be loaded; else the next start is one after a crash."""
+    had_clean_shutdown: bool = False
+    """Whether loading found the marker; then the next stop writes it again, loaded or not."""
 
     @classmethod
     def open(
@@ -125,7 +130,7 @@ class LogManager:
         """
         marker = self.prefix + CLEAN_SHUTDOWN
         is_clean = marker in self.directory
-        after = self.sees(self.directory.remove(marker))
+        after = replace(self, had_clean_shutdown=is_clean).sees(self.directory.remove(marker))
         recovery_points = after._checkpoint(RECOVERY_POINTS).read()
         starts = after._checkpoint(LOG_STARTS).read()
         partitions = after._partitions()
@@ -149,12 +154,13 @@ class LogManager:
         }
         found: list[TopicPartition] = []
         for name in sorted(names):
-            if name.endswith(OTHER_DIRECTORIES):
+            if name.endswith(OTHER_DIRECTORIES) or name == REMOTE_INDEXES:
                 continue
             parts = re.fullmatch(r"(.+)-([0-9]+)", name, re.ASCII)
             if parts is None or int(parts[2]) > INT32_MAX:
                 return KAFKA_ERROR
-            found.append((parts[1], int(parts[2])))
+            if parts[1] != METADATA_TOPIC:
+                found.append((parts[1], int(parts[2])))
         return found
 
     def _opened(
@@ -210,7 +216,8 @@ class LogManager:
     def shutdown(self) -> Step[Self]:
         """Flush and close every log, write the checkpoints, and then the marker (LOAD-11).
 
-        Without the marker if not every log was loaded.
+        Without the marker if not every log was loaded, unless the stop before was a clean one: a
+        log that was not touched is as clean as it was.
         """
         keys = [key for key, _ in self.logs]
         step = run(
@@ -219,7 +226,8 @@ class LogManager:
             lambda one: one.checkpoint_log_recovery_offsets(),
             lambda one: one.checkpoint_log_start_offsets(),
         )
-        if isinstance(step.outcome, Raised) or not self.is_loaded:
+        is_clean = self.is_loaded or self.had_clean_shutdown
+        if isinstance(step.outcome, Raised) or not is_clean:
             return step
         marker = self.prefix + CLEAN_SHUTDOWN
         return Step(step.after.sees(step.after.directory.write(marker, CLEAN_SHUTDOWN_CONTENT)))

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A log directory: its checkpoints, its clean mark, and the logs that it opens."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from segproof.errors import (
@@ -9,12 +13,22 @@ from segproof.errors import (
     IndexStateError,
     InvalidArgumentError,
     NumberFormatError,
+    SegproofError,
 )
-from segproof.kafka import LogManager
+from segproof.kafka import LogConfig, LogManager
 from segproof_harness.memory_files import MemoryFiles
 from segproof_harness.memory_logs import CONFIG, START_MS, batch
 
-MARK = ".kafka_cleanshutdown"
+MARK, LOCK = ".kafka_cleanshutdown", ".lock"
+NO_LOGS = (
+    "x-1.00000000000000000000000000000000-delete",
+    "y-01",
+    "z-2147483648",
+    "-3",
+    "w",
+    "__cluster_metadata-0",
+    "remote-log-index-cache",
+)
 RECOVERY, START = "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"
 
 
@@ -51,6 +65,7 @@ def test_what_a_shutdown_leaves() -> None:
         MARK: b'{"version":0,"brokerEpoch":-1}',
         RECOVERY: b"0\n2\na-b 0 30\nc 12 6\n",
         START: b"0\n1\na-b 0 7\n",
+        LOCK: b"",
     }
 
 
@@ -100,7 +115,7 @@ def test_what_is_no_log_is_left_alone() -> None:
     """Files, and directories with other names, are neither opened nor changed."""
     files = MemoryFiles()
     written(files).shutdown()
-    for name in ("x-1.00000000000000000000000000000000-delete", "y-01", "z-2147483648", "-3", "w"):
+    for name in NO_LOGS:
         files.make_directory(f"/logs/{name}")
     put(files, "v-1", b"a file")
     assert list(manager(files).load_logs()) == [("a-b", 0), ("c", 12)]
@@ -109,7 +124,17 @@ def test_what_is_no_log_is_left_alone() -> None:
 
 @pytest.mark.parametrize(
     ("topic", "partition"),
-    [("", 0), (".", 0), ("..", 0), ("a/b", 0), ("a b", 0), ("x" * 250, 0), ("a", -1), ("a", 2**31)],
+    [
+        ("", 0),
+        (".", 0),
+        ("..", 0),
+        ("a/b", 0),
+        ("a b", 0),
+        ("x" * 250, 0),
+        ("a", -1),
+        ("a", 2**31),
+        ("__cluster_metadata", 0),
+    ],
 )
 def test_names_that_kafka_does_not_allow(topic: str, partition: int) -> None:
     """No directory is made for them."""
@@ -171,6 +196,71 @@ def test_a_log_that_was_closed_or_deleted_is_opened_again() -> None:
         again = logs.get_or_create_log("a-b", 0)
         assert (again.log_start_offset, again.log_end_offset) == (7, 30)
         assert again.delete()
+        # What the checkpoints say must not outlive it: a crash would let the new log begin at 7.
+        logs.checkpoint_log_recovery_offsets()
+        logs.checkpoint_log_start_offsets()
+        assert files.images("/logs")[RECOVERY] == b"0\n1\nc 12 0\n"
+        assert files.images("/logs")[START] == b"0\n0\n"
         fresh = logs.get_or_create_log("a-b", 0)
         assert (fresh.log_start_offset, fresh.log_end_offset) == (0, 0)
     assert files.images("/logs")[RECOVERY] == b"0\n2\na-b 0 0\nc 12 6\n"
+
+
+def test_a_log_of_a_former_name_begins_at_0_after_a_crash() -> None:
+    """Its directory was removed from outside; the checkpoints knew it still, and its start."""
+    files = MemoryFiles()
+    written(files).shutdown()
+    for name in files.images("/logs/a-b-0"):
+        files.remove(f"/logs/a-b-0/{name}")
+    files.remove_directory("/logs/a-b-0")
+    manager(files).get_or_create_log("a-b", 0).append_as_leader(batch(3), 0)
+    log = manager(files).load_logs()["a-b", 0]
+    assert (log.log_start_offset, log.log_end_offset) == (0, 3)
+
+
+def test_a_log_closed_by_somebody_else_leaves_no_mark() -> None:
+    """It may not be durable, and its files not cut, so the next start must look at it."""
+    files = MemoryFiles()
+    logs = written(files)
+    logs.logs["a-b", 0].close_handlers()
+    logs.shutdown()
+    assert MARK not in files.images("/logs")
+    assert manager(files).load_logs()["a-b", 0].log_end_offset == 30
+
+
+def test_a_directory_that_appeared_meanwhile_is_recovered() -> None:
+    """Nobody knows how it was left."""
+    files = MemoryFiles()
+    written(files).shutdown()
+    logs = manager(files)
+    logs.load_logs()
+    files.make_directory("/logs/new-0")
+    for name, data in files.images("/logs/a-b-0").items():
+        put(files, f"new-0/{name}", data)
+    last = max(name for name in files.images("/logs/new-0") if name.endswith(".log"))
+    put(files, f"new-0/{last}", files.images("/logs/new-0")[last][:-1])
+    log = logs.get_or_create_log("new", 0)
+    assert log.log_end_offset == 24
+
+
+def test_a_locked_directory_is_left_alone(tmp_path: Path) -> None:
+    """As by a broker, or another process of ours, until that has ended; here nothing changes."""
+    code = (
+        "import sys; from segproof.kafka import LogManager, LogConfig\n"
+        "LogManager(sys.argv[1], LogConfig()).load_logs()\n"
+        "print('ready', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "ready\n"
+        with pytest.raises(SegproofError, match="another process has locked"):
+            LogManager(tmp_path, LogConfig()).get_or_create_log("t", 0)
+        assert [path.name for path in tmp_path.iterdir()] == [LOCK]
+        holder.communicate("")
+    with LogManager(tmp_path, LogConfig()) as logs:
+        logs.get_or_create_log("t", 0)

@@ -11,9 +11,16 @@ from typing import Any, cast
 import pytest
 
 from segproof.files import File
-from segproof.kafka import PartitionLog
+from segproof.kafka import LogManager, PartitionLog
 from segproof_harness.memory_files import MemoryFiles
-from segproof_harness.memory_logs import DIRECTORY, START_MS, Place, batch, bytes_of
+from segproof_harness.memory_logs import (
+    CONFIG,
+    DIRECTORY,
+    START_MS,
+    Place,
+    batch,
+    bytes_of,
+)
 
 VARIANTS = ((True, True), (True, False), (False, True))
 """Whether only durable names, and whether only durable bytes are left."""
@@ -85,6 +92,10 @@ class DurableFiles(MemoryFiles):
         start = DIRECTORY + "/"
         names = self._names.items()
         return {path.removeprefix(start): inode for path, inode in names if path.startswith(start)}
+
+    def kept(self) -> dict[str, bytes]:
+        """Return what a loss of power would leave at least."""
+        return {n: self.durable_bytes.get(inode, b"") for n, inode in self.durable_names.items()}
 
     def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
         """Open, and watch the file."""
@@ -169,3 +180,36 @@ def test_power_is_lost_at_any_step() -> None:
             assert len(data) >= least
             checked += 1
     assert checked > 50
+
+
+def test_all_is_durable_before_the_clean_mark() -> None:
+    """Else the last time entry is lost, and nothing tells a later start to make it anew."""
+    files = DurableFiles()
+    manager = LogManager("/", CONFIG, files=files, time=lambda: START_MS)
+    log = manager.get_or_create_log("t", 0)
+    for number in range(9):
+        log.append_as_leader(batch(1, timestamp_ms=START_MS + number), 0)
+    manager.shutdown()
+    assert files.kept() == files.images(DIRECTORY)
+
+
+def test_a_segment_that_was_flushed_before_it_is_rolled() -> None:
+    """Its records are durable; how its indexes end must be too, for it is not recovered again."""
+    files = DurableFiles()
+    log = Place(files).open()
+    for number in range(9):
+        log.append_as_leader(batch(1, timestamp_ms=START_MS + number), 0)
+    log.flush()
+    log.roll()
+    kept = files.kept()
+    assert {name: kept.get(name) for name in _indexes(files)} == _indexes(files)
+
+
+def _indexes(files: MemoryFiles) -> dict[str, bytes]:
+    """Return the index files of the first segment."""
+    first = "0" * 20
+    return {
+        name: data
+        for name, data in files.images(DIRECTORY).items()
+        if name in (f"{first}.index", f"{first}.timeindex")
+    }

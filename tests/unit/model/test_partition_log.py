@@ -178,5 +178,16 @@ def test_a_directory_that_is_none_of_a_partition_stops_loading() -> None:
     step = LogManager.open("", CONFIG, directory=strange).after.load_logs()
     assert step.outcome == Raised(ErrorKind.KAFKA_ERROR)
     assert ".kafka_cleanshutdown" not in step.after.shutdown().after.directory
-    marked = Directory().write("t-0.8f1c-delete/x", b"")
-    assert LogManager.open("", CONFIG, directory=marked).after.load_logs().outcome is None
+    for name in ("t-0.8f1c-delete", "remote-log-index-cache", "__cluster_metadata-0"):
+        others = Directory().write(f"{name}/x", b"")
+        step = LogManager.open("", CONFIG, directory=others).after.load_logs()
+        assert (step.outcome, step.after.logs) == (None, ())
+
+
+def test_a_clean_stop_before_makes_the_next_one_clean() -> None:
+    """Kafka writes the marker again, also where a log could not be loaded in between."""
+    strange = Directory().write("strange/x", b"").write(".kafka_cleanshutdown", b"")
+    step = LogManager.open("", CONFIG, directory=strange).after.load_logs()
+    assert step.outcome == Raised(ErrorKind.KAFKA_ERROR)
+    assert ".kafka_cleanshutdown" not in step.after.directory
+    assert ".kafka_cleanshutdown" in step.after.shutdown().after.directory
