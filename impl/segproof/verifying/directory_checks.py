@@ -35,6 +35,7 @@ from segproof.verifying.segments import (
     report_unreadable,
     report_vanished,
     state_of,
+    wait_for_a_step,
 )
 from segproof.verifying.small_files import (
     EPOCHS,
@@ -133,11 +134,19 @@ def find_partitions(path: str, files: Files, reporter: Reporter) -> Iterator[Par
     walk.enters(path, status, 0)
     found = False
     names = files.list_directory(path)
+    if _has_traces_only(names) and wait_for_a_step([path], files):
+        names = files.list_directory(path)  # a log that begins anew has no segment for a moment
     for partition in _directory(path, names, walk, 0):
         found = found or bool(partition.segments)
         yield partition
     if not found:
         reporter.add("DISK-20", path, "there is nothing of Kafka's to verify here")
+
+
+def _has_traces_only(names: list[str]) -> bool:
+    """Return whether there are files of a partition and no segment."""
+    kinds = {read_file_name(name).kind for name in names}
+    return NameKind.SEGMENT not in kinds and NameKind.PENDING in kinds
 
 
 def _single_file(path: str, files: Files, reporter: Reporter) -> Iterator[Partition]:

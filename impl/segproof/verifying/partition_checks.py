@@ -31,7 +31,7 @@ from segproof.verifying.producer_checks import (
 from segproof.verifying.rechecking import SteadyCheck, is_vanished, key_of
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_checks import Cut, LogCarry
-from segproof.verifying.segments import Segment
+from segproof.verifying.segments import Segment, wait_for_a_step
 from segproof.verifying.small_files import (
     CLEANER,
     EPOCHS,
@@ -47,6 +47,8 @@ __all__ = ["PartitionCheck"]
 
 RUNS_MAX = 1 << 16
 """Stretches of batches of one leader epoch that are compared with the checkpoint."""
+OF_ONE_STEP = frozenset({"DISK-36"})
+"""Laws that are broken while a broker is truncating: the log is cut first, the small files then."""
 
 
 class PartitionCheck:
@@ -66,11 +68,20 @@ class PartitionCheck:
         """Return the findings; look at the partition again where it takes that."""
         found = self._without_removed(self._log.finish())
         has_defects = any(one.is_defect for one in found)
-        if not has_defects or self._partition.is_unchanged(self._files):
+        if not has_defects or not self._may_be_in_a_step(found):
             return found
         known = {key_of(one) for one in found}
         again = self._without_removed(list(self._second_look()))
         return [one for one in again if not one.is_defect or key_of(one) in known]
+
+    def _may_be_in_a_step(self, found: list[Finding]) -> bool:
+        """Return whether the log was changed meanwhile, or may be in the middle of a change."""
+        partition, paths = self._partition, [self._partition.directory]
+        if any(one.law in OF_ONE_STEP for one in found):
+            paths += [segment.path(".log") for segment in partition.segments[-1:]]
+            if wait_for_a_step(paths, self._files):
+                return True
+        return not partition.is_unchanged(self._files)
 
     def _without_removed(self, found: list[Finding]) -> list[Finding]:
         """Return what was found but of small files that were removed since they were listed."""

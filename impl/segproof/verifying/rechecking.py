@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checking a segment that a broker may be changing meanwhile: what is found is looked at again.
 
 No order of reading keeps the files of a segment as of one moment: a broker appends to the last one,
@@ -10,7 +11,6 @@ Laws: DISK-2.
 Used by: verifying/running.py.
 """
 
-import time
 from collections.abc import Iterator
 
 from segproof.files import Files
@@ -18,7 +18,7 @@ from segproof.findings import Finding, Severity
 from segproof.verifying.directory_checks import ALL_FILES, list_again
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_checks import LogCarry, SegmentCheck
-from segproof.verifying.segments import Segment
+from segproof.verifying.segments import Segment, wait_for_a_step
 
 __all__ = ["SteadyCheck", "is_vanished", "key_of"]
 
@@ -28,9 +28,6 @@ that is made or renamed meanwhile."""
 OF_ONE_STEP = frozenset({"DISK-2", "DISK-4", "DISK-5", "DISK-12"})
 """Laws that are broken while a broker is between two files in one step."""
 LOOKS_MAX = 5
-RECENT_NS = 1_000_000_000
-PAUSE_SECONDS = 0.1
-"""How long a broker that does not get the processor is waited for, inside one step."""
 Key = tuple[str, str, int | None, int | str | None]
 
 
@@ -84,16 +81,8 @@ class SteadyCheck:
         told = any(one.law in OF_ONE_STEP for one in self.findings) or _misses(self.carry)
         if not told or self._segment.is_stopped:
             return
-        paths = [self._segment.directory, *map(self._segment.path, self._segment.suffixes)]
-        for path in paths:
-            try:
-                status = self._files.status(path)
-            except OSError:
-                continue
-            age_ns = 0 if status is None else time.time_ns() - status.modified_ns
-            if abs(age_ns) < RECENT_NS:
-                time.sleep(PAUSE_SECONDS)
-                return
+        names = map(self._segment.path, sorted(self._segment.suffixes))
+        wait_for_a_step([self._segment.directory, *names], self._files)
 
     def _found_twice(
         self, before: list[Finding], ended: dict[int, tuple[int, int, bool]]

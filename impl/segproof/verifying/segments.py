@@ -4,6 +4,8 @@
 Used by: every check in this package.
 """
 
+import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,9 +21,13 @@ __all__ = [
     "open_guarded",
     "size_guarded",
     "state_of",
+    "wait_for_a_step",
 ]
 
 FILE_SIZE_MAX_BYTES = (1 << 31) - 1
+RECENT_NS = 1_000_000_000
+PAUSE_SECONDS = 0.1
+"""How long a broker that is in the middle of a step is waited for."""
 
 
 class FileState(NamedTuple):
@@ -91,6 +97,19 @@ def state_of(files: Files, path: str) -> FileState:
     except OSError:
         return FileState()
     return FileState() if status is None else FileState(status.identity, status.size_bytes)
+
+
+def wait_for_a_step(paths: Iterable[str], files: Files) -> bool:
+    """Wait a moment if one of the paths was changed a moment ago; return whether it was."""
+    for path in paths:
+        try:
+            status = files.status(path)
+        except OSError:
+            continue
+        if status is None or abs(time.time_ns() - status.modified_ns) < RECENT_NS:
+            time.sleep(PAUSE_SECONDS)
+            return True
+    return False
 
 
 def open_guarded(files: Files, path: str, reporter: Reporter, structure: str) -> File | None:

@@ -232,6 +232,16 @@ class Listed:
         return names
 
 
+class Before(Listed):
+    """What happens, happens before the listing."""
+
+    def list_directory(self, path: str) -> list[str]:
+        """Let it happen, then list."""
+        self.count += 1
+        self._happens(self.count)
+        return REAL_FILES.list_directory(path)
+
+
 @pytest.mark.parametrize("when", ["listed", "opened"])
 def test_segment_removed_while_it_is_read(tmp_path: Path, when: str) -> None:
     """Retention removed a segment behind the listing: a note; it was three warnings."""
@@ -244,7 +254,8 @@ def test_segment_removed_while_it_is_read(tmp_path: Path, when: str) -> None:
                 path.rename(f"{path}.deleted")
 
     files = Listed(remove) if when == "listed" else Disturbed(f"{first}.log", remove)
-    found = [one for one in verify(folder, files=files) if one.law == "DISK-2"]  # type: ignore[arg-type]
+    kept: Files = files  # type: ignore[assignment]
+    found = [one for one in verify(folder, files=kept) if one.law == "DISK-2"]
     assert [(False, f"{first}.log")] == [(one.is_defect, Path(one.path).name) for one in found]
 
 
@@ -403,13 +414,33 @@ def test_listing_between_two_renames(tmp_path: Path) -> None:
             if count == 2 and path.exists():
                 path.rename(f"{path}.deleted")
 
-    class Before(Listed):
-        """What happens, happens before the listing."""
+    assert [] == some_defects(Before(finish), folder)
 
-        def list_directory(self, path: str) -> list[str]:
-            """Let it happen, then list."""
-            self.count += 1
-            self._happens(self.count)
-            return REAL_FILES.list_directory(path)
+
+def test_truncation_between_log_and_snapshots(tmp_path: Path) -> None:
+    """A truncation cuts the log first and removes the snapshots behind its end then."""
+    folder = copy("txn-a", tmp_path)
+    stray = folder / f"{99999:020d}.snapshot"
+
+    def finish(count: int) -> None:
+        if count == 2 and stray.exists():
+            stray.unlink()
+
+    shutil.copy(max(folder.glob("*.snapshot")), stray)
+    assert ["DISK-36"] == some_defects(REAL_FILES, folder)
+    assert [] == some_defects(Before(finish), folder)
+    assert not stray.exists()
+
+
+def test_log_that_begins_anew(tmp_path: Path) -> None:
+    """Between removing all segments and making the first new one a log has none."""
+    folder = copy("plain", tmp_path)
+    for path in folder.glob("*.*"):
+        path.rename(f"{path}.deleted")
+
+    def finish(count: int) -> None:
+        if count == 2:
+            for suffix in (".log", ".index", ".timeindex"):
+                (folder / f"{7:020d}{suffix}").touch()
 
     assert [] == some_defects(Before(finish), folder)
