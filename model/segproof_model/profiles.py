@@ -252,6 +252,12 @@ class Profile:
         "a segment that an append begins has the first offset as its base, if that is known",
         "LOG-11",
     )
+    uncounted_batch_is_rewritten: bool = flag(
+        False,
+        "a leader writes a compressed batch anew whose records do not count from 0; otherwise it"
+        " fails on one that would keep its codec",
+        "BATCH-4",
+    )
     unplaced_bound_reads_nothing: bool = flag(
         True,
         "a segment behind the bound of a read, or one whose bound has no known place, gives no"
@@ -335,6 +341,7 @@ KAFKA_1_1_1 = replace(
     sanity_checks_transactions_only=False,
     epoch_rules="1.1",
     roll_knows_first_offset=False,
+    uncounted_batch_is_rewritten=True,
     log_begins_at_checkpoint=False,
 )
 SEGPROOF = replace(
@@ -362,6 +369,7 @@ SEGPROOF = replace(
     unreadable_text_is_refused=True,
     epoch_truncation_is_deferred=False,
     replaced_segment_loads_indexes=False,
+    uncounted_batch_is_rewritten=True,
     looked_up_bound_moves=False,
     truncation_keeps_unstable=False,
     swap_stays_open=False,

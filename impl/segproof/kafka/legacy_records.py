@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from segproof.checksums import crc32
 from segproof.compression import COMPRESSION_NAMES, decompress
 from segproof.errors import (
     CorruptRecordError,
@@ -27,10 +28,17 @@ from segproof.errors import (
 )
 from segproof.kafka.records import Int64Array, RecordColumns
 from segproof.kernels import legacy_records as kernels
-from segproof.kernels.records import add_int64, attribute_bit, compression_code, decode_int64
+from segproof.kernels.records import (
+    add_int64,
+    attribute_bit,
+    compression_code,
+    decode_int32,
+    decode_int64,
+)
 
-__all__ = ["legacy_base_offset", "legacy_blocks", "legacy_times"]
+__all__ = ["check_inner_messages", "legacy_base_offset", "legacy_blocks", "legacy_times"]
 
+LOG_OVERHEAD_BYTES = 12
 MIN_MESSAGE_BYTES = 26
 """Offset, size, and a magic 0 message without key and value."""
 _TIMESTAMP_TYPE_BIT = 3
@@ -121,6 +129,30 @@ def legacy_times(message: memoryview, limit: int) -> Iterator[tuple[Int64Array, 
         yield timestamps, offsets
         if count < len(heads):
             raise _nested_error(int(heads["attributes"][count]))
+
+
+def check_inner_messages(message: memoryview, limit: int) -> list[int]:
+    """Check what a whole framed message wraps; return the rows of another magic than its own.
+
+    Those are not checked, nor what lies behind one that is compressed itself.
+    Raises: CorruptRecordError for a wrong checksum; what upstream meets before the first record.
+    """
+    inner = _messages(message, limit)
+    foreign, row = [], 0
+    for positions in _positions(inner.data, len(message)):
+        for position in positions.tolist():
+            size = decode_int32(inner.data, position + 8)
+            body = inner.data[position + 16 : position + LOG_OVERHEAD_BYTES + size]
+            if compression_code(body[1]) != 0:
+                return foreign
+            if body[0] != message[16]:
+                foreign.append(row)
+            elif crc32(body) != int.from_bytes(inner.data[position + 12 : position + 16], "big"):
+                raise CorruptRecordError(
+                    f"message {row} inside a compressed one has a wrong checksum", law="BATCH-14"
+                )
+            row += 1
+    return foreign
 
 
 def _messages(message: memoryview, limit: int) -> _Messages:

@@ -7,8 +7,7 @@ record of what a client sends, and returns it with offset, epoch and timestamp s
 Mirrors: segproof_model/kafka/log_validator.py.
 Upstream: Kafka 4.3.1: UnifiedLog.analyzeAndValidateRecords, LogValidator, LogAppendInfo.
 Laws: LOG-10, LOG-21, BATCH-3, BATCH-14.
-Not covered: making a compressed batch new whose records do not count from 0. It is refused, and the
-    log has not changed; upstream fails on it.
+Not covered: a coordinator's batch without records that would get another codec: it is refused.
 Used by: partition_log.
 """
 
@@ -163,16 +162,22 @@ def assign_offsets(
     """Return the records as one batch with offsets from `log_end_offset` on, and what it says then.
 
     Leader epoch and timestamps are stamped too; the checksum is made new only where bytes below it
-    have changed. Messages of magic 0 and 1 become one batch, and so does what the topic wants with
-    another codec: `valid_bytes` stays what was given. `now` is the time in ms since 1970.
+    have changed. Written anew, `valid_bytes` staying what was given, are messages of magic 0 and 1,
+    which become one batch, what the topic wants with another codec, and a compressed batch whose
+    records do not count from 0, as some old clients send it: newer releases fail on the latter.
+    `now` is the time in ms since 1970.
 
     Raises: InvalidRecordError, InvalidTimestampError, RecordTooLargeError for what a leader
-    refuses; InvalidArgumentError for what can't be written anew, see above.
+    refuses, CorruptRecordError for the checksum of a message inside another; InvalidArgumentError
+    for what can't be written anew: nothing, or a timestamp below -1.
     """
     first = batches[0]
     source = next((b.compression for b in reversed(batches) if b.compression != "none"), "none")
     if len(batches) > 1 and (first.magic >= 2 or source != "none"):
         raise InvalidRecordError("a leader takes one batch at a time", actual=len(batches))
+    target = {"producer": source, "uncompressed": "none"}.get(
+        config.compression_type, config.compression_type
+    )
     columns = [_checked_records(batch, first.magic, config, origin, now) for batch in batches]
     count = sum(map(len, columns))
     check_last_offset(log_end_offset + count - 1)
@@ -184,10 +189,10 @@ def assign_offsets(
         max_timestamp=now if is_appended else max(largest, _NO_TIMESTAMP),
         log_append_time=now if is_appended else _NO_TIMESTAMP,
     )
-    target = {"producer": source, "uncompressed": "none"}.get(
-        config.compression_type, config.compression_type
-    )
-    if first.magic >= 2 and (source == target or (source == "none" and first.is_control)):
+    is_kept = source == target or (source == "none" and first.is_control)
+    if is_kept and (source, target) != ("none", "none"):
+        is_kept = _counts_from_0(columns[0])
+    if first.magic >= 2 and is_kept:
         return told, _stamped(records[: info.valid_bytes], first, told, leader_epoch, config)
     return told, _rewritten(batches, target, told, leader_epoch, config)
 
@@ -205,8 +210,9 @@ def _checked_records(
         )
     if origin == "client" and magic >= 2:
         _check_client_batch(batch)
+    foreign = batch.check_inner_messages()
     columns = batch.record_columns()
-    _check_records(batch, columns, config, now)
+    _check_records(batch, columns, foreign, config, now)
     return columns
 
 
@@ -224,17 +230,28 @@ def _check_client_batch(batch: RecordBatch) -> None:
         raise InvalidRecordError(f"the batch is refused: {fault}", position=batch.position)
 
 
-def _check_records(batch: RecordBatch, columns: RecordColumns, config: LogConfig, now: int) -> None:
-    """Return if each record has a key where it must, and a timestamp near enough."""
+def _check_records(
+    batch: RecordBatch,
+    columns: RecordColumns,
+    foreign: list[int],
+    config: LogConfig,
+    now: int,
+) -> None:
+    """Return if each record has a key where it must, and a timestamp near enough.
+
+    `foreign` are the rows of another magic than the batch's, which no leader takes. A timestamp is
+    told before what else is wrong, as long as its own record has nothing else.
+    """
+    is_foreign = np.zeros(len(columns), bool)
+    is_foreign[foreign] = True
     policies = [policy.strip() for policy in config.cleanup_policy.split(",")]
     keyless = columns.key_lengths < 0 if "compact" in policies else np.zeros(len(columns), bool)
-    far = _far_timestamps(batch, columns, config, now)
-    bad = np.flatnonzero(keyless | far)
+    far = _far_timestamps(batch, columns, config, now) & ~is_foreign & ~keyless
+    bad = np.flatnonzero(is_foreign | keyless | far)
     if not len(bad):
-        _check_counting(batch, columns)
         return
-    row = int(bad[0])
-    if bool((far & ~keyless)[bad].any()):
+    row = int(np.argmax(far)) if bool(far.any()) else int(bad[0])
+    if bool(far[row]):
         raise InvalidTimestampError(
             "the timestamp of a record is too far from the clock, or not the producer's to set",
             position=batch.position,
@@ -242,9 +259,10 @@ def _check_records(batch: RecordBatch, columns: RecordColumns, config: LogConfig
             f"{now + config.message_timestamp_after_max_ms}, type CreateTime",
             actual=int(columns.timestamps[row]),
         )
-    raise InvalidRecordError(
-        f"record {row} has no key, which a compacted topic needs", position=batch.position
-    )
+    fault = "has no key, which a compacted topic needs"
+    if bool(is_foreign[row]):
+        fault = "is of another magic than the message that holds it"
+    raise InvalidRecordError(f"record {row} {fault}", position=batch.position)
 
 
 def _far_timestamps(
@@ -263,14 +281,9 @@ def _far_timestamps(
     return is_far
 
 
-def _check_counting(batch: RecordBatch, columns: RecordColumns) -> None:
-    """Refuse a compressed batch whose records do not count from 0: its payload would change."""
-    if batch.compression == "none" or batch.magic < 2:
-        return
-    if bool((columns.offsets - batch.base_offset != np.arange(len(columns))).any()):
-        raise InvalidArgumentError(
-            "the records of a compressed batch do not count from 0", position=batch.position
-        )
+def _counts_from_0(columns: RecordColumns) -> bool:
+    """Return whether the offsets are those that a new header gives the records as they are."""
+    return bool((columns.offsets == np.arange(len(columns))).all())
 
 
 def _rewritten(

@@ -26,7 +26,12 @@ from segproof.errors import (
     SegproofError,
     TooLargeError,
 )
-from segproof.kafka.legacy_records import legacy_base_offset, legacy_blocks, legacy_times
+from segproof.kafka.legacy_records import (
+    check_inner_messages,
+    legacy_base_offset,
+    legacy_blocks,
+    legacy_times,
+)
 from segproof.kafka.record_writer import (
     LOG_APPEND_TIME_BIT,
     TIMESTAMP_TYPES,
@@ -358,6 +363,17 @@ class RecordBatch:
         if blocks:
             return blocks[0]
         return self._columns(memoryview(b""), np.empty((0, kernels.RECORD_ROW), np.int64))
+
+    def check_inner_messages(self, *, limit: int = UNCOMPRESSED_LIMIT_BYTES) -> list[int]:
+        """Check the messages inside a compressed one of magic 0 or 1, and return the rows of those
+        whose magic is not its own; those are not checked. Without such messages: none.
+
+        Raises: CorruptRecordError for a wrong checksum, which comes before what else is wrong with
+        a message; else as `records`, where no message can be told.
+        """
+        if not self.is_legacy or self.compression == "none":
+            return []
+        return check_inner_messages(self._whole(limit), limit)
 
     def check_records(self, *, limit: int = UNCOMPRESSED_LIMIT_BYTES) -> tuple[int, int, bool, int]:
         """Read every record of a magic 2 batch, keep none, and return what they say together:

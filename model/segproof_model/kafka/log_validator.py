@@ -5,8 +5,8 @@ Mirrors: impl/segproof/kafka/log_validator.py.
 Upstream: Kafka, LogValidator, UnifiedLog.analyzeAndValidateRecords, LogAppendInfo (4.3.1).
 Laws: LOG-10, LOG-21.
 Not covered: writing another format than magic 2, which older releases are told to; which of two
-    errors is told where records of one batch are wrong in different ways; the delete horizon of a
-    batch that is compressed anew.
+    errors is told where messages are wrong in different ways; the delete horizon of a batch that is
+    compressed anew, and a coordinator's batch without records, of which nothing would be left.
 Used by: partition_appending.
 """
 
@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from segproof_model.integers import int32_bytes, int64_bytes
 from segproof_model.kafka.batch_writing import LOG_APPEND_TIME_BIT, write_batch
-from segproof_model.kafka.compression import Codecs, crc32c
+from segproof_model.kafka.compression import NONE, Codecs, crc32, crc32c, inflate
+from segproof_model.kafka.legacy_record import LegacyRecord, inner_messages
 from segproof_model.kafka.log_config import LogConfig
 from segproof_model.kafka.producer_append_info import AppendOrigin
 from segproof_model.kafka.record import Record
@@ -25,6 +26,8 @@ from segproof_model.kafka.record_file import Scan
 from segproof_model.outcomes import ErrorKind, Raised
 
 CORRUPT_RECORD = Raised(ErrorKind.CORRUPT_RECORD)
+ILLEGAL_STATE = Raised(ErrorKind.ILLEGAL_STATE)
+"""Stands for upstream's UnsupportedOperationException: it has skipped the keys it then needs."""
 INVALID_RECORD = Raised(ErrorKind.INVALID_RECORD)
 INVALID_TIMESTAMP = Raised(ErrorKind.INVALID_TIMESTAMP)
 OFFSET_ORDER = Raised(ErrorKind.OFFSET_ORDER)
@@ -137,11 +140,12 @@ def validated(
     leader_epoch: int,
     origin: AppendOrigin,
     codecs: Codecs,
+    is_uncounted_rewritten: bool,
 ) -> Validated | Raised:
     """Check the records that a leader is given, and give them offsets, epoch and timestamps.
 
-    A batch of magic 2 keeps its records as they are, unless the log wants another codec; messages
-    of magic 0 and 1 become one batch.
+    A batch of magic 2 keeps its records as they are, unless the log wants another codec, or they
+    are compressed and do not count from 0; messages of magic 0 and 1 become one batch.
     """
     source = next(
         (one.compression for one in reversed(batches) if one.compression != "none"), "none"
@@ -159,11 +163,18 @@ def validated(
         if refused is not None:
             return refused
         found = batch.records_until_error()
-        refused = found.error or _record_refusal(batch, found.records, now_ms, config)
+        foreign = _foreign_messages(batch, codecs)
+        if isinstance(foreign, Raised):
+            return foreign
+        refused = found.error or _record_refusal(batch, found.records, foreign, now_ms, config)
         if refused is not None:
             return refused
         records += found.records
     is_kept = source == target or (source == "none" and first.is_control is True)
+    if is_kept and first.magic == CURRENT_MAGIC and (source, target) != ("none", "none"):
+        is_kept = [record.offset for record in records] == list(range(len(records)))
+        if not is_kept and source != "none" and not is_uncounted_rewritten:
+            return ILLEGAL_STATE
     if first.magic == CURRENT_MAGIC and is_kept:
         return _stamped(first, records, first_offset, now_ms, config, leader_epoch)
     return _rewritten(first, records, target, first_offset, now_ms, config, leader_epoch, codecs)
@@ -181,22 +192,49 @@ def _batch_refusal(first: RecordBatch, batch: RecordBatch, origin: AppendOrigin)
     count = batch.record_count
     if not batch.is_legacy and (count == 0 or count != last_offset - base_offset + 1):
         return INVALID_RECORD
-    base_sequence = batch.base_sequence
+    base_sequence, producer_id = batch.base_sequence, batch.producer_id
     has_sequence = isinstance(base_sequence, int) and base_sequence >= 0
-    is_complete = has_sequence or batch.producer_id == -1
+    is_complete = has_sequence or not (isinstance(producer_id, int) and producer_id > -1)
     return None if is_complete and not batch.is_control else INVALID_RECORD
 
 
+def _foreign_messages(batch: RecordBatch, codecs: Codecs) -> list[int] | Raised:
+    """Check the messages inside a compressed one; return the places of those of another magic.
+
+    They are not checked, nor what lies behind a message that is compressed itself.
+    """
+    if not batch.is_legacy or batch.compression == "none":
+        return []
+    wrapper = LegacyRecord(batch.data)
+    inflated = inflate(wrapper.codec, wrapper.value, wrapper.magic, codecs)
+    inner = inflated if isinstance(inflated, Raised) else inner_messages(inflated)
+    if isinstance(inner, Raised):
+        return inner
+    foreign = []
+    for place, message in enumerate(inner):
+        if message.codec != NONE:
+            break
+        if message.magic != wrapper.magic:
+            foreign.append(place)
+        elif crc32(message.entry[16:]).to_bytes(4, "big") != message.entry[12:16]:
+            return CORRUPT_RECORD
+    return foreign
+
+
 def _record_refusal(
-    batch: RecordBatch, records: Sequence[Record], now_ms: int, config: LogConfig
+    batch: RecordBatch,
+    records: Sequence[Record],
+    foreign: Sequence[int],
+    now_ms: int,
+    config: LogConfig,
 ) -> Raised | None:
-    """Why the records of a batch are not taken, if so."""
+    """Why the records of a batch are not taken, if so; `foreign` ones are of another magic."""
     is_compacted = "compact" in config.cleanup_policy
     refusals = [
         INVALID_RECORD
-        if is_compacted and record.key is None
+        if place in foreign or (is_compacted and record.key is None)
         else _timestamp_refusal(batch, record.timestamp, now_ms, config)
-        for record in records
+        for place, record in enumerate(records)
     ]
     for refusal in (INVALID_TIMESTAMP, INVALID_RECORD):
         if refusal in refusals:
@@ -226,6 +264,7 @@ def _stamped(
     """Write offset, epoch and timestamp into the header, and the checksum of the new header."""
     is_given = config.message_timestamp_type == "LogAppendTime"
     max_timestamp = max((record.timestamp for record in records), default=NO_TIMESTAMP)
+    max_timestamp = max(max_timestamp, NO_TIMESTAMP)
     if is_given:
         max_timestamp = now_ms
     last_offset = first_offset + len(records) - 1

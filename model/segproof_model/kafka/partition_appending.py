@@ -116,7 +116,16 @@ class AppendingLog(ReadingLog):
         """Let the leader write into the batches what it has to."""
         batches = scan_memory(records, codecs=self.codecs, profile=self.profile).batches
         end, config = self.log_end_offset, self.config
-        done = validated(batches, end, self.now_ms, config, leader_epoch, origin, self.codecs)
+        done = validated(
+            batches,
+            end,
+            self.now_ms,
+            config,
+            leader_epoch,
+            origin,
+            self.codecs,
+            self.profile.uncounted_batch_is_rewritten,
+        )
         if isinstance(done, Raised):
             return done
         if done.is_rewritten and len(done.records) > config.max_message_bytes:
@@ -138,8 +147,8 @@ class AppendingLog(ReadingLog):
         if len(call.records) > self.config.segment_bytes:
             return Step(self, RECORD_BATCH_TOO_LARGE)
         for batch in call.batches:
-            epoch = batch.partition_leader_epoch
-            if not batch.is_legacy and (isinstance(epoch, Raised) or epoch < 0):
+            numbers = batch.partition_leader_epoch, batch.base_offset
+            if not batch.is_legacy and any(isinstance(n, Raised) or n < 0 for n in numbers):
                 return Step(self, Raised(ErrorKind.INVALID_ARGUMENT))
         asked = self._base_to_roll(call)
         if isinstance(asked.outcome, int):

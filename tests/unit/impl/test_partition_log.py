@@ -33,6 +33,7 @@ from segproof.kafka import (
     write_end_transaction_marker,
 )
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
+from segproof.kafka.record_batch import write_empty_batch
 from segproof_harness.memory_logs import (
     CONFIG,
     START_MS,
@@ -123,6 +124,17 @@ def test_old_messages_and_other_codecs_are_written_anew() -> None:
         assert (found.base_offset, found.record_count) == (offset, count)
         assert found.is_valid()
     assert [record.value for record in stored(log, 0).records()] == [b"v" * 9] * 3
+
+
+def test_a_batch_that_would_begin_below_0() -> None:
+    """A coordinator's batch without records, whose header tells more offsets than the log has."""
+    data = write_empty_batch(0, 5, START_MS)
+    place = Place()
+    log = place.open()
+    image = place.image()
+    with pytest.raises(InvalidArgumentError, match="EPOCH-2"):
+        log.append_as_leader(data, 7, origin="coordinator")
+    assert (place.image(), log.log_end_offset, len(log.leader_epoch_cache)) == (image, 0, 0)
 
 
 def without_sequence(records: bytes) -> bytes:
