@@ -9,7 +9,7 @@ Not covered: remote storage, partition.metadata, a rename to `-delete`; what a c
 Used by: log_manager, the harness.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -137,9 +137,7 @@ class PartitionLog(AppendingLog):
         return run(
             self,
             lambda one: one.remove_segments(doomed) if doomed else Step(one),
-            lambda one: (
-                one.remove_snapshots(doomed) if one.profile.checks_before_changing else Step(one)
-            ),
+            lambda one: one._ended_before(doomed),
             lambda one: one._active_cut(target_offset),
             lambda one: one.remove_snapshots(doomed),
             lambda one: one.on_epochs(lambda epochs: epochs.truncate_from_end(target_offset)),
@@ -152,6 +150,16 @@ class PartitionLog(AppendingLog):
             ),
             lambda one: one.with_high_watermark_within(),
         )
+
+    def _ended_before(self, doomed: Sequence[LogSegment]) -> Step[Self]:
+        """Let the log end before segments that are removed, where the profile is that careful.
+
+        Upstream does so when the cut is done, which damage may prevent.
+        """
+        if not doomed or not self.profile.checks_before_changing:
+            return Step(self)
+        end = min(doomed[0].base_offset, self.log_end_offset)
+        return self.with_log_end(end).remove_snapshots(doomed)
 
     def _active_cut(self, target_offset: int) -> Step[Self]:
         """Cut the active segment, and let the log end there.
