@@ -42,8 +42,11 @@ __all__ = [
 
 Entry = TypeVar("Entry")
 CURRENT_VERSION = 0
-READ_BYTES_MAX = 1 << 28
-"""The largest file that is taken into memory: some million entries."""
+READ_BYTES_MAX = 1 << 24
+"""The largest file that is taken into memory, a hundred thousand partitions with the longest names.
+
+The shortest lines take forty times their bytes.
+"""
 
 _LINE_END = re.compile("\r\n|\r|\n")
 _SPACES = re.compile("[ \t\n\v\f\r]+")
@@ -66,8 +69,10 @@ def read_text_file(files: Files, path: str) -> bytes:
         file.close()
 
 
-def write_atomically(files: Files, path: str, data: bytes) -> None:
+def write_atomically(files: Files, path: str, data: bytes, *, syncs_directory: bool = True) -> None:
     """Let the file at `path` hold exactly `data`: by way of `.tmp`, sync, rename, sync directory.
+
+    Who writes many files in a row may leave the directory out, and sync it once behind them.
 
     At each moment, and after a crash at any, the file holds its old bytes or the new ones. Where
     an error is raised before the rename, `.tmp` is gone and the file is as it was.
@@ -87,7 +92,8 @@ def write_atomically(files: Files, path: str, data: bytes) -> None:
     except OSError:
         _remove_quietly(files, temporary)
         raise
-    files.sync_directory(os.path.dirname(path) or ".")
+    if syncs_directory:
+        files.sync_directory(os.path.dirname(path) or ".")
 
 
 def _remove_quietly(files: Files, path: str) -> None:

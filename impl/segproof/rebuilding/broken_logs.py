@@ -35,7 +35,7 @@ def finding_of(
             error.position,
             _plain(error.expected),
             _plain(error.actual),
-            f"{error.message}; {_what_kafka_does_with(error)}",
+            f"{error.message}; {_what_kafka_does_with(segment, error)}",
             error.hint or "copy the segment from another replica",
             f"segproof verify {shlex.quote(path)} --deep",
         )
@@ -55,11 +55,13 @@ def finding_of(
     )
 
 
-def _what_kafka_does_with(error: SegproofError) -> str:
+def _what_kafka_does_with(segment: Segment, error: SegproofError) -> str:
     if isinstance(error, CorruptRecordError | InvalidRecordError):
         return "a broker that recovers this segment cuts the log behind this batch"
     if isinstance(error, SegmentOffsetOverflowError):
-        return "a broker that loads this segment splits it in two"
+        if isinstance(error.actual, int) and error.actual < segment.base_offset:
+            return "a broker that recovers this segment can neither index nor split it, and ends"
+        return "a broker that recovers this segment splits it in two"
     return "no index can be made of this log, and Kafka's recovery of the segment fails here too"
 
 

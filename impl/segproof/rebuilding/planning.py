@@ -6,6 +6,7 @@ Laws: FILE-1, FILE-2, LOAD-1, DISK-1, DISK-7.
 Used by: rebuilding/running.py.
 """
 
+import errno
 import os
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -91,16 +92,24 @@ class _Planner:
         except OSError as error:
             report_unreadable(path, error, self.reporter, "partition-log")
             return
-        if status is None or not status.is_regular:
-            self._leave(name, "no regular file")
-            return
         known = read_file_name(name)
+        if status is None or not status.is_regular:
+            self._take_irregular(name, path, known.kind is NameKind.SEGMENT)
+            return
         if known.kind is NameKind.SEGMENT:
             self._take_segment(path, known.base_offset, known.suffix, status)
         elif known.kind is NameKind.KNOWN and not name.endswith(".tmp"):
             self.others.append(name)
         else:
             self._take_odd(name, path, known.kind)
+
+    def _take_irregular(self, name: str, path: str, is_segment: bool) -> None:
+        """Report a log that is a directory, a device or a link to nothing; leave out the rest."""
+        if is_segment and name.endswith(SEGMENT_SUFFIXES[0]):
+            error = OSError(errno.EINVAL, "no regular file, so a broker passes it by")
+            report_unreadable(path, error, self.reporter, "record-file")
+        else:
+            self._leave(name, "no regular file")
 
     def _take_segment(self, path: str, base: int, suffix: str, status: FileStatus) -> None:
         if suffix != ".log":

@@ -395,6 +395,24 @@ def test_logs_that_a_broker_does_not_see_stop_it(odd: str, law: str) -> None:
     assert [(law, f"{DIR}/{odd}")] == [(one.law, one.path) for one in stopped(files).findings]
 
 
+def test_a_log_that_is_no_regular_file_is_a_finding() -> None:
+    """It was passed by, and the whole rebuild blamed on a running broker at its end."""
+    files = filled()
+    files.make_directory(f"{DIR}/{name(60, '.log')}")
+    (finding,) = stopped(files).findings
+    assert (finding.law, finding.path) == ("DISK-1", f"{DIR}/{name(60, '.log')}")
+    assert "no regular file" in finding.message
+
+
+@pytest.mark.parametrize(("offset", "words"), [(3, "nor split it"), (2**40, "splits it in two")])
+def test_what_a_broker_does_with_an_offset_that_does_not_fit(offset: int, words: str) -> None:
+    """Below the base of its segment there is nothing that a split could mend."""
+    files = filled()
+    write(files, f"{DIR}/{name(34, '.log')}", b"".join(log_of(34)) + batch(offset))
+    (finding,) = stopped(files).findings
+    assert (finding.law, words in finding.message) == ("SEG-2", True)
+
+
 @BOTH
 def test_other_odd_files_are_left_out_and_named(in_place: bool) -> None:
     """A new directory has only what a broker reads; in place they stay."""
