@@ -50,7 +50,7 @@ STEPS = (
     ("delete_old_segments", 4),
     ("delete_pending_files", 3),
     ("reopen", 1),
-    ("recover", 0),
+    ("recover", 1),
 )
 """What is done, and how often."""
 PRODUCERS = 3

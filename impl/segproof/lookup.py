@@ -4,6 +4,10 @@
 The indexes are read as genuine entries (the zero tail of an untrimmed file is none) and only save
 work: without an index file the log is scanned from its start, with the same answer.
 
+Beside a writer each question is answered from files that fit each other: where they do not, and
+were changed a moment ago, it is asked anew. In the index of a segment that is still written a
+truncation leaves old entries behind the last one that counts; they are passed over.
+
 Upstream: Kafka 4.3.1: LogSegment.translateOffset, findOffsetByTimestamp; LocalLog.read;
   UnifiedLog.fetchOffsetByTimestamp.
 Laws: SEG-12, SEG-39, LOG-1, LOG-6, LOG-15.
@@ -17,9 +21,10 @@ import os
 import re
 from bisect import bisect_right
 from collections import OrderedDict
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from segproof.errors import CorruptIndexError, SegproofError
 from segproof.files import REAL_FILES, Files
@@ -28,6 +33,7 @@ from segproof.kafka.record_file import LogOffsetPosition, RecordFile, TimestampA
 from segproof.kafka.segment_names import segment_file_name
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kafka.transaction_index import TransactionIndex
+from segproof.recent_changes import changed_recently, until_steady
 
 __all__ = [
     "LookupStep",
@@ -40,6 +46,8 @@ __all__ = [
 ]
 
 Index = TypeVar("Index", OffsetIndex, TimeIndex)
+Answer = TypeVar("Answer")
+INT64_MAX = (1 << 63) - 1
 _LOG_NAME = re.compile(r"(-?[0-9]{1,20})\.log")
 _OPEN_SEGMENTS_MAX = 8
 """A partition may have more segments than a process may open files; indexes lie in memory."""
@@ -52,7 +60,8 @@ class LookupStep:
     """One step of a lookup: what was done to which file, and what came out."""
 
     action: str
-    """`segment`, `offset-index`, `time-index`, `largest-timestamp`, `scan` or `next-segment`."""
+    """`segment`, `offset-index`, `time-index`, `largest-timestamp`, `scan`, `next-segment`, or
+    `leftover-entries`: some that a truncation left, or damaged ones, were passed over."""
     path: str
     """The file or directory that was looked at."""
     facts: dict[str, int | str | None]
@@ -113,8 +122,20 @@ class SegmentReader:
     large to be one.
     """
 
-    def __init__(self, directory: str, base_offset: int, *, files: Files = REAL_FILES) -> None:
+    def __init__(
+        self,
+        directory: str,
+        base_offset: int,
+        *,
+        files: Files = REAL_FILES,
+        is_last: bool = False,
+    ) -> None:
         self.base_offset = base_offset
+        self.is_last = is_last
+        """Whether a broker may be writing it, so that its indexes may have leftover entries."""
+        self.passed_over: dict[str, int] = {}
+        """Of an index file: how many entries the last lookup passed over."""
+        self._sound: dict[tuple[int, int], bool] = {}
         self._directory = directory
         self._files = files
         self.log = RecordFile.open(self.path(".log"), mutable=False, files=files)
@@ -169,7 +190,12 @@ class SegmentReader:
         """Return the index entry for the target; base offset and 0 without an index file."""
         if self.offset_index is None:
             return OffsetPosition(self.base_offset, 0)
-        return self.offset_index.lookup(target_offset)
+        entry = self.offset_index.lookup(target_offset)
+        if not self._may_have_leftovers(self.offset_index) or self._leads_to_batch(entry):
+            return entry
+        kept = _before(self.offset_index, target_offset, 0, self._leads_to_batch)
+        self.passed_over[".index"] = kept[1]
+        return kept[0] or OffsetPosition(self.base_offset, 0)
 
     def translate_offset(self, offset: int) -> LogOffsetPosition | None:
         """Return the first batch whose last offset is not below `offset`, or None.
@@ -190,6 +216,23 @@ class SegmentReader:
             if found is not None and batch.position >= found.position:
                 break
         return count
+
+    def _may_have_leftovers(self, index: Index) -> bool:
+        """Return whether a truncation may have left entries: only in a file with free slots."""
+        return self.is_last and 0 < index.entries < index.max_entries
+
+    def _leads_to_batch(self, entry: OffsetPosition) -> bool:
+        """Return whether an entry points at a sound batch where its offset can lie."""
+        known = self._sound.get(entry)
+        if known is None:
+            try:
+                self._check_entry(entry)
+                batch = next(self.log.batches(entry.position), None)
+                known = entry.position == 0 or (batch is not None and batch.is_valid())
+            except SegproofError:
+                known = False
+            self._sound[entry] = known
+        return known
 
     def _check_entry(self, entry: OffsetPosition) -> None:
         """Refuse an entry that does not point at a batch where its offset can lie."""
@@ -220,7 +263,23 @@ class SegmentReader:
         """Return the time index's entry for the target; (-1, base offset) without an index."""
         if self.time_index is None:
             return TimestampOffset(-1, self.base_offset)
-        return self.time_index.lookup(target_timestamp)
+        entry = self.time_index.lookup(target_timestamp)
+        if not self._may_have_leftovers(self.time_index) or self._is_of_a_batch(entry):
+            return entry
+        kept = _before(self.time_index, target_timestamp, 0, self._is_of_a_batch)
+        self.passed_over[".timeindex"] = kept[1]
+        return kept[0] or TimestampOffset(-1, self.base_offset)
+
+    def _is_of_a_batch(self, entry: TimestampOffset) -> bool:
+        """Return whether the batch of the entry's offset has the entry's timestamp."""
+        if entry.timestamp < 0:
+            return True
+        try:
+            found = self.translate_offset(entry.offset)
+            batch = None if found is None else next(self.log.batches(found.position), None)
+        except SegproofError:
+            return False
+        return batch is not None and batch.max_timestamp == entry.timestamp
 
     def find_offset_by_timestamp(
         self, timestamp: int, starting_offset: int
@@ -247,15 +306,41 @@ class SegmentReader:
         last = TimestampOffset(-1, self.base_offset)
         if self.time_index is not None:
             last = self.time_index.last_entry
+            if self._may_have_leftovers(self.time_index):
+                last = self.lookup_time_index(INT64_MAX)
         start = self.lookup_offset_index(last.offset)
         self._check_entry(start)
         return max(last.timestamp, self.log.largest_timestamp_after(start.position).timestamp)
 
 
-class PartitionReader:
-    """The segments of one partition directory.
+Entry = TypeVar("Entry", OffsetPosition, TimestampOffset)
 
-    `path` is the directory; the segments are those of the moment of opening. A context manager.
+
+def _before(
+    index: Any, target: int, key: int, is_sound: Callable[[Entry], bool]
+) -> tuple[Entry | None, int]:
+    """Return a sound entry whose key is not above the target, or None; how many it passed over.
+
+    In steps that double, since a truncation may have left many: an earlier entry than the last
+    sound one takes more of the log to be scanned, and gives the same answer.
+    """
+    entries: list[Entry] = list(index)
+    below = [number for number, entry in enumerate(entries) if entry[key] <= target]
+    step = 1
+    while step <= len(below):
+        entry = entries[below[-step]]
+        if is_sound(entry):
+            return entry, len(below) - below.index(below[-step]) - 1
+        step *= 2
+    return None, len(below)
+
+
+class PartitionReader:
+    """The segments of one partition directory. A context manager.
+
+    `path` is the directory. The segments are those of the moment of opening, or of a later one:
+    beside a writer a question that finds no answer in files that were changed a moment ago lists
+    the directory anew. What was found is at most as old as the reader.
 
     Raises: OSError if the directory can't be listed; SegproofError if it holds no log.
     """
@@ -263,17 +348,62 @@ class PartitionReader:
     def __init__(self, path: str | os.PathLike[str], *, files: Files = REAL_FILES) -> None:
         self.path = os.fspath(path)
         self._files = files
-        self.base_offsets = segment_base_offsets(self.path, files=files)
+        self.base_offsets: list[int] = []
         """Base offsets of the segments, ascending."""
         self._readers: OrderedDict[int, SegmentReader] = OrderedDict()
         self._largest_timestamps: dict[int, int] = {}
-        if not self.base_offsets:
+        until_steady(self._list, lambda: changed_recently([self.path], files))
+
+    def _list(self) -> None:
+        """List the directory, and forget what was seen of it before."""
+        found = segment_base_offsets(self.path, files=self._files)
+        if not found:
             raise SegproofError(
                 "no log whose name is an offset",
                 law="FILE-1",
                 path=self.path,
                 hint="name the directory of one partition, such as TOPIC-0",
             )
+        self.close()
+        self._largest_timestamps.clear()
+        self.base_offsets = found
+
+    def _is_changing(self) -> bool:
+        """Return whether the directory, or its last log, changed a moment ago."""
+        last = os.path.join(self.path, segment_file_name(self.base_offsets[-1], ".log"))
+        return changed_recently((last, self.path), self._files)
+
+    def _ask(self, ask: Callable[[], Answer], is_sure: Callable[[Answer], bool]) -> Answer:
+        """Return an answer from files that fit each other.
+
+        One that is not sure is taken from the files as they are, if they have changed meanwhile.
+        """
+
+        def once() -> Answer:
+            answer = ask()
+            if is_sure(answer) or not self._is_changing():
+                return answer
+            self._list()
+            return ask()
+
+        def may_change() -> bool:
+            changing = self._is_changing()
+            if changing:
+                with suppress(SegproofError, FileNotFoundError):
+                    self._list()
+            return changing
+
+        return until_steady(once, may_change)
+
+    def _is_batch(self, answer: OffsetAnswer) -> bool:
+        """Return whether an answer is a batch with the right checksum, if files are changing."""
+        if answer.batch_position is None or answer.segment_base_offset is None:
+            return False
+        if not self._is_changing():
+            return True
+        segment = self.segment(answer.segment_base_offset)
+        batch = next(segment.log.batches(answer.batch_position), None)
+        return batch is not None and batch.is_valid()
 
     def __enter__(self) -> Self:
         return self
@@ -290,7 +420,8 @@ class PartitionReader:
         """Return the reader of a segment; it stays open until it was not used for a while."""
         reader = self._readers.pop(base_offset, None)
         if reader is None:
-            reader = SegmentReader(self.path, base_offset, files=self._files)
+            is_last = base_offset == self.base_offsets[-1]
+            reader = SegmentReader(self.path, base_offset, files=self._files, is_last=is_last)
         self._readers[base_offset] = reader
         if len(self._readers) > _OPEN_SEGMENTS_MAX:
             self._readers.popitem(last=False)[1].close()
@@ -310,6 +441,9 @@ class PartitionReader:
 
         Laws: LOG-1, LOG-6, SEG-12. Raises: OSError, CorruptIndexError, CorruptRecordError.
         """
+        return self._ask(lambda: self._lookup_offset(target, explain), self._is_batch)
+
+    def _lookup_offset(self, target: int, explain: bool) -> OffsetAnswer:
         steps = _Steps(explain)
         floor = self.floor_segment(target)
         facts: dict[str, int | str | None] = {"segments": len(self.base_offsets), "floor": floor}
@@ -342,6 +476,11 @@ class PartitionReader:
         Laws: LOG-15, SEG-39. Raises: OSError, CorruptIndexError, CorruptRecordError, and what
         reading records raises.
         """
+        return self._ask(
+            lambda: self._lookup_timestamp(target, explain), lambda one: one.offset is not None
+        )
+
+    def _lookup_timestamp(self, target: int, explain: bool) -> TimestampAnswer:
         steps = _Steps(explain)
         base_offset = self._segment_reaching(target, steps)
         if base_offset is None:
@@ -404,6 +543,7 @@ class _Steps:
             "position": entry.position,
         }
         self.add("offset-index", segment.path(".index"), facts)
+        self._add_leftovers(segment, ".index")
 
     def add_time_index(self, segment: SegmentReader, target: int, entry: TimestampOffset) -> None:
         if not self._wanted:
@@ -420,6 +560,12 @@ class _Steps:
             "offset": entry.offset,
         }
         self.add("time-index", segment.path(".timeindex"), facts)
+        self._add_leftovers(segment, ".timeindex")
+
+    def _add_leftovers(self, segment: SegmentReader, suffix: str) -> None:
+        count = segment.passed_over.pop(suffix, 0)
+        if count:
+            self.add("leftover-entries", segment.path(suffix), {"passed_over": count})
 
     def add_scan(self, segment: SegmentReader, start: int, found: LogOffsetPosition | None) -> None:
         if not self._wanted:

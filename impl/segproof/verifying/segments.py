@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from segproof.files import File, Files
 from segproof.findings import Severity
+from segproof.recent_changes import changed_recently
 from segproof.verifying.names import segment_file_name
 from segproof.verifying.reporting import Reporter
 
@@ -25,7 +26,6 @@ __all__ = [
 ]
 
 FILE_SIZE_MAX_BYTES = (1 << 31) - 1
-RECENT_NS = 1_000_000_000
 PAUSE_SECONDS = 0.1
 """How long a broker that is in the middle of a step is waited for."""
 
@@ -101,15 +101,10 @@ def state_of(files: Files, path: str) -> FileState:
 
 def wait_for_a_step(paths: Iterable[str], files: Files) -> bool:
     """Wait a moment if one of the paths was changed a moment ago; return whether it was."""
-    for path in paths:
-        try:
-            status = files.status(path)
-        except OSError:
-            continue
-        if status is None or abs(time.time_ns() - status.modified_ns) < RECENT_NS:
-            time.sleep(PAUSE_SECONDS)
-            return True
-    return False
+    is_recent = changed_recently(paths, files)
+    if is_recent:
+        time.sleep(PAUSE_SECONDS)
+    return is_recent
 
 
 def open_guarded(files: Files, path: str, reporter: Reporter, structure: str) -> File | None:

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether another process may be in the middle of changing some files, and asking again if so.
+
+Used by: lookup.py, verifying/segments.py.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from segproof.errors import SegproofError
+from segproof.files import Files
+
+__all__ = ["changed_recently", "until_steady"]
+
+Answer = TypeVar("Answer")
+RECENT_NS = 1_000_000_000
+TRIES = 6
+FIRST_PAUSE_SECONDS = 0.005
+"""Doubled for each further try."""
+
+
+def changed_recently(paths: Iterable[str], files: Files) -> bool:
+    """Return whether one of the paths was changed within the last second, or is gone."""
+    for path in paths:
+        try:
+            status = files.status(path)
+        except OSError:
+            continue
+        if status is None or abs(time.time_ns() - status.modified_ns) < RECENT_NS:
+            return True
+    return False
+
+
+def until_steady(ask: Callable[[], Answer], may_change: Callable[[], bool]) -> Answer:
+    """Return what `ask` answers; where it fails and `may_change` says so, ask a few times more.
+
+    Raises: what the last try raised.
+    """
+    for number in range(TRIES - 1):
+        try:
+            return ask()
+        except (SegproofError, FileNotFoundError):
+            if not may_change():
+                raise
+        time.sleep(FIRST_PAUSE_SECONDS * 2**number)
+    return ask()
