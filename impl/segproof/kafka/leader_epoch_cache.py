@@ -11,7 +11,7 @@ Used by: log_segment, partition_log.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import index as to_int
 from typing import Self
 
@@ -36,9 +36,7 @@ class LeaderEpochFileCache:
         self._checkpoint = checkpoint
         entries: list[EpochEntry] = []
         for entry in checkpoint.read() if checkpoint is not None else ():
-            kept = self._kept_by_assign(entries, entry)
-            if kept >= 0:
-                entries[kept:] = [entry]
+            self._assign_to(entries, entry)
         self._entries: Entries = tuple(entries)
 
     @classmethod
@@ -81,6 +79,27 @@ class LeaderEpochFileCache:
         kept = self._kept_by_assign(self._entries, entry)
         if kept >= 0:
             self._replace((*self._entries[:kept], entry))
+
+    def assign_all(self, begins: Iterable[tuple[int, int]]) -> None:
+        """Assign epochs with their start offsets, one after the other; the file is written once.
+
+        Raises: as `assign`; what stands before the refused one is assigned then.
+        """
+        entries, is_changed = list(self._entries), False
+        try:
+            for leader_epoch, start_offset in begins:
+                entry = EpochEntry(to_int(leader_epoch), to_int(start_offset))
+                is_changed |= self._assign_to(entries, entry)
+        finally:
+            if is_changed:
+                self._replace(tuple(entries))
+
+    def _assign_to(self, entries: list[EpochEntry], entry: EpochEntry) -> bool:
+        """Assign one entry in a list; return whether that changes it."""
+        kept = self._kept_by_assign(entries, entry)
+        if kept >= 0:
+            entries[kept:] = [entry]
+        return kept >= 0
 
     def _kept_by_assign(self, entries: Sequence[EpochEntry], entry: EpochEntry) -> int:
         """Return how many entries stay before this one, or -1 where it changes nothing."""

@@ -190,8 +190,9 @@ class SegmentRecovery:
         latest = self._epochs.latest_epoch()
         epochs = np.where(table["magic"] >= 2, table["partition_leader_epoch"], -1)
         before = np.maximum.accumulate(np.concatenate(([-1 if latest is None else latest], epochs)))
-        for row in np.flatnonzero(epochs > before[:-1]).tolist():
-            self._epochs.assign(int(epochs[row]), int(table["base_offset"][row]))
+        rows = np.flatnonzero(epochs > before[:-1])
+        begins = zip(epochs[rows].tolist(), table["base_offset"][rows].tolist(), strict=True)
+        self._epochs.assign_all(begins)
 
     def _update_producers(self, table: BatchTable) -> tuple[int, Exception | None]:
         """Tell batches to the producer state; return how many are kept, and what ended it.
