@@ -238,7 +238,8 @@ def test_a_directory_that_appeared_meanwhile_is_recovered() -> None:
     for name, data in files.images("/logs/a-b-0").items():
         put(files, f"new-0/{name}", data)
     last = max(name for name in files.images("/logs/new-0") if name.endswith(".log"))
-    put(files, f"new-0/{last}", files.images("/logs/new-0")[last][:-1])
+    damaged = files.images("/logs/new-0")[last]
+    put(files, f"new-0/{last}", damaged[:-1] + bytes([damaged[-1] ^ 1]))
     log = logs.get_or_create_log("new", 0)
     assert log.log_end_offset == 24
 
