@@ -280,6 +280,12 @@ class Profile:
         "LOG-7",
         "PROD-10",
     )
+    truncation_forgets_maximum: bool = flag(
+        True,
+        "truncating a segment whose largest timestamp was not asked for since its opening takes"
+        " it from the entries that are left, and none from the batches",
+        "SEG-34",
+    )
     truncation_keeps_unstable: bool = flag(
         True,
         "a truncation below which the high watermark lies leaves the last stable offset as it was "
@@ -371,6 +377,7 @@ SEGPROOF = replace(
     replaced_segment_loads_indexes=False,
     uncounted_batch_is_rewritten=True,
     looked_up_bound_moves=False,
+    truncation_forgets_maximum=False,
     truncation_keeps_unstable=False,
     swap_stays_open=False,
 )

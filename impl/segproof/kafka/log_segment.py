@@ -189,6 +189,7 @@ class LogSegment(SegmentState):
         found = self.translate_offset(offset)
         offset_index, time_index = self.offset_index, self.time_index
         segment_append.check_room_after_truncation(offset_index, time_index, offset)
+        largest = self.max_timestamp_so_far  # of the entries before they are cut
         self.txn_index.truncate_to(offset)
         offset_index.truncate_to(offset)
         time_index.truncate_to(offset)
@@ -199,7 +200,7 @@ class LogSegment(SegmentState):
             self.created_ms = self._time()
             self.rolling_based_timestamp = None
         self.bytes_since_last_index_entry = 0
-        if self.max_timestamp_so_far >= 0:
+        if largest >= 0:
             self._max_pair = self._read_largest_timestamp()
         return removed
 

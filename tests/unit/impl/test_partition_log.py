@@ -557,3 +557,29 @@ def test_a_segment_with_offsets_too_far_apart_is_split() -> None:
     assert log.append_as_leader(batch(1), 0).first_offset == 2**33 + 3
     log.close()
     assert bytes_of(place.open())[: len(data)] == data
+
+
+@pytest.mark.checks("SEG-34")
+def test_a_cut_of_a_loaded_segment_keeps_its_largest_timestamp() -> None:
+    """After a restart a truncation into an older segment lost the largest timestamp of the rest.
+
+    It was taken from the entries that were left, of which there were none; rolled then, the segment
+    had no time entry, and a search by time passed it over. Kafka 4.3.1 does so.
+    """
+    place = Place()
+    roomy: dict[str, Any] = {
+        "segment_bytes": 100_000,
+        "segment_index_bytes": 2400,
+        "index_interval_bytes": 300,
+    }
+    log = place.open(**roomy)
+    for number in range(6):
+        log.append_as_leader(batch(2, timestamp_ms=START_MS + 10 * number), 0)
+    log.roll()
+    log.append_as_leader(batch(2), 0)
+    log.close()
+    log = place.open(**roomy)
+    log.truncate_to(2)
+    log.roll()
+    first = log.log_segments.values()[0]
+    assert [(START_MS + 1, 1)] == list(first.time_index)
