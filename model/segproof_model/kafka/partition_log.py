@@ -351,7 +351,11 @@ class PartitionLog(AppendingLog):
         segment = self.log_segments.get(base_offset)
         if segment is None:
             return Step(self, INVALID_ARGUMENT)
-        return split_segment(self, replace(segment, now_ms=self.now_ms))
+        step = split_segment(self, replace(segment, now_ms=self.now_ms))
+        if isinstance(step.outcome, Raised) or not self.profile.checks_before_changing:
+            return step
+        # Upstream leaves the end of the log in a segment that is split, be it the active one.
+        return Step(step.after.with_log_end(self.log_end_offset), step.outcome)
 
     # --- the end -------------------------------------------------------------------------------
 
