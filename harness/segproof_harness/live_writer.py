@@ -77,48 +77,79 @@ class State:
     may_be_empty: bool = False
     """Whether there may be no segment at all."""
 
+    def first_at(self, target: int) -> set[int | None]:
+        """Return the base offsets of which one is that of the first batch to reach an offset.
+
+        None: the offset is below the log, or beyond it.
+        """
+        found: set[int | None] = {None} if self.may_be_empty else set()
+        for start in self.starts:
+            reach = (one for one in self.batches if one.last_offset >= max(target, start))
+            found.add(None if target < start else next((one.base_offset for one in reach), None))
+        return found
+
+    def first_since(self, timestamp: int) -> set[tuple[int, int] | None]:
+        """Return timestamps and offsets of which one is the first record's from a time on."""
+        found: set[tuple[int, int] | None] = {None} if self.may_be_empty else set()
+        for start in self.starts:
+            records = (
+                (time, one.base_offset + number)
+                for one in self.batches
+                if one.last_offset >= start
+                for number, time in enumerate(one.timestamps)
+            )
+            found.add(next((each for each in records if each[0] >= timestamp), None))
+        return found
+
 
 class Journal:
     """Reads the states of a log from the journal of its writer; used by one thread.
 
-    `begin` before a question and `end` behind its answer: then `states` are those that may have
-    answered it, from the last one that was made before to the last one that was begun.
+    `begin` before a question and `end` behind its answer, which gives the states that may have
+    answered it: from the last one that was made before to the last one that was begun.
     """
 
     def __init__(self, path: str) -> None:
         self._file = open(path, "rb")  # noqa: SIM115 -- open as long as the journal
         self._rest = b""
-        self._known = [State()]
+        self._states = [State()]
+        self._made = 0
+        self.ever: set[tuple[int, int, int]] = set()
+        """Base offset, last offset and checksum of each batch that was ever appended."""
 
-    def begin(self) -> None:
-        """Forget the states that are over."""
+    def begin(self) -> State:
+        """Return the state that was made last."""
         self._read()
-        made = max(place for place, state in enumerate(self._known) if state is not None)
-        del made
-        self._known = self._known[self._last_made :]
-        self._last_made = 0
-
-    _last_made = 0
+        self._states = self._states[self._made :]
+        self._made = 0
+        return self._states[0]
 
     def end(self) -> list[State]:
         """Return the states that there were since `begin`."""
         self._read()
-        return list(self._known)
+        return self._states
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
 
     def _read(self) -> None:
-        data = self._rest + self._file.read()
-        *lines, self._rest = data.split(b"\n")
+        *lines, self._rest = (self._rest + self._file.read()).split(b"\n")
         for line in lines:
-            self._take(json.loads(line))
+            action, *values = json.loads(line)
+            if action == "made":
+                self._states.append(_made(self._states[-1], *values))
+                self._made = len(self._states) - 1
+                continue
+            self._states += after(self._states[-1], action, values)
+            if action == "append":
+                self.ever.add((values[0], values[1], values[2]))
 
-    def _take(self, line: list[Any]) -> None:
-        action, *values = line
-        if action == "made":
-            state = replace(self._known[-1], starts=(values[0],), may_be_empty=False)
-            self._known.append(state)
-            self._last_made = len(self._known) - 1
-            return
-        self._known += after(self._known[-1], action, values)
+
+def _made(state: State, first: int) -> State:
+    """Return the state behind a step; `first` is the base offset of the first segment."""
+    kept = tuple(each for each in state.batches if each.last_offset >= first)
+    return State(kept, (first,))
 
 
 def after(state: State, action: str, values: list[Any]) -> list[State]:
@@ -128,18 +159,16 @@ def after(state: State, action: str, values: list[Any]) -> list[State]:
         stored = Stored(base_offset, last_offset, crc, tuple(timestamps))
         return [replace(state, batches=(*state.batches, stored))]
     if action == "cut":
-        return [
-            replace(
-                state,
-                batches=tuple(each for each in state.batches if each.last_offset < offset),
-            )
-            for offset in values[0]
-        ]
+        return [_cut(state, offset) for offset in values[0]]
     if action == "empty":
-        gone = [replace(state, batches=(), starts=(values[0],), may_be_empty=True)]
-        return after(state, "cut", [values[1]]) + gone
+        gone = replace(state, batches=(), starts=(values[0],), may_be_empty=True)
+        return [*after(state, "cut", [values[1]]), gone]
     assert action == "drop"
     return [replace(state, starts=tuple(values[0]))]
+
+
+def _cut(state: State, offset: int) -> State:
+    return replace(state, batches=tuple(one for one in state.batches if one.last_offset < offset))
 
 
 class LiveWriter:
@@ -311,8 +340,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--rate", type=float, default=500.0)
+    parser.add_argument("--without", default="", help="steps that are not done, with commas")
     options = parser.parse_args()
-    writer = LiveWriter(options.folder, options.journal, options.seed)
+    left_out = options.without.split(",")
+    steps = tuple(each for each in STEPS if each[0] not in left_out)
+    writer = LiveWriter(options.folder, options.journal, options.seed, steps=steps)
     writer.run(options.seconds, options.rate)
     writer.close()
 

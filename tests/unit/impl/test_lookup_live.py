@@ -19,7 +19,11 @@ from segproof.lookup import PartitionReader
 from segproof_harness.memory_logs import DIRECTORY, START_MS, Place, batch
 
 PLAIN = Path(segproof_harness.__file__).parent / "data" / "kafka" / "plain" / "plain-0"
-ROOMY = {"segment_bytes": 100_000, "segment_index_bytes": 2400, "index_interval_bytes": 300}
+ROOMY: dict[str, Any] = {
+    "segment_bytes": 100_000,
+    "segment_index_bytes": 2400,
+    "index_interval_bytes": 300,
+}
 
 
 class Meanwhile:
