@@ -97,7 +97,7 @@ def _without(log: PartitionParts, parts: Sequence[LogSegment]) -> PartitionParts
 def _replaced(log: PartitionParts, segment: LogSegment, parts: Sequence[LogSegment]) -> Step[Any]:
     """Let the parts take the place of the segment, by way of `.swap`; return their base offsets.
 
-    A segment that is not yet one of the log's stays where no part has its name.
+    A segment that is not yet one of the log's stays where no part has its name, but for segproof.
     """
     old = log.log_segments.get(segment.base_offset)
     after, swapped = log, list[LogSegment]()
@@ -111,12 +111,15 @@ def _replaced(log: PartitionParts, segment: LogSegment, parts: Sequence[LogSegme
         after = replace(after, log_segments=after.log_segments.remove(old.base_offset))
     for part in swapped:
         after = after.with_segment(part.sees(after.directory))
+    bases = [part.base_offset for part in parts]
+    if old is None and segment.base_offset not in bases and log.profile.checks_before_changing:
+        old = segment  # upstream leaves it, and its batches are there twice
     if old is not None:
         deleted = after.delete_later([old])
         if isinstance(deleted.outcome, Raised):
             return Step(deleted.after, deleted.outcome)
         after = deleted.after
-    return _finished(after, old, [part.base_offset for part in parts])
+    return _finished(after, old, bases)
 
 
 def _finished(log: PartitionParts, old: LogSegment | None, bases: list[int]) -> Step[Any]:
