@@ -172,6 +172,13 @@ class IndexMapping:
         published = self._published
         return self._entries_at_close if published is None else published[1]
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the file holds its entries alone, the last one of which is not all zeros."""
+        view, entries = self._current()
+        last = view[max(0, entries - 1) * self.ENTRY_SIZE :]
+        return len(view) == entries * self.ENTRY_SIZE and (not entries or any(last))
+
     # Mapping
 
     def _check_writable(self, operation: str) -> None:

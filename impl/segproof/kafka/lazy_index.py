@@ -99,6 +99,20 @@ class LazyIndex(Generic[Index]):
                 )
             return self._index
 
+    def release(self) -> None:
+        """Close an open index that the next `get` opens again as it is; nobody may read meanwhile.
+
+        Not one whose file holds more than its entries, or whose last entry is all zeros, which
+        would be taken for the tail of a file that was never trimmed.
+        """
+        with self._lock:
+            index = self._index
+            if index is None or self._is_closed or not index.is_whole:
+                return
+            self._file = index.file
+            self._index = None
+            index.close_handler()
+
     def rename_to(self, file: str | os.PathLike[str]) -> None:
         """Move the file, over an existing one too. Laws: LAZY-1, LAZY-2.
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loading the directory of a log: finishing what a crash has interrupted, recovery where needed.
 
-The directory is listed once, its names are judged before anything is changed, and no log is read
-but those that the laws name: so after a clean stop loading takes one open file for each segment.
+The directory is listed a few times, however many segments there are, its names are judged before
+anything is changed, and no log is read but those that the laws name. A loaded log keeps one file
+open for each segment, and the indexes of the last one; recovery syncs one snapshot for each.
 
 Mirrors: segproof_model/kafka/log_loader.py.
 Upstream: Kafka 4.3.1: LogLoader, UnifiedLog.rebuildProducerState.
@@ -12,6 +13,7 @@ Not covered: what an I/O error leaves: upstream cuts a segment whose recovery me
 Used by: partition_log.
 """
 
+import errno
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
@@ -81,6 +83,8 @@ class _Loader:
         epochs = files.path("leader-epoch-checkpoint")
         self._epochs = LeaderEpochFileCache.open(epochs, files=files.files)
         self._producers = files.new_producer_state()
+        self._recovered: ProducerStateManager | None = None
+        """The producer state of the last recovery, which knows the snapshots that there are."""
 
     def load(self) -> LoadedLog:
         """Do all steps in upstream's order; close what was opened if one of them fails."""
@@ -88,6 +92,8 @@ class _Loader:
             self._finish_swaps()
             self._until_nothing_overflows(self._load_segments)
             end, recovery_point = self._until_nothing_overflows(self._recover_log)
+            if self._recovered is not None:
+                self._files.sync()  # the names of the snapshots
             self._segments.active_segment.resize_indexes(self._files.config.segment_index_bytes)
             self._epochs.truncate_from_end(end)
             first = self._segments.base_offsets()[0]
@@ -102,11 +108,18 @@ class _Loader:
                 self._files.time(),
                 is_reloaded_clean=self._is_clean,
             )
-        except BaseException:
+        except BaseException as error:
             self._segments.close_handlers()
             self._files.close_pending()
+            if isinstance(error, OSError) and error.errno == errno.EMFILE:
+                raise self._too_many_files(error) from error
             raise
         return LoadedLog(self._segments, self._producers, self._epochs, start, end, recovery_point)
+
+    def _too_many_files(self, error: OSError) -> OSError:
+        segments = sum(kind == ".log" and not suffix for _, kind, suffix in self._names.values())
+        text = f"too many open files: the log has {segments} segments, each of which keeps one open"
+        return OSError(errno.EMFILE, f"{text}; raise the limit (ulimit -n)", error.filename)
 
     # --- files that a crash has left
 
@@ -185,8 +198,13 @@ class _Loader:
             try:
                 return step()
             except _OverflowError as error:
-                _, removed = split_segment(self._files, self._segments, error.segment)
+                try:
+                    _, removed = split_segment(self._files, self._segments, error.segment)
+                except BaseException:
+                    error.segment.close_handlers()  # it may not be among the loaded ones
+                    raise
                 self._files.mark_snapshots_deleted(self._producers, removed)
+                self._recovered = None
                 self._names = self._listed()
 
     def _load_segments(self) -> None:
@@ -219,7 +237,8 @@ class _Loader:
 
     def _recover(self, segment: LogSegment) -> int:
         """Recover a segment, with the producers that the log before it knows; return bytes cut."""
-        producers = self._files.new_producer_state()
+        known = self._recovered or self._files.new_producer_state()
+        producers = self._recovered = known.begin_anew()
         base_offset, now = segment.base_offset, self._files.time()
         rebuild_producer_state(producers, self._segments, self._start, base_offset, now)
         try:
@@ -228,6 +247,7 @@ class _Loader:
             raise _OverflowError(segment) from error
         # So that the next segment's recovery need not read this one again.
         producers.take_snapshot()
+        segment.release_indexes()
         return truncated
 
     def _recover_log(self) -> tuple[int, int]:

@@ -182,14 +182,19 @@ def read_snapshot_file(path: str, *, files: Files = REAL_FILES) -> tuple[Produce
 
 
 def write_snapshot_file(
-    path: str, entries: Iterable[ProducerStateEntry], *, files: Files = REAL_FILES
+    path: str,
+    entries: Iterable[ProducerStateEntry],
+    *,
+    files: Files = REAL_FILES,
+    syncs_directory: bool = True,
 ) -> None:
     """Write the entries beside, to the device, and move the file to `path`.
 
-    So the file is whole at each moment, and after a crash at any: the old one or the new one.
+    So the file is whole at each moment, and after a crash at any: the old one or the new one; the
+    new one for sure once the directory is synced.
     Raises: OSError; InvalidArgumentError.
     """
-    write_atomically(files, path, write_snapshot(entries))
+    write_atomically(files, path, write_snapshot(entries), syncs_directory=syncs_directory)
 
 
 def _entry_count(header: bytes | memoryview, size: int) -> int:

@@ -9,7 +9,7 @@ Used by: log_segment (recovery), partition_log.
 """
 
 import os
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from types import MappingProxyType
@@ -103,6 +103,8 @@ class ProducerStateManager:
         producer_id_expiration_ms: int = 86400000,
         max_transaction_timeout_ms: int = 900000,
         files: Files = REAL_FILES,
+        syncs_directory: bool = True,
+        snapshots: list[int] | None = None,
     ) -> None:
         self.dir = os.fspath(dir)
         self.producer_id_expiration_ms = producer_id_expiration_ms
@@ -118,7 +120,9 @@ class ProducerStateManager:
         self._producers: dict[int, ProducerStateEntry] = {}
         self._ongoing = _Transactions()
         self._unreplicated = _Transactions()
-        self._snapshots = self._listed()
+        self._syncs_directory = syncs_directory
+        self._snapshots = self._listed() if snapshots is None else snapshots
+        """The offsets of the snapshots, rising."""
 
     @classmethod
     def open(
@@ -138,6 +142,22 @@ class ProducerStateManager:
             producer_id_expiration_ms=producer_id_expiration_ms,
             max_transaction_timeout_ms=max_transaction_timeout_ms,
             files=files,
+        )
+
+    def begin_anew(self) -> "ProducerStateManager":
+        """Return a state that knows nothing yet but the snapshots, which are not listed again.
+
+        Both go on to share what they know of the snapshots. As a loading needs it that recovers one
+        segment after another: the name of a snapshot which the new state takes is durable once the
+        caller has synced the directory, its bytes at once.
+        """
+        return ProducerStateManager(
+            self.dir,
+            producer_id_expiration_ms=self.producer_id_expiration_ms,
+            max_transaction_timeout_ms=self.max_transaction_timeout_ms,
+            files=self._files,
+            syncs_directory=False,
+            snapshots=self._snapshots,
         )
 
     def __repr__(self) -> str:
@@ -172,11 +192,11 @@ class ProducerStateManager:
 
     def latest_snapshot_offset(self) -> int | None:
         """Return the offset of the newest snapshot."""
-        return max(self._snapshots, default=None)
+        return self._snapshots[-1] if self._snapshots else None
 
     def oldest_snapshot_offset(self) -> int | None:
         """Return the offset of the oldest snapshot."""
-        return min(self._snapshots, default=None)
+        return self._snapshots[0] if self._snapshots else None
 
     def first_undecided_offset(self) -> int | None:
         """Return where the earliest open transaction begins."""
@@ -289,10 +309,13 @@ class ProducerStateManager:
         offset = self.map_end_offset
         if offset <= self.last_snapshot_offset:
             return None
-        path = self._path(offset)
         entries = (self._producers[producer_id] for producer_id in sorted(self._producers))
-        write_snapshot_file(path, entries, files=self._files)
-        self._snapshots[offset] = path
+        write_snapshot_file(
+            self._path(offset), entries, files=self._files, syncs_directory=self._syncs_directory
+        )
+        place = bisect_left(self._snapshots, offset)
+        if self._snapshots[place : place + 1] != [offset]:
+            self._snapshots.insert(place, offset)
         self.last_snapshot_offset = offset
         return offset
 
@@ -306,11 +329,9 @@ class ProducerStateManager:
         Laws: PROD-3, PROD-13.
         Raises: OSError, and then the state in memory has not changed.
         """
-        self._remove(
-            offset
-            for offset in sorted(self._snapshots)
-            if not log_start_offset < offset <= log_end_offset
-        )
+        first = bisect_right(self._snapshots, log_start_offset)
+        end = max(first, bisect_right(self._snapshots, log_end_offset))
+        self._remove(self._snapshots[:first] + self._snapshots[end:])
         if log_end_offset == self.map_end_offset:
             self.on_log_start_offset_incremented(log_start_offset)
             return
@@ -328,7 +349,7 @@ class ProducerStateManager:
 
         Raises: OSError, and then the state in memory has not changed.
         """
-        self._remove(sorted(self._snapshots))
+        self._remove(self._snapshots.copy())
         self._producers, self._ongoing, self._unreplicated = {}, _Transactions(), _Transactions()
         self.last_snapshot_offset = 0
         self.map_end_offset = offset
@@ -360,7 +381,7 @@ class ProducerStateManager:
         """
         self._snapshots = self._listed()
         bases = set(segment_base_offsets)
-        stray = sorted(self._snapshots.keys() - bases)
+        stray = [offset for offset in self._snapshots if offset not in bases]
         if stray and (not bases or stray[-1] > max(bases)):
             stray.pop()
         self._remove(stray)
@@ -374,30 +395,32 @@ class ProducerStateManager:
             raise InvalidArgumentError(
                 "there is no range from 0 to a negative offset", actual=offset
             )
-        self._remove([known for known in sorted(self._snapshots) if 0 <= known < offset])
+        first, end = bisect_left(self._snapshots, 0), bisect_left(self._snapshots, offset)
+        self._remove(self._snapshots[first:end])
 
     def remove_and_mark_snapshot_for_deletion(self, offset: int) -> int | None:
         """Add `.deleted` to the name of a snapshot; return its offset, None if there is none.
 
         Raises: OSError, and then nothing has changed.
         """
-        path = self._snapshots.get(offset)
-        if path is None:
+        place = bisect_left(self._snapshots, offset)
+        if self._snapshots[place : place + 1] != [offset]:
             return None
+        path = self._path(offset)
         try:
             self._files.rename(path, path + _DELETED_SUFFIX)
         except FileNotFoundError:
             offset_found = None
         else:
             offset_found = offset
-        del self._snapshots[offset]
+        del self._snapshots[place]
         return offset_found
 
     def _newest_snapshot(self) -> tuple[int | None, tuple[ProducerStateEntry, ...]]:
         """Return the newest snapshot that can be read; remove those that can't."""
-        for offset in sorted(self._snapshots, reverse=True):
+        for offset in self._snapshots[::-1]:
             try:
-                return offset, read_snapshot_file(self._snapshots[offset], files=self._files)
+                return offset, read_snapshot_file(self._path(offset), files=self._files)
             except (CorruptSnapshotError, FileNotFoundError):
                 self._remove([offset])
         return None, ()
@@ -415,20 +438,19 @@ class ProducerStateManager:
     def _path(self, offset: int) -> str:
         return os.path.join(self.dir, segment_file_name(offset, _SUFFIX))
 
-    def _listed(self) -> dict[int, str]:
-        """Return the path of each snapshot in the directory, by offset."""
-        found = {}
+    def _listed(self) -> list[int]:
+        """Return the offset of each snapshot in the directory, rising."""
+        found = []
         for name in self._files.list_directory(self.dir or "."):
             offset = offset_of_name(name, _SUFFIX)
             if offset is None:
                 continue
-            path = self._path(offset)
-            status = self._files.status(path)
+            status = self._files.status(self._path(offset))
             if status is not None and status.is_regular:
-                found[offset] = path
-        return found
+                found.append(offset)
+        return sorted(found)
 
     def _remove(self, offsets: Iterable[int]) -> None:
         for offset in offsets:
-            self._files.remove(self._snapshots[offset])
-            del self._snapshots[offset]
+            self._files.remove(self._path(offset))
+            del self._snapshots[bisect_left(self._snapshots, offset)]

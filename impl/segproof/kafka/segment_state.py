@@ -85,6 +85,8 @@ class SegmentState(SegmentFiles):
         self.rolling_based_timestamp: int | None = None
         """The largest timestamp of the first batch, once it was asked for."""
         self._max_pair: TimestampOffset | None = None
+        self._released_pair: TimestampOffset | None = None
+        """The last time entry when the indexes were released."""
         self._read_ahead = ReadAhead(config.index_interval_bytes)
 
     @classmethod
@@ -243,6 +245,17 @@ class SegmentState(SegmentFiles):
         self.time_index.trim_to_valid_size()
         self.log.trim()
 
+    def release_indexes(self) -> None:
+        """Close the indexes until they are needed again: each takes two open files.
+
+        Only while nobody reads the segment. Indexes that were not trimmed stay open.
+        """
+        self._check_open()
+        if self._lazy_time_index.is_loaded:
+            self._released_pair = self.time_index.last_entry
+        self._lazy_offset_index.release()
+        self._lazy_time_index.release()
+
     def close(self) -> None:
         """Write the last time entry if it is known, cut and close all files; laws: SEG-44, LAZY-1.
 
@@ -250,7 +263,8 @@ class SegmentState(SegmentFiles):
         """
         if self._is_closed:
             return
-        if self._max_pair is not None:
+        is_written = self._max_pair in (None, self._released_pair)
+        if self._max_pair is not None and (self._lazy_time_index.is_loaded or not is_written):
             # Upstream only logs it: the entry can be made again from the log.
             with contextlib.suppress(SegproofError, OSError):
                 self.time_index.maybe_append(*self._max_pair, True)
