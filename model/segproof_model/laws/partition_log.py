@@ -33,6 +33,7 @@ from segproof_model.outcomes import ErrorKind, Raised
 
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
 CORRUPT_INDEX = Raised(ErrorKind.CORRUPT_INDEX)
+CORRUPT_RECORD = Raised(ErrorKind.CORRUPT_RECORD)
 KAFKA_ERROR = Raised(ErrorKind.KAFKA_ERROR)
 OFFSET_ORDER = Raised(ErrorKind.OFFSET_ORDER)
 OUT_OF_RANGE = Raised(ErrorKind.OUT_OF_RANGE)
@@ -335,14 +336,17 @@ def splitting_keeps_every_batch(transition: Transition) -> bool:
 
 @law("LOG-20", structure=STRUCTURE, scope="step", source=f"{CLASS}: splitOverflowedSegment")
 def only_overflow_is_split(transition: Transition) -> bool:
-    """Splitting a segment without overflow raises invalid-argument."""
+    """Splitting a segment without overflow raises invalid-argument.
+
+    Where an index of another segment leads into a batch, that is found first.
+    """
     if not is_judged(transition, "split_overflowed_segment") or not is_sound(transition.before):
         return True
     base = transition.arguments["base_offset"]
     known = transition.before.log_segments.contains(base)
     if known and is_far(batches_of_segment(transition.before, base), base):
         return True
-    return transition.outcome in (INVALID_ARGUMENT, CORRUPT_INDEX)
+    return transition.outcome in (INVALID_ARGUMENT, CORRUPT_INDEX, CORRUPT_RECORD)
 
 
 @law("LOG-21", structure=STRUCTURE, scope="step", source="Kafka UnifiedLog.append")
