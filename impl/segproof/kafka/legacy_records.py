@@ -138,7 +138,8 @@ def check_inner_messages(message: memoryview, limit: int) -> list[int]:
     Raises: CorruptRecordError for a wrong checksum; what upstream meets before the first record.
     """
     inner = _messages(message, limit)
-    foreign, row = [], 0
+    foreign: list[int] = []
+    row = 0
     for positions in _positions(inner.data, len(message)):
         for position in positions.tolist():
             size = decode_int32(inner.data, position + 8)

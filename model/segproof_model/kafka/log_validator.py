@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from segproof_model.integers import int32_bytes, int64_bytes
 from segproof_model.kafka.batch_writing import LOG_APPEND_TIME_BIT, write_batch
-from segproof_model.kafka.compression import NONE, Codecs, crc32, crc32c, inflate
-from segproof_model.kafka.legacy_record import LegacyRecord, inner_messages
+from segproof_model.kafka.compression import Codecs, crc32, crc32c
+from segproof_model.kafka.legacy_record import LegacyRecord, read_messages
 from segproof_model.kafka.log_config import LogConfig
 from segproof_model.kafka.producer_append_info import AppendOrigin
 from segproof_model.kafka.record import Record
@@ -163,7 +163,7 @@ def validated(
         if refused is not None:
             return refused
         found = batch.records_until_error()
-        foreign = _foreign_messages(batch, codecs)
+        foreign = _foreign_messages(batch)
         if isinstance(foreign, Raised):
             return foreign
         refused = found.error or _record_refusal(batch, found.records, foreign, now_ms, config)
@@ -198,7 +198,7 @@ def _batch_refusal(first: RecordBatch, batch: RecordBatch, origin: AppendOrigin)
     return None if is_complete and not batch.is_control else INVALID_RECORD
 
 
-def _foreign_messages(batch: RecordBatch, codecs: Codecs) -> list[int] | Raised:
+def _foreign_messages(batch: RecordBatch) -> list[int] | Raised:
     """Check the messages inside a compressed one; return the places of those of another magic.
 
     They are not checked, nor what lies behind a message that is compressed itself.
@@ -206,17 +206,12 @@ def _foreign_messages(batch: RecordBatch, codecs: Codecs) -> list[int] | Raised:
     if not batch.is_legacy or batch.compression == "none":
         return []
     wrapper = LegacyRecord(batch.data)
-    inflated = inflate(wrapper.codec, wrapper.value, wrapper.magic, codecs)
-    inner = inflated if isinstance(inflated, Raised) else inner_messages(inflated)
-    if isinstance(inner, Raised):
-        return inner
     foreign = []
-    for place, message in enumerate(inner):
-        if message.codec != NONE:
-            break
-        if message.magic != wrapper.magic:
+    for place, message in enumerate(read_messages(wrapper, batch.codecs, batch.profile).messages):
+        entry = message.stored.entry
+        if message.stored.magic != wrapper.magic:
             foreign.append(place)
-        elif crc32(message.entry[16:]).to_bytes(4, "big") != message.entry[12:16]:
+        elif crc32(entry[16:]).to_bytes(4, "big") != entry[12:16]:
             return CORRUPT_RECORD
     return foreign
 

@@ -82,9 +82,9 @@ def message(
     return struct.pack(">qiI", offset, len(body) + 4, crc32(body) ^ is_damaged) + body
 
 
-def wrapper(magic: int, compression: str, inner: bytes, offset: int) -> bytes:
-    """Return a message that holds others."""
-    value = compress(compression, inner, magic=magic)
+def wrapper(magic: int, compression: str, inner: bytes | None, offset: int) -> bytes:
+    """Return a message that holds others, or has no value where `inner` is None."""
+    value = None if inner is None else compress(compression, inner, magic=magic)
     code = COMPRESSION_NAMES.index(compression)
     return message(magic, offset, value, key=None, attributes=code)
 
@@ -196,6 +196,13 @@ REFUSED = {
     "an older one": (ErrorKind.INVALID_RECORD, wrapper(1, "snappy", FIRST + KEYLESS, 1)),
     "a newer one": (ErrorKind.INVALID_RECORD, wrapper(0, "gzip", FIRST, 0)),
     "a late one first": (ErrorKind.INVALID_TIMESTAMP, wrapper(1, "gzip", LATE + KEYLESS, 1)),
+    "no value": (ErrorKind.INVALID_RECORD, wrapper(1, "gzip", None, 0)),
+    "nothing": (ErrorKind.INVALID_RECORD, wrapper(0, "lz4", b"", 0)),
+    "damage before another wrapper": (
+        ErrorKind.CORRUPT_RECORD,
+        wrapper(1, "gzip", DAMAGED + message(1, 2, b"v", attributes=1), 2),
+    ),
+    "a size below 14": (ErrorKind.CORRUPT_RECORD, wrapper(1, "gzip", FIRST + bytes(40), 0)),
     "a negative time": (
         ErrorKind.INVALID_ARGUMENT,
         wrapper(1, "gzip", message(1, 0, b"v", timestamp=-7), 0),

@@ -10,6 +10,7 @@ import os
 import resource
 from collections import Counter
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -26,7 +27,7 @@ CONFIG = LogConfig(segment_bytes=300, segment_index_bytes=240, retention_ms=-1)
 class _Counted:
     """A file that counts its syncs."""
 
-    def __init__(self, inner: File, calls: "Counter[str]") -> None:
+    def __init__(self, inner: Any, calls: Any) -> None:
         vars(self).update(_inner=inner, _calls=calls)
 
     def sync(self) -> None:
@@ -34,7 +35,7 @@ class _Counted:
         self._calls["sync"] += 1
         self._inner.sync()
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -51,8 +52,8 @@ class CountingFiles(MemoryFiles):
 
     def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
         """Open, and count the syncs."""
-        file: File = super().open(path, writable=writable, create=create)
-        return _Counted(file, self.calls)  # type: ignore[return-value]
+        file = super().open(path, writable=writable, create=create)
+        return cast(File, _Counted(file, self.calls))
 
     def list_directory(self, path: str) -> list[str]:
         """Count, and list."""
