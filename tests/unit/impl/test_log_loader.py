@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loading a log: what a crash has left is finished or removed, and what is foreign is refused."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from segproof.errors import CorruptCheckpointError, InvalidArgumentError, NumberFormatError
@@ -353,3 +356,14 @@ def test_a_split_has_its_new_files_before_it_gives_up_the_old() -> None:
         "rename 00000000002147483655.log",
         "sync directory",
     ]
+
+
+def test_a_segment_that_cannot_be_split_is_closed(tmp_path: Path) -> None:
+    """Loading refuses an offset below the base, and left the files of its segment open."""
+    (tmp_path / f"{FIRST}.log").write_bytes(batch(2) + batch(1, -5))
+    before = len(os.listdir("/proc/self/fd"))
+    for is_clean in (True, False):
+        with pytest.raises(InvalidArgumentError) as info:
+            PartitionLog.open(tmp_path, LogConfig(), last_shutdown_clean=is_clean)
+        assert info.value.law == "LOG-20"
+    assert len(os.listdir("/proc/self/fd")) == before
