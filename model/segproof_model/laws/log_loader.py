@@ -105,10 +105,13 @@ def _is_untouched(loading: _Loading) -> bool:
     )
     has_txns = bool(_names(loading.found, loading.prefix, ".txnindex"))
     first = loading.log.log_segments.base_offsets()[0]
-    is_wiped = first == loading.start and loading.log.size == 0
+    is_new = not bases_of(loading.found, loading.prefix)
+    is_wiped = loading.log.size == 0 and (is_new or first == loading.start)
+    trusts_indexes = loading.log.profile.sanity_checks_transactions_only
     indexed = {_offset_in(name) for name in _names(loading.found, loading.prefix, ".index.swap")}
     are_whole = set(_swaps(loading)) <= indexed
-    return loading.is_clean and has_indexes and are_whole and not has_txns and not is_wiped
+    is_trusting = loading.is_clean and trusts_indexes and not has_txns
+    return is_trusting and has_indexes and are_whole and not is_wiped
 
 
 def _overflows(directory: Directory, prefix: str) -> bool:
