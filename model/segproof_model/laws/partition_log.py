@@ -48,8 +48,9 @@ def reads_stay_in_range(transition: Transition) -> bool:
     if not is_judged(transition, "read"):
         return True
     log, start = transition.before, transition.arguments["start_offset"]
-    if isinstance(transition.outcome, Raised) and not is_sound(log):
-        return True  # to know the bound, damaged batches may have to be read
+    is_refused = isinstance(transition.outcome, Raised)
+    if transition.outcome == CORRUPT_INDEX or (is_refused and not is_sound(log)):
+        return True  # to know the bound, damage may have to be read
     is_within = log.log_start_offset <= start <= log.log_end_offset
     has_floor = any(base <= start for base in log.log_segments.base_offsets())
     return (transition.outcome == OUT_OF_RANGE) is not (is_within and has_floor)
