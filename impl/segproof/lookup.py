@@ -23,7 +23,6 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
 from segproof.errors import CorruptIndexError, SegproofError
@@ -33,6 +32,7 @@ from segproof.kafka.record_file import LogOffsetPosition, RecordFile, TimestampA
 from segproof.kafka.segment_names import segment_file_name
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kafka.transaction_index import TransactionIndex
+from segproof.lookup_answers import LookupStep, OffsetAnswer, TimestampAnswer
 from segproof.recent_changes import changed_recently, until_steady
 
 __all__ = [
@@ -53,52 +53,6 @@ _OPEN_SEGMENTS_MAX = 8
 """A partition may have more segments than a process may open files; indexes lie in memory."""
 _INDEX_BYTES_MAX = 64 << 20
 """Kafka's default limit of an index is 10 MiB; a damaged file may have any length."""
-
-
-@dataclass(frozen=True, slots=True)
-class LookupStep:
-    """One step of a lookup: what was done to which file, and what came out."""
-
-    action: str
-    """`segment`, `offset-index`, `time-index`, `largest-timestamp`, `scan`, `next-segment`, or
-    `leftover-entries`: some that a truncation left, or damaged ones, were passed over."""
-    path: str
-    """The file or directory that was looked at."""
-    facts: dict[str, int | str | None]
-    """What came out, by name; bytes and counts as numbers, None for nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetAnswer:
-    """Where an offset lies: None in every field that has no answer, and then a `reason`."""
-
-    target: int
-    segment_base_offset: int | None = None
-    """The segment that holds the batch; without a batch, the one that the floor picks."""
-    index_offset: int | None = None
-    """Offset of that segment's index entry for the target."""
-    index_position: int | None = None
-    """The position from which the log was scanned, in bytes."""
-    batch_base_offset: int | None = None
-    """Base offset of the first batch whose last offset is not below the target."""
-    batch_position: int | None = None
-    """Where that batch begins in its segment's log, in bytes."""
-    batch_size: int | None = None
-    """Its whole size in bytes."""
-    reason: str | None = None
-    steps: tuple[LookupStep, ...] = field(default=(), compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class TimestampAnswer:
-    """The first record at or after a timestamp in the segment that reaches it."""
-
-    target: int
-    """Milliseconds since 1970."""
-    timestamp: int | None = None
-    offset: int | None = None
-    reason: str | None = None
-    steps: tuple[LookupStep, ...] = field(default=(), compare=False)
 
 
 def segment_base_offsets(path: str, *, files: Files = REAL_FILES) -> list[int]:
@@ -352,6 +306,7 @@ class PartitionReader:
         """Base offsets of the segments, ascending."""
         self._readers: OrderedDict[int, SegmentReader] = OrderedDict()
         self._largest_timestamps: dict[int, int] = {}
+        self._steps = _Steps(False)
         until_steady(self._list, lambda: changed_recently([self.path], files))
 
     def _list(self) -> None:
@@ -394,6 +349,15 @@ class PartitionReader:
             return changing
 
         return until_steady(once, may_change)
+
+    @property
+    def steps(self) -> tuple[LookupStep, ...]:
+        """The steps of the last question that was asked with `explain`, up to where it failed."""
+        return self._steps.taken()
+
+    def _begin_steps(self, wanted: bool) -> "_Steps":
+        self._steps = _Steps(wanted)
+        return self._steps
 
     def _is_batch(self, answer: OffsetAnswer) -> bool:
         """Return whether an answer is a batch with the right checksum, if files are changing."""
@@ -444,7 +408,7 @@ class PartitionReader:
         return self._ask(lambda: self._lookup_offset(target, explain), self._is_batch)
 
     def _lookup_offset(self, target: int, explain: bool) -> OffsetAnswer:
-        steps = _Steps(explain)
+        steps = self._begin_steps(explain)
         floor = self.floor_segment(target)
         facts: dict[str, int | str | None] = {"segments": len(self.base_offsets), "floor": floor}
         steps.add("segment", self.path, facts)
@@ -458,14 +422,27 @@ class PartitionReader:
                 steps.add("next-segment", segment.path(".log"), {"base_offset": base_offset})
             entry = segment.lookup_offset_index(target)
             first = first or entry
-            found = segment.translate_offset(target)
             steps.add_index(segment, target, entry)
+            found = segment.translate_offset(target)
             steps.add_scan(segment, entry.position, found)
             if found is not None:
                 return OffsetAnswer(target, base_offset, *entry, *found, steps=steps.taken())
         assert first is not None
-        reason = f"no batch of the partition reaches offset {target}"
+        reason = f"no batch of the partition reaches offset {target}{self._told_end()}"
         return OffsetAnswer(target, floor, *first, reason=reason, steps=steps.taken())
+
+    def _told_end(self) -> str:
+        """Return in words where the last batch ends; nothing where that can't be read."""
+        try:
+            for base_offset in reversed(self.base_offsets):
+                segment, last = self.segment(base_offset), None
+                for batch in segment.log.batches(segment.lookup_offset_index(INT64_MAX).position):
+                    last = batch
+                if last is not None:
+                    return f": the last one ends at {last.last_offset}"
+        except SegproofError:
+            return ""
+        return ": it has none"
 
     def lookup_timestamp(self, target: int, *, explain: bool = False) -> TimestampAnswer:
         """Return the first record at or after the time `target`, in ms since 1970.
@@ -481,10 +458,12 @@ class PartitionReader:
         )
 
     def _lookup_timestamp(self, target: int, explain: bool) -> TimestampAnswer:
-        steps = _Steps(explain)
+        steps = self._begin_steps(explain)
         base_offset = self._segment_reaching(target, steps)
         if base_offset is None:
-            reason = f"no segment has a timestamp of {target} or later"
+            largest = max(self._largest_timestamps.values())
+            known = "there is none" if largest < 0 else f"the largest is {largest}"
+            reason = f"no segment has a timestamp of {target} or later: {known}"
             return TimestampAnswer(target, reason=reason, steps=steps.taken())
         segment = self.segment(base_offset)
         entry = segment.lookup_time_index(target)

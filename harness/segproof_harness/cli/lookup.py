@@ -109,7 +109,7 @@ def command(
             (_asked(timestamp, timestamps), opened.lookup_timestamp, TIMESTAMP_FIELDS),
         ):
             for number in numbers:
-                sane &= _answer(number, ask, fields, explain, output_format)
+                sane &= _answer(number, ask, fields, explain, output_format, opened)
     if not sane:
         raise typer.Exit(EXIT_FINDINGS)
 
@@ -149,9 +149,17 @@ def _int64(number: int, where: str) -> int:
 
 
 def _answer(
-    target: int, ask: "Ask", fields: tuple[str, ...], explain: bool, output_format: Format
+    target: int,
+    ask: "Ask",
+    fields: tuple[str, ...],
+    explain: bool,
+    output_format: Format,
+    reader: Any,
 ) -> bool:
-    """Write the answer for one target; return whether the data allowed one."""
+    """Write the answer for one target; return whether the data allowed one.
+
+    Where it fails, `reader` tells the steps up to there, if it keeps them.
+    """
     from segproof.errors import SegproofError
 
     steps: tuple[LookupStep, ...] = ()
@@ -161,7 +169,7 @@ def _answer(
         answer = ask(target, explain=explain)
     except SegproofError as error:
         row["reason"] = str(error)
-        sane = False
+        sane, steps = False, getattr(reader, "steps", ())
     except OSError as error:
         row["reason"] = reason_of(error)
         sane = False
@@ -193,6 +201,14 @@ def _told(step: "LookupStep") -> str:
         return f"next segment: {facts['base_offset']}"
     if step.action == "largest-timestamp":
         return f"{name}: the largest timestamp is {facts['timestamp']}"
+    if step.action == "leftover-entries":
+        count = facts["passed_over"]
+        entries = "1 entry" if count == 1 else f"{count} entries"
+        verb = "was" if count == 1 else "were"
+        return (
+            f"{name}: {entries} that no batch fits {verb} passed over: left by a truncation, or"
+            " damaged; `segproof verify` tells which"
+        )
     if step.action == "scan":
         found = ""
         if facts.get("batch_position") is not None:

@@ -52,6 +52,7 @@ __all__ = ["ALL_FILES", "Partition", "find_partitions", "list_again", "partition
 LEVELS_MAX = 16
 SNAPSHOTS_MAX = 8
 """Snapshots inside one segment that are compared with it; a broker leaves one or two."""
+LISTINGS_MAX = 5
 PARTITION = "partition-log"
 ALL_FILES = frozenset(SEGMENT_SUFFIXES)
 
@@ -134,8 +135,11 @@ def find_partitions(path: str, files: Files, reporter: Reporter) -> Iterator[Par
     walk.enters(path, status, 0)
     found = False
     names = files.list_directory(path)
-    if _has_traces_only(names) and wait_for_a_step([path], files):
-        names = files.list_directory(path)  # a log that begins anew has no segment for a moment
+    for _ in range(LISTINGS_MAX):
+        # A log that begins, or begins anew, has no segment for a moment.
+        if not _has_traces_only(names) or not wait_for_a_step([path], files):
+            break
+        names = files.list_directory(path)
     for partition in _directory(path, names, walk, 0):
         found = found or bool(partition.segments)
         yield partition
@@ -146,7 +150,8 @@ def find_partitions(path: str, files: Files, reporter: Reporter) -> Iterator[Par
 def _has_traces_only(names: list[str]) -> bool:
     """Return whether there are files of a partition and no segment."""
     kinds = {read_file_name(name).kind for name in names}
-    return NameKind.SEGMENT not in kinds and NameKind.PENDING in kinds
+    has_traces = NameKind.PENDING in kinds or EPOCHS in names
+    return NameKind.SEGMENT not in kinds and has_traces
 
 
 def _single_file(path: str, files: Files, reporter: Reporter) -> Iterator[Partition]:
