@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from segproof_harness.reading.rows import SegmentFile
     from segproof_model.profiles import Profile
 
+CUT_MEANWHILE = "SCAN-7"
+"""The law that a log breaks which became shorter since it was opened."""
+
 
 def command(
     path: Annotated[
@@ -111,15 +114,21 @@ def _dump(
             if output_format is Format.TEXT:
                 shown = row
             write_row(shown, output_format, prefix="| " if is_record else "")
+        _tell_rest(file, profile)
     except SegproofError as error:
+        if error.law == CUT_MEANWHILE:
+            complain(f"{file.path}: it was cut while it was read, and ends here")
+            return True
         complain(str(error) if file.path in str(error) else f"{file.path}: {error}")
         return False
     except OSError as error:
         if isinstance(error, BrokenPipeError) or not in_directory:
             raise
+        if isinstance(error, FileNotFoundError) and not os.path.lexists(file.path):
+            complain(f"{file.path}: it was removed while the directory was read")
+            return True
         complain(reason_of(error))
         return False
-    _tell_rest(file, profile)
     return True
 
 
