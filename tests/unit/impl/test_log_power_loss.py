@@ -182,6 +182,42 @@ def test_power_is_lost_at_any_step() -> None:
     assert checked > 50
 
 
+def known_of(log: PartitionLog) -> tuple[bytes, object]:
+    """Return the records, and the last batch of the producer, which is what a snapshot keeps."""
+    entry = log.producer_state_manager.last_entry(5)
+    assert entry is not None
+    return bytes_of(log), entry.batch_metadata[-1]
+
+
+@pytest.mark.parametrize("lost", ["", ".index", ".snapshot"])
+def test_power_is_lost_during_a_recovery(lost: str) -> None:
+    """The next one finds the same records and producers, whatever of the snapshots is durable."""
+    files = DurableFiles()
+    place = Place(files)
+    log = place.open()
+    for number in range(6):
+        producer = {"producer_id": 5, "producer_epoch": 0, "base_sequence": 2 * number}
+        log.append_as_leader(batch(2, **producer), 0)
+        log.roll()
+    log.flush(True)
+    expected = known_of(log)
+    log.close_handlers()
+    for name in place.names(lost) if lost else []:
+        files.remove(f"{DIRECTORY}/{name}")
+    files.sync_directory(DIRECTORY)
+    images: list[dict[str, bytes]] = []
+    files.crash = images.append
+    place.open(is_clean=False).close_handlers()
+    files.note()
+    different = {tuple(sorted(image.items())): image for image in images}
+    assert len(different) > 10
+    for image in different.values():
+        again = Place()
+        for name, data in image.items():
+            again.put(name, data)
+        assert known_of(again.open(is_clean=False)) == expected
+
+
 def test_all_is_durable_before_the_clean_mark() -> None:
     """Else the last time entry is lost, and nothing tells a later start to make it anew."""
     files = DurableFiles()
