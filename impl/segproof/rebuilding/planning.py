@@ -8,6 +8,8 @@ Used by: rebuilding/running.py.
 
 import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,7 +21,15 @@ from segproof.verifying.names import SEGMENT_SUFFIXES, NameKind, read_file_name
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segments import FILE_SIZE_MAX_BYTES, report_unreadable
 
-__all__ = ["BESIDE", "MARKER", "Partition", "Segment", "check_unchanged", "plan"]
+__all__ = [
+    "BESIDE",
+    "MARKER",
+    "Partition",
+    "Segment",
+    "check_unchanged",
+    "plan",
+    "refusing_what_vanishes",
+]
 
 BESIDE = ".rebuilt.deleted"
 """What the name of an index ends with until it is whole and durable.
@@ -210,6 +220,25 @@ def plan(directory: str, files: Files) -> Partition:
             hint="give the directory of one partition, such as TOPIC-0",
         )
     return partition
+
+
+@contextmanager
+def refusing_what_vanishes(directory: str) -> Iterator[None]:
+    """Let a file of the directory that is gone since it was listed be one clear refusal.
+
+    Raises: SegproofError in the place of FileNotFoundError.
+    """
+    try:
+        yield
+    except FileNotFoundError as error:
+        path = error.filename
+        if not isinstance(path, str) or os.path.dirname(path) != os.path.normpath(directory):
+            raise
+        raise SegproofError(
+            "the file was removed while the log was read: a broker is at work here",
+            path=path,
+            hint="stop the broker, or rebuild from a copy or a snapshot of the disk",
+        ) from error
 
 
 def check_unchanged(partition: Partition, files: Files) -> None:

@@ -26,7 +26,12 @@ from segproof.kafka.abstract_index import INT32_MAX
 from segproof.rebuilding.building import Progress, build, inferred_interval
 from segproof.rebuilding.intervals import DEFAULT_INTERVAL_BYTES
 from segproof.rebuilding.places import InPlace, NewDirectory, Place
-from segproof.rebuilding.planning import Partition, check_unchanged, plan
+from segproof.rebuilding.planning import (
+    Partition,
+    check_unchanged,
+    plan,
+    refusing_what_vanishes,
+)
 from segproof.rebuilding.segment_build import BuiltSegment, IntervalSource, Wanted
 
 __all__ = ["Rebuilt", "RebuiltFile", "rebuild"]
@@ -102,12 +107,15 @@ def rebuild(
     target = source if out is None else os.fspath(out)
     if out is not None:
         _check_apart(source, target)
-    partition = plan(source, files)
+    with refusing_what_vanishes(source):
+        partition = plan(source, files)
     if partition.findings:
         return Rebuilt((), partition.findings, partition.left_out)
+    with refusing_what_vanishes(source):
+        interval = _interval(index_interval_bytes, partition, files)
     wanted = Wanted(
         target,
-        *_interval(index_interval_bytes, partition, files),
+        *interval,
         max_index_bytes,
         index_key == "first_offset",
         cut_tail,
@@ -115,7 +123,7 @@ def rebuild(
     place: Place = InPlace(partition, files)
     if out is not None:
         place = NewDirectory(partition, target, files, copies=copy)
-    with place:
+    with refusing_what_vanishes(source), place:
         built = build(partition, wanted, files, on_progress, jobs)
         check_unchanged(partition, files)
         findings = tuple(one.finding for one in built if one.finding is not None)
