@@ -53,6 +53,7 @@ CHOICES: Mapping[str, tuple[int | str | bool, ...]] = {
     "compression_type": ("producer", "producer", "producer", "uncompressed"),
     "flush_messages": (NEVER, NEVER, 3, 1),
     "producer_id_expiration_ms": (86_400_000, 86_400_000, 500),
+    "max_compaction_lag_ms": (NEVER, NEVER, 50, 3),
 }
 """The options that histories vary, and their values. No log wants a codec of its own: what the
 implementation's libraries make of records is not what the codecs of histories make."""

@@ -126,7 +126,7 @@ class LogFiles:
         )
 
     def _jitter_ms(self) -> int:
-        limit = min(self.config.segment_jitter_ms, self.config.max_segment_ms)
+        limit = min(self.config.segment_jitter_ms, self.config.segment_ms)
         return self._draw() % limit if limit else 0
 
     def new_producer_state(self) -> ProducerStateManager:

@@ -194,7 +194,7 @@ class PartitionParts:
     ) -> LogSegment | Raised:
         """Open a segment in the directory; a new one is preallocated if the options say so."""
         config = self.config
-        largest = min(config.segment_jitter_ms, config.max_segment_ms)
+        largest = min(config.segment_jitter_ms, config.segment_ms)
         is_new = not file_already_exists
         name = segment_file_name(base_offset, f".log{file_suffix}")
         step = LogSegment.open(

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What random histories of a partition's log once showed, one example each."""
 
+from dataclasses import replace
+
 import pytest
 
 from segproof.errors import CorruptRecordError
-from segproof.kafka import Record, write_batch
+from segproof.kafka import LogConfig, PartitionLog, Record, write_batch
 from segproof_harness.memory_logs import Place, batch, filled
 
 LOG = "00000000000000000000.log"
@@ -83,3 +85,13 @@ def test_a_cut_that_cannot_be_read_lowers_the_recovery_point() -> None:
         log.truncate_to(7)
     assert (7, 7) == (log.log_end_offset, log.recovery_point)
     assert log.size == 3 * size
+
+
+def test_the_jitter_is_bounded_by_the_age_alone() -> None:
+    """A drawn number counts modulo jitter or age; the lag of compaction bounded it as well."""
+    place = Place()
+    lag = LogConfig(segment_jitter_ms=70, max_compaction_lag_ms=10, cleanup_policy="compact")
+    for config, expected in ((lag, 30), (replace(lag, segment_ms=40), 20)):
+        log = PartitionLog.open("/j-0", config, files=place.files, draw=lambda: 100)
+        assert expected == log.log_segments.active_segment.roll_jitter_ms
+        log.close()
