@@ -325,9 +325,7 @@ class LogSegment(RollingSegment):
         step = run(
             found.after,
             lambda one: one.ask_time_index(lambda index: None),
-            lambda one: (
-                Step(one) if one.profile.truncation_forgets_maximum else one.load_maximum()
-            ),
+            lambda one: Step(one) if one.profile.truncation_forgets_maximum else one.load_maximum(),
             lambda one: one.on_offset_index(lambda index: index.truncate_to(offset)),
             lambda one: one.on_time_index(lambda index: index.truncate_to(offset)),
             lambda one: one.with_txn_index(one.txn_index.truncate_to(offset)),
