@@ -401,13 +401,15 @@ def truncation_removes_whole_batches(transition: Transition) -> bool:
 @law("SEG-32", structure=STRUCTURE, scope="step", source=TRUNCATE)
 def truncation_cuts_every_index(transition: Transition) -> bool:
     """truncate_to cuts all three indexes and gives the first two their largest size, even when no
-    byte is removed. In segproof an error of an index changes none of them; damaged batches are
-    met after the cut."""
+    byte is removed. In segproof an error of an index changes none of them; damaged batches, and
+    entries that point outside of the log, are met after the cut."""
     before, after = transition.before, after_of(transition)
     if not is_judged(transition, "truncate_to"):
         return True
     if not succeeded(transition):
-        is_safe = before.profile.checks_before_changing and transition.outcome not in DAMAGED
+        is_inside = all(position < after.size for _, position in offset_entries(after))
+        is_damage = transition.outcome in DAMAGED or not is_inside
+        is_safe = before.profile.checks_before_changing and not is_damage
         keeps = _keeps_bytes(transition) and txn_entries(after) == txn_entries(before)
         return keeps or not is_safe
     offset, size = transition.arguments["offset"], before.config.segment_index_bytes
