@@ -40,6 +40,7 @@ from segproof_model.outcomes import ErrorKind, Raised
 APPEND = "Kafka LogSegment.append, 1.1.1 to 4.3.1"
 READ = "Kafka LogSegment.read, 1.1.1 to 4.3.1"
 TRUNCATE = "Kafka LogSegment.truncateTo, 1.1.1 to 4.3.1"
+CORRUPT_INDEX = Raised(ErrorKind.CORRUPT_INDEX)
 DAMAGED = (Raised(ErrorKind.CORRUPT_RECORD), Raised(ErrorKind.KAFKA_ERROR))
 Pairs = tuple[tuple[int, int], ...]
 EVERY_SECOND: tuple[Pairs, Pairs] = (
@@ -408,7 +409,8 @@ def truncation_cuts_every_index(transition: Transition) -> bool:
         return True
     if not succeeded(transition):
         is_inside = all(position < after.size for _, position in offset_entries(after))
-        is_damage = transition.outcome in DAMAGED or not is_inside
+        is_astray = transition.outcome == CORRUPT_INDEX and not is_inside
+        is_damage = transition.outcome in DAMAGED or is_astray
         is_safe = before.profile.checks_before_changing and not is_damage
         keeps = _keeps_bytes(transition) and txn_entries(after) == txn_entries(before)
         return keeps or not is_safe
