@@ -20,7 +20,7 @@ from segproof.errors import (
     RecordBatchTooLargeError,
     SegproofError,
 )
-from segproof.kafka.log_files import DELETED_SUFFIX
+from segproof.kafka.log_files import DELETED_SUFFIX, replace_empty_segment
 from segproof.kafka.log_segment import LogSegment
 from segproof.kafka.log_state import LogState
 from segproof.kafka.log_validator import (
@@ -142,9 +142,10 @@ class AppendableLog(LogState):
         self._check_epochs(batches)
         base = self._base_to_roll(len(data), info)
         update = self._check_producers(batches, origin, transaction_version)
-        self._assign_epochs(batches)
-        if base is not None:
-            self.roll(base)
+        with self._offline_if_it_fails():
+            self._assign_epochs(batches)
+            if base is not None:
+                self.roll(base)
         if update.duplicate is not None:
             known = update.duplicate
             return info._replace(
@@ -154,24 +155,32 @@ class AppendableLog(LogState):
             )
         segment = self.log_segments.active_segment
         self._append_to(segment, info.last_offset, data)
-        # The end moves before the transaction index is touched, which may fail (LOG-9).
-        self._move_end(info.last_offset + 1)
-        self._update_producers(update, segment, info.last_offset + 1)
-        self._move_high_watermark_to_end()
-        self._publish()
-        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
-            self.flush()
+        with self._offline_if_it_fails():
+            # The end moves before the transaction index is touched, which may fail (LOG-9).
+            self._move_end(info.last_offset + 1)
+            self._update_producers(update, segment, info.last_offset + 1)
+            self._move_high_watermark_to_end()
+            self._publish()
+            if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+                self.flush()
         return info
 
     def _append_to(self, segment: LogSegment, last_offset: int, data: bytes) -> None:
-        """Append to the segment; where an index fails behind it, take the bytes back."""
+        """Append to the segment; where that fails, take back what was written.
+
+        Else the next append would give its offsets a second time. If that fails too, the log is
+        offline.
+        """
         size = segment.size
         try:
             segment.append(last_offset, data)
-        except BaseException:
-            # Else the next append would give their offsets a second time.
-            if segment.size > size:
-                segment.truncate_to(self.log_end_offset)
+        except BaseException as error:
+            self._name_path(error)
+            with self._offline_if_it_fails(BaseException):
+                if segment.size > size:
+                    segment.truncate_to(self.log_end_offset)
+                elif isinstance(error, OSError):  # part of the bytes may be there
+                    segment.log.truncate_to(size)
             raise
 
     def _check_size(self, data: bytes) -> None:
@@ -287,19 +296,24 @@ class AppendableLog(LogState):
         of the producers at the new base, are durable then. Laws: LOG-11, LOG-12.
 
         Raises, with nothing changed: SegproofError for a base that the active segment does not
-        allow. OSError.
+        allow. OSError; the log is offline then.
         """
         self._check_open()
         base = max(to_int(expected_next_offset or 0), self.log_end_offset)
         self._check_roll(base)
+        with self._offline_if_it_fails():
+            self._roll(base)
+        return base
+
+    def _roll(self, base: int) -> None:
         segments, active = self.log_segments.copy(), self.log_segments.active_segment
         is_flushed = base <= self.recovery_point
         if active.base_offset == base:
-            self._files.mark_deleted([active])
+            replace_empty_segment(self._files, segments, active)
         else:
             self._files.remove_leftovers(base)
             active.on_become_inactive_segment()
-        segments.add(self._files.open_segment(base))
+            segments.add(self._files.open_segment(base))
         self._move_end(self.log_end_offset, segments=segments)
         self._producers.update_map_end_offset(base)
         self._producers.take_snapshot()
@@ -307,7 +321,6 @@ class AppendableLog(LogState):
         self._flush_up_to(base, base)
         if is_flushed:
             self._flush_inactive(active)
-        return base
 
     def _flush_inactive(self, segment: LogSegment) -> None:
         """Make durable how a segment was ended whose records were durable before."""

@@ -28,6 +28,7 @@ __all__ = [
     "LogFiles",
     "SegmentName",
     "parse_name",
+    "replace_empty_segment",
     "split_segment",
 ]
 
@@ -152,10 +153,15 @@ class LogFiles:
         """
         marked = list(segments)
         due = self.time() + self.config.file_delete_delay_ms
-        for segment in marked:
-            if not segment.has_suffix(DELETED_SUFFIX):
-                segment.change_file_suffixes("", DELETED_SUFFIX)
-            self._pending.append((due, segment))
+        try:
+            for segment in marked:
+                if not segment.has_suffix(DELETED_SUFFIX):
+                    segment.change_file_suffixes("", DELETED_SUFFIX)
+                self._pending.append((due, segment))
+        except BaseException:
+            for segment in marked:  # nobody else may know them any more
+                segment.close_handlers()
+            raise
         if marked:
             self.sync()
 
@@ -230,7 +236,27 @@ def split_segment(
         for part in new:
             part.delete_if_exists()
         raise
-    return new, _replace(files, segments, new, segment)
+    try:
+        return new, _replace(files, segments, new, segment)
+    except BaseException:
+        for part in new:
+            part.close_handlers()
+        raise
+
+
+def replace_empty_segment(files: LogFiles, segments: LogSegments, old: LogSegment) -> None:
+    """Put a new segment with the same base offset in the place of an empty one.
+
+    The new one is there, as a swap file, before the old one goes: without any segment of this base
+    offset a log that a crash leaves would end earlier, or begin anew. Raises: OSError.
+    """
+    files.remove_leftovers(old.base_offset, CLEANED_SUFFIX)
+    new = files.open_segment(old.base_offset, suffix=CLEANED_SUFFIX)
+    try:
+        _replace(files, segments, [new], old)
+    except BaseException:
+        new.close_handlers()
+        raise
 
 
 def _copy_into_new(files: LogFiles, segment: LogSegment, new: list[LogSegment]) -> None:

@@ -7,6 +7,8 @@ Laws: LOG-5 to LOG-8, LOG-15, LOG-16, PROD-10.
 Used by: partition_log.
 """
 
+import contextlib
+from collections.abc import Iterator
 from operator import index as to_int
 
 from segproof.errors import IndexClosedError, OffsetOutOfRangeError
@@ -41,6 +43,7 @@ class LogState:
         self._producers = loaded.producers
         self._epochs = loaded.epochs
         self._recovery_point = max(loaded.recovery_point, loaded.log_start_offset)
+        self._offline_cause: BaseException | None = None
         active = loaded.segments.active_segment
         end = LogOffsetMetadata(loaded.log_end_offset, active.base_offset, active.size)
         start = loaded.log_start_offset
@@ -61,7 +64,7 @@ class LogState:
 
     @property
     def is_closed(self) -> bool:
-        """Whether it was closed or deleted."""
+        """Whether it was closed or deleted, or taken offline by an I/O error."""
         return self._view.is_closed
 
     @property
@@ -189,7 +192,8 @@ class LogState:
     def maybe_increment_log_start_offset(self, new_log_start_offset: int) -> bool:
         """Raise the log start; return False for one that is not higher. No file is removed.
 
-        Raises, with nothing changed: OffsetOutOfRangeError above the high watermark.
+        Raises, with nothing changed: OffsetOutOfRangeError above the high watermark. OSError; the
+        log is offline then.
         """
         self._check_open()
         start = to_int(new_log_start_offset)
@@ -202,21 +206,24 @@ class LogState:
             )
         if start <= self.log_start_offset:
             return False
-        self._view = self._view._replace(log_start_offset=start)
-        self._recovery_point = max(self._recovery_point, start)
-        self._epochs.truncate_from_start(start)
-        self._producers.on_log_start_offset_incremented(start)
-        self._publish()
+        with self._offline_if_it_fails():
+            self._view = self._view._replace(log_start_offset=start)
+            self._recovery_point = max(self._recovery_point, start)
+            self._epochs.truncate_from_start(start)
+            self._producers.on_log_start_offset_incremented(start)
+            self._publish()
         return True
 
     def flush(self, force_flush_active_segment: bool = False) -> None:
         """Make the log durable up to its end, and the names of new segments.
 
-        An empty active segment is left out unless that is forced. Raises: OSError.
+        An empty active segment is left out unless that is forced. Raises: OSError; the log is
+        offline then, for a second sync may succeed though the first one has lost the bytes.
         """
         self._check_open()
         end = self.log_end_offset
-        self._flush_up_to(end + 1 if force_flush_active_segment else end, end)
+        with self._offline_if_it_fails():
+            self._flush_up_to(end + 1 if force_flush_active_segment else end, end)
 
     def _flush_up_to(self, offset: int, recovery_point: int) -> None:
         """Make durable what lies below `offset`, and let it be recovered no more."""
@@ -235,7 +242,41 @@ class LogState:
         self._check_open()
         self._producers.remove_expired_producers(self._files.time())
 
+    # --- the end
+
+    def close_handlers(self) -> None:
+        """Close all files as they are; nothing is written or cut. Raises: OSError."""
+        if self._view.is_closed:
+            return
+        self._publish(is_removal=True, is_closed=True)
+        try:
+            self._files.close_pending()
+        finally:
+            self.log_segments.close_handlers()
+
     # --- inside
+
+    @contextlib.contextmanager
+    def _offline_if_it_fails(self, error_type: type[BaseException] = OSError) -> Iterator[None]:
+        """Take the log offline where a change ends half done, as Kafka does with a directory.
+
+        What the files say then, and what is remembered of them, may differ: whatever is written
+        from then on might be lost. Only loading, as after a crash, brings both together again.
+        """
+        try:
+            yield
+        except error_type as error:
+            self._name_path(error)
+            if not self._view.is_closed:
+                self._offline_cause = error
+                with contextlib.suppress(Exception):  # the first error tells more
+                    self.close_handlers()
+            raise
+
+    def _name_path(self, error: BaseException) -> None:
+        """Let an error of the system that names no file name the directory."""
+        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+            error.filename = self.dir
 
     def _publish(
         self,
@@ -290,4 +331,12 @@ class LogState:
             raise self._closed()
 
     def _closed(self) -> IndexClosedError:
-        return IndexClosedError("the log is closed", law="ABSIDX-15", path=self.dir)
+        if self._offline_cause is None:
+            return IndexClosedError("the log is closed", law="ABSIDX-15", path=self.dir)
+        return IndexClosedError(
+            "the log is closed: an earlier I/O error took it offline",
+            law="ABSIDX-15",
+            path=self.dir,
+            actual=str(self._offline_cause),
+            hint="open it again with last_shutdown_clean=False",
+        )

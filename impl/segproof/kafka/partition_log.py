@@ -44,7 +44,9 @@ class PartitionLog(AppendableLog):
     `maybe_increment_log_start_offset`, `flush`. Removal: `delete_old_segments`,
     `delete_pending_files`, `delete`. One thread may write while any number read, without a lock.
     What can be refused beforehand has changed nothing. Once closed, all but another `close` and
-    `delete_pending_files` raise IndexClosedError.
+    `delete_pending_files` raise IndexClosedError. So do they after an OSError inside a change that
+    may be half done: the log is offline, closed as by `close_handlers`, and must be opened again
+    with `last_shutdown_clean=False`. Only an append that could be taken back lets it go on.
     """
 
     @classmethod
@@ -99,7 +101,8 @@ class PartitionLog(AppendableLog):
         Later segments are gone at once, their files after the delay. What is removed stays removed
         after a crash. Laws: LOG-13, LOG-14.
 
-        Raises, with nothing changed: InvalidArgumentError for a negative offset. OSError.
+        Raises, with nothing changed: InvalidArgumentError for a negative offset. OSError; the log
+        is offline then.
         """
         self._check_open()
         target = to_int(target_offset)
@@ -107,6 +110,10 @@ class PartitionLog(AppendableLog):
             raise InvalidArgumentError(
                 "a log is not cut at a negative offset", law="LOG-13", path=self.dir, actual=target
             )
+        with self._offline_if_it_fails():
+            return self._truncate_to(target)
+
+    def _truncate_to(self, target: int) -> bool:
         if target >= self.log_end_offset:
             self._epochs.truncate_from_end(self.log_end_offset)
             return False
@@ -166,7 +173,7 @@ class PartitionLog(AppendableLog):
         """Remove everything, and begin anew with an empty segment at `new_offset`.
 
         The log start is that offset unless another one is given. Raises, with nothing changed:
-        InvalidArgumentError for an offset outside 63 bits. OSError.
+        InvalidArgumentError for an offset outside 63 bits. OSError; the log is offline then.
         """
         self._check_open()
         offset = to_int(new_offset)
@@ -174,14 +181,16 @@ class PartitionLog(AppendableLog):
         for name, value in (("new_offset", offset), ("log_start_offset", start)):
             if not 0 <= value < 1 << 63:
                 raise InvalidArgumentError(f"{name} is {value}, not from 0 to 2^63 - 1")
+        with self._offline_if_it_fails():
+            self._begin_anew(offset, start)
+
+    def _begin_anew(self, offset: int, start: int) -> None:
         segments = self.log_segments.copy()
         segments.clear()
         self._files.mark_deleted(self.log_segments.values()[::-1])
         self._files.remove_leftovers(offset)
         segments.add(self._files.open_segment(offset))
-        self._files.sync()
         end = LogOffsetMetadata(offset, offset, 0)
-        self._producers.truncate_fully_and_start_at(offset)
         self._publish(
             segments=segments,
             log_start_offset=start,
@@ -190,6 +199,8 @@ class PartitionLog(AppendableLog):
             is_removal=True,
         )
         self._recovery_point = min(self._recovery_point, offset)
+        self._files.sync()
+        self._producers.truncate_fully_and_start_at(offset)
         self._epochs.clear_and_flush()
         self._rebuild_producer_state()
         self._set_high_watermark(end)
@@ -206,9 +217,13 @@ class PartitionLog(AppendableLog):
         """Remove the oldest segments: below the log start, beyond size or time; return how many.
 
         None of them holds an offset at or above the high watermark. The log start moves to the
-        first one that stays. Laws: LOG-17, LOG-18. Raises: OSError.
+        first one that stays. Laws: LOG-17, LOG-18. Raises: OSError; the log is offline then.
         """
         self._check_open()
+        with self._offline_if_it_fails():
+            return self._delete_by_rules()
+
+    def _delete_by_rules(self) -> int:
         count = 0
         for rule in RULES:
             removed = rule(self._view, self.config, self._files.time())
@@ -236,19 +251,23 @@ class PartitionLog(AppendableLog):
 
         Laws: LOG-19, LOG-20.
         Raises, with nothing changed: InvalidArgumentError for a segment that is not there, or has
-        no such offset. OSError.
+        no such offset. OSError; the log is offline then.
         """
         self._check_open()
-        segments = self.log_segments.copy()
-        segment = segments.get(to_int(base_offset))
+        segment = self.log_segments.get(to_int(base_offset))
         if segment is None:
             raise InvalidArgumentError(
                 "there is no segment with this base offset",
                 law="LOG-20",
                 path=self.dir,
-                expected=segments.base_offsets(),
+                expected=self.log_segments.base_offsets(),
                 actual=base_offset,
             )
+        with self._offline_if_it_fails():
+            return self._split(segment)
+
+    def _split(self, segment: LogSegment) -> list[LogSegment]:
+        segments = self.log_segments.copy()
         is_active = segment is segments.active_segment
         new, removed = split_segment(self._files, segments, segment)
         if is_active:
@@ -274,14 +293,6 @@ class PartitionLog(AppendableLog):
             self._publish(is_removal=True, is_closed=True)
             self._files.close_pending()
             self.log_segments.close()
-
-    def close_handlers(self) -> None:
-        """Close all files as they are; nothing is written or cut. Raises: OSError."""
-        if self._view.is_closed:
-            return
-        self._publish(is_removal=True, is_closed=True)
-        self._files.close_pending()
-        self.log_segments.close_handlers()
 
     def delete(self) -> bool:
         """Remove the log with all its files; return whether its directory is gone too.

@@ -245,6 +245,28 @@ def test_a_process_that_is_killed_at_any_step(name: str) -> None:
     assert loaded(place.image(), is_clean=False) == after
 
 
+def test_an_empty_segment_is_replaced_without_a_moment_in_which_there_is_none() -> None:
+    """A process that is killed meanwhile leaves a log that ends where it did, and not at 0."""
+    files = StepFiles()
+    place = Place(files)
+    log = filled(place, 2)
+    log.truncate_fully_and_start_at(30)
+    files.is_watched = True
+    assert log.roll() == 30
+    assert log.append_as_leader(batch(1), 0).first_offset == 30
+    log.truncate_to(30)
+    assert log.roll(50) == 50
+    assert log.roll(50) == 50
+    ends = []
+    for image in [*files.steps, place.image()]:
+        crashed = Place()
+        for name, data in image.items():
+            crashed.put(name, data)
+        ends.append(crashed.open(is_clean=False).log_end_offset)
+    assert ends == sorted(ends, key=lambda end: end == 50)
+    assert set(ends) == {30, 31, 50}
+
+
 # --- readers beside the writer
 
 

@@ -218,6 +218,24 @@ def test_power_is_lost_during_a_recovery(lost: str) -> None:
         assert known_of(again.open(is_clean=False)) == expected
 
 
+def test_power_is_lost_while_an_empty_segment_is_replaced() -> None:
+    """The log ends where it did, though no record tells where that is."""
+    files = DurableFiles()
+    log = Place(files).open()
+    log.append_as_leader(batch(6), 0)
+    log.truncate_fully_and_start_at(30)
+    images: list[dict[str, bytes]] = []
+    files.crash = images.append
+    log.roll()
+    files.note()
+    assert len(images) > 3
+    for image in images:
+        place = Place()
+        for name, data in image.items():
+            place.put(name, data)
+        assert place.open(is_clean=False).log_end_offset == 30
+
+
 def test_all_is_durable_before_the_clean_mark() -> None:
     """Else the last time entry is lost, and nothing tells a later start to make it anew."""
     files = DurableFiles()
