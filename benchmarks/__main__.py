@@ -70,7 +70,7 @@ def page_lines(found: Sequence[Section], machine: Sequence[str], quick: bool) ->
     lines = [
         "# Performance",
         "",
-        "Who should read this: who wants to know what segproof costs, beside Kafka's own classes",
+        "Who should read this: whoever asks what segproof costs, beside Kafka's own classes",
         "and tools. Written by `python -m benchmarks`. Both sides ran in turn on the same files in",
         "one run; absolute times say little about another machine. A cell is the median of the",
         "passes and, in brackets, the best one; ratios are of medians, above 1 where segproof is",
