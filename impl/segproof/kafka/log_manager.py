@@ -6,7 +6,7 @@ Upstream: Kafka, LogManager, CleanShutdownFileHandler (4.3.1).
 Layout: a directory `topic-partition` for each log; the checkpoints of checkpoint_file; and
     `.kafka_cleanshutdown`, one line of JSON, which is there only after a clean shutdown.
     `.lock` is locked while the logs are open, as by a broker.
-Laws: LOAD-11, LOAD-13, CKPT-1 to CKPT-6.
+Laws: LOAD-11, LOAD-13, CKPT-1 to CKPT-6, META-1, META-2.
 Unlike upstream: a checkpoint that can't be read ends loading, where upstream takes its offsets
     for 0; a directory with another name is passed by, where upstream ends; the clean mark is never
     there for logs that were not all loaded and closed by this manager.
@@ -18,6 +18,7 @@ Used by: who holds whole log directories.
 import contextlib
 import os
 import re
+import uuid
 from collections.abc import Callable
 from operator import index as to_int
 from types import MappingProxyType, TracebackType
@@ -33,6 +34,7 @@ from segproof.files import REAL_FILES, File, SharedFiles
 from segproof.kafka.checkpoint_file import OffsetCheckpointFile, write_atomically
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.partition_log import PartitionLog
+from segproof.kafka.partition_metadata_file import PartitionMetadataFile
 from segproof.kafka.segment_state import now_ms
 from segproof.kafka.write_format import NEWEST_FORMAT, WriteFormat
 
@@ -47,6 +49,7 @@ CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 CLEAN_SHUTDOWN = b'{"version":0,"brokerEpoch":-1}'
 """What the newest releases write; all of them only ask whether the file is there."""
 LOCK_FILE = ".lock"
+PARTITION_METADATA = "partition.metadata"
 METADATA_TOPIC = "__cluster_metadata"
 """Its log is kept by the quorum of controllers, by other rules; a broker's manager passes it by."""
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -193,13 +196,19 @@ class LogManager:
             write_format=self._write_format,
         )
 
-    def get_or_create_log(self, topic: str, partition: int) -> PartitionLog:
+    def get_or_create_log(
+        self, topic: str, partition: int, topic_id: uuid.UUID | None = None
+    ) -> PartitionLog:
         """Return the log of a partition, or make one that begins with offset 0.
 
-        One that was closed meanwhile is opened again.
+        One that was closed meanwhile is opened again. `topic_id` is what the cluster calls the
+        topic; it goes to a `partition.metadata` that is missing, before any record does. Without
+        that file a broker of a cluster with KRaft takes the log for a stray one when it starts, and
+        sets it aside: give the id where a broker shall use the log.
 
-        Raises, with nothing changed: InvalidArgumentError for a name or number that Kafka does not
-        allow. As `load_logs`, which it calls first; OSError.
+        Raises, with nothing changed: InvalidArgumentError for a name, a number or an id that Kafka
+        does not allow; SegproofError where the log is one of another topic; what
+        `PartitionMetadataFile.read` raises. As `load_logs`, which it calls first; OSError.
         """
         self._check_open()
         partition = to_int(partition)
@@ -211,9 +220,21 @@ class LogManager:
                 actual=(topic, partition),
             )
         self.load_logs()
+        file = os.path.join(self._path(f"{topic}-{partition}"), PARTITION_METADATA)
+        metadata = PartitionMetadataFile(file, files=self._files)
+        new_id = None if topic_id is None else _id_to_write(metadata, topic_id)
+        log = self._logs.get((topic, partition))
+        if log is not None and not log.is_closed:
+            if new_id is not None:
+                metadata.write(new_id)
+            return log
+        return self._made_or_opened(topic, partition, metadata, new_id)
+
+    def _made_or_opened(
+        self, topic: str, partition: int, metadata: PartitionMetadataFile, new_id: uuid.UUID | None
+    ) -> PartitionLog:
+        """Make the log of a partition, or open one that was closed; its id goes first."""
         known = self._logs.get((topic, partition))
-        if known is not None and not known.is_closed:
-            return known
         name, start, point = f"{topic}-{partition}", 0, 0
         is_new = self._files.status(self._path(name)) is None
         if is_new:
@@ -222,6 +243,8 @@ class LogManager:
             self._files.sync_directory(self.log_dir)
         elif known is not None:
             start, point = known.log_start_offset, known.recovery_point
+        if new_id is not None:
+            metadata.write(new_id)
         log = self._logs[topic, partition] = self._opened(name, start, point, is_new)
         return log
 
@@ -330,6 +353,23 @@ class LogManager:
                 path=self.log_dir,
                 hint="load_logs comes first, or the offsets of all logs would be forgotten",
             )
+
+
+def _id_to_write(file: PartitionMetadataFile, topic_id: uuid.UUID) -> uuid.UUID | None:
+    """Return the id, or None if the file has it. Raises: SegproofError for another topic's."""
+    if topic_id.int == 0:
+        raise InvalidArgumentError("the topic id is zero", law="META-2", path=file.file)
+    if not file.exists():
+        return topic_id
+    known = file.read().topic_id
+    if known != topic_id:
+        raise SegproofError(
+            "the log belongs to a topic with another id",
+            path=file.file,
+            expected=str(known),
+            actual=str(topic_id),
+        )
+    return None
 
 
 def _is_topic(name: str) -> bool:

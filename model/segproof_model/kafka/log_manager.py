@@ -6,7 +6,7 @@ Upstream: Kafka, LogManager, OffsetCheckpointFile, CleanShutdownFileHandler (4.3
 Layout: a partition's directory is named `topic-partition`. `recovery-point-offset-checkpoint` and
     `log-start-offset-checkpoint` are checkpoints of offsets; `.kafka_cleanshutdown` is JSON with a
     version and the broker's epoch, and its existence is what counts.
-Laws: LOAD-11, LOAD-13.
+Laws: LOAD-11, LOAD-13, META-1, META-2.
 Not covered: several log directories, one that fails, directories named `-delete`, `-stray` or
     `-future`, which are left alone; the lock of the directory; a directory without files, which a
     `Directory` has no name for; up to 2.7 the marker goes after loading, up to 3.6 it is empty.
@@ -24,6 +24,7 @@ from segproof_model.kafka.checkpoint_file import OffsetCheckpointFile
 from segproof_model.kafka.compression import NO_CODECS, Codecs
 from segproof_model.kafka.log_config import LogConfig
 from segproof_model.kafka.partition_log import PartitionLog
+from segproof_model.kafka.partition_metadata_file import PartitionMetadataFile
 from segproof_model.kafka.segment_parts import run
 from segproof_model.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import KAFKA_4_3_1, Profile
@@ -184,14 +185,37 @@ class LogManager:
             return Step(self.sees(step.after), step.outcome)
         return Step(self.with_log(topic, partition, step.after))
 
-    def get_or_create_log(self, topic: str, partition: int) -> Step[Self]:
-        """Return the log of a partition, begun at offset 0 if there is none."""
+    def get_or_create_log(
+        self, topic: str, partition: int, topic_id: bytes | None = None
+    ) -> Step[Self]:
+        """Return the log of a partition, begun at offset 0 if there is none.
+
+        `topic_id`, 16 bytes, goes to a `partition.metadata` that is missing. Without that file a
+        broker of a cluster with KRaft takes the log for a stray one when it starts. A log with the
+        id of another topic raises the Kafka error.
+        """
         step: Step[Self] = Step(self)
-        if self.log_of(topic, partition) is None:
-            step = self._opened((topic, partition), 0, 0, True)
+        if topic_id is not None:
+            step = self._with_topic_id(f"{topic}-{partition}", topic_id)
+        if not isinstance(step.outcome, Raised) and step.after.log_of(topic, partition) is None:
+            step = step.after._opened((topic, partition), 0, 0, True)
         if isinstance(step.outcome, Raised):
             return step
         return Step(step.after, step.after.log_of(topic, partition))
+
+    def _with_topic_id(self, name: str, topic_id: bytes) -> Step[Self]:
+        file = PartitionMetadataFile.open(
+            f"{self.prefix}{name}/partition.metadata",
+            directory=self.directory,
+            profile=self.profile,
+        ).after
+        if file.exists():
+            known = file.read()
+            if isinstance(known, Raised):
+                return Step(self, known)
+            return Step(self, None if known.topic_id == topic_id else KAFKA_ERROR)
+        written = file.write(topic_id)
+        return Step(self.sees(written.after.directory), written.outcome)
 
     # --- what a start will need ----------------------------------------------------------------
 

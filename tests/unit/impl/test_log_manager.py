@@ -3,6 +3,7 @@
 
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from segproof.errors import (
     NumberFormatError,
     SegproofError,
 )
+from segproof.files import File
 from segproof.kafka import LogConfig, LogManager
 from segproof_harness.memory_files import MemoryFiles
 from segproof_harness.memory_logs import CONFIG, START_MS, batch
@@ -265,3 +267,62 @@ def test_a_locked_directory_is_left_alone(tmp_path: Path) -> None:
         holder.communicate("")
     with LogManager(tmp_path, LogConfig()) as logs:
         logs.get_or_create_log("t", 0)
+
+
+TOPIC_ID = uuid.UUID(int=(7 << 64) + 1)
+METADATA = b"version: 0\ntopic_id: AAAAAAAAAAcAAAAAAAAAAQ"
+
+
+def test_a_topic_id_is_written_where_it_is_given() -> None:
+    """Once, for a new log as for an old one; without it no broker with KRaft takes the log."""
+    files = MemoryFiles()
+    with manager(files) as logs:
+        log = logs.get_or_create_log("t", 0, TOPIC_ID)
+        assert files.images("/logs/t-0")["partition.metadata"] == METADATA
+        assert logs.get_or_create_log("t", 0, TOPIC_ID) is log
+        assert logs.get_or_create_log("t", 0) is log
+        without = logs.get_or_create_log("u", 1)
+        assert "partition.metadata" not in files.images("/logs/u-1")
+        assert logs.get_or_create_log("u", 1, TOPIC_ID) is without
+        assert files.images("/logs/u-1")["partition.metadata"] == METADATA
+    with manager(files) as logs:
+        assert logs.get_or_create_log("t", 0, TOPIC_ID).log_end_offset == 0
+
+
+@pytest.mark.parametrize(
+    ("topic_id", "kind"), [(uuid.UUID(int=0), InvalidArgumentError), (uuid.uuid4(), SegproofError)]
+)
+def test_a_topic_id_that_is_refused(topic_id: uuid.UUID, kind: type[SegproofError]) -> None:
+    """None is zero, and no log has two; nothing is changed."""
+    files = MemoryFiles()
+    with manager(files) as logs:
+        logs.get_or_create_log("t", 0, TOPIC_ID)
+        with pytest.raises(kind, match=r"partition\.metadata"):
+            logs.get_or_create_log("t", 0, topic_id)
+        assert files.images("/logs/t-0")["partition.metadata"] == METADATA
+        if topic_id.int == 0:
+            with pytest.raises(kind):
+                logs.get_or_create_log("v", 0, topic_id)
+            assert files.status("/logs/v-0") is None
+
+
+def test_a_crash_leaves_no_segment_without_the_topic_id() -> None:
+    """Else the broker would set aside a log that has records."""
+    seen: list[set[str]] = []
+
+    class Watched(MemoryFiles):
+        def create_new(self, path: str) -> File | None:
+            seen.append(set(self.images("/logs/t-0")))
+            return super().create_new(path)
+
+        def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
+            if path.endswith((".log", "index")):
+                seen.append(set(self.images("/logs/t-0")))
+            return super().open(path, writable=writable, create=create)
+
+    with manager(Watched()) as logs:
+        logs.load_logs()
+        seen.clear()
+        logs.get_or_create_log("t", 0, TOPIC_ID).append_as_leader(batch(1), 0)
+        assert seen
+        assert all("partition.metadata" in names for names in seen)

@@ -172,6 +172,20 @@ def test_what_a_log_directory_keeps() -> None:
     assert "d/.kafka_cleanshutdown" not in loaded.directory
 
 
+def test_the_topic_id_of_a_log() -> None:
+    """It is written where there is none, and another one is refused."""
+    manager = LogManager.open("d", CONFIG, now_ms=NOW_MS).after.load_logs().after
+    name, topic_id = "d/t-1/partition.metadata", bytes([*range(15), 1])
+    assert name not in manager.get_or_create_log("t", 1).after.directory
+    step = manager.get_or_create_log("t", 1, topic_id)
+    assert isinstance(step.outcome, PartitionLog)
+    assert step.after.directory.read(name) == b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0OAQ"
+    again = step.after.get_or_create_log("t", 1, topic_id)
+    assert (again.after, again.outcome) == (step.after, step.outcome)
+    other = step.after.get_or_create_log("t", 1, bytes(15) + b"x")
+    assert (other.after, other.outcome) == (step.after, Raised(ErrorKind.KAFKA_ERROR))
+
+
 def test_a_directory_that_is_none_of_a_partition_stops_loading() -> None:
     """Nothing is loaded, and the next stop is no clean one; a marked one is left alone."""
     strange = Directory().write("strange/x", b"")
