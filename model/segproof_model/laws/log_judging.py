@@ -122,6 +122,15 @@ def index_entries(log: Any, base_offset: int) -> list[tuple[int, int]]:
     return [(base_offset + delta, position) for delta, position in OFFSET_ENTRY.iter_unpack(used)]
 
 
+def leads_astray(log: Any, base_offset: int, offset: int) -> bool:
+    """Return whether an index of another segment lets a search begin inside or behind a batch."""
+    batches = batches_of_segment(log, base_offset)
+    known = {one.position for one in batches if one.base_offset <= offset}
+    starts = [position for key, position in index_entries(log, base_offset) if key <= offset]
+    wanted = [one.position for one in batches if one.last_offset >= offset]
+    return not known.issuperset(starts) or (bool(wanted and starts) and max(starts) > wanted[0])
+
+
 def bases_of(directory: Directory, prefix: str) -> list[int]:
     """Return the base offsets of the logs in a directory."""
     short = [name.removeprefix(prefix) for name in directory if name.startswith(prefix)]

@@ -26,6 +26,7 @@ from segproof_model.laws.log_judging import (
     is_far,
     is_judged,
     is_sound,
+    leads_astray,
     log_images,
 )
 from segproof_model.laws.registry import Transition, law
@@ -73,6 +74,8 @@ def reads_begin_at_the_batch(transition: Transition) -> bool:
     log, start = transition.after, transition.arguments["start_offset"]
     bases = log.log_segments.base_offsets()
     floor = max(base for base in bases if base <= start)
+    if any(leads_astray(log, base, start) for base in bases if base >= floor):
+        return True
     places = [
         (base, batch.position)
         for base in bases
