@@ -351,10 +351,12 @@ class PartitionLog(AppendingLog):
         segment = self.log_segments.get(base_offset)
         if segment is None:
             return Step(self, INVALID_ARGUMENT)
+        is_active = segment.base_offset == self.log_segments.active_segment.base_offset
         step = split_segment(self, replace(segment, now_ms=self.now_ms))
-        if isinstance(step.outcome, Raised) or not self.profile.checks_before_changing:
+        is_kept = not (is_active and self.profile.checks_before_changing)
+        if isinstance(step.outcome, Raised) or is_kept:
             return step
-        # Upstream leaves the end of the log in a segment that is split, be it the active one.
+        # Upstream leaves the end of the log in the segment that is split.
         return Step(step.after.with_log_end(self.log_end_offset), step.outcome)
 
     # --- the end -------------------------------------------------------------------------------
