@@ -257,6 +257,23 @@ class ProducerStateMachine(RuleBasedStateMachine):
         version = data.draw(st.sampled_from((-1, 0, 1, 2, 2)))
         self.append(producer_id, origin, images, version, is_kept)
 
+    @rule(producer_id=PRODUCERS, first=st.integers(1, 3), second=st.integers(0, 3))
+    def end_twice(self, producer_id: int, first: int, second: int) -> None:
+        """Append two markers of coordinators of which the second may be fenced."""
+        entry = self.state.last_entry(producer_id) or model.ProducerStateEntry(producer_id)
+        known = max(0, entry.coordinator_epoch)
+        for coordinator_epoch in (known + first, known + second):
+            image = batches.write_end_transaction_marker(
+                "COMMIT",
+                offset=self.offset,
+                timestamp=self.now_ms,
+                coordinator_epoch=coordinator_epoch,
+                producer_id=producer_id,
+                producer_epoch=max(0, entry.producer_epoch),
+            )
+            self.offset += 1
+            self.append(producer_id, "coordinator", [image], 0, True)
+
     @rule(producer_id=PRODUCERS, count=st.integers(1, 6))
     def stream(self, producer_id: int, count: int) -> None:
         """Append some batches that continue the producer's sequence, one after another."""
