@@ -21,7 +21,7 @@ PASSED, FAILED, NOT_RUN = "passed", "FAILED", "not run"
 PROFILE = "kafka-4.3.1"
 HISTORIES = 500
 HISTORY_LENGTH = 50
-SECONDS_A_STRUCTURE = 8.0
+SECONDS_A_STRUCTURE = 5.0
 """A slow machine replays fewer histories; the table says how many."""
 SPARK_HISTORIES = 100
 
