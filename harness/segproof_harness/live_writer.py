@@ -16,7 +16,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from segproof.kafka import (
     LogConfig,
@@ -129,8 +129,10 @@ class Journal:
         self._read()
         return self._states
 
-    def close(self) -> None:
-        """Close the file."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def _read(self) -> None:
@@ -161,7 +163,7 @@ def after(state: State, action: str, values: list[Any]) -> list[State]:
     if action == "cut":
         return [_cut(state, offset) for offset in values[0]]
     if action == "empty":
-        gone = replace(state, batches=(), starts=(values[0],), may_be_empty=True)
+        gone = State((), (values[0],), may_be_empty=values[1] == [values[0]])
         return [*after(state, "cut", [values[1]]), gone]
     assert action == "drop"
     return [replace(state, starts=tuple(values[0]))]

@@ -342,11 +342,10 @@ class PartitionReader:
             return ask()
 
         def may_change() -> bool:
-            changing = self._is_changing()
-            if changing:
-                with suppress(SegproofError, FileNotFoundError):
-                    self._list()
-            return changing
+            changing, known = self._is_changing(), self.base_offsets
+            with suppress(SegproofError, FileNotFoundError):
+                self._list()
+            return changing or self.base_offsets != known
 
         return until_steady(once, may_change)
 

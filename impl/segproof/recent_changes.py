@@ -15,9 +15,8 @@ __all__ = ["changed_recently", "until_steady"]
 
 Answer = TypeVar("Answer")
 RECENT_NS = 1_000_000_000
-TRIES = 6
-FIRST_PAUSE_SECONDS = 0.005
-"""Doubled for each further try."""
+PAUSES_SECONDS = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
+"""Between tries. Together longer than a busy machine lets a writer wait in the middle of a step."""
 
 
 def changed_recently(paths: Iterable[str], files: Files) -> bool:
@@ -37,11 +36,11 @@ def until_steady(ask: Callable[[], Answer], may_change: Callable[[], bool]) -> A
 
     Raises: what the last try raised.
     """
-    for number in range(TRIES - 1):
+    for pause in PAUSES_SECONDS:
         try:
             return ask()
         except (SegproofError, FileNotFoundError):
             if not may_change():
                 raise
-        time.sleep(FIRST_PAUSE_SECONDS * 2**number)
+        time.sleep(pause)
     return ask()

@@ -119,8 +119,7 @@ def test_each_lookup_is_explained_by_one_state(tmp_path: Path, seed: int) -> Non
     """An answer is that of a state of its time; a miss too, and no error says that files differ."""
     drawn = random.Random(seed)
     found = asked = 0
-    with writing(tmp_path, seed) as process:
-        journal = Journal(f"{tmp_path}/journal")
+    with writing(tmp_path, seed) as process, Journal(f"{tmp_path}/journal") as journal:
         while is_running(process):
             state = journal.begin()
             if not state.batches:
@@ -129,7 +128,6 @@ def test_each_lookup_is_explained_by_one_state(tmp_path: Path, seed: int) -> Non
             with PartitionReader(tmp_path / "t-0") as reader:
                 found += check_lookup(reader, journal, what, target)
             asked += 1
-        journal.close()
     assert asked > 20
     assert found > 5
 
@@ -137,8 +135,10 @@ def test_each_lookup_is_explained_by_one_state(tmp_path: Path, seed: int) -> Non
 def test_dump_shows_batches_that_were_written(tmp_path: Path) -> None:
     """The rows of a log are whole batches of the writer, each behind the one before it."""
     rows = 0
-    with writing(tmp_path, 6, "truncate_to,truncate_fully") as process:
-        journal = Journal(f"{tmp_path}/journal")
+    with (
+        writing(tmp_path, 6, "truncate_to,truncate_fully") as process,
+        Journal(f"{tmp_path}/journal") as journal,
+    ):
         while is_running(process):
             for file in segment_files(f"{tmp_path}/t-0"):
                 before = -1
@@ -155,7 +155,6 @@ def test_dump_shows_batches_that_were_written(tmp_path: Path) -> None:
                         rows += 1
                 except FileNotFoundError:
                     assert not os.path.exists(file.path)
-        journal.close()
     assert rows > 20
 
 
@@ -169,37 +168,37 @@ def test_readers_in_threads_of_the_writer(tmp_path: Path) -> None:
     looks = [0, 0]
 
     def look_up() -> None:
-        drawn, journal = random.Random(7), Journal(f"{tmp_path}/journal")
-        while not stop.is_set():
-            state = journal.begin()
-            if not state.batches:
-                continue
-            what, target = question(state, drawn)
-            with PartitionReader(tmp_path / "t-0") as reader:
-                check_lookup(reader, journal, what, target)
-            looks[0] += 1
-        journal.close()
+        drawn = random.Random(7)
+        with Journal(f"{tmp_path}/journal") as journal:
+            while not stop.is_set():
+                state = journal.begin()
+                if not state.batches:
+                    continue
+                what, target = question(state, drawn)
+                with PartitionReader(tmp_path / "t-0") as reader:
+                    check_lookup(reader, journal, what, target)
+                looks[0] += 1
 
     def read() -> None:
-        drawn, journal = random.Random(8), Journal(f"{tmp_path}/journal")
-        while not stop.is_set():
-            state = journal.begin()
-            if not state.batches:
-                continue
-            target = drawn.choice(state.batches).base_offset
-            try:
-                records = writer.log.read(target, 1).records
-                data = b"" if records is None else records.read()
-            except (OffsetOutOfRangeError, IndexClosedError):
-                continue
-            journal.end()
-            if data:
-                batch = read_batch(data)
-                assert batch.is_valid()
-                assert (batch.base_offset, batch.last_offset, batch.crc) in journal.ever
-                assert batch.last_offset >= target
-            looks[1] += 1
-        journal.close()
+        drawn = random.Random(8)
+        with Journal(f"{tmp_path}/journal") as journal:
+            while not stop.is_set():
+                state = journal.begin()
+                if not state.batches:
+                    continue
+                target = drawn.choice(state.batches).base_offset
+                try:
+                    records = writer.log.read(target, 1).records
+                    data = b"" if records is None else records.read()
+                except (OffsetOutOfRangeError, IndexClosedError):
+                    continue
+                journal.end()
+                if data:
+                    batch = read_batch(data)
+                    assert batch.is_valid()
+                    assert (batch.base_offset, batch.last_offset, batch.crc) in journal.ever
+                    assert batch.last_offset >= target
+                looks[1] += 1
 
     def guarded(look: object) -> None:
         try:

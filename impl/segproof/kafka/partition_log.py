@@ -187,9 +187,13 @@ class PartitionLog(AppendableLog):
     def _begin_anew(self, offset: int, start: int) -> None:
         segments = self.log_segments.copy()
         segments.clear()
-        self._files.mark_deleted(self.log_segments.values()[::-1])
+        # As in Kafka, one old segment stays until there is the new one: a log has always one.
+        old = self.log_segments.values()[::-1]
+        stays = [segment for segment in old[-1:] if segment.base_offset != offset]
+        self._files.mark_deleted(segment for segment in old if segment not in stays)
         self._files.remove_leftovers(offset)
         segments.add(self._files.open_segment(offset))
+        self._files.mark_deleted(stays)
         end = LogOffsetMetadata(offset, offset, 0)
         self._publish(
             segments=segments,

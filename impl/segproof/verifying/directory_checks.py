@@ -30,6 +30,7 @@ from segproof.verifying.names import (
 from segproof.verifying.pending_files import report_pending, words_of_directory
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segments import (
+    PAUSES_SECONDS,
     FileState,
     Segment,
     report_unreadable,
@@ -52,7 +53,6 @@ __all__ = ["ALL_FILES", "Partition", "find_partitions", "list_again", "partition
 LEVELS_MAX = 16
 SNAPSHOTS_MAX = 8
 """Snapshots inside one segment that are compared with it; a broker leaves one or two."""
-LISTINGS_MAX = 5
 PARTITION = "partition-log"
 ALL_FILES = frozenset(SEGMENT_SUFFIXES)
 
@@ -135,9 +135,9 @@ def find_partitions(path: str, files: Files, reporter: Reporter) -> Iterator[Par
     walk.enters(path, status, 0)
     found = False
     names = files.list_directory(path)
-    for _ in range(LISTINGS_MAX):
+    for pause in PAUSES_SECONDS:
         # A log that begins, or begins anew, has no segment for a moment.
-        if not _has_traces_only(names) or not wait_for_a_step([path], files):
+        if not _has_traces_only(names) or not wait_for_a_step([path], files, pause):
             break
         names = files.list_directory(path)
     for partition in _directory(path, names, walk, 0):

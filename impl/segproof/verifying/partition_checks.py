@@ -31,7 +31,7 @@ from segproof.verifying.producer_checks import (
 from segproof.verifying.rechecking import SteadyCheck, is_vanished, key_of
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_checks import Cut, LogCarry
-from segproof.verifying.segments import Segment, wait_for_a_step
+from segproof.verifying.segments import PAUSES_SECONDS, Segment, wait_for_a_step
 from segproof.verifying.small_files import (
     CLEANER,
     EPOCHS,
@@ -65,23 +65,25 @@ class PartitionCheck:
         self._log.add(segment, carry)
 
     def finish(self) -> list[Finding]:
-        """Return the findings; look at the partition again where it takes that."""
+        """Return the findings; look at the partition again, and again, where it takes that."""
         found = self._without_removed(self._log.finish())
-        has_defects = any(one.is_defect for one in found)
-        if not has_defects or not self._may_be_in_a_step(found):
-            return found
-        known = {key_of(one) for one in found}
-        again = self._without_removed(list(self._second_look()))
-        return [one for one in again if not one.is_defect or key_of(one) in known]
+        for number, pause in enumerate(PAUSES_SECONDS):
+            if not any(one.is_defect for one in found):
+                break
+            was_changed = number == 0 and not self._partition.is_unchanged(self._files)
+            may_be_a_step = any(one.law in OF_ONE_STEP for one in found) and self._wait(pause)
+            if not (was_changed or may_be_a_step):
+                break
+            known = {key_of(one) for one in found}
+            again = self._without_removed(list(self._next_look()))
+            found = [one for one in again if not one.is_defect or key_of(one) in known]
+        return found
 
-    def _may_be_in_a_step(self, found: list[Finding]) -> bool:
-        """Return whether the log was changed meanwhile, or may be in the middle of a change."""
-        partition, paths = self._partition, [self._partition.directory]
-        if any(one.law in OF_ONE_STEP for one in found):
-            paths += [segment.path(".log") for segment in partition.segments[-1:]]
-            if wait_for_a_step(paths, self._files):
-                return True
-        return not partition.is_unchanged(self._files)
+    def _wait(self, pause_seconds: float) -> bool:
+        """Wait so long if the log was changed a moment ago; return whether it was."""
+        paths = [self._partition.directory]
+        paths += [segment.path(".log") for segment in self._partition.segments[-1:]]
+        return wait_for_a_step(paths, self._files, pause_seconds)
 
     def _without_removed(self, found: list[Finding]) -> list[Finding]:
         """Return what was found but of small files that were removed since they were listed."""
@@ -94,7 +96,7 @@ class PartitionCheck:
         there = {self._partition.path(name) for name in names}
         return [one for one in found if not is_vanished(one) or one.path in there]
 
-    def _second_look(self) -> Iterator[Finding]:
+    def _next_look(self) -> Iterator[Finding]:
         try:
             partition = partition_again(self._partition, self._files)
         except OSError:

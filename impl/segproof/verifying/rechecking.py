@@ -5,7 +5,8 @@ No order of reading keeps the files of a segment as of one moment: a broker appe
 truncates, and puts compacted files in the place of others. So defects of a segment that is open, or
 whose files are no longer those that were listed, are reported only if two looks in a row, each with
 the directory listed anew, find them. What one look alone finds is looked for once more, a few times
-at most.
+at most. Where a file was changed a moment ago the writer may be between two files of one step, and
+kept waiting there by a busy machine: then a defect must outlast several pauses.
 
 Laws: DISK-2.
 Used by: verifying/running.py.
@@ -18,16 +19,13 @@ from segproof.findings import Finding, Severity
 from segproof.verifying.directory_checks import ALL_FILES, list_again
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_checks import LogCarry, SegmentCheck
-from segproof.verifying.segments import Segment, wait_for_a_step
+from segproof.verifying.segments import PAUSES_SECONDS, Segment, wait_for_a_step
 
 __all__ = ["SteadyCheck", "is_vanished", "key_of"]
 
 OF_NAMES = frozenset({"DISK-4", "DISK-5", "DISK-25"})
 """Laws that a closed segment breaks by which names its directory showed: a listing may miss a file
 that is made or renamed meanwhile."""
-OF_ONE_STEP = frozenset({"DISK-2", "DISK-4", "DISK-5", "DISK-12"})
-"""Laws that are broken while a broker is between two files in one step."""
-LOOKS_MAX = 5
 Key = tuple[str, str, int | None, int | str | None]
 
 
@@ -45,13 +43,13 @@ class SteadyCheck:
         """Do all checks, again where it takes that; yield the bytes read since the last time."""
         yield from self._look(self._segment)
         first = self.findings
-        is_sound = not any(finding.is_defect for finding in first) and not _misses(self.carry)
         is_closed = self._segment.is_closed and not any(one.law in OF_NAMES for one in first)
-        if is_sound or (is_closed and self._segment.is_unchanged(self._files)):
+        is_certain = is_closed and self._segment.is_unchanged(self._files)
+        if is_certain or not self._has_defects(first):
             return
-        self._wait_for_a_step()
         segment, dropped = self._segment, 0
-        for _ in range(LOOKS_MAX - 1):
+        for pause in PAUSES_SECONDS:
+            has_rested = not self._wait_for_a_step(pause)
             before, ended = self.findings, dict(self.carry.transactions.ended)
             again = list_again(self._segment, self._files)
             if again is None:
@@ -63,7 +61,8 @@ class SteadyCheck:
             if not (segment.is_closed and segment.is_unchanged(self._files)):
                 kept, dropped = self._found_twice(before, ended)
             # A file that vanishes twice was made anew between; one that is a link to nothing stays.
-            if not dropped and not any(is_vanished(one) for one in kept):
+            is_same = not dropped and not any(is_vanished(one) for one in kept)
+            if is_same and (has_rested or not self._has_defects(kept)):
                 break
         self.findings = kept
         if dropped:
@@ -76,13 +75,15 @@ class SteadyCheck:
         yield from check.run()
         self.findings, self.carry = reporter.finish(), check.carry
 
-    def _wait_for_a_step(self) -> None:
-        """Wait a moment where what was found may be one step that a broker is in the middle of."""
-        told = any(one.law in OF_ONE_STEP for one in self.findings) or _misses(self.carry)
-        if not told or self._segment.is_stopped:
-            return
+    def _has_defects(self, found: list[Finding]) -> bool:
+        return any(one.is_defect for one in found) or _misses(self.carry)
+
+    def _wait_for_a_step(self, pause_seconds: float) -> bool:
+        """Wait if a broker may be in the middle of a step; return whether so."""
+        if self._segment.is_stopped:
+            return False
         names = map(self._segment.path, sorted(self._segment.suffixes))
-        wait_for_a_step([self._segment.directory, *names], self._files)
+        return wait_for_a_step([self._segment.directory, *names], self._files, pause_seconds)
 
     def _found_twice(
         self, before: list[Finding], ended: dict[int, tuple[int, int, bool]]
@@ -117,7 +118,7 @@ class SteadyCheck:
             "DISK-2",
             self._segment.path(min(self._segment.judged & self._segment.suffixes)),
             f"the segment changed while it was read: {dropped} findings were not the same at each"
-            f" of {LOOKS_MAX} looks",
+            f" of {len(PAUSES_SECONDS) + 1} looks",
             actual=dropped,
         )
         self.findings += reporter.finish()

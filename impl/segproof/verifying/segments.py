@@ -4,9 +4,9 @@
 Used by: every check in this package.
 """
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from time import sleep
 from typing import NamedTuple
 
 from segproof.files import File, Files
@@ -17,6 +17,7 @@ from segproof.verifying.reporting import Reporter
 
 __all__ = [
     "FILE_SIZE_MAX_BYTES",
+    "PAUSES_SECONDS",
     "FileState",
     "Segment",
     "open_guarded",
@@ -26,8 +27,8 @@ __all__ = [
 ]
 
 FILE_SIZE_MAX_BYTES = (1 << 31) - 1
-PAUSE_SECONDS = 0.1
-"""How long a broker that is in the middle of a step is waited for."""
+PAUSES_SECONDS = (0.1, 0.2, 0.4, 0.8)
+"""How long a broker that may be in the middle of a step is waited for, again and again."""
 
 
 class FileState(NamedTuple):
@@ -99,11 +100,11 @@ def state_of(files: Files, path: str) -> FileState:
     return FileState() if status is None else FileState(status.identity, status.size_bytes)
 
 
-def wait_for_a_step(paths: Iterable[str], files: Files) -> bool:
-    """Wait a moment if one of the paths was changed a moment ago; return whether it was."""
+def wait_for_a_step(paths: Iterable[str], files: Files, pause_seconds: float) -> bool:
+    """Wait so long if one of the paths was changed a moment ago; return whether it was."""
     is_recent = changed_recently(paths, files)
     if is_recent:
-        time.sleep(PAUSE_SECONDS)
+        sleep(pause_seconds)
     return is_recent
 
 
