@@ -23,6 +23,7 @@ __all__ = [
     "InvalidRecordError",
     "InvalidTimestampError",
     "InvalidTransactionStateError",
+    "NullError",
     "NumberFormatError",
     "OffsetOrderError",
     "OffsetOutOfRangeError",
@@ -216,3 +217,9 @@ class NumberFormatError(SegproofError, ValueError):
     """A field of a text checkpoint that is no number (NumberFormatException)."""
 
     kind = "number-format"
+
+
+class NullError(SegproofError, TypeError):
+    """A text that must be there and is not (NullPointerException)."""
+
+    kind = "null"

@@ -42,6 +42,12 @@ class ErrorKind(StrEnum):
     NUMBER_FORMAT = "number-format"
     IO_ERROR = "io-error"
     FILE_NOT_FOUND = "file-not-found"
+    NULL = "null"
+    ARITHMETIC = "arithmetic"
+    LOCK_STATE = "lock-state"
+    OUT_OF_MEMORY = "out-of-memory"
+    ENDLESS = "endless"
+    """No error at all: a walk or a loop that never ends."""
 
 
 @dataclass(frozen=True, slots=True)

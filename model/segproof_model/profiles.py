@@ -299,6 +299,100 @@ class Profile:
         "LOAD-2",
     )
 
+    # RocketMQ
+    rmq_slot_count_each_put: bool = flag(
+        False,
+        "the slot count grows with each put, not only with one into a free slot",
+        "RMQIDX-24",
+        "RMQIDX-29",
+        "RMQIDX-30",
+    )
+    rmq_tags_indexed: bool = flag(
+        True, "a message with tags has one entry more, under its topic and tags", "RMQSVC-14"
+    )
+    rmq_shutdown_clears_list: bool = flag(
+        True, "shutting the service down empties its list of files", "RMQSVC-23"
+    )
+    rmq_load_result_used: bool = flag(
+        True, "a store stops where its index service could not be loaded", "RMQSVC-2"
+    )
+    rmq_checkpoint_fields: Literal[3, 5] = flag(
+        5, "how many fields of the store checkpoint are known", "RMQCKPT-1", "RMQCKPT-2"
+    )
+    rmq_query_list_capped_first: bool = flag(
+        True,
+        "a query cuts the wanted number before it makes its list, not after",
+        "RMQSVC-20",
+    )
+    rmq_magic_v2: bool = flag(
+        True, "the second magic of a record, with long topics, is known", "RMQLOG-1", "RMQLOG-3"
+    )
+    rmq_record_crc_property: bool = flag(
+        True, "a record may carry a checksum of the whole among its properties", "RMQLOG-1"
+    )
+    rmq_normal_recovery_dispatches: bool = flag(
+        True, "recovery after a clean exit passes what it reads to the index", "RMQLOG-5"
+    )
+    rmq_queue_lookup: Literal["nearest", "boundary"] = flag(
+        "boundary",
+        "a lookup by time in a consume queue answers the nearest unit, or a boundary",
+        "RMQCQ-3",
+    )
+    # RocketMQ: deviations of segproof
+    rmq_checks_chains: bool = flag(
+        False,
+        "a chain of entries that does not lead downwards is corrupt, and no put makes one",
+        "RMQIDX-20",
+        "RMQIDX-29",
+        "RMQIDX-32",
+        "RMQIDX-35",
+        "RMQIDX-36",
+        "RMQIDX-37",
+        "RMQIDX-38",
+        "RMQIDX-40",
+    )
+    rmq_opening_loads: bool = flag(
+        False, "opening an existing index file reads its header", "RMQIDX-7", "RMQIDX-11"
+    )
+    rmq_checks_geometry: bool = flag(
+        False,
+        "an index file of another size, or numbers of slots and entries that give none, are"
+        " refused, and nothing is created or grown",
+        "RMQHASH-4",
+        "RMQIDX-1",
+        "RMQIDX-9",
+        "RMQIDX-10",
+        "RMQSVC-2",
+    )
+    rmq_null_key_leaks: bool = flag(
+        True, "a query for a null key leaves the file held for ever", "RMQIDX-39"
+    )
+    rmq_closed_answers_nothing: bool = flag(
+        True,
+        "a query to a destroyed file finds nothing; otherwise every use of a closed file raises"
+        " the unmapped error",
+        "RMQIDX-14",
+        "RMQREF-4",
+    )
+    rmq_names_distinct: bool = flag(
+        False, "a new file whose name is taken gets the next free one", "RMQSVC-9"
+    )
+    rmq_creation_error: ErrorKind = flag(
+        ErrorKind.LOCK_STATE, "the error for a file that cannot be created", "RMQSVC-8"
+    )
+    rmq_message_indexed_once: bool = flag(
+        False, "the entries that a message has are not written again", "RMQSVC-12"
+    )
+    rmq_empty_file_hides: bool = flag(
+        True, "a file without entries ends a query that begins above 0", "RMQSVC-19"
+    )
+    rmq_load_replaces: bool = flag(
+        False, "a second load lists the files anew, not once more", "RMQSVC-5"
+    )
+    rmq_failing_put_raises: bool = flag(
+        False, "a put that fails on a file with room raises, and is not tried for ever", "RMQSVC-25"
+    )
+
 
 KAFKA_4_3_1 = Profile(name="kafka-4.3.1")
 KAFKA_2_4_1 = replace(
@@ -350,6 +444,26 @@ KAFKA_1_1_1 = replace(
     uncounted_batch_is_rewritten=True,
     log_begins_at_checkpoint=False,
 )
+ROCKETMQ_5_5_1 = Profile(name="rocketmq-5.5.1")
+ROCKETMQ_5_3_3 = replace(ROCKETMQ_5_5_1, name="rocketmq-5.3.3", rmq_tags_indexed=False)
+ROCKETMQ_5_1_4 = replace(
+    ROCKETMQ_5_3_3,
+    name="rocketmq-5.1.4",
+    rmq_query_list_capped_first=False,
+    rmq_record_crc_property=False,
+    rmq_normal_recovery_dispatches=False,
+)
+ROCKETMQ_4_9_8 = replace(
+    ROCKETMQ_5_1_4,
+    name="rocketmq-4.9.8",
+    rmq_shutdown_clears_list=False,
+    rmq_load_result_used=False,
+    rmq_checkpoint_fields=3,
+    rmq_magic_v2=False,
+    rmq_queue_lookup="nearest",
+)
+ROCKETMQ_4_9_3 = replace(ROCKETMQ_4_9_8, name="rocketmq-4.9.3")
+ROCKETMQ_4_7_0 = replace(ROCKETMQ_4_9_3, name="rocketmq-4.7.0", rmq_slot_count_each_put=True)
 SEGPROOF = replace(
     KAFKA_4_3_1,
     name="segproof",
@@ -380,9 +494,31 @@ SEGPROOF = replace(
     truncation_forgets_maximum=False,
     truncation_keeps_unstable=False,
     swap_stays_open=False,
+    rmq_checks_chains=True,
+    rmq_opening_loads=True,
+    rmq_checks_geometry=True,
+    rmq_null_key_leaks=False,
+    rmq_closed_answers_nothing=False,
+    rmq_names_distinct=True,
+    rmq_creation_error=ErrorKind.IO_ERROR,
+    rmq_message_indexed_once=True,
+    rmq_empty_file_hides=False,
+    rmq_load_replaces=True,
+    rmq_failing_put_raises=True,
 )
 
-PROFILES = {profile.name: profile for profile in (SEGPROOF, KAFKA_4_3_1, KAFKA_2_4_1, KAFKA_1_1_1)}
+KAFKA_PROFILES = (KAFKA_4_3_1, KAFKA_2_4_1, KAFKA_1_1_1)
+"""The releases of Kafka, the newest first."""
+ROCKETMQ_PROFILES = (
+    ROCKETMQ_5_5_1,
+    ROCKETMQ_5_3_3,
+    ROCKETMQ_5_1_4,
+    ROCKETMQ_4_9_8,
+    ROCKETMQ_4_9_3,
+    ROCKETMQ_4_7_0,
+)
+"""The releases of RocketMQ, the newest first."""
+PROFILES = {profile.name: profile for profile in (SEGPROOF, *KAFKA_PROFILES, *ROCKETMQ_PROFILES)}
 """Every profile by name."""
 
 
