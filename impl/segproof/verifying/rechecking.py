@@ -17,9 +17,10 @@ from collections.abc import Iterator
 from segproof.files import Files
 from segproof.findings import Finding, Severity
 from segproof.verifying.directory_checks import ALL_FILES, list_again
+from segproof.verifying.names import segment_file_name
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_checks import LogCarry, SegmentCheck
-from segproof.verifying.segments import PAUSES_SECONDS, Segment, wait_for_a_step
+from segproof.verifying.segments import PAUSES_SECONDS, Segment, state_of, wait_for_a_step
 
 __all__ = ["SteadyCheck", "is_vanished", "key_of"]
 
@@ -36,6 +37,7 @@ class SteadyCheck:
         self._segment = segment
         self._wanted = wanted
         self._files = files
+        self._next_seen = self._next_log(segment)
         self.findings: list[Finding] = []
         self.carry = LogCarry()
 
@@ -74,6 +76,14 @@ class SteadyCheck:
         check = SegmentCheck(segment, reporter, self._files)
         yield from check.run()
         self.findings, self.carry = reporter.finish(), check.carry
+
+    def _next_log(self, segment: Segment) -> tuple[int | None, tuple[int, int]]:
+        """Return which segment follows, and which file its log is."""
+        base = segment.next_base_offset
+        if base is None:
+            return None, (0, 0)
+        log = f"{segment.directory}/{segment_file_name(base, '.log')}"
+        return base, state_of(self._files, log).identity
 
     def _has_defects(self, found: list[Finding]) -> bool:
         return any(one.is_defect for one in found) or _misses(self.carry)
@@ -127,10 +137,10 @@ class SteadyCheck:
         """Keep what says that a file became shorter, where nothing that a broker does explains it.
 
         A broker cuts the last segment only, and what it closes; elsewhere it explains what else was
-        found.
+        found. One that was cut, and appended to and closed again, is followed by another file.
         """
         was_closed = self._segment.is_closed and segment.is_closed
-        is_cut = was_closed and self._segment.next_base_offset == segment.next_base_offset
+        is_cut = was_closed and self._next_seen == self._next_log(segment)
         if is_cut or any(finding.is_defect for finding in self.findings):
             shrunk = [one for one in first if one.law == "DISK-2" and one.position is not None]
             self.findings += [one for one in shrunk if one not in self.findings]

@@ -17,6 +17,7 @@ import pytest
 import segproof_harness
 from segproof.files import REAL_FILES, Files
 from segproof.findings import Finding
+from segproof.kafka import read_batch, write_empty_batch
 from segproof.verification import verify
 
 DATA = Path(segproof_harness.__file__).parent / "data" / "kafka"
@@ -337,8 +338,12 @@ def test_a_segment_that_is_never_at_rest(tmp_path: Path) -> None:
     assert "at each of 5 looks" in finding.message
 
 
-def test_truncation_cuts_what_was_closed(tmp_path: Path) -> None:
-    """A truncation removes later segments and cuts the one before them: no finding."""
+@pytest.mark.parametrize("is_rolled_again", [False, True])
+def test_truncation_cuts_what_was_closed(tmp_path: Path, is_rolled_again: bool) -> None:
+    """A truncation removes later segments and cuts the one before them: no finding.
+
+    Nor where a segment of the same name as before follows at the next look.
+    """
     folder = copy("plain", tmp_path)
     *_, before, last = sorted(folder.glob("*.log"))
     first_batch = struct.unpack_from(">i", before.read_bytes(), 8)[0] + 12
@@ -346,9 +351,18 @@ def test_truncation_cuts_what_was_closed(tmp_path: Path) -> None:
     def truncate() -> None:
         for path in folder.glob(f"{last.stem}.*"):
             path.rename(f"{path}.deleted")
+            if is_rolled_again:
+                shutil.copy(f"{path}.deleted", path)
         os.truncate(before, first_batch)
         for suffix, size in ((".index", 0), (".timeindex", 0)):
             os.truncate(before.with_suffix(suffix), size)
+        if is_rolled_again:
+            kept, base_offset = before.read_bytes(), int(before.stem)
+            batch = read_batch(kept)
+            filled = write_empty_batch(batch.last_offset + 1, int(last.stem) - 1, -1)
+            before.write_bytes(kept + filled)
+            entry = struct.pack(">qi", batch.max_timestamp, batch.last_offset - base_offset)
+            before.with_suffix(".timeindex").write_bytes(entry)
 
     class Cut(BrokenTransactionIndex):
         """Real files; behind the opening of the last log's neighbour it is cut."""
