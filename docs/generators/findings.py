@@ -37,6 +37,8 @@ STRUCTURES = (
     ("transaction-index", "Transaction index"),
     ("record-file", "Log"),
     ("record-batch", "Record batches"),
+    ("index-service", "RocketMQ stores"),
+    ("index-file", "RocketMQ index files"),
 )
 
 

@@ -22,6 +22,8 @@ TITLES = {
     "checkpoint-file": "Laws of text checkpoints",
     "leader-epoch-cache": "Laws of the leader epoch cache",
     "partition-metadata-file": "Laws of partition.metadata",
+    "index-file": "Laws of RocketMQ's index file",
+    "index-service": "Laws of RocketMQ's index service",
 }
 SCOPES = {
     "state": "every state, after every step of every machine and replay",

@@ -211,14 +211,17 @@ class MemoryFiles:
         """Open the file: there is no other process here."""
         return self.open(path, writable=True)
 
-    def images(self, directory: str) -> dict[str, bytes]:
-        """Return the bytes of each file in a directory, by name, sorted."""
+    def images(self, directory: str, *, with_folders: bool = False) -> dict[str, bytes]:
+        """Return the bytes of each file in a directory, by name, sorted.
+
+        With `with_folders` those in the folders below it too, as `folder/name`.
+        """
         prefix = self._normal(directory).rstrip("/") + "/"
         with self.lock:
             found = [
                 (path[len(prefix) :], inode.image())
                 for path, inode in self._names.items()
-                if path.startswith(prefix) and "/" not in path[len(prefix) :]
+                if path.startswith(prefix) and (with_folders or "/" not in path[len(prefix) :])
             ]
         return dict(sorted(found))
 

@@ -18,6 +18,7 @@ from segproof_harness.operations import Operation, Value
 from segproof_harness.outcomes import Outcome
 from segproof_model.laws.checking import broken_state_laws, broken_step_laws
 from segproof_model.laws.registry import Transition
+from segproof_model.profiles import PROFILES, SEGPROOF
 
 Kind = Literal["int64", "int32", "size", "flag", "name", "bytes", "other"]
 SIZE_MAX = 1 << 24
@@ -65,6 +66,15 @@ def is_file_name(value: object) -> bool:
         and 0 < len(value) <= 200
         and value not in (".", "..")
         and not set(value) & {"/", "\0"}
+    )
+
+
+def is_file_path(value: object) -> bool:
+    """Return whether a value is a plain file name, or one below up to three folders."""
+    return (
+        isinstance(value, str)
+        and value.count("/") <= 3
+        and all(map(is_file_name, value.split("/")))
     )
 
 
@@ -175,6 +185,8 @@ class Structure:
     takes_clock: bool = False
     """Whether `open_impl` finds the subject's Clock in `arguments["clock"]`; files are modified by
     it, and the opening's argument `now_ms` sets it."""
+    takes_folders: bool = False
+    """Whether files may lie in folders of the directory; their names then are `folder/name`."""
     damage: Callable[[Mapping[str, Value], Mapping[str, bytes]], Mapping[str, bytes]] | None = None
     """`f(arguments, files)` returns the files as something broke them before this opening."""
     directory_of: Callable[[Any], Any] = lambda state: state.directory
@@ -187,6 +199,31 @@ class Structure:
     """Return the ids of the laws that a state breaks."""
     judge_step: Callable[[Transition], list[str]] = broken_step_laws
     """Return the ids of the laws that a step breaks."""
+
+    @property
+    def system(self) -> str:
+        """`kafka` or `rocketmq`: whose structure it is."""
+        return self.model.split(".")[1]
+
+    @property
+    def profile_names(self) -> tuple[str, ...]:
+        """The profiles it has: segproof's own, and the releases of its system."""
+        return tuple(
+            name for name in PROFILES if name == SEGPROOF.name or name.startswith(f"{self.system}-")
+        )
+
+    @property
+    def newest_release(self) -> str:
+        """The profile of the newest release."""
+        return next(name for name in self.profile_names if name != SEGPROOF.name)
+
+    def check_profile(self, name: str) -> None:
+        """Raise ValueError, with the names that would do, for a release of another system."""
+        if name not in self.profile_names:
+            raise ValueError(
+                f"{self.structure_id} is a structure of {self.system} and has no profile {name!r};"
+                f" known: {', '.join(self.profile_names)}"
+            )
 
     def operation(self, name: str) -> OperationKind | None:
         """Return the operation of this name, `reopen` and `crash_reopen` included."""

@@ -79,7 +79,7 @@ def known_ids() -> Laws:
 
 @cache
 def _id_pattern() -> re.Pattern[str]:
-    areas = "|".join(sorted({*IDS["specified"], "DISK"}))
+    areas = "|".join(sorted({*IDS["specified"], "DISK", "RMQDISK"}))
     return re.compile(rf"\b(?:{areas})-[0-9]+\b")
 
 

@@ -23,6 +23,7 @@ from segproof_harness.structures import (
     Setup,
     Structure,
     is_file_name,
+    is_file_path,
     structure_named,
 )
 from segproof_model.profiles import PROFILES
@@ -139,13 +140,15 @@ def _header(value: dict[str, Any]) -> Trace:
     files = setup.get("files", {})
     if not isinstance(files, dict):
         raise ValueError('"files" of the setup must be an object')
+    structure = structure_named(structure_id)
+    structure.check_profile(profile)
+    is_name = is_file_path if structure.takes_folders else is_file_name
     contents = {}
     for name, written in files.items():
         data = from_json_value(written)
-        if not is_file_name(name) or not isinstance(data, bytes):
+        if not is_name(name) or not isinstance(data, bytes):
             raise ValueError(f"setup file {name!r} must be a plain name with base64 bytes")
         contents[name] = data
-    structure = structure_named(structure_id)
     arguments = _arguments(setup["arguments"], structure.opening, "open")
     return Trace(structure_id, profile, Setup(arguments, contents), (), seed)
 

@@ -24,7 +24,7 @@ def shown_on(text: str) -> tuple[set[str], set[str]]:
     return things, modules
 
 
-@pytest.mark.parametrize("package", ["segproof", "segproof.kafka"])
+@pytest.mark.parametrize("package", ["segproof", "segproof.kafka", "segproof.rocketmq"])
 def test_every_name_is_shown(package: str) -> None:
     """By the name of the package, or that of the module in which it is defined."""
     things, modules = shown_on(PAGE.read_text(encoding="utf-8"))

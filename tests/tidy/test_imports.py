@@ -76,7 +76,9 @@ def test_one_door_to_the_operating_system() -> None:
     assert {} == wrong
 
 
-@pytest.mark.parametrize("package", ["segproof", "segproof.kafka", "segproof_model"])
+@pytest.mark.parametrize(
+    "package", ["segproof", "segproof.kafka", "segproof.rocketmq", "segproof_model"]
+)
 def test_import_is_light(package: str) -> None:
     """Importing what users import loads no test tool, no compiler, no Spark, no command line."""
     assert [] == loaded_by(f"import {package}")

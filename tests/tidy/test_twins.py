@@ -3,7 +3,7 @@
 
 The implementation may have more (bulk twins, context managers, arrays), and so may the model
 (keys, values, what laws need). What both have agrees in the order and names of its parameters, and
-what a caller of Kafka would ask for is on both sides.
+what a caller of Kafka or RocketMQ would ask for is on both sides.
 """
 
 import importlib
@@ -14,8 +14,9 @@ import pytest
 
 # What only one side takes: the model's state, the implementation's door to files.
 MODEL_ONLY = {"directory", "profile", "codecs", "cls", "now_ms", "modified_ms"}
-IMPL_ONLY = {"files", "limit", "source", "time", "write_format"}
-TWINS = {
+IMPL_ONLY = {"files", "limit", "source", "time", "write_format", "zone"}
+Table = dict[str, tuple[str, ...]]
+KAFKA_TWINS: Table = {
     "offset_index": ("OffsetIndex", "OffsetPosition"),
     "time_index": ("TimeIndex", "TimestampOffset"),
     "transaction_index": ("TransactionIndex", "AbortedTxn", "TxnIndexSearchResult"),
@@ -41,7 +42,19 @@ TWINS = {
     "lazy_index": ("LazyIndex",),
     "log_segment": ("LogSegment", "FetchDataInfo"),
 }
-FUNCTIONS = {
+ROCKETMQ_TWINS: Table = {
+    "reference_resource": ("ReferenceResource",),
+    "index_header": ("IndexHeader",),
+    "index_file": ("IndexFile",),
+    "store_checkpoint": ("StoreCheckpoint",),
+    "message": ("Message", "CheckResult"),
+    "commit_log": ("CommitLog", "DispatchRequest"),
+    "consume_queue": ("ConsumeQueue", "ConsumeQueueUnit"),
+    "index_service": ("IndexService", "QueryOffsetResult"),
+    "message_store": ("MessageStore", "MessageStoreConfig"),
+}
+TWINS = {"kafka": KAFKA_TWINS, "rocketmq": ROCKETMQ_TWINS}
+KAFKA_FUNCTIONS: Table = {
     "record_batch": (
         "read_batch", "write_batch", "write_end_transaction_marker", "write_empty_batch",
         "control_record_type", "encode_varint", "decode_varint", "encode_varlong",
@@ -51,6 +64,16 @@ FUNCTIONS = {
     "partition_metadata_file": ("read_partition_metadata",),
     "producer_snapshot": ("read_snapshot", "write_snapshot"),
 }  # fmt: skip
+ROCKETMQ_FUNCTIONS: Table = {
+    "key_hash": ("hash_code", "index_key_hash", "build_key"),
+    "message": (
+        "check_message_and_return_size", "string_to_message_properties", "decode_text",
+        "encode_message", "blank_tail",
+    ),
+    "commit_log": ("dispatch_request_of",),
+    "consume_queue": ("read_units",),
+}  # fmt: skip
+FUNCTIONS = {"kafka": KAFKA_FUNCTIONS, "rocketmq": ROCKETMQ_FUNCTIONS}
 # Upstream's public operations, which both sides have.
 OPERATIONS = {
     "OffsetIndex": {
@@ -129,14 +152,51 @@ OPERATIONS = {
         "search_for_offset_with_size", "search_for_timestamp", "largest_timestamp_after",
         "size_in_bytes",
     },
+    "ReferenceResource": {
+        "hold", "release", "shutdown", "is_cleanup_over", "ref_count", "is_available",
+        "cleanup_over", "first_shutdown_timestamp_ms",
+    },
+    "IndexHeader": {
+        "begin_timestamp", "end_timestamp", "begin_phy_offset", "end_phy_offset",
+        "hash_slot_count", "index_count",
+    },
+    "IndexFile": {
+        "open", "load", "is_write_full", "put_key", "select_phy_offset", "is_time_matched",
+        "index_key_hash_method", "flush", "shutdown", "destroy", "close", "file_name", "file_size",
+        "hash_slot_num", "index_num", "begin_timestamp", "end_timestamp", "begin_phy_offset",
+        "end_phy_offset", "hash_slot_count", "index_count", "ref_count", "is_available",
+    },
+    "StoreCheckpoint": {
+        "open", "physic_msg_timestamp", "logics_msg_timestamp", "index_msg_timestamp",
+        "master_flushed_offset", "confirm_phy_offset", "set_physic_msg_timestamp",
+        "set_logics_msg_timestamp", "set_index_msg_timestamp", "set_master_flushed_offset",
+        "set_confirm_phy_offset", "flush", "shutdown", "min_timestamp", "min_timestamp_index",
+    },
+    "CommitLog": {"open", "scan", "look_message", "min_offset", "max_offset"},
+    "ConsumeQueue": {"put_message_position_info", "get_offset_in_queue_by_time"},
+    "IndexService": {
+        "open", "load", "build_index", "query_offset", "retry_get_and_create_index_file",
+        "get_and_create_last_index_file", "flush", "delete_expired_file", "destroy", "shutdown",
+        "total_size", "index_files", "store_checkpoint",
+    },
+    "MessageStore": {
+        "open", "load", "recover", "do_dispatch", "query_message", "last_exit_ok",
+    },
 }  # fmt: skip
 
 
-def sides(module: str) -> tuple[ModuleType, ModuleType]:
+def all_in(tables: dict[str, Table]) -> list[tuple[str, str, str]]:
+    """Return (system, module, name) for each name of the tables."""
+    return [
+        (s, m, name) for s, table in tables.items() for m, names in table.items() for name in names
+    ]
+
+
+def sides(system: str, module: str) -> tuple[ModuleType, ModuleType]:
     """Return the model's and the implementation's module of one structure."""
     return (
-        importlib.import_module(f"segproof_model.kafka.{module}"),
-        importlib.import_module(f"segproof.kafka.{module}"),
+        importlib.import_module(f"segproof_model.{system}.{module}"),
+        importlib.import_module(f"segproof.{system}.{module}"),
     )
 
 
@@ -156,30 +216,30 @@ def public(owner: object) -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize(("module", "name"), [(m, n) for m in TWINS for n in TWINS[m]])
-def test_methods_that_both_have_take_the_same(module: str, name: str) -> None:
+@pytest.mark.parametrize(("system", "module", "name"), all_in(TWINS))
+def test_methods_that_both_have_take_the_same(system: str, module: str, name: str) -> None:
     """A method of the model and its twin have parameters of one name and order."""
-    model, impl = (getattr(side, name) for side in sides(module))
+    model, impl = (getattr(side, name) for side in sides(system, module))
     ours, theirs = public(model), public(impl)
     for shared in sorted(ours.keys() & theirs.keys()):
         expected = parameters(ours[shared], MODEL_ONLY)
         assert expected == parameters(theirs[shared], IMPL_ONLY), f"{name}.{shared}"
 
 
-@pytest.mark.parametrize(("module", "name"), [(m, n) for m in TWINS for n in TWINS[m]])
-def test_upstream_operations_are_on_both_sides(module: str, name: str) -> None:
+@pytest.mark.parametrize(("system", "module", "name"), all_in(TWINS))
+def test_upstream_operations_are_on_both_sides(system: str, module: str, name: str) -> None:
     """Whatever upstream offers is there on both sides, under the same name."""
-    for side in (getattr(side, name) for side in sides(module)):
+    for side in (getattr(side, name) for side in sides(system, module)):
         bases = [base.__name__ for base in side.__mro__]
         wanted = set().union(*(OPERATIONS.get(base, set()) for base in bases))
         annotated = set().union(*(getattr(base, "__annotations__", {}) for base in side.__mro__))
         assert set() == wanted - set(dir(side)) - annotated, side
 
 
-@pytest.mark.parametrize(("module", "name"), [(m, n) for m in FUNCTIONS for n in FUNCTIONS[m]])
-def test_functions_take_the_same(module: str, name: str) -> None:
+@pytest.mark.parametrize(("system", "module", "name"), all_in(FUNCTIONS))
+def test_functions_take_the_same(system: str, module: str, name: str) -> None:
     """A function of the model and its twin have parameters of one name and order."""
-    model, impl = (getattr(side, name) for side in sides(module))
+    model, impl = (getattr(side, name) for side in sides(system, module))
     assert parameters(model, MODEL_ONLY) == parameters(impl, IMPL_ONLY)
 
 
@@ -192,6 +252,6 @@ def test_functions_take_the_same(module: str, name: str) -> None:
 )  # fmt: skip
 def test_values_have_the_same_fields(name: str) -> None:
     """The value of an entry is the same tuple on both sides."""
-    module = next(module for module, names in TWINS.items() if name in names)
-    model, impl = (getattr(side, name) for side in sides(module))
+    module = next(module for module, names in KAFKA_TWINS.items() if name in names)
+    model, impl = (getattr(side, name) for side in sides("kafka", module))
     assert model._fields == impl._fields

@@ -61,16 +61,23 @@ def subjects_of(subjects: str) -> list[str]:
 
 
 def structures_of(structure: str, profile: str, subjects: list[str]) -> tuple[str, ...]:
-    """Return the ids of the structures; refuse what no history can be drawn or run with."""
+    """Return the ids of the structures; refuse what no history can be drawn or run with.
+
+    `all` with a release means all structures of its system.
+    """
     from segproof_harness.replay import comparison
-    from segproof_harness.structures import STRUCTURE_IDS
+    from segproof_harness.structures import STRUCTURE_IDS, structure_named
     from segproof_model.profiles import PROFILES
 
     if structure != ALL and structure not in STRUCTURE_IDS:
         refuse(f"no structure {structure!r}; known: {', '.join(STRUCTURE_IDS)}, {ALL}")
     if profile not in PROFILES:
         refuse(f"no profile {profile!r}; known: {', '.join(PROFILES)}")
-    wanted = STRUCTURE_IDS if structure == ALL else (structure,)
+    wanted = (structure,)
+    if structure == ALL:
+        wanted = tuple(
+            name for name in STRUCTURE_IDS if profile in structure_named(name).profile_names
+        )
     for name in wanted:
         try:
             comparison(name, profile, subjects)

@@ -5,6 +5,7 @@ Used by: subjects.
 """
 
 import contextlib
+import posixpath
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
@@ -51,6 +52,7 @@ class _MemoryPlace:
         self.files = MemoryFiles(clock_ms=clock)
         self.files.make_directory(self.root)
         for name, data in contents.items():
+            self.files.make_directory(posixpath.dirname(self.path(name)))
             file = self.files.create_new(self.path(name))
             assert file is not None
             file.pwrite(data, 0)
@@ -60,7 +62,7 @@ class _MemoryPlace:
         return f"{self.root}/{name}"
 
     def images(self) -> dict[str, bytes]:
-        return self.files.images(self.root)
+        return self.files.images(self.root, with_folders=True)
 
     def crash(self) -> None:
         pass
@@ -158,14 +160,16 @@ class _RealPlace:
         self.files = _WatchedFiles(clock)
         self.root = tempfile.mkdtemp(prefix="segproof-")
         for name, data in contents.items():
-            Path(self.path(name)).write_bytes(data)
+            path = Path(self.path(name))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
 
     def path(self, name: str) -> str:
         return f"{self.root}/{name}"
 
     def images(self) -> dict[str, bytes]:
-        found = (path for path in sorted(Path(self.root).iterdir()) if path.is_file())
-        return {path.name: path.read_bytes() for path in found}
+        found = ((str(path.relative_to(self.root)), path) for path in Path(self.root).rglob("*"))
+        return {name: path.read_bytes() for name, path in sorted(found) if path.is_file()}
 
     def crash(self) -> None:
         for handle in self.files.handles:
@@ -184,6 +188,7 @@ def _write_changes(place: _Place, before: Mapping[str, bytes], after: Mapping[st
             place.files.remove(place.path(name))
     for name, data in after.items():
         if before.get(name) != data:
+            place.files.make_directory(posixpath.dirname(place.path(name)))
             file = place.files.open(place.path(name), writable=True, create=True)
             file.truncate(0)
             file.pwrite(data, 0)

@@ -20,9 +20,10 @@ from segproof_model.profiles import Profile
 
 
 class ModelSubject:
-    """The model under one profile."""
+    """The model under one profile. Raises ValueError for one of another system."""
 
     def __init__(self, structure: Structure, profile: Profile, name: str = "model") -> None:
+        structure.check_profile(profile.name)
         self.structure = structure
         self.profile = profile
         self.name = name

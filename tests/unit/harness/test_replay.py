@@ -5,6 +5,7 @@ Used by: the tox environments `quick` and `py311` to `py313`.
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,6 @@ from segproof_harness.structures import STRUCTURE_IDS, structure_named
 from segproof_harness.subjects import subject_named
 from segproof_harness.traces import Trace, read_trace
 from segproof_harness.workloads import make_history
-from segproof_model.profiles import PROFILES
 
 HISTORIES = 250
 MIDPOINT = "segproof_harness.canaries.indexes:K04OffsetIndex"
@@ -36,8 +36,10 @@ def test_clean_and_complete(structure_id: str) -> None:
     assert set(structure_named(structure_id).sometimes) == reached
 
 
-@pytest.mark.parametrize("profile_name", PROFILES)
-@pytest.mark.parametrize("structure_id", STRUCTURE_IDS)
+@pytest.mark.parametrize(
+    ("structure_id", "profile_name"),
+    [(each, name) for each in STRUCTURE_IDS for name in structure_named(each).profile_names],
+)
 def test_model_keeps_its_laws(structure_id: str, profile_name: str) -> None:
     """Under the profile of every release the model breaks no law in random histories."""
     result = replay_seeds(structure_id, profile_name, range(60), subjects=("model",))
@@ -63,6 +65,29 @@ def test_drawing_and_running_at_once_is_the_same_history(structure_id: str) -> N
         after = comparing.guide.image()
         assert run_seed(comparing, seed, 25) is None
         assert after == comparing.guide.image()
+
+
+@pytest.mark.parametrize(
+    ("structure_id", "profile_name"),
+    [("offset-index", "rocketmq-5.5.1"), ("index-file", "kafka-4.3.1")],
+)
+def test_a_release_of_another_system_is_refused(
+    structure_id: str, profile_name: str, tmp_path: Path
+) -> None:
+    """By seed, as a subject, and in a trace: each says which profiles there are."""
+    structure = structure_named(structure_id)
+    words = f"{structure_id} is a structure of {structure.system} and has no profile"
+    with pytest.raises(ValueError, match=words):
+        replay_seed(structure_id, profile_name, 0)
+    with pytest.raises(ValueError, match=words):
+        subject_named(f"model:{profile_name}", structure)
+    with pytest.raises(ValueError, match=words):
+        make_history(structure_id, profile_name, 0, 1)
+    saved = tmp_path / "trace.jsonl"
+    replace(make_history(structure_id, "segproof", 0, 1), profile_name=profile_name).write(saved)
+    with pytest.raises(ValueError, match=f"line 1: {words}"):
+        read_trace(saved)
+    assert structure.newest_release in structure.profile_names
 
 
 def test_impl_is_held_to_its_own_profile() -> None:
