@@ -327,6 +327,17 @@ class Profile:
     rmq_magic_v2: bool = flag(
         True, "the second magic of a record, with long topics, is known", "RMQLOG-1", "RMQLOG-3"
     )
+    rmq_record_room_checked: bool = flag(
+        True,
+        "the size of a record is compared with the bytes that are left before anything is read",
+        "RMQLOG-3",
+    )
+    rmq_inner_batches: bool = flag(
+        True, "a record whose properties give a batch's base and count must give numbers", "RMQLOG-3"
+    )
+    rmq_properties_split: bool = flag(
+        False, "a property is what splits into two parts, be the first one empty", "RMQLOG-4"
+    )
     rmq_record_crc_property: bool = flag(
         True, "a record may carry a checksum of the whole among its properties", "RMQLOG-1"
     )
@@ -449,6 +460,7 @@ ROCKETMQ_5_3_3 = replace(ROCKETMQ_5_5_1, name="rocketmq-5.3.3", rmq_tags_indexed
 ROCKETMQ_5_1_4 = replace(
     ROCKETMQ_5_3_3,
     name="rocketmq-5.1.4",
+    rmq_record_room_checked=False,
     rmq_query_list_capped_first=False,
     rmq_record_crc_property=False,
     rmq_normal_recovery_dispatches=False,
@@ -456,6 +468,7 @@ ROCKETMQ_5_1_4 = replace(
 ROCKETMQ_4_9_8 = replace(
     ROCKETMQ_5_1_4,
     name="rocketmq-4.9.8",
+    rmq_inner_batches=False,
     rmq_shutdown_clears_list=False,
     rmq_load_result_used=False,
     rmq_checkpoint_fields=3,
@@ -463,7 +476,9 @@ ROCKETMQ_4_9_8 = replace(
     rmq_queue_lookup="nearest",
 )
 ROCKETMQ_4_9_3 = replace(ROCKETMQ_4_9_8, name="rocketmq-4.9.3")
-ROCKETMQ_4_7_0 = replace(ROCKETMQ_4_9_3, name="rocketmq-4.7.0", rmq_slot_count_each_put=True)
+ROCKETMQ_4_7_0 = replace(
+    ROCKETMQ_4_9_3, name="rocketmq-4.7.0", rmq_slot_count_each_put=True, rmq_properties_split=True
+)
 SEGPROOF = replace(
     KAFKA_4_3_1,
     name="segproof",
