@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module, util
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,8 @@ HISTORIES = 500
 HISTORY_LENGTH = 50
 SECONDS_A_STRUCTURE = 5.0
 """A slow machine replays fewer histories; the table says how many."""
-SPARK_HISTORIES = 100
+ENTRY_POINTS = "segproof.demo"
+"""Group of entry points: functions that take `say` and yield further rows."""
 
 Say = Callable[[str], None]
 
@@ -58,21 +59,23 @@ def scenarios() -> list[Path]:
 
 def run(say: Say) -> Iterator[Row]:
     """Do everything, one row after the other; `say` gets a line for each thing that is wrong."""
-    yield _timed("verify real files", lambda: _verify(say))
-    yield _timed("answers of Kafka 4.3.1", lambda: _compare(say, None))
-    yield _timed(f"the same, profile {PROFILE}", lambda: _compare(say, PROFILE))
-    for name in _ids():
-        yield _timed(f"replay {name}", partial(_replay, name, say))
-    yield from _spark(say)
+    yield timed("verify real files", lambda: _verify(say))
+    yield timed("answers of Kafka 4.3.1", lambda: _compare(say, None))
+    yield timed(f"the same, profile {PROFILE}", lambda: _compare(say, PROFILE))
+    for name in structure_ids():
+        yield timed(f"replay {name}", partial(_replay, name, say))
+    yield from _others(say)
 
 
-def _ids() -> tuple[str, ...]:
+def structure_ids() -> tuple[str, ...]:
+    """Return the structures that are replayed."""
     from segproof_harness.structures import STRUCTURE_IDS
 
     return STRUCTURE_IDS
 
 
-def _timed(what: str, do: Callable[[], tuple[bool, str]]) -> Row:
+def timed(what: str, do: Callable[[], tuple[bool, str]]) -> Row:
+    """Return the row of what is done now: whether all was well, and its figures."""
     started = time.monotonic()
     sound, figures = do()
     return Row(what, PASSED if sound else FAILED, figures, time.monotonic() - started)
@@ -127,52 +130,12 @@ def _replay(structure_id: str, say: Say) -> tuple[bool, str]:
     )
 
 
-def _spark(say: Say) -> Iterator[Row]:
-    """Verify and replay on local Spark, or say why not.
-
-    The Spark package stands on top of this one, so it is found by name, if it is there.
-    """
-    what = "verify and replay on Spark"
-    if util.find_spec("segproof_spark") is None:
-        yield Row(what, NOT_RUN, "the package segproof_spark is not installed", 0.0)
-        return
-    session_module: Any = import_module("segproof_spark.session")
-    started = time.monotonic()
-    try:
-        session = session_module.start_session()
-    except session_module.SparkNotRunError as reason:
-        yield Row(what, NOT_RUN, f"Spark: not run: {reason}", time.monotonic() - started)
-        return
-    try:
-        yield _timed("verify on Spark", lambda: _spark_verify(session, say))
-        yield _timed("replay on Spark", lambda: _spark_replay(session, say))
-    finally:
-        session.stop()
-
-
-def _spark_verify(session: Any, say: Say) -> tuple[bool, str]:
-    from segproof_harness.reading.conformance import partition_of
-
-    module: Any = import_module("segproof_spark.verification")
-    partitions = [partition_of(scenario) for scenario in scenarios()]
-    wrong = notes = 0
-    for finding in module.verify_on_spark(session, partitions, deep=True):
-        if finding["severity"] == "note":
-            notes += 1
-        else:
-            wrong += 1
-            say(f"{finding['path']}: {finding['message']} [{finding['law']}]")
-    return wrong == 0, f"{len(partitions)} directories: {wrong} findings, {notes} notes"
-
-
-def _spark_replay(session: Any, say: Say) -> tuple[bool, str]:
-    module: Any = import_module("segproof_spark.replay")
-    result = module.replay_on_spark(
-        session, _ids(), seeds=range(SPARK_HISTORIES), length=HISTORY_LENGTH
-    )
-    for finding in result.findings:
-        say(f"{finding['message']}; {finding['reproduce']}")
-    return not result.findings, (
-        f"{result.histories} histories, {result.operations} operations, "
-        f"{result.answers_compared} answers: {len(result.findings)} differ"
-    )
+def _others(say: Say) -> Iterator[Row]:
+    """Yield the rows of the packages that stand on top of this one, or say that there are none."""
+    entries = metadata.entry_points(group=ENTRY_POINTS)
+    if not entries:
+        words = "no installed package has an entry point of the group " + ENTRY_POINTS
+        yield Row("verify and replay on Spark", NOT_RUN, words, 0.0)
+    for entry in entries:
+        rows: Callable[[Say], Iterator[Row]] = entry.load()
+        yield from rows(say)

@@ -39,6 +39,15 @@ def test_without_java_spark_reads_not_run(capsys: pytest.CaptureFixture[str]) ->
     assert len(table) >= 8
 
 
+def test_without_a_package_for_spark(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where nothing stands on top of the harness, what is left out is said too."""
+    monkeypatch.setattr(demo, "ENTRY_POINTS", "segproof.no-such-group")
+    *_, last = rows(capsys, 0)
+    assert ("verify and replay on Spark", "not run") == (last["what"], last["verdict"])
+
+
 def test_a_finding_fails_the_demo(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
