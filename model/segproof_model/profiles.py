@@ -327,13 +327,17 @@ class Profile:
     rmq_magic_v2: bool = flag(
         True, "the second magic of a record, with long topics, is known", "RMQLOG-1", "RMQLOG-3"
     )
-    rmq_record_room_checked: bool = flag(
-        True,
-        "the size of a record is compared with the bytes that are left before anything is read",
+    rmq_record_room: Literal["none", "wrapped", "all"] = flag(
+        "all",
+        "whether the size of a record is compared with the bytes that are left before anything is"
+        " read, in 32 bits that wrap or as it is",
         "RMQLOG-3",
     )
-    rmq_inner_batches: bool = flag(
-        True, "a record whose properties give a batch's base and count must give numbers", "RMQLOG-3"
+    rmq_property_numbers: Literal["none", "delay", "batch"] = flag(
+        "batch",
+        "which properties must be numbers: none, a scheduled message's delay, or also the base and"
+        " the count of a batch",
+        "RMQLOG-3",
     )
     rmq_properties_split: bool = flag(
         False, "a property is what splits into two parts, be the first one empty", "RMQLOG-4"
@@ -456,11 +460,13 @@ KAFKA_1_1_1 = replace(
     log_begins_at_checkpoint=False,
 )
 ROCKETMQ_5_5_1 = Profile(name="rocketmq-5.5.1")
-ROCKETMQ_5_3_3 = replace(ROCKETMQ_5_5_1, name="rocketmq-5.3.3", rmq_tags_indexed=False)
+ROCKETMQ_5_3_3 = replace(
+    ROCKETMQ_5_5_1, name="rocketmq-5.3.3", rmq_record_room="wrapped", rmq_tags_indexed=False
+)
 ROCKETMQ_5_1_4 = replace(
     ROCKETMQ_5_3_3,
     name="rocketmq-5.1.4",
-    rmq_record_room_checked=False,
+    rmq_record_room="none",
     rmq_query_list_capped_first=False,
     rmq_record_crc_property=False,
     rmq_normal_recovery_dispatches=False,
@@ -468,7 +474,7 @@ ROCKETMQ_5_1_4 = replace(
 ROCKETMQ_4_9_8 = replace(
     ROCKETMQ_5_1_4,
     name="rocketmq-4.9.8",
-    rmq_inner_batches=False,
+    rmq_property_numbers="delay",
     rmq_shutdown_clears_list=False,
     rmq_load_result_used=False,
     rmq_checkpoint_fields=3,
@@ -509,6 +515,7 @@ SEGPROOF = replace(
     truncation_forgets_maximum=False,
     truncation_keeps_unstable=False,
     swap_stays_open=False,
+    rmq_property_numbers="none",
     rmq_checks_chains=True,
     rmq_opening_loads=True,
     rmq_checks_geometry=True,
