@@ -354,6 +354,9 @@ class Profile:
         "RMQCQ-3",
     )
     # RocketMQ: deviations of segproof
+    rmq_checkpoint_wraps: bool = flag(
+        True, "the safety of 3 s is taken from the least time in 64 bits that wrap", "RMQCKPT-4"
+    )
     rmq_checks_chains: bool = flag(
         False,
         "a chain of entries that does not lead downwards is corrupt, and no put makes one",
@@ -515,6 +518,7 @@ SEGPROOF = replace(
     truncation_forgets_maximum=False,
     truncation_keeps_unstable=False,
     swap_stays_open=False,
+    rmq_checkpoint_wraps=False,
     rmq_property_numbers="none",
     rmq_checks_chains=True,
     rmq_opening_loads=True,

@@ -9,9 +9,10 @@ Layout: int32 total size, magic, body checksum, queue id, flag; int64 queue offs
     host, int32 reconsume times, int64 prepared transaction offset; int32 length and body; int8 (V2:
     int16) length and topic; int16 length and properties. Big-endian; lengths are signed.
 Laws: RMQLOG-1, RMQLOG-2, RMQLOG-3, RMQLOG-4, RMQLOG-6.
-Not covered: the delivery time of a scheduled message as its tags code; the checksum of the whole record, which only a setting has verified; duplicate
-    information; a size of older releases that memory would not hold; the buffer that newer ones
-    keep, by which damage may be told as the total size and not as -1.
+Not covered: the delivery time of a scheduled message as its tags code; the checksum of the whole
+    record, which only a setting has verified; duplicate information; a size in older releases that
+    memory would not hold; the buffer that newer ones keep, by which damage may be told as the total
+    size and not as -1.
 Used by: commit_log, index_service, message_store, the harness.
 """
 
@@ -95,7 +96,7 @@ class DispatchRequest(NamedTuple):
     """None for a message without properties."""
 
 
-class _OutOfBounds(Exception):
+class _OutOfBoundsError(Exception):
     """More bytes are asked for than there are."""
 
 
@@ -106,16 +107,16 @@ class _Reader:
         self.data, self.position, self.array_size = data, position, array_size
 
     def take(self, size: int) -> bytes:
-        """Return the next bytes. Raises _OutOfBounds beyond the end."""
+        """Return the next bytes. Raises _OutOfBoundsError beyond the end."""
         if size < 0 or self.position + size > len(self.data):
-            raise _OutOfBounds
+            raise _OutOfBoundsError
         self.position += size
         return self.data[self.position - size : self.position]
 
     def text_bytes(self, size: int) -> bytes:
         """Return bytes that upstream copies to an array of the record's size."""
         if size > self.array_size:
-            raise _OutOfBounds
+            raise _OutOfBoundsError
         return self.take(size)
 
     def int16(self) -> int:
@@ -220,7 +221,7 @@ def body_checksum(body: bytes) -> int:
     """Return the checksum of a body (RMQLOG-2).
 
     >>> body_checksum(b"a")
-    1756865347
+    1756872259
     """
     return zlib.crc32(body) & 0x7FFFFFFF
 
@@ -272,7 +273,7 @@ def check_message_and_return_size(
         if magic != MAGIC_V1 and not (profile.rmq_magic_v2 and magic == MAGIC_V2):
             return FAILED
         message = _read(reader, total_size, magic)
-    except _OutOfBounds:
+    except _OutOfBoundsError:
         return FAILED
     if check_crc and message.body and body_checksum(message.body) != message.body_crc:
         return FAILED

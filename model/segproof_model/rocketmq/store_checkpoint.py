@@ -28,6 +28,7 @@ FIELDS = (
     "confirm_phy_offset",
 )
 """The fields in the order of the file; older releases know the first three."""
+INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
 UNMAPPED = Raised(ErrorKind.UNMAPPED)
 
 
@@ -72,25 +73,30 @@ class StoreCheckpoint:
         """The known fields in memory, in the order of the file."""
         return tuple(getattr(self, name) for name in FIELDS[: self.profile.rmq_checkpoint_fields])
 
+    def _with(self, name: str, value: int) -> Step[Self]:
+        if wrap64(value) != value:
+            return Step(self, INVALID_ARGUMENT)
+        return Step(replace(self, **{name: value}))
+
     def set_physic_msg_timestamp(self, value: int) -> Step[Self]:
-        """Keep the store time of the last message of the log on disk, in memory only."""
-        return Step(replace(self, physic_msg_timestamp=wrap64(value)))
+        """Keep the store time of the last message of the log on disk, in memory only (RMQCKPT-3)."""
+        return self._with("physic_msg_timestamp", value)
 
     def set_logics_msg_timestamp(self, value: int) -> Step[Self]:
-        """Keep the store time of the last message of the queues, in memory only."""
-        return Step(replace(self, logics_msg_timestamp=wrap64(value)))
+        """Keep the store time of the last message of the queues, in memory only (RMQCKPT-3)."""
+        return self._with("logics_msg_timestamp", value)
 
     def set_index_msg_timestamp(self, value: int) -> Step[Self]:
-        """Keep the store time of the last message of a full index file, in memory only."""
-        return Step(replace(self, index_msg_timestamp=wrap64(value)))
+        """Keep the store time of the last message of a full index file, in memory only (RMQCKPT-3)."""
+        return self._with("index_msg_timestamp", value)
 
     def set_master_flushed_offset(self, value: int) -> Step[Self]:
-        """Keep how far the master's log is on disk, in memory only."""
-        return Step(replace(self, master_flushed_offset=wrap64(value)))
+        """Keep how far the master's log is on disk, in memory only (RMQCKPT-3)."""
+        return self._with("master_flushed_offset", value)
 
     def set_confirm_phy_offset(self, value: int) -> Step[Self]:
-        """Keep up to where the log is confirmed, in memory only."""
-        return Step(replace(self, confirm_phy_offset=wrap64(value)))
+        """Keep up to where the log is confirmed, in memory only (RMQCKPT-3)."""
+        return self._with("confirm_phy_offset", value)
 
     def flush(self) -> Step[Self]:
         """Write the known fields and force the file (RMQCKPT-2, RMQCKPT-3)."""
@@ -102,16 +108,16 @@ class StoreCheckpoint:
         return Step(replace(self, directory=written))
 
     def shutdown(self) -> Step[Self]:
-        """Flush and unmap; a second time nothing happens."""
-        if not self.is_mapped:
-            return Step(self)
-        return Step(replace(self.flush().after, is_mapped=False))
+        """Flush and unmap (RMQCKPT-3)."""
+        step = self.flush()
+        return Step(replace(step.after, is_mapped=False), step.outcome)
 
     @property
     def min_timestamp(self) -> int:
         """Up to where log and queues are surely on disk, with 3 s of safety (RMQCKPT-4)."""
         earliest = min(self.physic_msg_timestamp, self.logics_msg_timestamp)
-        return max(0, wrap64(earliest - SAFETY_MS))
+        safe = earliest - SAFETY_MS
+        return max(0, wrap64(safe) if self.profile.rmq_checkpoint_wraps else safe)
 
     @property
     def min_timestamp_index(self) -> int:
