@@ -11,7 +11,7 @@ Used by: index_service, message_store, the harness.
 """
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 from segproof_model.directory import Directory
 from segproof_model.integers import int64_at, int64_bytes, wrap64
@@ -64,39 +64,34 @@ class StoreCheckpoint:
         """Open or create the file; a shorter one grows with zeros (RMQCKPT-1, RMQCKPT-3)."""
         found = directory.read(path)
         data = (found or b"").ljust(FILE_SIZE, b"\0")
-        known = FIELDS[: profile.rmq_checkpoint_fields if found is not None else 0]
-        values = {field: int64_at(data, 8 * number) for number, field in enumerate(known)}
-        return Step(cls(profile, path, directory.write(path, data), **values))
+        known = profile.rmq_checkpoint_fields if found is not None else 0
+        values = [int64_at(data, 8 * number) for number in range(known)]
+        return Step(cls(profile, path, directory.write(path, data), *values))
 
     @property
     def values(self) -> tuple[int, ...]:
         """The known fields in memory, in the order of the file."""
         return tuple(getattr(self, name) for name in FIELDS[: self.profile.rmq_checkpoint_fields])
 
-    def _with(self, name: str, value: int) -> Step[Self]:
-        if wrap64(value) != value:
-            return Step(self, INVALID_ARGUMENT)
-        return Step(replace(self, **{name: value}))
-
     def set_physic_msg_timestamp(self, value: int) -> Step[Self]:
-        """Keep the store time of the last message of the log on disk, in memory only (RMQCKPT-3)."""
-        return self._with("physic_msg_timestamp", value)
+        """Keep the store time of the last message of the durable log, in memory only."""
+        return _set(self, replace(self, physic_msg_timestamp=wrap64(value)), value)
 
     def set_logics_msg_timestamp(self, value: int) -> Step[Self]:
-        """Keep the store time of the last message of the queues, in memory only (RMQCKPT-3)."""
-        return self._with("logics_msg_timestamp", value)
+        """Keep the store time of the last message of the queues, in memory only."""
+        return _set(self, replace(self, logics_msg_timestamp=wrap64(value)), value)
 
     def set_index_msg_timestamp(self, value: int) -> Step[Self]:
-        """Keep the store time of the last message of a full index file, in memory only (RMQCKPT-3)."""
-        return self._with("index_msg_timestamp", value)
+        """Keep the store time of the last message of a full index file, in memory only."""
+        return _set(self, replace(self, index_msg_timestamp=wrap64(value)), value)
 
     def set_master_flushed_offset(self, value: int) -> Step[Self]:
-        """Keep how far the master's log is on disk, in memory only (RMQCKPT-3)."""
-        return self._with("master_flushed_offset", value)
+        """Keep how far the master's log is on disk, in memory only."""
+        return _set(self, replace(self, master_flushed_offset=wrap64(value)), value)
 
     def set_confirm_phy_offset(self, value: int) -> Step[Self]:
-        """Keep up to where the log is confirmed, in memory only (RMQCKPT-3)."""
-        return self._with("confirm_phy_offset", value)
+        """Keep up to where the log is confirmed, in memory only."""
+        return _set(self, replace(self, confirm_phy_offset=wrap64(value)), value)
 
     def flush(self) -> Step[Self]:
         """Write the known fields and force the file (RMQCKPT-2, RMQCKPT-3)."""
@@ -123,3 +118,8 @@ class StoreCheckpoint:
     def min_timestamp_index(self) -> int:
         """The same with the index (RMQCKPT-4)."""
         return min(self.min_timestamp, self.index_msg_timestamp)
+
+
+def _set(before: Any, after: Any, value: int) -> Step[Any]:
+    """Return the step of a setter (RMQCKPT-3); a value that 64 bits don't hold is refused."""
+    return Step(after) if wrap64(value) == value else Step(before, INVALID_ARGUMENT)
