@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commit log of a store, read only: its files, its records in order, one record.
+
+Files are read by `pread` in pieces and never mapped: another process may cut them.
+
+Mirrors: segproof_model.rocketmq.commit_log.
+Upstream: RocketMQ 5.5.1: CommitLog, MappedFileQueue.
+Laws: RMQLOG-1 to RMQLOG-3.
+Not covered: writing; names that are not 20 digits, which no store gives.
+Used by: message_store, rebuilding/rocketmq_index.
+"""
+
+import errno
+import os
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final, NamedTuple, Self
+
+from segproof.errors import InvalidArgumentError, TooLargeError
+from segproof.files import REAL_FILES, File, Files
+from segproof.rocketmq.message import (
+    FAILED,
+    CheckResult,
+    Message,
+    check_message_and_return_size,
+)
+
+__all__ = ["COMMIT_LOG", "MAPPED_FILE_BYTES", "CommitLog", "LogFile", "log_file_name"]
+
+COMMIT_LOG: Final = "commitlog"
+MAPPED_FILE_BYTES: Final = 1 << 30
+"""Length of a file where nothing says another one."""
+RECORD_LIMIT_BYTES: Final = 64 << 20
+"""A longer record is not taken into memory."""
+CHUNK_BYTES: Final = 1 << 20
+TEXT_BYTES: Final = 70_000
+"""At least what topic and properties take, with the fields before and between."""
+NAME_DIGITS: Final = 20
+INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
+
+
+class LogFile(NamedTuple):
+    """One file of a commit log."""
+
+    start: int
+    """Offset of its first byte in the log."""
+    path: str
+    size_bytes: int
+    """So much of it belongs to the log."""
+
+
+def log_file_name(start: int) -> str:
+    """Return the name of the file that begins at an offset."""
+    return f"{start:0{NAME_DIGITS}d}"
+
+
+class CommitLog:
+    """The files of `<store>/commitlog`, as they were when it was opened."""
+
+    def __init__(
+        self, store_path: str, mapped_file_size: int, log_files: tuple[LogFile, ...], files: Files
+    ) -> None:
+        self.store_path = store_path
+        self.mapped_file_size = mapped_file_size
+        """Bytes of the log that each file takes."""
+        self.log_files = log_files
+        """By offset."""
+        self._files = files
+        self._starts = [one.start for one in log_files]
+
+    @classmethod
+    def open(
+        cls,
+        store_path: str | os.PathLike[str],
+        mapped_file_size: int | None = None,
+        *,
+        files: Files = REAL_FILES,
+    ) -> Self:
+        """List the files of a commit log; without a folder there is none.
+
+        Their size is the smallest step from one name to the next, or the length of a lone file,
+        where None is given. Raises: InvalidArgumentError for a size outside 1..2^31-1; OSError.
+        """
+        if mapped_file_size is not None and not 0 < mapped_file_size <= INT32_MAX:
+            raise InvalidArgumentError(
+                f"a file of a commit log has 1 to {INT32_MAX} bytes", actual=mapped_file_size
+            )
+        store = os.fspath(store_path)
+        folder = os.path.join(store, COMMIT_LOG)
+        status = files.status(folder)
+        found = _found_files(folder, files) if status is not None and status.is_directory else []
+        size = _inferred_size(found) if mapped_file_size is None else mapped_file_size
+        log_files = tuple(LogFile(start, path, min(length, size)) for start, path, length in found)
+        return cls(store, size, log_files, files)
+
+    @property
+    def min_offset(self) -> int:
+        """The offset of the first byte; -1 without files."""
+        return self._starts[0] if self._starts else -1
+
+    @property
+    def max_offset(self) -> int:
+        """The offset behind the last file, whatever it holds; 0 without files."""
+        return self._starts[-1] + self.mapped_file_size if self._starts else 0
+
+    def file_of(self, phy_offset: int) -> LogFile | None:
+        """Return the file that holds an offset."""
+        place = bisect_right(self._starts, phy_offset) - 1
+        if place < 0:
+            return None
+        found = self.log_files[place]
+        return found if phy_offset < found.start + self.mapped_file_size else None
+
+    def scan(self, phy_offset: int | None = None) -> Iterator[tuple[int, CheckResult]]:
+        """Yield (offset, result) of each record from an offset on, the first of the log for None.
+
+        The blank end of a file leads to the next file and is not told. The first failure is told
+        last: so a scan without one ended at the blank end of the last file. Nothing comes from an
+        offset that no file holds.
+        Memory: one record, and a piece of the file. Laws: RMQLOG-3.
+        Raises: TooLargeError for a record of more than 64 MiB; OSError.
+        """
+        first = self.min_offset if phy_offset is None else phy_offset
+        start = self.file_of(first)
+        if start is None:
+            return
+        for log_file in self.log_files[bisect_right(self._starts, first) - 1 :]:
+            file = self._files.open(log_file.path)
+            try:
+                records = _Records(file, log_file)
+                position = max(0, first - log_file.start)
+                while True:
+                    result = records.check(position, check_crc=True)
+                    if result.success and result.size == 0:
+                        break
+                    yield log_file.start + position, result
+                    if not result.success:
+                        return
+                    position += result.size
+            finally:
+                file.close()
+
+    def check(self, phy_offset: int, check_crc: bool = True) -> CheckResult:
+        """Return what a look at one offset finds. Raises: as `scan`."""
+        log_file = self.file_of(phy_offset)
+        if log_file is None:
+            return FAILED
+        file = self._files.open(log_file.path)
+        try:
+            return _Records(file, log_file).check(phy_offset - log_file.start, check_crc)
+        finally:
+            file.close()
+
+    def look_message(self, phy_offset: int) -> Message | None:
+        """Return the record at an offset, whatever its checksum; None if there is no record.
+
+        Raises: as `scan`.
+        """
+        return self.check(phy_offset, check_crc=False).message
+
+
+class _Records:
+    """The records of one open file."""
+
+    def __init__(self, file: File, log_file: LogFile) -> None:
+        self._file = file
+        self._size = log_file.size_bytes
+        self._chunk = b""
+        self._chunk_position = 0
+
+    def check(self, position: int, check_crc: bool) -> CheckResult:
+        """Return what a look at a position of the file finds."""
+        head = self._window(position, 8)
+        total_size = int.from_bytes(self._chunk[head : head + 4], "big", signed=True)
+        if total_size > self._size - position:
+            return FAILED
+        if total_size > RECORD_LIMIT_BYTES:
+            raise TooLargeError(
+                f"a record of {total_size} bytes", path=self._file.path, position=position
+            )
+        here = self._window(position, total_size)
+        result = check_message_and_return_size(self._chunk, here, check_crc)
+        if result.success or self._chunk_position + len(self._chunk) >= self._size:
+            return result
+        # Which failure it is may depend on bytes behind the stored length.
+        here = self._window(position, 2 * max(total_size, 0) + TEXT_BYTES)
+        return check_message_and_return_size(self._chunk, here, check_crc)
+
+    def _window(self, position: int, size: int) -> int:
+        """Have `size` bytes from `position` in the chunk, fewer at the end; return where."""
+        end = min(position + size, self._size)
+        begin = self._chunk_position
+        if not begin <= position <= end <= begin + len(self._chunk):
+            wanted = min(max(size, CHUNK_BYTES), self._size - position)
+            self._chunk = self._file.pread(max(wanted, 0), position)
+            self._chunk_position = position
+        return position - self._chunk_position
+
+
+def _found_files(folder: str, files: Files) -> list[tuple[int, str, int]]:
+    found = []
+    for name in files.list_directory(folder):
+        is_name = len(name) == NAME_DIGITS and name.isascii() and name.isdigit()
+        if not is_name or int(name) > INT64_MAX:
+            continue
+        path = os.path.join(folder, name)
+        status = files.status(path)
+        if status is None:
+            raise FileNotFoundError(errno.ENOENT, "no such file", path)
+        if status.is_regular:
+            found.append((int(name), path, status.size_bytes))
+    return found
+
+
+def _inferred_size(found: list[tuple[int, str, int]]) -> int:
+    steps = [after[0] - before[0] for before, after in pairwise(found)]
+    size = min(steps) if steps else (found[0][2] if found else MAPPED_FILE_BYTES)
+    return min(size or MAPPED_FILE_BYTES, INT32_MAX)

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The file `checkpoint` of a store: up to which moment each part of it is known to be durable.
+
+Mirrors: segproof_model.rocketmq.store_checkpoint.
+Layout (big-endian int64, in a file of 4096 bytes): log 0:8, queues 8:8, index 16:8, offset flushed
+  by the master 24:8, confirmed offset 32:8. Nothing guards the values.
+Upstream: RocketMQ 5.5.1: StoreCheckpoint.
+Laws: RMQCKPT-1, RMQCKPT-3, RMQCKPT-4.
+Used by: index_service, message_store.
+"""
+
+import os
+from struct import Struct
+from typing import Final, Self
+
+from segproof.errors import IndexClosedError, InvalidArgumentError
+from segproof.files import REAL_FILES, File, Files
+
+__all__ = ["CHECKPOINT_BYTES", "StoreCheckpoint"]
+
+CHECKPOINT_BYTES: Final = 4096
+SAFETY_MS: Final = 3000
+"""So much older than what it says a store takes its log and queues to be."""
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+_FIELDS = Struct(">5q")
+
+
+class StoreCheckpoint:
+    """Five numbers in memory; `flush` makes the file what they are.
+
+    Times are milliseconds, those of messages; offsets are positions in the commit log.
+    """
+
+    physic_msg_timestamp: int
+    """Store time of a message up to which the commit log is durable."""
+    logics_msg_timestamp: int
+    """The same for the consume queues."""
+    index_msg_timestamp: int
+    """End time of the newest index file that was full and flushed."""
+    master_flushed_offset: int
+    confirm_phy_offset: int
+
+    def __init__(self, path: str, file: File) -> None:
+        self.path = path
+        self._file: File | None = file
+        values = _FIELDS.unpack(file.pread(_FIELDS.size, 0).ljust(_FIELDS.size, b"\0"))
+        self.physic_msg_timestamp, self.logics_msg_timestamp, self.index_msg_timestamp = values[:3]
+        self.master_flushed_offset, self.confirm_phy_offset = values[3:]
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, files: Files = REAL_FILES) -> Self:
+        """Read the checkpoint at `path`; one that is missing is made, all zero.
+
+        A shorter file grows to 4096 bytes; a longer one stays as it is. Raises: OSError.
+        """
+        name = os.fspath(path)
+        files.make_directory(os.path.dirname(name) or ".")
+        file = files.open(name, writable=True, create=True)
+        try:
+            if file.size() < CHECKPOINT_BYTES:
+                file.truncate(CHECKPOINT_BYTES)
+            return cls(name, file)
+        except BaseException:
+            file.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+
+    def set_physic_msg_timestamp(self, value: int) -> None:
+        """Set it in memory. Raises: InvalidArgumentError outside 64 bits."""
+        self.physic_msg_timestamp = _int64(value)
+
+    def set_logics_msg_timestamp(self, value: int) -> None:
+        """Set it in memory. Raises: InvalidArgumentError outside 64 bits."""
+        self.logics_msg_timestamp = _int64(value)
+
+    def set_index_msg_timestamp(self, value: int) -> None:
+        """Set it in memory. Raises: InvalidArgumentError outside 64 bits."""
+        self.index_msg_timestamp = _int64(value)
+
+    def set_master_flushed_offset(self, value: int) -> None:
+        """Set it in memory. Raises: InvalidArgumentError outside 64 bits."""
+        self.master_flushed_offset = _int64(value)
+
+    def set_confirm_phy_offset(self, value: int) -> None:
+        """Set it in memory. Raises: InvalidArgumentError outside 64 bits."""
+        self.confirm_phy_offset = _int64(value)
+
+    def flush(self) -> None:
+        """Write all five fields and wait until they are durable; other bytes stay.
+
+        Laws: RMQCKPT-3. Raises: IndexClosedError after shutdown; OSError.
+        """
+        if self._file is None:
+            raise IndexClosedError("the checkpoint is closed", path=self.path)
+        values = (
+            self.physic_msg_timestamp, self.logics_msg_timestamp, self.index_msg_timestamp,
+            self.master_flushed_offset, self.confirm_phy_offset,
+        )  # fmt: skip
+        self._file.pwrite(_FIELDS.pack(*values), 0)
+        self._file.sync()
+
+    def shutdown(self) -> None:
+        """Flush and close; a second time nothing happens. Laws: RMQCKPT-3.
+
+        Raises: OSError, and then it is still open.
+        """
+        if self._file is not None:
+            self.flush()
+            self.abandon()
+
+    close = shutdown
+
+    def abandon(self) -> None:
+        """Close without writing; what was not flushed is lost."""
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
+    @property
+    def min_timestamp(self) -> int:
+        """The time that log and queues have surely reached. Laws: RMQCKPT-4."""
+        return max(0, min(self.physic_msg_timestamp, self.logics_msg_timestamp) - SAFETY_MS)
+
+    @property
+    def min_timestamp_index(self) -> int:
+        """The same of log, queues and index. Laws: RMQCKPT-4."""
+        return min(self.min_timestamp, self.index_msg_timestamp)
+
+
+def _int64(value: int) -> int:
+    if not INT64_MIN <= value <= INT64_MAX:
+        raise InvalidArgumentError("a field of a checkpoint has 64 bits", actual=value)
+    return value
