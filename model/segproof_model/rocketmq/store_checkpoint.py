@@ -66,7 +66,9 @@ class StoreCheckpoint:
         data = (found or b"").ljust(FILE_SIZE, b"\0")
         known = profile.rmq_checkpoint_fields if found is not None else 0
         values = [int64_at(data, 8 * number) for number in range(known)]
-        return Step(cls(profile, path, directory.write(path, data), *values))
+        physic, logics, index, master, confirmed = (*values, *[0] * (len(FIELDS) - known))
+        grown = directory.write(path, data)
+        return Step(cls(profile, path, grown, physic, logics, index, master, confirmed))
 
     @property
     def values(self) -> tuple[int, ...]:
