@@ -20,13 +20,21 @@ from typing import Final, NamedTuple, Self
 from segproof.errors import InvalidArgumentError, TooLargeError
 from segproof.files import REAL_FILES, File, Files
 from segproof.rocketmq.message import (
+    BORN_HOST_V6,
     FAILED,
     CheckResult,
     Message,
     check_message_and_return_size,
 )
 
-__all__ = ["COMMIT_LOG", "MAPPED_FILE_BYTES", "CommitLog", "LogFile", "log_file_name"]
+__all__ = [
+    "COMMIT_LOG",
+    "MAPPED_FILE_BYTES",
+    "CommitLog",
+    "LogFile",
+    "log_file_name",
+    "named_offset",
+]
 
 COMMIT_LOG: Final = "commitlog"
 MAPPED_FILE_BYTES: Final = 1 << 30
@@ -37,6 +45,8 @@ CHUNK_BYTES: Final = 1 << 20
 TEXT_BYTES: Final = 70_000
 """At least what topic and properties take, with the fields before and between."""
 NAME_DIGITS: Final = 20
+STORE_TIME_V4, STORE_TIME_V6 = 56, 68
+"""Where a record has its store time, with the producer's address in 4 or 16 bytes."""
 INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
 
 
@@ -53,6 +63,12 @@ class LogFile(NamedTuple):
 def log_file_name(start: int) -> str:
     """Return the name of the file that begins at an offset."""
     return f"{start:0{NAME_DIGITS}d}"
+
+
+def named_offset(name: str) -> int | None:
+    """Return the offset that a name of 20 digits says, or None for another name."""
+    is_name = len(name) == NAME_DIGITS and name.isascii() and name.isdigit()
+    return int(name) if is_name and int(name) <= INT64_MAX else None
 
 
 class CommitLog:
@@ -159,6 +175,26 @@ class CommitLog:
         """
         return self.check(phy_offset, check_crc=False).message
 
+    def pickup_store_timestamp(self, phy_offset: int, size: int) -> int:
+        """Return the store time of a record of `size` bytes, unchecked; -1 where none can lie.
+
+        Raises: OSError.
+        """
+        log_file = self.file_of(phy_offset)
+        if log_file is None or size < STORE_TIME_V6 + 8:
+            return -1
+        position = phy_offset - log_file.start
+        if position + size > log_file.size_bytes:
+            return -1
+        file = self._files.open(log_file.path)
+        try:
+            record = file.pread(STORE_TIME_V6 + 8, position)
+        finally:
+            file.close()
+        flags = int.from_bytes(record[36:40], "big")
+        at = STORE_TIME_V6 if flags & BORN_HOST_V6 else STORE_TIME_V4
+        return int.from_bytes(record[at : at + 8], "big", signed=True)
+
 
 class _Records:
     """The records of one open file."""
@@ -201,15 +237,15 @@ class _Records:
 def _found_files(folder: str, files: Files) -> list[tuple[int, str, int]]:
     found = []
     for name in files.list_directory(folder):
-        is_name = len(name) == NAME_DIGITS and name.isascii() and name.isdigit()
-        if not is_name or int(name) > INT64_MAX:
+        start = named_offset(name)
+        if start is None:
             continue
         path = os.path.join(folder, name)
         status = files.status(path)
         if status is None:
             raise FileNotFoundError(errno.ENOENT, "no such file", path)
         if status.is_regular:
-            found.append((int(name), path, status.size_bytes))
+            found.append((start, path, status.size_bytes))
     return found
 
 

@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All index files of a store: the newest one takes entries, queries ask them from newest to oldest.
+
+Mirrors: segproof_model.rocketmq.index_service.
+Upstream: RocketMQ 5.5.1: IndexService, QueryOffsetResult.
+Laws: RMQSVC-1 to RMQSVC-8, RMQSVC-10 to RMQSVC-25.
+Not covered: the thread that flushes a file which is full: here that is done before the call that
+  rolled returns; the key index in RocksDB.
+Used by: message_store, rebuilding/rocketmq_index.
+"""
+
+import os
+import time as clock
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+
+from segproof.errors import CorruptIndexError, InvalidArgumentError, NumberFormatError
+from segproof.files import REAL_FILES, Files
+from segproof.rocketmq.index_file import IndexFile
+from segproof.rocketmq.key_hash import build_key
+from segproof.rocketmq.message import TAGS, DispatchRequest
+from segproof.rocketmq.store_checkpoint import StoreCheckpoint
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["CHECKPOINT", "INDEX", "IndexService", "QueryOffsetResult", "index_file_name"]
+
+INDEX: Final = "index"
+CHECKPOINT: Final = "checkpoint"
+MAX_MSGS_NUM_BATCH: Final = 64
+"""A query answers no more than so many offsets."""
+TAG_TYPE: Final = "T"
+DESTROY_INTERVAL_MS: Final = 3000
+TRANSACTION_BITS: Final = 12
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+NAMED_MS_MAX: Final = 253_402_214_400_000
+"""The last day of the year 9999 begins: no later time is a name of 17 digits everywhere."""
+
+
+class QueryOffsetResult(NamedTuple):
+    """What a query found."""
+
+    phy_offsets: tuple[int, ...]
+    """Positions in the commit log: of the newest file first, of the newest entry first."""
+    index_last_update_timestamp: int
+    """Store time of the last entry of the newest file, in milliseconds; 0 without files."""
+    index_last_update_phyoffset: int
+
+
+def index_file_name(time_ms: int, zone: tzinfo | None = None) -> str:
+    """Return the name of a file that is made at a time: 17 digits, in the zone (None: local).
+
+    Laws: RMQSVC-7. Raises: InvalidArgumentError for a time outside the years 1 to 9999.
+    """
+    try:
+        moment = (EPOCH + timedelta(milliseconds=time_ms)).astimezone(zone)
+    except OverflowError as error:
+        raise InvalidArgumentError("a time without a name", actual=time_ms) from error
+    return (
+        f"{moment.year:04d}{moment.month:02d}{moment.day:02d}{moment.hour:02d}"
+        f"{moment.minute:02d}{moment.second:02d}{moment.microsecond // 1000:03d}"
+    )
+
+
+def _now_ms() -> int:
+    return clock.time_ns() // 10**6
+
+
+class IndexService:
+    """The index files of `<store>/index`, oldest first, and the checkpoint of the store."""
+
+    def __init__(
+        self,
+        store_path: str,
+        hash_slot_num: int,
+        index_num: int,
+        store_checkpoint: StoreCheckpoint,
+        index_tags: bool,
+        files: Files,
+        time: Callable[[], int],
+        zone: tzinfo | None,
+    ) -> None:
+        self.store_path = store_path
+        self.hash_slot_num = hash_slot_num
+        self.index_num = index_num
+        self.store_checkpoint = store_checkpoint
+        self.index_tags = index_tags
+        """Whether messages with tags get an entry for them, as releases from 5.4.0 on make it."""
+        self.max_msgs_num_batch = MAX_MSGS_NUM_BATCH
+        self._directory = os.path.join(store_path, INDEX)
+        self._files = files
+        self._time = time
+        self._zone = zone
+        self._list: list[IndexFile] = []
+
+    @classmethod
+    def open(
+        cls,
+        store_path: str | os.PathLike[str],
+        hash_slot_num: int = 5_000_000,
+        index_num: int = 20_000_000,
+        *,
+        index_tags: bool = True,
+        files: Files = REAL_FILES,
+        time: Callable[[], int] = _now_ms,
+        zone: tzinfo | None = None,
+    ) -> Self:
+        """Open the checkpoint of a store, or make it; no index file is listed until `load`.
+
+        Slots and entries are those of every file. Raises: OSError.
+        """
+        store = os.fspath(store_path)
+        checkpoint = StoreCheckpoint.open(os.path.join(store, CHECKPOINT), files=files)
+        return cls(store, hash_slot_num, index_num, checkpoint, index_tags, files, time, zone)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def index_files(self) -> tuple[IndexFile, ...]:
+        """The files, oldest first."""
+        return tuple(self._list)
+
+    @property
+    def total_size(self) -> int:
+        """Bytes of all files, if each is as long as the first one. Laws: RMQSVC-24."""
+        return self._list[0].file_size * len(self._list) if self._list else 0
+
+    # --- loading and ending
+
+    def load(self, last_exit_ok: bool) -> bool:
+        """List the files of the folder anew, by name; return whether all could be.
+
+        After an exit that was not clean, a file with entries newer than the checkpoint's index
+        time is removed. A name that is no number is passed over. At a folder whose name is a
+        number, and at any other I/O error, it ends with False, and with the files listed so far.
+        Laws: RMQSVC-1 to RMQSVC-4.
+        Raises: CorruptIndexError for a file of another length, with the files listed so far.
+        """
+        before, self._list = self._list, []
+        for file in before:
+            file.shutdown()
+        status = self._files.status(self._directory)
+        if status is None or not status.is_directory:
+            return True
+        names = self._files.list_directory(self._directory)
+        for name in sorted(names, key=lambda one: one.encode("utf-16-be", "surrogatepass")):
+            try:
+                file = self._open_file(name, 0, 0)
+            except NumberFormatError:
+                continue
+            except OSError:
+                return False
+            newest = file.end_timestamp
+            if not last_exit_ok and newest > self.store_checkpoint.index_msg_timestamp:
+                file.destroy(0)
+            else:
+                self._list.append(file)
+        return True
+
+    def shutdown(self) -> None:
+        """Flush and close every file; none is listed any more. Laws: RMQSVC-23."""
+        while self._list:
+            self._list.pop().shutdown()
+
+    def close(self) -> None:
+        """Shut down the service, and the checkpoint with it."""
+        self.shutdown()
+        self.store_checkpoint.shutdown()
+
+    def destroy(self) -> None:
+        """Remove every listed file; none is listed any more. Laws: RMQSVC-23."""
+        while self._list:
+            self._list.pop(0).destroy(DESTROY_INTERVAL_MS)
+
+    def delete_expired_file(self, offset: int) -> None:
+        """Remove the first files whose entries all lie below an offset, but never the last file.
+
+        The first one that is held by a reader ends it, and stays listed. Laws: RMQSVC-21, -22.
+        """
+        while len(self._list) > 1 and self._list[0].end_phy_offset < offset:
+            if not self._list[0].destroy(DESTROY_INTERVAL_MS):
+                break
+            self._list.pop(0)
+
+    def flush(self, file: int) -> None:
+        """Write the file at a place of the list; without such a place nothing happens.
+
+        Of a full one the checkpoint keeps the end time, whether or not it is later than the one
+        before. Laws: RMQSVC-10. Raises: OSError.
+        """
+        if 0 <= file < len(self._list):
+            self._flush(self._list[file])
+
+    def _flush(self, file: IndexFile) -> None:
+        newest = file.end_timestamp if file.is_write_full() else 0
+        file.flush()
+        if newest > 0:
+            self.store_checkpoint.set_index_msg_timestamp(newest)
+            self.store_checkpoint.flush()
+
+    # --- the file that takes entries
+
+    def retry_get_and_create_index_file(self) -> IndexFile:
+        """Return the file for the next entry. Raises: OSError; nothing is tried twice."""
+        return self.get_and_create_last_index_file()
+
+    def get_and_create_last_index_file(self) -> IndexFile:
+        """Return the last file, or a new one if that is full or there is none.
+
+        A new one begins with the end of the full one, which is then flushed. Its name is the time,
+        or the next one that is free. Laws: RMQSVC-6 to RMQSVC-10. Raises: OSError.
+        """
+        last = self._list[-1] if self._list else None
+        if last is not None and not last.is_write_full():
+            return last
+        end = (0, 0) if last is None else (last.end_phy_offset, last.end_timestamp)
+        file = self._open_file(self._free_name(), *end)
+        self._list.append(file)
+        if last is not None:
+            self._flush(last)
+        return file
+
+    def _free_name(self) -> str:
+        time_ms = self._time()
+        while True:
+            name = index_file_name(time_ms, self._zone)
+            if self._files.status(os.path.join(self._directory, name)) is None:
+                return name
+            time_ms += 1
+
+    def _open_file(self, name: str, end_phy_offset: int, end_timestamp: int) -> IndexFile:
+        return IndexFile.open(
+            os.path.join(self._directory, name),
+            self.hash_slot_num,
+            self.index_num,
+            end_phy_offset,
+            end_timestamp,
+            files=self._files,
+        )
+
+    # --- building
+
+    def build_index(self, request: DispatchRequest) -> None:
+        """Enter the keys of a message: the unique one, then the others, then its tags.
+
+        What lies before the end of the index is passed over. What lies at its end has entries
+        already, as many as the index ends with: only the keys behind these are entered.
+        Laws: RMQSVC-11 to RMQSVC-16. Raises: CorruptIndexError; OSError.
+        """
+        file = self.retry_get_and_create_index_file()
+        if request.commit_log_offset < file.end_phy_offset:
+            return
+        if request.sys_flag & TRANSACTION_BITS == TRANSACTION_BITS:
+            return
+        keys = self._keys_of(request)
+        if request.commit_log_offset == file.end_phy_offset:
+            keys = keys[self._entries_at_end(request.commit_log_offset, len(keys)) :]
+        for key in keys:
+            self._put_key(key, request.commit_log_offset, request.store_timestamp)
+
+    def _keys_of(self, request: DispatchRequest) -> list[str]:
+        topic = request.topic
+        keys = [] if request.uniq_key is None else [build_key(topic, request.uniq_key)]
+        keys += [build_key(topic, key) for key in (request.keys or "").split(" ") if key]
+        tags = dict(request.properties_map or ()).get(TAGS)
+        if tags and self.index_tags:
+            keys.append(build_key(topic, f"{TAG_TYPE}#{tags}"))
+        return keys
+
+    def _entries_at_end(self, phy_offset: int, limit: int) -> int:
+        """Return how many of the last entries are of an offset, counting up to `limit`."""
+        count = 0
+        for file in reversed(self._list):
+            for index in range(file.index_count - 1, 0, -1):
+                if count == limit or file.entry(index).phy_offset != phy_offset:
+                    return count
+                count += 1
+        return count
+
+    def _put_key(self, key: str, phy_offset: int, store_timestamp: int) -> None:
+        file = self.retry_get_and_create_index_file()
+        if not file.put_key(key, phy_offset, store_timestamp):
+            raise CorruptIndexError(
+                "an entry could not be put into a file that has room",
+                law="RMQSVC-25", path=file.file_name,
+            )  # fmt: skip
+
+    def put_hashes(
+        self,
+        hashes: "NDArray[np.int64]",
+        phy_offsets: "NDArray[np.int64]",
+        store_timestamps: "NDArray[np.int64]",
+    ) -> None:
+        """Put an entry for each hash of a key, beginning new files as `build_index` does.
+
+        Raises: CorruptIndexError; OSError.
+        """
+        done = 0
+        while done < len(hashes):
+            file = self.retry_get_and_create_index_file()
+            part = slice(done, None)
+            count = file.put_hashes(hashes[part], phy_offsets[part], store_timestamps[part])
+            if count == 0:
+                raise CorruptIndexError(
+                    "an entry could not be put into a file that has room",
+                    law="RMQSVC-25", path=file.file_name,
+                )  # fmt: skip
+            done += count
+
+    # --- asking
+
+    def query_offset(
+        self,
+        topic: str | None,
+        key: str | None,
+        max_num: int,
+        begin: int,
+        end: int,
+        index_type: str | None = None,
+    ) -> QueryOffsetResult:
+        """Return the offsets of messages with a key, or with tags for the type "T".
+
+        `begin` and `end` are store times, both inclusive, to the second; at most `max_num` offsets
+        are found, and never more than 64. Different keys of one hash are all found.
+        Laws: RMQSVC-17 to RMQSVC-20.
+        Raises: InvalidArgumentError for a negative number; CorruptIndexError.
+        """
+        if max_num < 0:
+            raise InvalidArgumentError("how many offsets are wanted is negative", actual=max_num)
+        wanted = min(max_num, self.max_msgs_num_batch)
+        asked = build_key(topic, f"{TAG_TYPE}#{key}" if index_type == TAG_TYPE else key)
+        found: list[int] = []
+        update = (0, 0)
+        if self._list:
+            update = (self._list[-1].end_timestamp, self._list[-1].end_phy_offset)
+        for file in reversed(self._list):
+            if not file.is_available or file.index_count <= 1:
+                continue
+            if file.is_time_matched(begin, end):
+                file.select_phy_offset(found, asked, wanted, begin, end)
+            if file.begin_timestamp < begin or len(found) >= wanted:
+                break
+        return QueryOffsetResult(tuple(found), *update)
