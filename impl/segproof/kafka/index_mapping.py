@@ -9,7 +9,7 @@ ValueError, takes the new tuple and begins again. So no reader ever touches a pa
 Upstream: Kafka, AbstractIndex (4.3.1).
 Laws: ABSIDX-1, ABSIDX-2, ABSIDX-4, ABSIDX-11, ABSIDX-15, ABSIDX-16.
 Not covered: a second process that cuts a file which is open for writing here.
-Used by: abstract_index.
+Used by: abstract_index; rocketmq/index_file takes its way of unmapping.
 """
 
 import os
@@ -24,7 +24,7 @@ from segproof.errors import IndexClosedError, InvalidArgumentError, ReadOnlyInde
 from segproof.files import File, Files, Mapping
 from segproof.kernels.index_rules import whole_entries
 
-__all__ = ["IndexMapping", "Published"]
+__all__ = ["IndexMapping", "Published", "unmap"]
 
 LENGTH_MAX = 2**31 - 1
 """Kafka maps an index file whole, and says its length as an int32."""
@@ -32,6 +32,18 @@ LENGTH_MAX = 2**31 - 1
 Answer = TypeVar("Answer")
 Published = tuple[memoryview, int]
 """The bytes of the file, and how many entries they begin with."""
+
+
+def unmap(view: memoryview, mapping: Mapping | None) -> None:
+    """Release the view of a mapping and close it, once no reader is inside."""
+    while True:
+        try:
+            view.release()
+            if mapping is not None:
+                mapping.close()
+            return
+        except BufferError:
+            time.sleep(0.0001)
 
 
 class IndexMapping:
@@ -214,14 +226,7 @@ class IndexMapping:
     def _unmap(self, view: memoryview) -> None:
         """Unmap once no reader is inside; a reader that comes later finds the view released."""
         mapping, self._mapping = self._mapping, None
-        while True:
-            try:
-                view.release()
-                if mapping is not None:
-                    mapping.close()
-                return
-            except BufferError:
-                time.sleep(0.0001)
+        unmap(view, mapping)
 
     def close_handler(self) -> None:
         """Unmap; the file keeps its length (ABSIDX-16)."""

@@ -296,7 +296,6 @@ def put_entries(
 def walk_chain(
     data: Bytes,
     hash_slot_num: int,
-    index_count: int,
     begin_timestamp: int,
     key_hash: int,
     begin: int,
@@ -304,17 +303,18 @@ def walk_chain(
     cursor: memoryview,
     found: memoryview,
 ) -> int:
-    """Walk the chain on from entry cursor[0], writing what it finds; return how much, or CORRUPT.
+    """Walk a chain on, writing what it finds until `found` is full; return how much, or CORRUPT.
 
-    The walk ends when `found` is full or the chain is at its end, which is when cursor[0] is 0.
-    Both bounds of the time are inclusive. Laws: RMQIDX-31, RMQIDX-33, RMQIDX-35, RMQIDX-36.
+    cursor[0] is the entry to go on from, 0 at the end of the chain, and cursor[1] what that entry
+    must be below. Both bounds of the time are inclusive. Laws: RMQIDX-31, -33, -35, -36.
     """
     entries_at = 40 + hash_slot_num * 4
     current = cursor[0]
+    above = cursor[1]
     count = 0
-    if current != 0 and not 0 < current < index_count:
-        return CORRUPT
     while current != 0 and count < len(found):
+        if not 0 < current < above:
+            return CORRUPT
         at = entries_at + current * 20
         time_diff = int32_at(data, at + 12)
         if time_diff < 0:
@@ -323,14 +323,12 @@ def walk_chain(
         if int32_at(data, at) == key_hash and begin <= time_read <= end:
             found[count] = int64_at(data, at + 4)
             count += 1
-        previous = int32_at(data, at + 16)
-        if previous == 0 or time_read < begin:
+        above = current
+        current = int32_at(data, at + 16)
+        if time_read < begin:
             current = 0
-        elif 0 < previous < current:
-            current = previous
-        else:
-            return CORRUPT
     cursor[0] = current
+    cursor[1] = above
     return count
 
 
@@ -338,7 +336,7 @@ def walk_chain(
 def walk_chains(
     data: Bytes,
     hash_slot_num: int,
-    index_count: int,
+    limit: int,
     begin_timestamp: int,
     hashes: memoryview,
     first: int,
@@ -355,10 +353,11 @@ def walk_chains(
 ) -> int:
     """Walk the chains of the hashes first..last-1 side by side; return 0, CORRUPT or NO_ROOM.
 
-    What hash n finds is written to found[starts[n]:starts[n + 1]]; starts[first] is given. Each
-    round reads one entry of each chain, without a branch, so that the processor waits for all of
-    them together. `cursors` and `lanes` have a number for each hash; `owners` and `matches` take
-    what is found until it is put in order. After CORRUPT or NO_ROOM nothing of it counts.
+    A slot must lead to an entry below `limit`. What hash n finds, at most `max_num`, is written to
+    found[starts[n]:starts[n + 1]]; starts[first] is given. Each round reads one entry of each
+    chain, without a branch, so that the processor waits for all of them together. `cursors` and
+    `lanes` have a number for each hash; `owners` and `matches` take what is found until it is put
+    in order. After CORRUPT or NO_ROOM nothing of it counts.
     """
     entries_at = 40 + hash_slot_num * 4
     count = last - first
@@ -370,7 +369,7 @@ def walk_chains(
     for lane in range(count):
         current = cursors[lane]
         lanes[active] = lane
-        bad += 0 if 0 <= current < index_count else 1
+        bad += 0 if 0 <= current < limit else 1
         active += 1 if current != 0 and max_num > 0 else 0
     total = 0
     while active > 0 and bad == 0:
@@ -384,24 +383,24 @@ def walk_chains(
             time_diff = int32_at(data, at + 12)
             previous = int32_at(data, at + 16)
             time_read = read_time(begin_timestamp, max(time_diff, 0))
+            is_late = 1 if time_read >= begin else 0
             matched = 1 if int32_at(data, at) == hashes[first + lane] else 0
-            matched &= 1 if time_read >= begin else 0
+            matched &= is_late
             matched &= 1 if time_read <= end else 0
             owners[total] = lane
             matches[total] = int64_at(data, at + 4)
             total += matched
-            has_found = starts[first + lane + 1] + matched
-            starts[first + lane + 1] = has_found
-            leads_on = 1 if previous != 0 else 0
-            leads_on &= 1 if time_read >= begin else 0
-            leads_up = 1 if previous < 0 else 0
-            leads_up |= 1 if previous >= current else 0
-            bad += leads_on & leads_up
+            matched += starts[first + lane + 1]
+            starts[first + lane + 1] = matched
+            leads_on = is_late
+            leads_on &= 1 if previous != 0 else 0
+            leads_on &= 1 if matched < max_num else 0
             bad += 1 if time_diff < 0 else 0
+            bad += leads_on & (1 if previous < 0 or previous >= current else 0)
             cursors[lane] = previous
             lanes[going_on] = lane
-            going_on += leads_on & (1 if has_found < max_num else 0)
-        active = going_on if bad == 0 else 0
+            going_on += leads_on
+        active = going_on
     if bad > 0:
         return CORRUPT
     if starts[first] + total > len(found):

@@ -10,7 +10,7 @@ Used by: index_file, index_service, message.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -101,9 +101,8 @@ def _hashes(keys: Sequence[str]) -> Int64Array:
     if not hashes_of_texts.is_compiled:
         return np.fromiter(map(index_key_hash, texts), np.int64, len(texts))
     data = joined.encode("utf-8", "surrogatepass")
-    if len(data) == len(joined):
-        sizes = map(len, texts)
-    else:
+    sizes: Iterable[int] = map(len, texts)
+    if len(data) != len(joined):
         sizes = (len(text.encode("utf-8", "surrogatepass")) for text in texts)
     bounds = np.zeros(len(texts) + 1, np.int64)
     np.cumsum(np.fromiter(sizes, np.int64, len(texts)), out=bounds[1:])
@@ -123,7 +122,7 @@ def _hashes_of_rows(keys: NDArray[np.bytes_]) -> Int64Array:
     hashes = np.zeros(len(keys), np.int64)
     if not keys.size or not keys.itemsize:
         return hashes
-    data = memoryview(np.ascontiguousarray(keys).view(np.uint8)).toreadonly()
+    data = np.ascontiguousarray(keys).view(np.uint8).data.toreadonly()
     hashes_of_rows.announce(len(keys))
     done = hashes_of_rows(data, keys.itemsize, hashes.data)
     if done < len(keys):

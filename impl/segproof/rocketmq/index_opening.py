@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is asked of an index file before it is opened, and how it is opened or made.
+
+Upstream: RocketMQ IndexFile and DefaultMappedFile (5.5.1), which ask less: see the profile
+    `segproof`.
+Laws: RMQIDX-1, RMQIDX-9, RMQIDX-10.
+Used by: index_file.
+"""
+
+import os
+
+from segproof.errors import CorruptIndexError, InvalidArgumentError, NumberFormatError
+from segproof.files import File, Files
+from segproof.kafka.abstract_index import INT32_MAX
+from segproof.kafka.checkpoint_file import parse_int
+from segproof.rocketmq.index_header import IndexHeader
+
+__all__ = ["index_file_size", "open_handle"]
+
+
+def index_file_size(hash_slot_num: int, index_num: int) -> int:
+    """Return the size in bytes of a file with so many slots and entries (RMQIDX-1)."""
+    return IndexHeader.SIZE + hash_slot_num * 4 + index_num * 20
+
+
+def open_handle(files: Files, path: str, hash_slot_num: int, index_num: int) -> tuple[File, bool]:
+    """Return the open file of its full length, and whether it is new.
+
+    The directories above a new one are made. Raises, with no file created or changed: what
+    `IndexFile.open` raises.
+    """
+    _check_name(path)
+    _check_geometry(path, hash_slot_num, index_num)
+    handle, is_new = _open_or_create(files, path)
+    try:
+        if is_new:
+            handle.truncate(index_file_size(hash_slot_num, index_num))
+        else:
+            _check_length(path, handle.size(), index_file_size(hash_slot_num, index_num))
+    except BaseException:
+        handle.close()
+        if is_new:
+            files.remove(path)
+        raise
+    return handle, is_new
+
+
+def _check_name(path: str) -> None:
+    name = os.path.basename(path)
+    try:
+        parse_int(name, 64)
+    except NumberFormatError:
+        raise NumberFormatError(
+            f"the name {name[:40]!r} is no number of 64 bits", law="RMQIDX-9", path=path
+        ) from None
+
+
+def _check_geometry(path: str, hash_slot_num: int, index_num: int) -> None:
+    if hash_slot_num < 1 or index_num < 2:
+        raise InvalidArgumentError(
+            f"{hash_slot_num} slots and {index_num} entries leave no entry to write",
+            law="RMQIDX-1",
+            path=path,
+        )
+    size = index_file_size(hash_slot_num, index_num)
+    if size > INT32_MAX:
+        raise InvalidArgumentError(
+            f"an index file has at most {INT32_MAX} bytes", law="RMQIDX-1", path=path, actual=size
+        )
+
+
+def _check_length(path: str, length: int, expected: int) -> None:
+    if length != expected:
+        raise CorruptIndexError(
+            "the file has another length than its slots and entries take",
+            law="RMQIDX-1",
+            path=path,
+            expected=expected,
+            actual=length,
+            hint="open it with the numbers it was made with, or rebuild it from the commit log",
+        )
+
+
+def _open_or_create(files: Files, path: str) -> tuple[File, bool]:
+    if files.status(path) is None:
+        parent = os.path.dirname(path)
+        if parent:
+            files.make_directory(parent)
+        created = files.create_new(path)
+        if created is not None:
+            return created, True
+    return files.open(path, writable=True), False
