@@ -33,7 +33,7 @@ from segproof.errors import (
     NullError,
 )
 from segproof.files import REAL_FILES, File, Files, Mapping
-from segproof.kafka.abstract_index import INT64_MAX, int64_array
+from segproof.kafka.abstract_index import INT32_MAX, INT64_MAX, int64_array
 from segproof.kafka.index_mapping import unmap
 from segproof.kafka.segment_state import now_ms
 from segproof.kernels import rocketmq_index as kernels
@@ -238,6 +238,13 @@ class IndexFile:
             for number, row in enumerate(rows.tolist(), start):
                 yield IndexEntry(row[0] % self.hash_slot_num, number, *row)
 
+    def entry(self, index: int) -> IndexEntry:
+        """Return the entry of a number. Raises: InvalidArgumentError; IndexClosedError."""
+        if not 0 < index <= len(self):
+            raise InvalidArgumentError(f"there is no entry {index}", path=self.file_name)
+        row = self._rows(index, index + 1).tolist()[0]
+        return IndexEntry(row[0] % self.hash_slot_num, index, *row)
+
     def _rows(self, start: int, end: int) -> NDArray[np.void]:
         """Return a private copy of the entries start..end-1."""
         first, last = self._entries_at + start * 20, self._entries_at + end * 20
@@ -307,14 +314,26 @@ class IndexFile:
         Raises, with nothing changed: NullError where a key is None or null; InvalidArgumentError
         for keys that are not UTF-8 and for rows that differ in length; IndexClosedError.
         """
+        self._current()
+        return self.put_hashes(index_key_hash_many(keys), phy_offsets, store_timestamps)
+
+    def put_hashes(
+        self, hashes: Int64Array, phy_offsets: ArrayLike, store_timestamps: ArrayLike
+    ) -> int:
+        """Do what `put_keys` does for keys of which the hashes are known, each 0..2^31 - 1.
+
+        Raises, with nothing changed: InvalidArgumentError for another hash and for rows that differ
+        in length; IndexClosedError.
+        """
         published = self._current()
-        hashes = index_key_hash_many(keys)
         offsets = int64_array(phy_offsets, "phy_offsets")
         timestamps = int64_array(store_timestamps, "store_timestamps")
         if not len(hashes) == len(offsets) == len(timestamps):
             raise InvalidArgumentError(
                 "keys, phy_offsets and store_timestamps differ in length", path=self.file_name
             )
+        if len(hashes) and not 0 <= hashes.min() <= hashes.max() <= INT32_MAX:
+            raise InvalidArgumentError("the hash of a key is 0..2^31 - 1", path=self.file_name)
         room = min(len(hashes), max(self.index_num - published[1], 0))
         kernels.put_entries.announce(room)
         if not kernels.put_entries.is_compiled:

@@ -243,6 +243,7 @@ class IndexService:
             end_phy_offset,
             end_timestamp,
             files=self._files,
+            time=self._time,
         )
 
     # --- building
