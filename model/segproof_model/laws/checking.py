@@ -24,6 +24,8 @@ from segproof_model.kafka.transaction_index import TransactionIndex
 from segproof_model.laws.registry import LAWS, Law, Scope, Transition
 from segproof_model.outcomes import Step
 from segproof_model.profiles import Profile
+from segproof_model.rocketmq.index_file import IndexFile
+from segproof_model.rocketmq.reference_resource import ReferenceResource
 
 __all__ = [
     "broken_file_laws",
@@ -47,6 +49,8 @@ STRUCTURES: Mapping[type, str] = {
     LogManager: "partition-log",
     LogSegments: "partition-log",
     PartitionLog: "partition-log",
+    IndexFile: "index-file",
+    ReferenceResource: "index-file",
 }
 
 
