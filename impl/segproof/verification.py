@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one verifier: is what lies on this disk what Kafka's files promise to be?
+"""The one verifier: is what lies on this disk what the files of Kafka and RocketMQ promise to be?
 
 The command line, continuous integration and Spark all drive `verify`. It reads by `pread` into
 private memory, maps nothing, writes nothing, and holds its memory constant for files of any size.
 
-Upstream: Kafka 0.11.0 to 4.3.1: LogSegment.recover, DumpLogSegments, LogLoader.
+Upstream: Kafka 0.11.0 to 4.3.1: LogSegment.recover, DumpLogSegments, LogLoader. RocketMQ 4.7.0 to
+  5.5.1: IndexFile, IndexService, CommitLog.checkMessageAndReturnSize.
 Laws: those of `VERIFIED_LAWS`.
 Not covered: the snapshots of a cluster's metadata, and what remote storage keeps.
 Used by: the command line, the Spark checks, every Python program that imports it.
@@ -36,6 +37,7 @@ def verify(
     on_progress: Progress | None = None,
     jobs: int = 1,
     limit: int | None = None,
+    hash_slots: int | None = None,
 ) -> Iterator[Finding]:
     """Yield a finding for each law that the files at `path` break; nothing: all is well.
 
@@ -44,6 +46,11 @@ def verify(
     `.snapshot`, `leader-epoch-checkpoint`, `partition.metadata` or checkpoint of a data directory,
     which is judged by itself. What takes the whole log (producers, epochs, transactions, and the
     small files against it) is judged for whole partitions.
+
+    Or it is of RocketMQ: a store, a directory with stores, a directory of index files, or one index
+    file (a name of 17 digits), file of the commit log or of a consume queue (20 digits), or the
+    `checkpoint` of a store. Only a whole store is compared with its commit log. An index file does
+    not say how many slots it has; that is found out, unless `hash_slots` tells.
 
     With `deep` every record is read too. `laws` restricts the findings to some law ids, `position`
     to one byte of a file. `on_progress` is called with the bytes read and the bytes to read.
@@ -70,5 +77,7 @@ def verify(
             "jobs and a limit must be 1 or more and a position 0 or more",
             actual=(jobs, limit, position),
         )
-    wanted = Wanted(None if laws is None else frozenset(laws), position, deep, limit)
+    if hash_slots is not None and hash_slots < 1:
+        raise InvalidArgumentError("an index file has one slot or more", actual=hash_slots)
+    wanted = Wanted(None if laws is None else frozenset(laws), position, deep, limit, hash_slots)
     return run(os.fspath(path), wanted, files, on_progress, jobs)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Spark data source `segproof`: `spark.read.format("segproof").option("table", "findings")`.
 
-Options: `path` (one file, partition directory or data directory; several as a JSON list in
+Options: `path` (one file, partition directory or data directory, or store of RocketMQ; several as a JSON list in
 `paths`), `table` (`findings`), `deep` (`true` reads every record), `limit_bytes` (bytes that a
 batch may have, and inflate to, for its records to be read).
 
@@ -24,9 +24,8 @@ from pyspark.sql.types import StructType
 
 from segproof.files import REAL_FILES
 from segproof.findings import Finding
-from segproof.verifying.directory_checks import Partition
 from segproof.verifying.reporting import Wanted
-from segproof.verifying.running import check, plan
+from segproof.verifying.running import Work, check, plan
 from segproof_spark.findings import FINDING_DDL, FINDING_FIELDS, finding_row
 
 TASK_BYTES = 1 << 30
@@ -38,8 +37,8 @@ Unit = TypeVar("Unit")
 class Task(InputPartition):
     """What one task is given."""
 
-    partitions: tuple[Partition, ...] = ()
-    """Partitions to check."""
+    partitions: tuple[Work, ...] = ()
+    """Partitions, and places of RocketMQ, to check."""
     findings: tuple[Finding, ...] = ()
     """Findings that are known already."""
 
@@ -91,7 +90,7 @@ class FindingsReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the tasks: whole partitions, packed to about `TASK_BYTES`, largest first."""
-        partitions: list[Partition] = []
+        partitions: list[Work] = []
         findings: list[Finding] = []
         for path in self.paths:
             found, known = plan(path, self.wanted, REAL_FILES)

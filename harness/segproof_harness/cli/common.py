@@ -30,7 +30,8 @@ REFRESH_SECONDS = 0.1
 REPORT_TO = "the issue tracker of the place where you got segproof"
 FORMATS = """record batches magic 0, 1 and 2 (none, gzip, snappy, lz4, zstd)
          offset index (8-byte entries), time index (12-byte entries)
-         transaction index version 0 (34-byte entries)"""
+         transaction index version 0 (34-byte entries)
+         RocketMQ index files (40-byte header, 20-byte entries), commit log V1 and V2"""
 
 
 class Format(StrEnum):
@@ -62,6 +63,15 @@ LimitOption = Annotated[
     ),
 ]
 
+HashSlotsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--hash-slots",
+        min=1,
+        help="Slots of RocketMQ's index files, which they do not tell. Default: found out by their"
+        " length, the files beside, and their chains.",
+    ),
+]
 JobsOption = Annotated[
     int | None, typer.Option("--jobs", min=1, help="Processes at a time. Default: one per core.")
 ]

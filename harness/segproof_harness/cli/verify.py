@@ -18,6 +18,7 @@ from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     Format,
     FormatOption,
+    HashSlotsOption,
     JobsOption,
     LimitOption,
     Show,
@@ -51,7 +52,7 @@ def command(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="PATH", help="Files, partition directories, whole data directories."
+            metavar="PATH", help="Files, partition directories, whole data directories, stores."
         ),
     ],
     deep: Annotated[bool, typer.Option("--deep", help="Read each record too.")] = False,
@@ -64,6 +65,7 @@ def command(
         int | None, typer.Option("--position", min=0, help="Only findings at this byte of a file.")
     ] = None,
     limit_bytes: LimitOption = None,
+    hash_slots: HashSlotsOption = None,
     against: Annotated[
         Against | None,
         typer.Option(
@@ -91,6 +93,7 @@ def command(
       segproof verify /var/lib/kafka/data
       segproof verify my-topic-0 --deep --format jsonl
       segproof verify my-topic-0/00000000000000000000.index --law OFFIDX-2
+      segproof verify /home/rocketmq/store
     """
     laws = _known_laws(law)
     for path in paths:
@@ -98,7 +101,9 @@ def command(
     started = time.monotonic()
     counts: Counter[str] = Counter()
     with progress("verify") as show:
-        for finding in _found(paths, deep, jobs or cores(), laws, position, limit_bytes, show):
+        for finding in _found(
+            paths, deep, jobs or cores(), laws, position, limit_bytes, hash_slots, show
+        ):
             _write(finding, output_format)
             counts[finding.severity.value] += 1
             if counts.total() == max_findings:
@@ -123,6 +128,7 @@ def _found(
     laws: frozenset[str] | None,
     position: int | None,
     limit: int | None,
+    hash_slots: int | None,
     show: Show,
 ) -> "Iterator[Finding]":
     from segproof.verification import verify
@@ -137,6 +143,7 @@ def _found(
                 on_progress=show,
                 jobs=jobs,
                 limit=limit,
+                hash_slots=hash_slots,
             )
     except OSError as error:  # the path itself has gone; what is below it is a finding
         refuse(reason_of(error))

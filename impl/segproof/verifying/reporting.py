@@ -37,6 +37,8 @@ class Wanted:
     deep: bool = False
     limit: int | None = None
     """Bytes that a batch may have, and inflate to, for its records to be read; None: the usual."""
+    hash_slots: int | None = None
+    """How many slots index files of RocketMQ have; None: they tell."""
 
     def includes(self, *laws: str) -> bool:
         """Return whether one of the laws is asked for."""
@@ -237,4 +239,5 @@ def _command(path: str, law: str, position: int | None, wanted: Wanted) -> str:
     at = "" if position is None else f" --position {position}"
     deep = " --deep" if wanted.deep else ""
     limit = "" if wanted.limit is None else f" --limit-bytes {wanted.limit}"
-    return f"segproof verify {shlex.quote(path)}{deep}{limit} --law {law}{at}"
+    slots = "" if wanted.hash_slots is None else f" --hash-slots {wanted.hash_slots}"
+    return f"segproof verify {shlex.quote(path)}{deep}{limit}{slots} --law {law}{at}"

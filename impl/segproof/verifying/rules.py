@@ -36,6 +36,13 @@ REMAKE_SNAPSHOT = (
 )
 
 
+REMAKE_INDEX = (
+    "stop the broker and make the index new from the commit log with `segproof rebuild STORE --out"
+    " DIR2` (or `--in-place`); messages that the log has lost are lost to the index too"
+)
+COPY_LOG = "copy the commit log from a replica; what is damaged here can't be made new"
+
+
 class Rule(NamedTuple):
     """How a broken law is shown."""
 
@@ -153,6 +160,49 @@ RULES: dict[str, Rule] = {
     **_rules("partition-log", ERROR, "copy the directory away before a broker starts here; then"
              " correct or remove the line of this partition in the checkpoint, or copy the"
              " partition from another replica", "DISK-43"),
+    # index files of RocketMQ
+    **_rules("index-file", ERROR, "RocketMQ grows a short file with zeros, and reads another"
+             " geometry out of place: make the index new from the commit log", "RMQDISK-1"),
+    **_rules("index-file", WARNING, "say how many slots the file has (maxHashSlotNum of the broker)"
+             " with --hash-slots", "RMQDISK-2"),
+    **_rules("index-file", NOTE, "nothing, if somebody renamed it; RocketMQ takes its index files"
+             " in the order of their names", "RMQDISK-3"),
+    **_rules("index-file", ERROR, REMAKE_INDEX, "RMQDISK-4", "RMQDISK-5", "RMQDISK-6", "RMQDISK-8",
+             "RMQDISK-9", "RMQDISK-10", "RMQDISK-11", "RMQDISK-13", "RMQDISK-15", "RMQDISK-16"),
+    **_rules("index-file", WARNING, "RocketMQ does not look there; find out what wrote it",
+             "RMQDISK-7"),
+    **_rules("index-file", WARNING, "RocketMQ only shows this number; slots were damaged and taken"
+             " anew, or the header was", "RMQDISK-12"),
+    **_rules("index-file", NOTE, "ask with a later end where a message is not found by its time",
+             "RMQDISK-14"),
+    **_rules("index-service", ERROR, "look for files that were copied from elsewhere or renamed,"
+             " else make the index new from the commit log", "RMQDISK-17"),
+    **_rules("index-service", WARNING, "give all files the geometry that the broker is configured"
+             " for: make the index new from the commit log", "RMQDISK-18"),
+    **_rules("index-service", WARNING, REMAKE_INDEX, "RMQDISK-19"),
+    **_rules("index-service", WARNING, "stop the broker and remove the file: it is made new with"
+             " zeros, and an abnormal start then recovers from the first log file", "RMQDISK-20"),
+    **_rules("index-service", WARNING, "after an abnormal stop the broker would keep index files"
+             " that may be damaged: remove the checkpoint while it is stopped", "RMQDISK-21"),
+    **_rules("index-service", NOTE, "nothing while the broker runs; else see what the message says"
+             " of its next start", "RMQDISK-22"),
+    # the commit log of RocketMQ
+    **_rules("index-service", ERROR, "look for the missing file in lost+found or on a replica",
+             "RMQDISK-23"),
+    **_rules("index-service", ERROR, COPY_LOG, "RMQDISK-24", "RMQDISK-25", "RMQDISK-26",
+             "RMQDISK-27"),
+    # the index against the commit log
+    **_rules("index-service", ERROR, REMAKE_INDEX, "RMQDISK-28", "RMQDISK-29", "RMQDISK-30",
+             "RMQDISK-31", "RMQDISK-32"),
+    **_rules("index-service", WARNING, "these messages are found by offset and not by key; make the"
+             " index new from the commit log", "RMQDISK-33"),
+    **_rules("index-service", NOTE, "nothing: a broker that died indexes the message on the border"
+             " of two files again", "RMQDISK-34"),
+    # consume queues of RocketMQ
+    **_rules("index-service", ERROR, "stop the broker and remove the queue's files from here on: an"
+             " abnormal start makes them new from the log", "RMQDISK-35", "RMQDISK-36",
+             "RMQDISK-37"),
+    **_rules("index-service", NOTE, "find out what put it there", "RMQDISK-38"),
     # records
     **_deep(RESTORE, "BATCH-9", "BATCH-10", "DISK-16", "DISK-17", "DISK-18"),
 }  # fmt: skip

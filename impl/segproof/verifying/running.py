@@ -22,16 +22,23 @@ from segproof.verifying.directory_checks import Partition, find_partitions, size
 from segproof.verifying.partition_checks import PartitionCheck
 from segproof.verifying.rechecking import SteadyCheck
 from segproof.verifying.reporting import Reporter, Wanted
+from segproof.verifying.rocketmq.places import Place, find_places
+from segproof.verifying.rocketmq.running import check_place, size_of
 from segproof.verifying.segment_checks import LogCarry
 from segproof.verifying.segments import Segment
 
-__all__ = ["Progress", "check", "plan", "run"]
+__all__ = ["Progress", "Work", "check", "plan", "run"]
+
+Work = Partition | Place
+"""What is checked as a whole: a partition of Kafka, or a place of RocketMQ."""
 
 Progress = Callable[[int, int], None]
 """Called with the bytes read so far and the bytes that there are to read."""
 
 SECONDS_BETWEEN_LOOKS = 0.1
 USUAL_RECORD_BYTES = 128
+NOTHING_HERE = "DISK-20"
+"""The law that a path breaks at which there is nothing of Kafka's."""
 TASKS_AHEAD = 4
 """Segments that are handed to each process before the first one's findings are wanted."""
 
@@ -69,46 +76,58 @@ def run(
 
     Raises: OSError, before the first finding, where `path` itself can't be read.
     """
-    partitions, findings = plan(path, wanted, files)
-    meter = _Meter(on_progress, _announced(partitions, wanted))
+    works, findings = plan(path, wanted, files)
+    meter = _Meter(on_progress, _announced(works, wanted))
     yield from findings
+    partitions = [one for one in works if isinstance(one, Partition)]
     count = sum(len(one.segments) for one in partitions)
     if jobs > 1 and count > 1 and files is REAL_FILES:
         yield from _in_processes(partitions, wanted, meter, min(jobs, count))
-    else:
-        yield from _one_by_one(partitions, wanted, files, meter)
+        works = [one for one in works if isinstance(one, Place)]
+    yield from _one_by_one(works, wanted, files, meter)
 
 
-def plan(path: str, wanted: Wanted, files: Files) -> tuple[list[Partition], list[Finding]]:
-    """Return the partitions at or below `path`, and what names and directories alone say.
+def plan(path: str, wanted: Wanted, files: Files) -> tuple[list[Work], list[Finding]]:
+    """Return what lies at or below `path`, and what names and directories alone say.
 
     Raises: OSError where `path` itself can't be read.
     """
+    places = [replace(one, size_bytes=size_of(one, files)) for one in find_places(path, files)]
     reporter = Reporter(wanted)
+    if [one.path for one in places] == [path]:
+        return [*places], []
     partitions = [_sized(one, files) for one in find_partitions(path, files, reporter)]
-    return partitions, reporter.finish()
+    findings = reporter.finish()
+    if places and not any(one.segments for one in partitions):
+        return [*places], []
+    if places:
+        findings = [one for one in findings if one.law != NOTHING_HERE]
+    return [*partitions, *places], findings
 
 
-def check(partitions: Sequence[Partition], wanted: Wanted, files: Files) -> Iterator[Finding]:
-    """Yield the findings of partitions that `plan` found, here or on another machine."""
-    again = [_sized(one, files) for one in partitions]
+def check(works: Sequence[Work], wanted: Wanted, files: Files) -> Iterator[Finding]:
+    """Yield the findings of what `plan` found, here or on another machine."""
+    again = [_sized(one, files) if isinstance(one, Partition) else one for one in works]
     yield from _one_by_one(again, wanted, files, _Meter(None, _announced(again, wanted)))
 
 
-def _announced(partitions: Sequence[Partition], wanted: Wanted) -> int:
+def _announced(works: Sequence[Work], wanted: Wanted) -> int:
     """Return the bytes that will be read, and let what pays for so many be compiled."""
-    total = sum(one.size_bytes for one in partitions)
-    if wanted.deep:
+    total = sum(one.size_bytes for one in works)
+    if wanted.deep and any(isinstance(one, Partition) for one in works):
         # Now, not when so many were read: what is compiled here every process has from its birth.
         summarise_batches.announce(total // (USUAL_RECORD_BYTES * RECORDS_OF_A_UNIT))
     return total
 
 
 def _one_by_one(
-    partitions: Sequence[Partition], wanted: Wanted, files: Files, meter: _Meter
+    works: Sequence[Work], wanted: Wanted, files: Files, meter: _Meter
 ) -> Iterator[Finding]:
-    """Check the segments in this process."""
-    for partition in partitions:
+    """Check the segments and places in this process."""
+    for partition in works:
+        if isinstance(partition, Place):
+            yield from check_place(partition, wanted, files, meter.add)
+            continue
         carried = PartitionCheck(partition, wanted, files)
         for segment in partition.segments:
             steady = SteadyCheck(segment, wanted, files)

@@ -1,0 +1,448 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of one index file by itself: header, slots, entries, chains.
+
+A chain is right if each entry is named once, by its slot or by a later entry of the same slot: this
+is seen without walking any chain, so a cycle costs nothing. A broker may be writing meanwhile: what
+it adds behind the header that was read first is left out, and defects of a file that was changed a
+moment ago must be found again.
+
+Cost: 9 bytes of memory for each entry and 4 for each slot (200 MB for a full file of the default
+size), each byte read once.
+Laws: RMQDISK-1, -2, RMQDISK-4 to RMQDISK-16.
+Used by: verifying/rocketmq/running.py.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segproof.files import File, Files
+from segproof.findings import Finding, Severity
+from segproof.rocketmq.geometry import GeometryAnswer
+from segproof.rocketmq.index_table import (
+    ENTRY_BYTES,
+    HEADER_BYTES,
+    SLOT_BYTES,
+    Geometry,
+    StoredHeader,
+    entry_blocks,
+    read_slots,
+    read_stored_header,
+)
+from segproof.verifying.reporting import Described, Reporter, Wanted
+from segproof.verifying.rocketmq.index_rows import RowChecks, stored_difference
+from segproof.verifying.segments import (
+    FILE_SIZE_MAX_BYTES,
+    PAUSES_SECONDS,
+    open_guarded,
+    size_guarded,
+    wait_for_a_step,
+)
+
+__all__ = ["IndexSummary", "check_index_file"]
+
+STRUCTURE = "index-file"
+PIECE_BYTES = 1 << 22
+STEADY_TRIES = 50
+
+Int32Array = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSummary:
+    """What the checks of several files, and against the log, need to know of one file."""
+
+    path: str
+    size_bytes: int
+    header: StoredHeader
+    geometry: Geometry | None
+    """None: its entries can't be read."""
+    is_ordered: bool = True
+    """Whether the offsets of its entries never fall."""
+
+    @property
+    def stop(self) -> int:
+        """The index behind the last entry; 1 if there is none."""
+        if self.geometry is None:
+            return 1
+        return min(max(self.header.index_count, 1), self.geometry.index_num)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no entry."""
+        return self.header.index_count <= 1
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a put would begin a new file."""
+        return self.geometry is not None and self.header.index_count >= self.geometry.index_num
+
+
+def check_index_file(
+    path: str, answer: GeometryAnswer, wanted: Wanted, files: Files
+) -> tuple[IndexSummary | None, list[Finding]]:
+    """Return what the file is, and its findings; None for a file that can't be read."""
+    for pause in (*PAUSES_SECONDS, None):
+        reporter = Reporter(wanted)
+        summary = _look(path, answer, reporter, files)
+        found = reporter.finish()
+        if pause is None or not any(one.is_defect for one in found):
+            break
+        if not wait_for_a_step([path], files, pause):
+            break
+    return summary, found
+
+
+def _look(
+    path: str, answer: GeometryAnswer, reporter: Reporter, files: Files
+) -> IndexSummary | None:
+    file = open_guarded(files, path, reporter, STRUCTURE)
+    if file is None:
+        return None
+    try:
+        return _IndexFile(path, file, answer, reporter).check()
+    except OSError as error:
+        words = error.strerror or str(error)
+        reporter.add(
+            "DISK-1", path, f"it cannot be read: {words}", actual=words, structure=STRUCTURE
+        )
+        return None
+    finally:
+        file.close()
+
+
+class _IndexFile:
+    """One look at one file."""
+
+    def __init__(self, path: str, file: File, answer: GeometryAnswer, reporter: Reporter) -> None:
+        self._path = path
+        self._file = file
+        self._answer = answer
+        self._reporter = reporter
+        self._header = StoredHeader(0, 0, 0, 0, 0, 0)
+        self._geometry = Geometry(1, 2)
+
+    def check(self) -> IndexSummary | None:
+        """Do all checks."""
+        size = size_guarded(self._file, self._path, self._reporter, STRUCTURE)
+        header = read_stored_header(self._file)
+        if header is None or not self._length_fits(size) or size > FILE_SIZE_MAX_BYTES:
+            if header is None:
+                return None
+            return IndexSummary(self._path, size, header, None)
+        self._header = header
+        geometry = self._answer.geometry
+        self._tell_geometry()
+        summary = IndexSummary(self._path, size, header, geometry)
+        if header.index_count <= 1:
+            self._count_fits(geometry)
+            self._no_entries(size)
+            return summary
+        if geometry is not None:
+            self._geometry = geometry
+            self._count_fits(geometry)
+            return replace(summary, is_ordered=self._entries(summary.stop))
+        return summary
+
+    def _add(self, law: str, message: str, position: int | None, **facts: int | str | None) -> None:
+        self._reporter.add(
+            law,
+            self._path,
+            message,
+            position=position,
+            expected=facts.get("expected"),
+            actual=facts.get("actual"),
+        )
+
+    def _length_fits(self, size: int) -> bool:
+        words = (size - HEADER_BYTES) // SLOT_BYTES
+        can_be = size >= HEADER_BYTES and (size - HEADER_BYTES) % SLOT_BYTES == 0 and words >= 11
+        is_refused = self._answer.origin == "given" and self._answer.geometry is None
+        if can_be and not is_refused:
+            return True
+        wanted = " with the given number of slots" if can_be else ""
+        self._add(
+            "RMQDISK-1",
+            f"no index file has {size} bytes{wanted}: a header of {HEADER_BYTES}, slots of"
+            f" {SLOT_BYTES} and at least two entries of {ENTRY_BYTES} do not give that",
+            None,
+            actual=size,
+        )
+        return False
+
+    def _tell_geometry(self) -> None:
+        answer = self._answer
+        if answer.origin == "ambiguous":
+            names = ", ".join(
+                f"{one.hash_slot_num} slots and {one.index_num} entries"
+                for one in answer.candidates
+            )
+            self._reporter.add(
+                "RMQDISK-2",
+                self._path,
+                f"its length and chains fit {names}; the first is taken",
+                actual=len(answer.candidates),
+                severity=Severity.NOTE,
+            )
+        elif answer.geometry is None and self._header.index_count > 1:
+            self._add(
+                "RMQDISK-2",
+                "no number of slots fits its length, header and chains: it was not looked into",
+                None,
+            )
+
+    def _count_fits(self, geometry: Geometry | None) -> None:
+        count = self._header.index_count
+        limit = None if geometry is None else geometry.index_num
+        if count < 0 or (limit is not None and count > limit):
+            self._add(
+                "RMQDISK-4",
+                f"the index count is {count}"
+                + ("" if limit is None else f", and there is room for {limit}"),
+                36,
+                expected=limit,
+                actual=count,
+            )
+
+    def _no_entries(self, size: int) -> None:
+        """Look for bytes behind a header that counts no entry."""
+        header = self._header
+        at = _first_byte(self._file, HEADER_BYTES, size)
+        again = read_stored_header(self._file)
+        if at is not None and again == header:
+            self._add(
+                "RMQDISK-5",
+                f"the header counts no entry (index count {header.index_count}), and there are"
+                " slots or entries: RocketMQ finds none of them, and writes over them",
+                at,
+                expected=0,
+            )
+        if (header.begin_phy_offset, header.begin_timestamp) != (
+            header.end_phy_offset,
+            header.end_timestamp,
+        ):
+            self._add(
+                "RMQDISK-16",
+                "without entries begin and end are the same: offsets"
+                f" {header.begin_phy_offset} and {header.end_phy_offset}, timestamps"
+                f" {header.begin_timestamp} and {header.end_timestamp}",
+                0,
+            )
+
+    # --- entries
+
+    def _entries(self, stop: int) -> bool:
+        """Judge slots and entries; return whether the offsets never fall."""
+        geometry, file = self._geometry, self._file
+        slots = read_slots(file, geometry)
+        rows = RowChecks(self._path, geometry, self._header, self._reporter)
+        own = np.full(stop, -1, np.int32)
+        previous = np.zeros(stop, np.int32)
+        for first, block in entry_blocks(file, geometry, 0, stop):
+            rows.check(first, block)
+            own[first : first + len(block)] = rows.slots
+            previous[first : first + len(block)] = block["prev_index"]
+        self._behind(stop)
+        again = read_stored_header(file) or self._header
+        if again.index_count > stop:
+            slots = _resolved(file, geometry, slots, stop, again.index_count)
+        self._chains(slots, own, previous)
+        self._slot_count(slots, stop)
+        self._ends()
+        return rows.is_ordered
+
+    def _behind(self, stop: int) -> None:
+        """Look at what follows the last entry."""
+        geometry = self._geometry
+        end = geometry.position_of(geometry.index_num)
+        at = _first_byte(self._file, geometry.position_of(stop), end)
+        if at is None:
+            return
+        again = read_stored_header(self._file) or self._header
+        now = max(stop, min(again.index_count, geometry.index_num))
+        at = _first_byte(self._file, geometry.position_of(now), end)
+        if at is None:
+            return
+        if at < geometry.position_of(now + 1):
+            self._reporter.add(
+                "RMQDISK-6",
+                self._path,
+                f"entry {now} is there and is not counted: its put was cut off, or is under way",
+                position=geometry.position_of(now),
+                severity=Severity.NOTE,
+            )
+            at = _first_byte(self._file, geometry.position_of(now + 1), end)
+        if at is not None:
+            self._add(
+                "RMQDISK-6",
+                f"the header counts {now - 1} entries, and behind them there are bytes that are"
+                " not zero: entries that are not counted any more",
+                at,
+                expected=0,
+            )
+
+    def _chains(self, slots: Int32Array, own: Int32Array, previous: Int32Array) -> None:
+        """Judge slots and previous indexes; each entry must be named once."""
+        count, geometry, path = len(own), self._geometry, self._path
+        is_wrong = (slots < 0) | (slots >= count)
+        wrong = np.flatnonzero(is_wrong)
+        self._reporter.add_values(
+            "RMQDISK-8", path, wrong * SLOT_BYTES + HEADER_BYTES, slots[wrong].astype(np.int64),
+            f"the slot leads to entry {{}}, and there are {count - 1}", f"0 to {count - 1}",
+        )  # fmt: skip
+        heads = np.flatnonzero(~is_wrong & (slots != 0))
+        named = np.zeros(count, np.bool_)
+        named[slots[heads]] = True
+        references = len(heads)
+        self._belong(slots[heads], heads.astype(np.int32), own, heads * SLOT_BYTES + HEADER_BYTES)
+        step = 1 << 20
+        for first in range(1, count, step):
+            part = previous[first : first + step]
+            index = np.arange(first, first + len(part), dtype=np.int32)
+            is_wrong = (part < 0) | (part >= index)
+            self._report_previous(index[is_wrong], part[is_wrong])
+            linked = ~is_wrong & (part != 0)
+            targets, sources = part[linked], index[linked]
+            named[targets] = True
+            references += len(targets)
+            positions = geometry.position_of(0) + sources.astype(np.int64) * ENTRY_BYTES
+            self._belong(targets, own[sources], own, positions)
+        if references != count - 1 or not named[1:].all():
+            self._report_named(slots[heads], previous, count)
+
+    def _report_previous(self, index: Int32Array, values: Int32Array) -> None:
+        positions = self._geometry.position_of(0) + index.astype(np.int64) * ENTRY_BYTES
+
+        def describe(row: int) -> Described:
+            at, value = int(index[row]), int(values[row])
+            what = "itself" if value == at else f"entry {value}"
+            return Described(
+                f"entry {at} names {what} as the one before it in its slot", f"0 to {at - 1}", value
+            )
+
+        self._reporter.add_rows("RMQDISK-9", self._path, positions, describe)
+
+    def _belong(
+        self, targets: Int32Array, wanted: Int32Array, own: Int32Array, positions: NDArray[np.int64]
+    ) -> None:
+        """Report links that leave their slot; entries without a lawful hash are reported anyway."""
+        found = own[targets]
+        wrong = np.flatnonzero((found != wanted) & (found >= 0) & (wanted >= 0))
+
+        def describe(row: int) -> Described:
+            at = wrong[row]
+            return Described(
+                f"the chain of slot {int(wanted[at])} leads to entry {int(targets[at])}, whose"
+                f" hash belongs to slot {int(found[at])}",
+                int(wanted[at]),
+                int(found[at]),
+            )
+
+        self._reporter.add_rows("RMQDISK-10", self._path, positions[wrong], describe)
+
+    def _report_named(self, heads: Int32Array, previous: Int32Array, count: int) -> None:
+        lawful = (previous > 0) & (previous < np.arange(count, dtype=np.int32))
+        times = np.bincount(heads, minlength=count) + np.bincount(previous[lawful], minlength=count)
+        wrong = np.flatnonzero(times != 1)
+        wrong = wrong[wrong > 0]
+
+        def describe(row: int) -> Described:
+            index, often = int(wrong[row]), int(times[wrong[row]])
+            words = "on no chain: no lookup finds it" if not often else f"named {often} times"
+            return Described(f"entry {index} is {words}", 1, often)
+
+        positions = self._geometry.position_of(0) + wrong * ENTRY_BYTES
+        self._reporter.add_rows("RMQDISK-11", self._path, positions, describe)
+
+    def _slot_count(self, slots: Int32Array, stop: int) -> None:
+        used, stored = int(np.count_nonzero(slots)), self._header.hash_slot_count
+        if stored in (used, stop - 1):
+            return
+        is_between = used <= stored < stop
+        self._reporter.add(
+            "RMQDISK-12",
+            self._path,
+            f"the header counts {stored} slots, {used} are in use for {stop - 1} entries"
+            + (": releases up to 4.7.0 and newer ones wrote to it in turn" if is_between else ""),
+            position=32,
+            expected=used,
+            actual=stored,
+            severity=Severity.NOTE if is_between else None,
+        )
+
+    def _ends(self) -> None:
+        """Compare the header with the first and the last entry, as of one moment."""
+        for _ in range(STEADY_TRIES):
+            header = read_stored_header(self._file) or self._header
+            stop = min(header.index_count, self._geometry.index_num)
+            if stop <= 1 or self._header.index_count > self._geometry.index_num:
+                return
+            first = next(entry_blocks(self._file, self._geometry, 1, 2), None)
+            last = next(entry_blocks(self._file, self._geometry, stop - 1, stop), None)
+            if header == read_stored_header(self._file):
+                break
+        else:
+            return
+        if first is None or last is None:
+            return
+        begin, end = int(first[1]["phy_offset"][0]), int(last[1]["phy_offset"][0])
+        for at, word, stored, found in (
+            (16, "begin", header.begin_phy_offset, begin),
+            (24, "end", header.end_phy_offset, end),
+        ):
+            if stored != found:
+                which = "first" if word == "begin" else "last"
+                self._add(
+                    "RMQDISK-16",
+                    f"the header's {word} offset is {stored}, the {which} entry's is {found}",
+                    at,
+                    expected=found,
+                    actual=stored,
+                )
+        if stop == 2 and header.begin_timestamp != header.end_timestamp:
+            self._add(
+                "RMQDISK-16",
+                f"with one entry begin and end timestamp are the same, and are"
+                f" {header.begin_timestamp} and {header.end_timestamp}",
+                8,
+                expected=header.begin_timestamp,
+                actual=header.end_timestamp,
+            )
+        difference = int(last[1]["time_diff"][0])
+        expected = stored_difference(header.begin_timestamp, header.end_timestamp)
+        if stop > 2 and difference != expected and difference >= 0:
+            self._add(
+                "RMQDISK-13",
+                f"the last entry lies {difference} s behind the begin timestamp, by the header it"
+                f" is {expected} s",
+                self._geometry.position_of(stop - 1),
+                expected=expected,
+                actual=difference,
+            )
+
+
+def _first_byte(file: File, start: int, end: int) -> int | None:
+    """Return the position of the first byte in a range that is not zero, or None."""
+    for position in range(start, end, PIECE_BYTES):
+        data = file.pread(min(PIECE_BYTES, end - position), position)
+        if data.count(0) != len(data):
+            return position + len(data) - len(data.lstrip(b"\0"))
+        if not data:
+            return None
+    return None
+
+
+def _resolved(file: File, geometry: Geometry, slots: Int32Array, stop: int, now: int) -> Int32Array:
+    """Return the slots as they were when `stop - 1` entries were there, entries being added."""
+    added = min(now + 1, geometry.index_num)
+    previous = np.zeros(added - stop, np.int32)
+    for first, block in entry_blocks(file, geometry, stop, added):
+        previous[first - stop : first - stop + len(block)] = block["prev_index"]
+    slots = slots.copy()
+    for _ in range(added - stop):
+        late = np.flatnonzero((slots >= stop) & (slots < added))
+        if not len(late):
+            break
+        slots[late] = previous[slots[late] - stop]
+    return slots

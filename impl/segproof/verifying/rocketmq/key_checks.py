@@ -1,0 +1,382 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The index files of a store against its commit log: what they lead to, and what they leave out.
+
+Log and entries are read once, side by side, in the order of their offsets. An entry is right if
+there is a message at its offset, and one of the message's keys has its hash: keys of the same hash
+are the format's way, not damage. Files whose offsets fall (RMQDISK-15) are left out.
+
+Laws: RMQDISK-28 to RMQDISK-34.
+Used by: verifying/rocketmq/running.py.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segproof.files import File, Files
+from segproof.findings import Severity
+from segproof.rocketmq.index_table import entry_blocks
+from segproof.rocketmq.key_hash import build_key, index_key_hash_many
+from segproof.rocketmq.message import DispatchRequest
+from segproof.verifying.reporting import Described, Reporter
+from segproof.verifying.rocketmq.index_checks import IndexSummary
+from segproof.verifying.rocketmq.index_rows import stored_difference
+from segproof.verifying.rocketmq.log_records import LogBlock, LogRecords
+
+__all__ = ["KeyChecks", "keys_of", "tag_key_of"]
+
+SERVICE = "index-service"
+TRANSACTION_BITS = 12
+ROLLBACK = 12
+TAGS, TAG_MARK = "TAGS", "T#"
+HASHES = 1 << 31
+
+Int64Array = NDArray[np.int64]
+
+
+def keys_of(request: DispatchRequest) -> list[str]:
+    """Return the keys that a message has in the index, without that of its tags.
+
+    Laws: RMQSVC-13 to RMQSVC-15.
+    """
+    if request.sys_flag & TRANSACTION_BITS == ROLLBACK:
+        return []
+    found = [] if request.uniq_key is None else [build_key(request.topic, request.uniq_key)]
+    tokens = (request.keys or "").split(" ")
+    return found + [build_key(request.topic, token) for token in tokens if token]
+
+
+def tag_key_of(request: DispatchRequest) -> str | None:
+    """Return the key of a message's tags, which releases from 5.4.0 index, or None."""
+    if request.sys_flag & TRANSACTION_BITS == ROLLBACK or request.properties_map is None:
+        return None
+    tags = dict(request.properties_map).get(TAGS)
+    return build_key(request.topic, TAG_MARK + tags) if tags else None
+
+
+class _Rows(NamedTuple):
+    """Entries of one file, in its order."""
+
+    index: Int64Array
+    key_hash: Int64Array
+    phy_offset: Int64Array
+    time_diff: Int64Array
+
+    def cut(self, place: slice) -> "_Rows":
+        return _Rows(*(column[place] for column in self))
+
+
+class _Entries:
+    """The entries of one file, handed out by offset."""
+
+    def __init__(self, summary: IndexSummary, file: File) -> None:
+        self.summary = summary
+        assert summary.geometry is not None
+        self._blocks = entry_blocks(file, summary.geometry, 1, summary.stop)
+        self._rows = self._next()
+
+    def _next(self) -> _Rows | None:
+        for first, block in self._blocks:
+            data: Any = block
+            return _Rows(
+                np.arange(first, first + len(block), dtype=np.int64),
+                *(data[name].astype(np.int64) for name in ("key_hash", "phy_offset", "time_diff")),
+            )
+        return None
+
+    def below(self, offset: int) -> Iterator[_Rows]:
+        """Yield the entries before an offset that were not handed out yet."""
+        while self._rows is not None:
+            count = int(np.searchsorted(self._rows.phy_offset, offset))
+            if count:
+                yield self._rows.cut(slice(0, count))
+            if count < len(self._rows.index):
+                self._rows = self._rows.cut(slice(count, None))
+                return
+            self._rows = self._next()
+
+
+class KeyChecks:
+    """Takes the blocks of a log in order; `finish` tells what only the end shows."""
+
+    def __init__(
+        self,
+        store: str,
+        summaries: Sequence[IndexSummary],
+        records: LogRecords,
+        is_running: bool,
+        files: Files,
+        reporter: Reporter,
+    ) -> None:
+        self._store = store
+        self._records = records
+        self._reporter = reporter
+        self._is_running = is_running
+        usable = [one for one in summaries if one.stop > 1 and one.is_ordered]
+        self._open = [(one, files.open(one.path)) for one in usable]
+        self._entries = [_Entries(one, file) for one, file in self._open]
+        self._is_whole = len(usable) == sum(not one.is_empty for one in summaries)
+        self._begin = min((one.header.begin_phy_offset for one in usable), default=0)
+        self._end = max((one.header.end_phy_offset for one in usable), default=-1)
+        self._expired = dict.fromkeys((one.path for one in usable), 0)
+        self._outside = {"before": 0, "behind": 0}
+        self._again = dict.fromkeys((one.path for one in usable), 0)
+
+    def close(self) -> None:
+        """Close the index files."""
+        for _, file in self._open:
+            file.close()
+
+    def add(self, block: LogBlock) -> None:
+        """Compare the entries that lead into a block with its records."""
+        offsets = np.array(block.offsets, np.int64)
+        keys = [keys_of(one) for one in block.requests]
+        tags = [tag_key_of(one) for one in block.requests]
+        owners = np.repeat(np.arange(len(keys)), [len(each) for each in keys])
+        expected = self._coded(owners, [key for each in keys for key in each])
+        with_tag = [place for place, tag in enumerate(tags) if tag is not None]
+        tagged = self._coded(np.array(with_tag, np.int64), [tag for tag in tags if tag is not None])
+        allowed = np.concatenate([expected, tagged])
+        found = [self._file(each, block, offsets, allowed) for each in self._entries]
+        self._missing(block, offsets, expected, np.concatenate([np.zeros(0, np.int64), *found]))
+
+    def _coded(self, owners: Int64Array, keys: list[str]) -> Int64Array:
+        """Return one number for each key: its message in the block, and its hash."""
+        if not keys:
+            return np.zeros(0, np.int64)
+        hashes = np.asarray(index_key_hash_many(keys)).astype(np.int64)
+        coded: Int64Array = owners.astype(np.int64) * HASHES + hashes
+        return coded
+
+    def _file(
+        self, entries: _Entries, block: LogBlock, offsets: Int64Array, allowed: Int64Array
+    ) -> Int64Array:
+        """Judge the entries of one file that lead into a block; return those that are right."""
+        good = [np.zeros(0, np.int64)]
+        for rows in entries.below(block.end):
+            rows = self._in_log(entries.summary, rows, block.start)
+            place = np.searchsorted(offsets, rows.phy_offset)
+            is_there = np.zeros(len(place), np.bool_)
+            inside = place < len(offsets)
+            is_there[inside] = offsets[place[inside]] == rows.phy_offset[inside]
+            self._no_message(entries.summary, rows, ~is_there)
+            coded = place * HASHES + rows.key_hash
+            is_right = is_there & np.isin(coded, allowed)
+            self._wrong_key(entries.summary, rows, is_there & ~is_right, block, place)
+            self._times(entries.summary, rows, is_right, block, place)
+            good.append(coded[is_right])
+        return np.concatenate(good)
+
+    def _in_log(self, summary: IndexSummary, rows: _Rows, start: int) -> _Rows:
+        """Leave out entries before the log, and those where it could not be read."""
+        first = self._records.log.min_offset
+        is_gone = rows.phy_offset < first
+        self._expired[summary.path] += int(np.count_nonzero(is_gone))
+        kept = ~is_gone
+        for begin, end in self._records.dark:
+            kept &= (rows.phy_offset < begin) | (rows.phy_offset >= end)
+        return _Rows(*(column[kept] for column in rows)) if not kept.all() else rows
+
+    def _report_rows(
+        self, law: str, summary: IndexSummary, rows: _Rows, wrong: Int64Array, describe: Any
+    ) -> None:
+        geometry = summary.geometry
+        assert geometry is not None
+        positions = np.array([geometry.position_of(int(at)) for at in rows.index[wrong]], np.int64)
+        self._reporter.add_rows(
+            law,
+            summary.path,
+            positions,
+            lambda row: describe(int(wrong[row])),
+            reproduce_path=self._store,
+        )
+
+    def _no_message(self, summary: IndexSummary, rows: _Rows, wrong: NDArray[np.bool_]) -> None:
+        def describe(row: int) -> Described:
+            offset = int(rows.phy_offset[row])
+            return Described(
+                f"entry {int(rows.index[row])} leads to offset {offset} of the commit log, where no"
+                " message begins",
+                "a message",
+                offset,
+            )
+
+        self._report_rows("RMQDISK-29", summary, rows, np.flatnonzero(wrong), describe)
+
+    def _wrong_key(
+        self,
+        summary: IndexSummary,
+        rows: _Rows,
+        wrong: NDArray[np.bool_],
+        block: LogBlock,
+        place: Int64Array,
+    ) -> None:
+        def describe(row: int) -> Described:
+            request = block.requests[int(place[row])]
+            keys = keys_of(request)
+            return Described(
+                f"entry {int(rows.index[row])} has hash {int(rows.key_hash[row])}, and the message"
+                f" at offset {int(rows.phy_offset[row])} has no key of this hash",
+                " ".join(str(int(each)) for each in index_key_hash_many(keys)) if keys else "none",
+                int(rows.key_hash[row]),
+            )
+
+        self._report_rows("RMQDISK-30", summary, rows, np.flatnonzero(wrong), describe)
+
+    def _times(
+        self,
+        summary: IndexSummary,
+        rows: _Rows,
+        is_right: NDArray[np.bool_],
+        block: LogBlock,
+        place: Int64Array,
+    ) -> None:
+        """Compare the times of entries, but for the first, and of the header with the messages."""
+        header = summary.header
+        times = np.array([one.store_timestamp for one in block.requests], np.int64)
+        judged = np.flatnonzero(is_right)
+        stored = times[place[judged]]
+        wanted = np.array(
+            [stored_difference(header.begin_timestamp, int(each)) for each in stored], np.int64
+        )
+        wrong = judged[(wanted != rows.time_diff[judged]) & (rows.index[judged] > 1)]
+
+        def describe(row: int) -> Described:
+            time = int(times[place[row]])
+            expected = stored_difference(header.begin_timestamp, time)
+            return Described(
+                f"entry {int(rows.index[row])} has {int(rows.time_diff[row])} s, its message was"
+                f" stored at {time}, {expected} s behind the begin timestamp",
+                expected,
+                int(rows.time_diff[row]),
+            )
+
+        self._report_rows("RMQDISK-32", summary, rows, wrong, describe)
+        for at, index, name, value in (
+            (0, 1, "begin", header.begin_timestamp),
+            (8, summary.stop - 1, "end", header.end_timestamp),
+        ):
+            for time in stored[rows.index[judged] == index].tolist():
+                if time != value and not self._is_running:
+                    self._reporter.add(
+                        "RMQDISK-32",
+                        summary.path,
+                        f"the header's {name} timestamp is {value}, the message of entry {index}"
+                        f" was stored at {time}",
+                        position=at,
+                        expected=time,
+                        actual=value,
+                        reproduce_path=self._store,
+                    )
+
+    def _missing(
+        self, block: LogBlock, offsets: Int64Array, expected: Int64Array, found: Int64Array
+    ) -> None:
+        """Report keys of messages without an entry, and count messages that are indexed again."""
+        wanted, wanted_counts = np.unique(expected, return_counts=True)
+        there, there_counts = np.unique(found, return_counts=True)
+        place = np.searchsorted(there, wanted)
+        counts = np.zeros(len(wanted), np.int64)
+        if len(there):
+            inside = place < len(there)
+            is_same = np.zeros(len(wanted), np.bool_)
+            is_same[inside] = there[place[inside]] == wanted[inside]
+            counts[is_same] = there_counts[place[is_same]]
+        self._twice(wanted[counts > wanted_counts], offsets)
+        lacking = wanted[counts < wanted_counts]
+        at = offsets[lacking // HASHES] if len(lacking) else np.zeros(0, np.int64)
+        self._outside["before"] += len(np.unique(at[at < self._begin]))
+        self._outside["behind"] += len(np.unique(at[at > self._end]))
+        # Of the message that the first file begins with, some keys may be in a file that is gone.
+        inside = (at > self._begin) & (at <= self._end)
+        if self._records.log.min_offset >= self._begin:
+            inside |= at == self._begin
+        if self._is_whole:
+            for code in lacking[inside].tolist():
+                self._report_missing(block, offsets, code // HASHES, code % HASHES)
+
+    def _report_missing(
+        self, block: LogBlock, offsets: Int64Array, place: int, key_hash: int
+    ) -> None:
+        request, offset = block.requests[place], int(offsets[place])
+        keys = [key for key in keys_of(request) if int(index_key_hash_many([key])[0]) == key_hash]
+        path, position = self._records.file_of(offset)
+        shown = keys[0] if keys else ""
+        self._reporter.add(
+            "RMQDISK-31",
+            path,
+            f"the message at offset {offset} has the key {shown!r} (hash {key_hash}), and no entry"
+            " leads to it: it is not found by this key",
+            position=position,
+            expected=shown,
+            reproduce_path=self._store,
+        )
+
+    def _twice(self, codes: Int64Array, offsets: Int64Array) -> None:
+        for place in sorted(set((codes // HASHES).tolist())):
+            path, position = self._records.file_of(int(offsets[place]))
+            self._reporter.add(
+                "RMQDISK-34",
+                path,
+                f"the keys of the message at offset {int(offsets[place])} are indexed more than"
+                " once: lookups give it more than once",
+                position=position,
+                reproduce_path=self._store,
+            )
+
+    def finish(self) -> None:
+        """Report what leads out of the log, and how much of it the index covers."""
+        for entries in self._entries:
+            for rows in entries.below(1 << 62):
+                self._behind(entries.summary, rows)
+        for path, count in self._expired.items():
+            if count:
+                self._reporter.add(
+                    "RMQDISK-28",
+                    path,
+                    f"{count} entries lead to messages before the first one of the commit log,"
+                    " which were removed with their file",
+                    actual=count,
+                    severity=Severity.NOTE,
+                    hint="nothing: log files expire, and an index file stays while its last message"
+                    " is there",
+                    reproduce_path=self._store,
+                )
+        self._coverage()
+
+    def _behind(self, summary: IndexSummary, rows: _Rows) -> None:
+        rows = self._in_log(summary, rows, 0)
+
+        def describe(row: int) -> Described:
+            offset = int(rows.phy_offset[row])
+            return Described(
+                f"entry {int(rows.index[row])} leads to offset {offset}, and the commit log ends at"
+                f" {self._records.end}",
+                f"below {self._records.end}",
+                offset,
+            )
+
+        self._report_rows(
+            "RMQDISK-28", summary, rows, np.arange(len(rows.index), dtype=np.int64), describe
+        )
+
+    def _coverage(self) -> None:
+        for where, count in self._outside.items():
+            if not count or not self._is_whole:
+                continue
+            edge = self._begin if where == "before" else self._end
+            has_index = bool(self._entries)
+            words = f"{count} messages with keys lie {where} offset {edge}, where the index"
+            words += " begins" if where == "before" else " ends"
+            if not has_index:
+                words = f"{count} messages have keys, and no index file has an entry"
+            is_behind = where == "behind" and self._is_running
+            self._reporter.add(
+                "RMQDISK-33",
+                self._store,
+                words + (": the broker indexes them when it runs" if is_behind else ""),
+                actual=count,
+                severity=Severity.NOTE if is_behind else None,
+            )

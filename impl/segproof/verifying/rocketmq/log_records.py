@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The records of a store's commit log, checked, in blocks, for who compares an index with them.
+
+Each file is read once. Where a record is damaged the rest of its file is dark: nothing is said of
+what an index or a queue tells of it.
+
+Laws: RMQDISK-23 to RMQDISK-27.
+Used by: verifying/rocketmq/running.py.
+"""
+
+import posixpath
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from struct import Struct
+
+from segproof.errors import SegproofError
+from segproof.files import Files
+from segproof.findings import Severity
+from segproof.rocketmq.commit_log import CommitLog, LogFile
+from segproof.rocketmq.message import (
+    BLANK_MAGIC,
+    CRC_MASK,
+    MAGIC_V1,
+    MAGIC_V2,
+    DispatchRequest,
+    Message,
+    check_message_and_return_size,
+    dispatch_request_of,
+)
+from segproof.verifying.reporting import Reporter
+
+__all__ = ["LogBlock", "LogRecords"]
+
+SERVICE = "index-service"
+BLOCK_RECORDS = 4096
+PIECE_BYTES = 1 << 22
+_START = Struct(">ii")
+_INT32 = Struct(">i")
+
+
+@dataclass(slots=True)
+class LogBlock:
+    """Some records that follow each other in one file of the log."""
+
+    start: int
+    """The offset of its first byte in the log."""
+    end: int = 0
+    """The offset behind it."""
+    requests: list[DispatchRequest] = field(default_factory=list)
+    """What the index is told of each record."""
+    queue_ids: list[int] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+    """Where each lies."""
+
+
+class LogRecords:
+    """Reads all records once; iterate `blocks`, then `end` and `dark` are known."""
+
+    def __init__(
+        self, store: str, files: Files, reporter: Reporter, log: CommitLog | None = None
+    ) -> None:
+        self._store = store
+        self._files = files
+        self._reporter = reporter
+        self.log = CommitLog.open(store, files=files) if log is None else log
+        """Its files. Raises: OSError."""
+        self.end = self.log.max_offset
+        """Behind the last record; of the log as far as it was read."""
+        self.dark: list[tuple[int, int]] = []
+        """Stretches of the log that could not be read: begin and end."""
+        self._read = 0
+
+    def take_read(self) -> int:
+        """Return how many bytes were read since the last call."""
+        read, self._read = self._read, 0
+        return read
+
+    def is_dark(self, offset: int) -> bool:
+        """Return whether an offset lies where the log could not be read."""
+        return any(begin <= offset < end for begin, end in self.dark)
+
+    def file_of(self, offset: int) -> tuple[str, int]:
+        """Return the path of the file that holds an offset, and the position in it."""
+        found = self.log.file_of(offset)
+        if found is None:
+            return posixpath.join(self._store, "commitlog"), 0
+        return found.path, offset - found.start
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all files."""
+        return sum(one.size_bytes for one in self.log.log_files)
+
+    def check_names(self) -> None:
+        """Judge names and lengths: each file begins where the one before ends."""
+        log_files, size = self.log.log_files, self.log.mapped_file_size
+        for number, one in enumerate(log_files):
+            status = self._files.status(one.path)
+            length = one.size_bytes if status is None else status.size_bytes
+            if length != size:
+                self._report("RMQDISK-23", one.path, f"it has {length} bytes", size, length)
+            if number and one.start != log_files[number - 1].start + size:
+                before = log_files[number - 1].start + size
+                self._report(
+                    "RMQDISK-23", one.path,
+                    f"it begins at offset {one.start}, and the file before ends at {before}",
+                    before, one.start,
+                )  # fmt: skip
+                if one.start > before:
+                    self.dark.append((before, one.start))
+
+    def _report(self, law: str, path: str, words: str, expected: int, actual: int) -> None:
+        self._reporter.add(
+            law, path, words, expected=expected, actual=actual, reproduce_path=self._store
+        )
+
+    def blocks(self) -> Iterator[LogBlock]:
+        """Yield all records, checked."""
+        log_files = self.log.log_files
+        for number, one in enumerate(log_files):
+            is_last = number == len(log_files) - 1
+            try:
+                yield from self._file(one, is_last)
+            except OSError as error:
+                words = error.strerror or str(error)
+                self._reporter.add(
+                    "DISK-1", one.path, f"it cannot be read: {words}", actual=words,
+                    structure=SERVICE,
+                )  # fmt: skip
+                self.dark.append((one.start, one.start + self.log.mapped_file_size))
+
+    def _file(self, one: LogFile, is_last: bool) -> Iterator[LogBlock]:
+        alone = CommitLog(self._store, self.log.mapped_file_size, (one,), self._files)
+        position = one.start
+        block = LogBlock(position)
+        failed = False
+        try:
+            for offset, result in alone.scan(one.start):
+                message = result.message
+                if not result.success or message is None:
+                    failed = True
+                    break
+                self._check_offset(one, offset, message)
+                block.requests.append(dispatch_request_of(message))
+                block.queue_ids.append(message.queue_id)
+                block.offsets.append(offset)
+                position = block.end = offset + result.size
+                self._read += result.size
+                if len(block.offsets) >= BLOCK_RECORDS:
+                    yield block
+                    block = LogBlock(position)
+        except SegproofError as error:  # a record that is too large to be looked into
+            failed = True
+            self._damaged(one, position, str(error), is_last)
+        else:
+            if failed:
+                self._explain(one, position, is_last)
+        file_end = one.start + self.log.mapped_file_size
+        if self._is_dark(one, position, is_last, failed):
+            self.dark.append((position, file_end))
+        elif is_last:
+            self.end = position
+        block.end = position if is_last or failed else file_end
+        yield block
+
+    def _is_dark(self, one: LogFile, position: int, is_last: bool, failed: bool) -> bool:
+        """Return whether the file holds something behind the last record that can be read."""
+        if not failed or not is_last:
+            return failed
+        file = self._files.open(one.path)
+        try:
+            return bool(file.pread(8, position - one.start).strip(b"\0"))
+        finally:
+            file.close()
+
+    def _check_offset(self, one: LogFile, offset: int, message: Message) -> None:
+        if message.physical_offset != offset:
+            self._reporter.add(
+                "RMQDISK-25",
+                one.path,
+                f"the record says that it lies at offset {message.physical_offset} of the log, and"
+                f" lies at {offset}",
+                position=offset - one.start,
+                expected=offset,
+                actual=message.physical_offset,
+            )
+
+    def _explain(self, one: LogFile, offset: int, is_last: bool) -> None:
+        """Say why no record can be read at an offset, if that is no lawful end."""
+        position = offset - one.start
+        file = self._files.open(one.path)
+        try:
+            head = file.pread(min(8, max(0, one.size_bytes - position)), position)
+            if not head.strip(b"\0"):
+                self._zeros(one, position, is_last)
+                return
+            words = "the file ends inside a record"
+            if len(head) == 8:
+                size, magic = _START.unpack(head)
+                left = one.size_bytes - position
+                if magic == BLANK_MAGIC:
+                    words = f"a blank end of {size} bytes, where {left} are left"
+                elif magic not in (MAGIC_V1, MAGIC_V2):
+                    words = f"no record begins here: the magic number is {magic}"
+                elif size > left:
+                    words = f"a record of {size} bytes, where {left} are left: it is cut"
+                else:
+                    data = file.pread(min(size, PIECE_BYTES) if size > 0 else 8, position)
+                    if check_message_and_return_size(data, 0, False).success:
+                        self._wrong_checksum(one, position, data)
+                        return
+                    words = f"the fields of a record of {size} bytes do not fit it"
+        finally:
+            file.close()
+        self._damaged(one, offset, words, is_last)
+
+    def _damaged(self, one: LogFile, offset: int, words: str, is_last: bool) -> None:
+        rest = "reads nothing behind it" if is_last else "reads nothing more of this file"
+        self._reporter.add(
+            "RMQDISK-24",
+            one.path,
+            f"{words}; RocketMQ {rest}",
+            position=offset - one.start,
+            severity=Severity.WARNING if is_last else None,
+            hint="nothing, if these are left behind by a recovery after an abnormal stop, which cut"
+            " the log here; else copy the commit log from a replica"
+            if is_last
+            else None,
+        )
+
+    def _wrong_checksum(self, one: LogFile, position: int, data: bytes) -> None:
+        message = check_message_and_return_size(data, 0, False).message
+        assert message is not None
+        found = zlib.crc32(message.body) & CRC_MASK
+        self._reporter.add(
+            "RMQDISK-26",
+            one.path,
+            f"the body's checksum is {found}, the record says {message.body_crc}",
+            position=position,
+            expected=message.body_crc,
+            actual=found,
+        )
+
+    def _zeros(self, one: LogFile, position: int, is_last: bool) -> None:
+        """Judge a file whose records end in zeros: the last one may, if nothing follows."""
+        if not is_last:
+            self._reporter.add(
+                "RMQDISK-27",
+                one.path,
+                "the records end here without a blank end, and a later file follows",
+                position=position,
+            )
+            return
+        file = self._files.open(one.path)
+        try:
+            for at in range(position, one.size_bytes, PIECE_BYTES):
+                data = file.pread(min(PIECE_BYTES, one.size_bytes - at), at)
+                if data.count(0) != len(data):
+                    found = at + len(data) - len(data.lstrip(b"\0"))
+                    self._reporter.add(
+                        "RMQDISK-27",
+                        one.path,
+                        f"zeros follow the last record, and other bytes from byte {found} on:"
+                        " records that RocketMQ does not reach",
+                        position=position,
+                        actual=found,
+                    )
+                    return
+        finally:
+            file.close()

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of RocketMQ's lies at or below a path: stores, folders of index files, single files.
+
+A folder is what its content says: a store has `commitlog`, `index` or `consumequeue` in it; a
+folder of index files has files with names of 17 digits. Links are followed, each folder is looked
+into once, and partitions of Kafka are passed over.
+
+Laws: RMQDISK-3.
+Used by: verification.py, the command line, lookup and rebuild of stores.
+"""
+
+import os
+import posixpath
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from segproof.files import Files
+from segproof.rocketmq.geometry import index_file_names
+from segproof.verifying.names import NameKind, read_file_name, read_partition_name
+
+__all__ = ["Place", "PlaceKind", "find_places", "place_of"]
+
+LEVELS_MAX = 16
+LOG_NAME = re.compile(r"[0-9]{20}", re.ASCII)
+PARTS = ("commitlog", "index", "consumequeue")
+BLANK_OR_MESSAGE = (b"\xda\xa3\x20\xa7", b"\xda\xa3\x20\xab", b"\xcb\xd4\x31\x94")
+
+
+class PlaceKind(StrEnum):
+    """What a path is."""
+
+    STORE = "store"
+    INDEX_FOLDER = "index folder"
+    INDEX_FILE = "index file"
+    LOG_FILE = "commit-log file"
+    QUEUE_FILE = "consume-queue file"
+    CHECKPOINT = "store checkpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One thing of RocketMQ's. Small and plain: it travels to processes."""
+
+    kind: PlaceKind
+    path: str
+    size_bytes: int = 0
+    """Bytes that will be read, as far as known; for progress only."""
+
+    @property
+    def directory(self) -> str:
+        """What it is ordered by among others."""
+        return self.path
+
+
+def find_places(path: str, files: Files) -> list[Place]:
+    """Return what lies at or below a path, in the order of the names; empty if nothing.
+
+    Raises: OSError where `path` itself can't be read.
+    """
+    status = files.status(path)
+    if status is None:
+        return []
+    if not status.is_directory:
+        found = place_of(path, files)
+        return [] if found is None else [found]
+    return list(_below(path, files.list_directory(path), files, 0, {status.identity}))
+
+
+def place_of(path: str, files: Files) -> Place | None:
+    """Return what exactly this path is, or None. Raises: OSError."""
+    status = files.status(path)
+    if status is None:
+        return None
+    if status.is_directory:
+        return _folder(path, files.list_directory(path), files)
+    folder, name = posixpath.split(posixpath.normpath(path))
+    if index_file_names([name]):
+        return Place(PlaceKind.INDEX_FILE, path)
+    if LOG_NAME.fullmatch(name):
+        return Place(_kind_of_log(path, files), path)
+    if name == "checkpoint" and _is_store_folder(folder or ".", files):
+        return Place(PlaceKind.CHECKPOINT, path)
+    return None
+
+
+def _kind_of_log(path: str, files: Files) -> PlaceKind:
+    """Return what a file of 20 digits is: by its folders, else by its first bytes."""
+    parts = os.path.abspath(path).split(os.sep)
+    if "consumequeue" in parts[-4:]:
+        return PlaceKind.QUEUE_FILE
+    if "commitlog" in parts[-2:]:
+        return PlaceKind.LOG_FILE
+    file = files.open(path)
+    try:
+        magic = file.pread(4, 4)
+    finally:
+        file.close()
+    return PlaceKind.LOG_FILE if magic in BLANK_OR_MESSAGE else PlaceKind.QUEUE_FILE
+
+
+def _is_store_folder(path: str, files: Files) -> bool:
+    try:
+        return _is_store(path, files.list_directory(path), files)
+    except OSError:
+        return False
+
+
+def _is_store(path: str, names: list[str], files: Files) -> bool:
+    """Return whether a folder is a store; one named `index` alone must hold an index file."""
+    there = [name for name in PARTS if name in names and _is_folder(path, name, files)]
+    if there != ["index"]:
+        return bool(there)
+    if "checkpoint" in names:
+        return True
+    try:
+        return bool(index_file_names(files.list_directory(posixpath.join(path, "index"))))
+    except OSError:
+        return False
+
+
+def _is_folder(path: str, name: str, files: Files) -> bool:
+    try:
+        status = files.status(posixpath.join(path, name))
+    except OSError:
+        return False
+    return status is not None and status.is_directory
+
+
+def _folder(path: str, names: list[str], files: Files) -> Place | None:
+    if _is_store(path, names, files):
+        return Place(PlaceKind.STORE, path)
+    if index_file_names(names) and not _is_of_kafka(names):
+        return Place(PlaceKind.INDEX_FOLDER, path)
+    return None
+
+
+def _is_of_kafka(names: list[str]) -> bool:
+    return any(read_file_name(name).kind is NameKind.SEGMENT for name in names)
+
+
+def _below(
+    path: str, names: list[str], files: Files, level: int, seen: set[tuple[int, int]]
+) -> Iterator[Place]:
+    """Yield the places in a folder that was not looked into before."""
+    found = _folder(path, names, files)
+    if found is not None:
+        yield found
+        return
+    if level >= LEVELS_MAX or _is_of_kafka(names):
+        return
+    for name in names:
+        if read_partition_name(name) is not None:
+            continue
+        full = posixpath.join(path, name)
+        try:
+            status = files.status(full)
+            if status is None or not status.is_directory or status.identity in seen:
+                continue
+            seen.add(status.identity)
+            inner = files.list_directory(full)
+        except OSError:
+            continue  # the walk of the verifier reports it
+        yield from _below(full, inner, files, level + 1, seen)

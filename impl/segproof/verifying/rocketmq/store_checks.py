@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of what lies beside index files: their names and order, the checkpoint, the abort marker.
+
+Laws: RMQDISK-3, RMQDISK-17 to RMQDISK-22, RMQDISK-38.
+Used by: verifying/rocketmq/running.py.
+"""
+
+import posixpath
+from collections.abc import Sequence
+from itertools import pairwise
+from struct import Struct
+
+from segproof.files import Files, FileStatus
+from segproof.findings import Severity
+from segproof.rocketmq.geometry import index_file_names
+from segproof.verifying.reporting import Reporter
+from segproof.verifying.rocketmq.index_checks import IndexSummary
+from segproof.verifying.segments import open_guarded, report_unreadable
+
+__all__ = [
+    "CHECKPOINT_BYTES",
+    "check_abort",
+    "check_checkpoint",
+    "check_index_names",
+    "check_order",
+    "is_time_name",
+    "read_index_time",
+]
+
+SERVICE = "index-service"
+CHECKPOINT_BYTES = 4096
+DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_TIMES = Struct(">5q")
+
+
+def is_time_name(name: str) -> bool:
+    """Return whether 17 digits are a time: year, month, day, hour, minute, second, thousandths."""
+    month, day = int(name[4:6]), int(name[6:8])
+    hour, minute, second = int(name[8:10]), int(name[10:12]), int(name[12:14])
+    is_day = 1 <= month <= 12 and 1 <= day <= DAYS[month - 1]
+    return is_day and hour < 24 and minute < 60 and second < 61
+
+
+def check_index_names(folder: str, files: Files, reporter: Reporter) -> list[str]:
+    """Return the names of the index files in a folder, in order; report what is none.
+
+    Raises: OSError if the folder can't be listed.
+    """
+    names = files.list_directory(folder)
+    found = index_file_names(names)
+    for name in names:
+        path = posixpath.join(folder, name)
+        if name not in found:
+            is_number = name.lstrip("+-").isdecimal()
+            reporter.add(
+                "RMQDISK-38",
+                path,
+                "no index file has this name; RocketMQ loads it all the same, and grows it, since"
+                " it is a number"
+                if is_number
+                else "no index file has this name: RocketMQ passes over it",
+                severity=Severity.WARNING if is_number else None,
+                reproduce_path=folder,
+            )
+        elif not is_time_name(name):
+            reporter.add("RMQDISK-3", path, "its name is no time", reproduce_path=folder)
+    return found
+
+
+def check_order(summaries: Sequence[IndexSummary], folder: str, reporter: Reporter) -> None:
+    """Judge files beside each other, given in the order of their names."""
+    written = [one for one in summaries if not one.is_empty]
+    for before, after in pairwise(written):
+        if after.header.begin_phy_offset < before.header.end_phy_offset:
+            reporter.add(
+                "RMQDISK-17",
+                after.path,
+                f"it begins with offset {after.header.begin_phy_offset}, and the file before,"
+                f" {posixpath.basename(before.path)}, ends with {before.header.end_phy_offset}",
+                position=16,
+                expected=f"{before.header.end_phy_offset} or more",
+                actual=after.header.begin_phy_offset,
+                reproduce_path=folder,
+            )
+    sizes = [one.size_bytes for one in summaries]
+    usual = max(set(sizes), key=lambda size: (sizes.count(size), size), default=0)
+    for one in summaries:
+        if one.size_bytes != usual:
+            reporter.add(
+                "RMQDISK-18",
+                one.path,
+                f"it has {one.size_bytes} bytes and the other index files have {usual}: RocketMQ"
+                " reads all of them with one number of slots",
+                expected=usual,
+                actual=one.size_bytes,
+                reproduce_path=folder,
+            )
+    for one in summaries[:-1]:
+        if one.geometry is not None and not one.is_full:
+            _report_room(one, folder, reporter)
+
+
+def _report_room(one: IndexSummary, folder: str, reporter: Reporter) -> None:
+    assert one.geometry is not None
+    words = f"a later file follows, and it has room for {one.geometry.index_num - one.stop} entries"
+    if one.header.begin_timestamp == 0:
+        words = "a later file follows, and it has no entry: it hides all earlier files from every"
+        words += " query whose time begins above 0"
+    reporter.add(
+        "RMQDISK-19",
+        one.path,
+        words,
+        position=36,
+        expected=one.geometry.index_num,
+        actual=one.header.index_count,
+        reproduce_path=folder,
+    )
+
+
+def check_checkpoint(
+    path: str, summaries: Sequence[IndexSummary] | None, files: Files, reporter: Reporter
+) -> None:
+    """Judge `checkpoint`; against the index files too if they are given."""
+    file = open_guarded(files, path, reporter, SERVICE)
+    if file is None:
+        return
+    try:
+        size, data = file.size(), file.pread(_TIMES.size, 0)
+    except OSError as error:
+        report_unreadable(path, error, reporter, SERVICE)
+        return
+    finally:
+        file.close()
+    if size != CHECKPOINT_BYTES:
+        reporter.add(
+            "RMQDISK-20",
+            path,
+            f"it has {size} bytes",
+            expected=CHECKPOINT_BYTES,
+            actual=size,
+        )
+    if len(data) < _TIMES.size:
+        return
+    times = _TIMES.unpack(data)
+    for place, value in enumerate(times[:3]):
+        if value < 0:
+            reporter.add(
+                "RMQDISK-20", path, f"the time {value} is below 0", position=8 * place,
+                expected="0 or more", actual=value,
+            )  # fmt: skip
+    if summaries is not None:
+        _compare_index_time(path, times[2], summaries, reporter)
+
+
+def _compare_index_time(
+    path: str, stored: int, summaries: Sequence[IndexSummary], reporter: Reporter
+) -> None:
+    ends = [one.header.end_timestamp for one in summaries if not one.is_empty]
+    store = posixpath.dirname(path) or "."
+    if ends and stored > max(ends):
+        reporter.add(
+            "RMQDISK-21",
+            path,
+            f"it calls index files durable up to {stored}, and the newest ends at {max(ends)}",
+            position=16,
+            expected=f"at most {max(ends)}",
+            actual=stored,
+            reproduce_path=store,
+        )
+        return
+    closed = [one for one in summaries[:-1] if one.is_full]
+    if closed and stored < closed[-1].header.end_timestamp:
+        end = closed[-1].header.end_timestamp
+        reporter.add(
+            "RMQDISK-21",
+            path,
+            f"a full index file ends at {end}, and the checkpoint says {stored}: after an abnormal"
+            " stop RocketMQ deletes the index files that end later, and makes them new as far as"
+            " it recovers",
+            position=16,
+            expected=end,
+            actual=stored,
+            severity=Severity.NOTE,
+            reproduce_path=store,
+        )
+
+
+def check_abort(
+    path: str, status: FileStatus, summaries: Sequence[IndexSummary], reporter: Reporter, time: int
+) -> None:
+    """Say what a marker means: the broker runs, or died; `time` is the checkpoint's for indexes."""
+    late = [one for one in summaries if one.header.end_timestamp > time]
+    reporter.add(
+        "RMQDISK-22",
+        path,
+        "the broker runs, or did not stop cleanly; if it died, its next start deletes"
+        f" {len(late)} of {len(summaries)} index files, those that end later than the checkpoint"
+        " says, and indexes anew from where it recovers",
+        actual=status.size_bytes,
+        reproduce_path=posixpath.dirname(path) or ".",
+    )
+
+
+def read_index_time(path: str, files: Files) -> int:
+    """Return up to which time the checkpoint calls index files durable; 0 without one."""
+    try:
+        file = files.open(path)
+    except OSError:
+        return 0
+    try:
+        data = file.pread(_TIMES.size, 0)
+    except OSError:
+        return 0
+    finally:
+        file.close()
+    return int(_TIMES.unpack(data)[2]) if len(data) == _TIMES.size else 0
