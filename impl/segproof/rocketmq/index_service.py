@@ -15,7 +15,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from segproof.errors import CorruptIndexError, InvalidArgumentError, NumberFormatError
+from segproof.errors import (
+    CorruptIndexError,
+    IndexClosedError,
+    InvalidArgumentError,
+    NumberFormatError,
+)
 from segproof.files import REAL_FILES, Files
 from segproof.rocketmq.index_file import IndexFile
 from segproof.rocketmq.key_hash import build_key
@@ -95,6 +100,7 @@ class IndexService:
         self._time = time
         self._zone = zone
         self._list: list[IndexFile] = []
+        self._is_closed = False
 
     @classmethod
     def open(
@@ -141,8 +147,10 @@ class IndexService:
         time is removed. A name that is no number is passed over. At a folder whose name is a
         number, and at any other I/O error, it ends with False, and with the files listed so far.
         Laws: RMQSVC-1 to RMQSVC-4.
-        Raises: CorruptIndexError for a file of another length, with the files listed so far.
+        Raises: CorruptIndexError for a file of another length, with the files listed so far;
+        IndexClosedError.
         """
+        self._check_open()
         before, self._list = self._list, []
         for file in before:
             file.shutdown()
@@ -170,9 +178,14 @@ class IndexService:
             self._list.pop().shutdown()
 
     def close(self) -> None:
-        """Shut down the service, and the checkpoint with it."""
+        """Shut down the service, and the checkpoint with it; it can't be used any more."""
+        self._is_closed = True
         self.shutdown()
         self.store_checkpoint.shutdown()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise IndexClosedError("the index service is closed", path=self._directory)
 
     def destroy(self) -> None:
         """Remove every listed file; none is listed any more. Laws: RMQSVC-23."""
@@ -183,7 +196,9 @@ class IndexService:
         """Remove the first files whose entries all lie below an offset, but never the last file.
 
         The first one that is held by a reader ends it, and stays listed. Laws: RMQSVC-21, -22.
+        Raises: IndexClosedError.
         """
+        self._check_open()
         while len(self._list) > 1 and self._list[0].end_phy_offset < offset:
             if not self._list[0].destroy(DESTROY_INTERVAL_MS):
                 break
@@ -193,8 +208,9 @@ class IndexService:
         """Write the file at a place of the list; without such a place nothing happens.
 
         Of a full one the checkpoint keeps the end time, whether or not it is later than the one
-        before. Laws: RMQSVC-10. Raises: OSError.
+        before. Laws: RMQSVC-10. Raises: IndexClosedError; OSError.
         """
+        self._check_open()
         if 0 <= file < len(self._list):
             self._flush(self._list[file])
 
@@ -215,8 +231,10 @@ class IndexService:
         """Return the last file, or a new one if that is full or there is none.
 
         A new one begins with the end of the full one, which is then flushed. Its name is the time,
-        or the next one that is free. Laws: RMQSVC-6 to RMQSVC-10. Raises: OSError.
+        or the next one that is free. Laws: RMQSVC-6 to RMQSVC-10.
+        Raises: IndexClosedError; OSError.
         """
+        self._check_open()
         last = self._list[-1] if self._list else None
         if last is not None and not last.is_write_full():
             return last
@@ -331,8 +349,9 @@ class IndexService:
         `begin` and `end` are store times, both inclusive, to the second; at most `max_num` offsets
         are found, and never more than 64. Different keys of one hash are all found.
         Laws: RMQSVC-17 to RMQSVC-20.
-        Raises: InvalidArgumentError for a negative number; CorruptIndexError.
+        Raises: InvalidArgumentError for a negative number; CorruptIndexError; IndexClosedError.
         """
+        self._check_open()
         if max_num < 0:
             raise InvalidArgumentError("how many offsets are wanted is negative", actual=max_num)
         wanted = min(max_num, self.max_msgs_num_batch)

@@ -33,6 +33,7 @@ TRANSACTION_BITS = ROLLBACK = 12
 TAGS = "TAGS"
 TAG_TYPE = "T"
 CORRUPT = Raised(ErrorKind.CORRUPT_INDEX)
+CLOSED = Raised(ErrorKind.UNMAPPED)
 IO_ERROR = Raised(ErrorKind.IO_ERROR)
 NUMBER_FORMAT = Raised(ErrorKind.NUMBER_FORMAT)
 ENDLESS = Raised(ErrorKind.ENDLESS)
@@ -145,6 +146,11 @@ index_last_update_phyoffset=0)
         """The size of the first file times the number of files (RMQSVC-24)."""
         return self.files[0].file_size * len(self.files) if self.files else 0
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed for good, which upstream knows nothing of; then all is refused."""
+        return not self.checkpoint.is_mapped
+
     def _seen(self, file: IndexFile) -> IndexFile:
         """Return a listed file with the directory and the time of now."""
         return replace(file, directory=self.directory, now_ms=self.now_ms)
@@ -159,6 +165,8 @@ index_last_update_phyoffset=0)
 
         After an exit that was not clean, files that the checkpoint does not cover are deleted.
         """
+        if self.is_closed:
+            return Step(self, CLOSED)
         service = self._emptied() if self.profile.rmq_load_replaces else self
         for path in _children(self.directory, path_in(self.store_path, INDEX)):
             step = service._loaded(path, last_exit_ok)
@@ -211,6 +219,8 @@ index_last_update_phyoffset=0)
 
         The outcome is the last file of the list. The full one is flushed.
         """
+        if self.is_closed:
+            return Step(self, CLOSED)
         last = len(self.files) - 1
         if self.files and not self.files[last].is_write_full():
             return Step(self, self._seen(self.files[last]))
@@ -242,6 +252,8 @@ index_last_update_phyoffset=0)
 
         A full one gives the checkpoint its end timestamp, if that is above 0.
         """
+        if self.is_closed:
+            return Step(self, CLOSED)
         if not 0 <= position < len(self.files):
             return Step(self)
         file = self._seen(self.files[position])
@@ -317,6 +329,8 @@ index_last_update_phyoffset=0)
 
         With the type `T` the key is the tags of a message.
         """
+        if self.is_closed:
+            return Step(self, CLOSED)
         if max_num < 0:
             return Step(self, Raised(ErrorKind.INVALID_ARGUMENT))
         if max_num == INT32_MAX and not self.profile.rmq_query_list_capped_first:
@@ -363,6 +377,8 @@ index_last_update_phyoffset=0)
 
     def delete_expired_file(self, offset: int) -> Step[Self]:
         """Delete the oldest files that end before `offset`, never the last (RMQSVC-21, -22)."""
+        if self.is_closed:
+            return Step(self, CLOSED)
         service = self
         for file in self.files[:-1]:
             if file.end_phy_offset >= offset:

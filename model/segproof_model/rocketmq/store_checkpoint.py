@@ -105,7 +105,9 @@ class StoreCheckpoint:
         return Step(replace(self, directory=written))
 
     def shutdown(self) -> Step[Self]:
-        """Flush and unmap (RMQCKPT-3)."""
+        """Flush and unmap (RMQCKPT-3); a second time nothing happens."""
+        if not self.is_mapped:
+            return Step(self)
         step = self.flush()
         return Step(replace(step.after, is_mapped=False), step.outcome)
 
