@@ -207,7 +207,7 @@ class Comparison:
             return self.structure.laws[0]
         errors = [answer.error or "" for answer in answers]
         known = [kind.errors[error] for error in errors if error in kind.errors]
-        return [*known, *kind.laws][0]
+        return [*known, *kind.laws, self.structure.laws[0]][0]
 
     def _broken_law(self, operation: Operation, reference: ModelSubject) -> Divergence | None:
         broken: list[str] = []

@@ -39,6 +39,10 @@ CONTRACTS = (
             Mutant("[0] > requested_epoch", "[0] >= requested_epoch"),
             Mutant("if higher else requested_epoch", "if higher else -1"),
             Mutant("requested_epoch == -1 or ", ""),
+            Mutant(
+                "return epoch, entries[higher][1]", "return requested_epoch, entries[higher][1]"
+            ),
+            Mutant("return -1, -1", "return -1, -1 if entries else log_end_offset"),
         ),
     ),
     Contract(

@@ -200,34 +200,104 @@ def test_model_of_epochs(number: int) -> None:
     assert expected == run_model(history)
 
 
-def opened_cache(files: MemoryFiles) -> tuple[Outcome, Any]:
+class BelowTheFirst(leader_epoch_cache.LeaderEpochFileCache):
+    """Planted: nothing is known below the first epoch."""
+
+    def end_offset_for(self, requested_epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """Return -1 and -1 there."""
+        first = self.earliest_entry()
+        if first is not None and requested_epoch < first.epoch:
+            return -1, -1
+        return super().end_offset_for(requested_epoch, log_end_offset)
+
+
+class AsRequested(leader_epoch_cache.LeaderEpochFileCache):
+    """Planted: an offset is told with the requested epoch, not with the one that there is."""
+
+    def end_offset_for(self, requested_epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """Return another epoch."""
+        epoch, offset = super().end_offset_for(requested_epoch, log_end_offset)
+        return epoch if epoch == -1 else requested_epoch, offset
+
+
+class NoneOfNone(leader_epoch_cache.LeaderEpochFileCache):
+    """Planted: without any entry, no epoch ends where the log does."""
+
+    def end_offset_for(self, requested_epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """Return the end of the log for -1."""
+        if requested_epoch == -1 and not self.epoch_entries():
+            return -1, log_end_offset
+        return super().end_offset_for(requested_epoch, log_end_offset)
+
+
+class OnlyForward(leader_epoch_cache.LeaderEpochFileCache):
+    """Planted: an epoch that conflicts with later ones is ignored, and these stay."""
+
+    def assign(self, leader_epoch: int, start_offset: int) -> None:
+        """Assign it if it is later than the latest, and begins behind it."""
+        latest = self.latest_entry() or (-1, -1)
+        if leader_epoch > latest[0] and start_offset > latest[1]:
+            super().assign(leader_epoch, start_offset)
+
+
+def opened_cache(files: MemoryFiles, of_class: Any) -> tuple[Outcome, Any]:
     """Open the file with the implementation; return the outcome, and the cache if it is open."""
     seen: list[Any] = []
-    opening = partial(leader_epoch_cache.LeaderEpochFileCache.open, "/d/file", files=files)
+    opening = partial(of_class.open, "/d/file", files=files)
     outcome = outcome_of(lambda: seen.append(opening()))
     return outcome, seen[0] if seen else None
 
 
-@pytest.mark.checks(*LAWS_OF_EPOCHS)
-@pytest.mark.parametrize("number", range(len(GOLDEN["histories"])))
-def test_implementation_of_epochs(number: int) -> None:
-    """The same, but for the file where the release has put off the write."""
+def first_difference(history: list[list[Any]], of_class: Any) -> tuple[str, str, str] | None:
+    """Return command, expected and actual where the implementation first parts from a history."""
     files = MemoryFiles()
     cache: Any = None
-    for command, answer, *rest in GOLDEN["histories"][number]:
+    for command, answer, *rest in history:
         name, *arguments = command.split(" ")
         if name == "open":
             files = in_memory(bytes.fromhex(arguments[0].replace("-", "")))
-            outcome, cache = opened_cache(files)
+            outcome, cache = opened_cache(files, of_class)
         elif name == "run":
             continue
         else:
             method = getattr(cache, {**OPERATIONS, **QUERIES}[name])
             outcome = outcome_of(partial(method, *map(int, arguments)))
         text = text_of_answer(outcome)
-        assert answer == (text if name in QUERIES or outcome.error else "ok"), command
+        told = [text if name in QUERIES or outcome.error else "ok"]
+        wanted = [answer]
         if cache is not None:
             entries, file, pending = rest
-            assert entries == text_of_pairs(cache.epoch_entries()), command
+            wanted.append(entries)
+            told.append(text_of_pairs(cache.epoch_entries()))
             if pending == "0":
-                assert (file.replace("-", "")) == files.images("/d")["file"].hex(), command
+                wanted.append(file.replace("-", ""))
+                told.append(files.images("/d")["file"].hex())
+        for expected, actual in zip(wanted, told, strict=True):
+            if expected != actual:
+                return command, expected, actual
+    return None
+
+
+@pytest.mark.checks(*LAWS_OF_EPOCHS)
+@pytest.mark.parametrize("number", range(len(GOLDEN["histories"])))
+def test_implementation_of_epochs(number: int) -> None:
+    """The same, but for the file where the release has put off the write."""
+    history = GOLDEN["histories"][number]
+    assert None is first_difference(history, leader_epoch_cache.LeaderEpochFileCache)
+
+
+@pytest.mark.parametrize(
+    ("planted", "commands"),
+    [
+        (OnlyForward, {"assign", "open"}),
+        (BelowTheFirst, {"for"}),
+        (AsRequested, {"for"}),
+        (NoneOfNone, {"for"}),
+    ],
+)
+def test_planted_defects_are_caught(planted: Any, commands: set[str]) -> None:
+    """Defects of old releases, planted into the cache, part from a history, where they should."""
+    found = [first_difference(history, planted) for history in GOLDEN["histories"]]
+    caught = {one[0].partition(" ")[0] for one in found if one is not None}
+    assert caught
+    assert caught <= commands

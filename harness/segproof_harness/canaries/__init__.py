@@ -220,6 +220,13 @@ CANARIES = (
         ("SEG-37",),
     ),
     Canary(
+        "K-42a",
+        "log-segment",
+        f"{_SEGMENTS}:K42aLogSegment",
+        "a recovery moves the end of the producer state by batches of producers only",
+        ("PROD-15",),
+    ),
+    Canary(
         "K-56a",
         "log-segment",
         f"{_SEGMENTS}:K56aLogSegment",
@@ -302,6 +309,27 @@ CANARIES = (
         f"{_LOGS}:K35PartitionLog",
         "a full truncation deletes the new segment with the old one of its name",
         ("LOG-14",),
+    ),
+    Canary(
+        "K-39",
+        "partition-log",
+        f"{_LOGS}:K39PartitionLog",
+        "a truncation at the end of the log, or behind it, leaves its epochs alone",
+        ("LOG-13",),
+    ),
+    Canary(
+        "K-40a",
+        "partition-log",
+        f"{_LOGS}:K40aPartitionLog",
+        "an epoch that conflicts with later ones is ignored, and these stay",
+        ("EPOCH-4",),
+    ),
+    Canary(
+        "K-42b",
+        "partition-log",
+        f"{_LOGS}:K42bPartitionLog",
+        "snapshots beyond the log stay where the producer state ends at its end already",
+        ("PROD-13",),
     ),
 )
 """Every planted defect."""

@@ -6,7 +6,9 @@ Used by: canaries.
 
 from typing import Any
 
+from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.log_segment import FetchDataInfo, LogSegment, RollParams
+from segproof.kafka.producer_state import ProducerStateManager
 
 
 class K02LogSegment(LogSegment):
@@ -84,6 +86,24 @@ class _NoLastEntry(LogSegment):
             return operation()
         finally:
             self._max_pair = pair
+
+
+class K42aLogSegment(LogSegment):
+    """Planted: a recovery moves the end of the producer state by batches of producers only."""
+
+    def recover(
+        self,
+        producer_state_manager: ProducerStateManager | None = None,
+        leader_epoch_cache: LeaderEpochFileCache | None = None,
+    ) -> int:
+        """Recover, and let the producer state end behind the last batch of a producer."""
+        known = producer_state_manager
+        end = None if known is None else known.map_end_offset
+        removed = super().recover(producer_state_manager, leader_epoch_cache)
+        if known is not None and end is not None:
+            told = [one.last_offset + 1 for one in self.log.batches() if one.producer_id > -1]
+            known.update_map_end_offset([end, *told][-1])
+        return removed
 
 
 class K56aLogSegment(_NoLastEntry):

@@ -4,12 +4,18 @@
 Used by: canaries.
 """
 
+from collections.abc import Sequence
 from typing import Any, Self
 
-from segproof.kafka.log_files import CLEANED_SUFFIX, SEGMENT_SUFFIXES, SWAP_SUFFIX
+from segproof.kafka.checkpoint_file import EpochEntry
+from segproof.kafka.log_files import CLEANED_SUFFIX, SEGMENT_SUFFIXES, SWAP_SUFFIX, LogFiles
+from segproof.kafka.log_loader import load_log
 from segproof.kafka.log_validator import LogAppendInfo, analyze
 from segproof.kafka.partition_log import PartitionLog
+from segproof.kafka.producer_state import ProducerStateManager
+from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.segment_names import segment_file_name
+from segproof.kafka.write_format import NEWEST_FORMAT
 
 INT32_MAX = 2**31 - 1
 
@@ -98,3 +104,66 @@ class K35PartitionLog(PartitionLog):
         if new_offset in bases:
             for suffix in SEGMENT_SUFFIXES:
                 self._files.files.remove(self._files.path(segment_file_name(new_offset, suffix)))
+
+
+class K39PartitionLog(PartitionLog):
+    """Planted: a truncation at the end of the log, or behind it, does not look at the epochs."""
+
+    def _truncate_to(self, target: int) -> bool:
+        """Return before the epochs are cut."""
+        return target < self.log_end_offset and super()._truncate_to(target)
+
+
+class K40aPartitionLog(PartitionLog):
+    """Planted: an epoch that conflicts with later ones is ignored, and these stay."""
+
+    def _assign_epochs(self, batches: Sequence[RecordBatch]) -> None:
+        """Assign only what goes on where the last epoch began."""
+        for batch in batches:
+            latest = self._epochs.latest_entry()
+            found = EpochEntry(batch.partition_leader_epoch, batch.base_offset)
+            if (
+                batch.magic < 2
+                or latest is None
+                or (found.epoch > latest.epoch and found.start_offset > latest.start_offset)
+            ):
+                super()._assign_epochs([batch])
+
+
+class _KeepsSnapshots(ProducerStateManager):
+    """Producers whose snapshots stay where their state ends at the end of the log already."""
+
+    def truncate_and_reload(
+        self, log_start_offset: int, log_end_offset: int, current_time_ms: int
+    ) -> None:
+        """Look at the snapshots only if the state must be read anew."""
+        if log_end_offset == self.map_end_offset:
+            self.on_log_start_offset_incremented(log_start_offset)
+        else:
+            super().truncate_and_reload(log_start_offset, log_end_offset, current_time_ms)
+
+
+class _KeptSnapshotFiles(LogFiles):
+    """The files of a log with such producers."""
+
+    def new_producer_state(self) -> ProducerStateManager:
+        """Return a producer state that knows nothing yet."""
+        return _KeepsSnapshots.open(
+            self.folder,
+            producer_id_expiration_ms=self.config.producer_id_expiration_ms,
+            max_transaction_timeout_ms=self.config.max_transaction_timeout_ms,
+            files=self.files,
+        )
+
+
+class K42bPartitionLog(PartitionLog):
+    """Planted: snapshots beyond the log stay where the producer state ends at its end already."""
+
+    @classmethod
+    def open(cls, *arguments: Any, **options: Any) -> Self:
+        """Load with such producers."""
+        folder, config = arguments
+        seams = {name: options.pop(name) for name in ("files", "time", "draw")}
+        log_files = _KeptSnapshotFiles(folder, config, write_format=NEWEST_FORMAT, **seams)
+        log_files.files.make_directory(folder)
+        return cls(log_files, load_log(log_files, **options))

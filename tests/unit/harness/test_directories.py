@@ -131,6 +131,20 @@ def test_the_file_that_differs_is_named(real: bool) -> None:
     assert (b"x", b"") == (found.expected, found.actual)
 
 
+def test_what_no_law_speaks_of_is_told_under_the_first_law() -> None:
+    """A difference that is seen after an operation without laws, such as `now`, is no crash.
+
+    Images are compared every tenth step: a plain clock may stand where the damage is seen.
+    """
+    append, close = PAIR.operations
+    lawless = replace(PAIR, operations=(replace(append, laws=()), close))
+    subject = ImplementationSubject(lawless, HalfAPair, real=False)
+    comparing = Comparison(lawless, "segproof", [subject], image_every=1)
+    found = comparing.run(Trace("pair", "segproof", Setup({}, FILES), OPERATIONS))
+    assert found is not None
+    assert ("append", "SEG-1") == (found.operation.name, found.law)
+
+
 def test_shrinking_drops_the_files_that_do_not_matter() -> None:
     """Of three files at the beginning only the one that is needed stays."""
     trace = replace(make_history("offset-index", "segproof", 3, 5), setup=Setup({}, FILES))
