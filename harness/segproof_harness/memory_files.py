@@ -195,11 +195,18 @@ class MemoryFiles:
         self._inodes = 0
 
     def make_directory(self, path: str) -> None:
-        """Make a directory, and those above it."""
+        """Make a directory, and those above it; a file in its place or above is in the way."""
         path = self._normal(path)
-        while path not in self._directories:
-            self._directories.add(path)
-            path = posixpath.dirname(path)
+        with self.lock:
+            if path in self._names:
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+            made, above = set(), path
+            while above not in self._directories:
+                if above in self._names:
+                    raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+                made.add(above)
+                above = posixpath.dirname(above)
+            self._directories |= made
 
     def take_access(self, path: str, source: str) -> None:
         """Do nothing but refuse what is not there: nobody owns a file here."""

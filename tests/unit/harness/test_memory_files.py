@@ -285,6 +285,7 @@ def test_directories_are_made_and_removed_alike(tmp_path: Path) -> None:
         files.open(file, writable=True, create=True).close()
         paths = (above, deep, file, deep + "x")
         found = [answer(partial(files.remove_directory, path)) for path in paths]
+        found += [answer(partial(files.make_directory, path)) for path in (file, f"{file}/x/y")]
         files.remove(file)
         return [*found, files.remove_directory(deep), files.status(deep)]
 
