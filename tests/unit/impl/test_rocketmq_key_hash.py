@@ -186,7 +186,8 @@ def test_nothing_to_hash() -> None:
     empty.data, empty.bounds = None, array("i", [0, 0, 0])
     assert [0, 0] == index_key_hash_many(empty).tolist()
     assert [] == index_key_hash_many(ArrowStrings([])).tolist()
-    for keys in ([], np.empty(0, "S4"), np.empty(0, object)):
+    nothing: list[Any] = [[], np.empty(0, "S4"), np.empty(0, object)]
+    for keys in nothing:
         assert [] == index_key_hash_many(keys).tolist()
     assert [0, 0] == index_key_hash_many(np.zeros(2, "S4")).tolist()
 
