@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inner loops over the records of a RocketMQ commit log: their fields, and the texts of their keys.
+"""Inner loops over the records of a RocketMQ commit log: their fields, the hashes of their keys.
 
-`buffer` is bytes or a memoryview of bytes; `rows` and `bounds` are memoryviews of int64. A kernel
+`buffer` is bytes or a memoryview of bytes; the others are memoryviews of int64. A kernel
 never raises on bad data and never reads outside the limits it is given. Only records that lie whole
 in the buffer and whose length is the sum of their fields become rows; what is wrong with another
 one is said by rocketmq/message.py. Body checksums are the caller's.
@@ -15,17 +15,19 @@ Used by: rebuilding/rocketmq_index.
 
 from segproof.kernels.dispatch import kernel
 from segproof.kernels.records import decode_int16, decode_int32, decode_int64
+from segproof.kernels.rocketmq_index import absolute_hash, add_unit, utf8_character
 
 __all__ = [
     "MESSAGE_ROW",
     "WALK_BLANK",
     "WALK_FULL",
     "WALK_OTHER",
-    "copy_bytes",
+    "extend_hash",
     "find_properties",
-    "join_keys",
-    "read_message",
+    "hash_keys",
     "is_name",
+    "key_hash",
+    "read_message",
     "walk_messages",
 ]
 
@@ -166,63 +168,76 @@ def walk_messages(
 
 
 @kernel
-def copy_bytes(buffer: Bytes, start: int, end: int, texts: memoryview, position: int) -> int:
-    """Copy a range of bytes into `texts`; return the position behind it."""
-    for number in range(start, end):
-        texts[position] = buffer[number] + 0
-        position += 1
-    return position
+def extend_hash(buffer: Bytes, start: int, end: int, hashed: int) -> int:
+    """Return the hash, 0..2^32-1, with the characters of these bytes behind it; -1: no UTF-8."""
+    position = start
+    while position < end:
+        byte = buffer[position] + 0
+        if byte < 128:
+            hashed = (hashed * 31 + byte) & 4294967295
+            position += 1
+            continue
+        character = utf8_character(buffer, position, end, 0)
+        if character < 0:
+            return -1
+        code = character // 8
+        position += character % 8
+        if code >= 65536:
+            hashed = add_unit(hashed, 55296 + (code - 65536) // 1024)
+            code = 56320 + code % 1024
+        hashed = add_unit(hashed, code)
+    return hashed
 
 
 @kernel
-def join_keys(
-    buffer: Bytes,
-    rows: memoryview,
-    with_tags: int,
-    texts: memoryview,
-    bounds: memoryview,
-    messages: memoryview,
-) -> int:
-    """Write the texts that the index has of each record, in its order; return how many.
+def key_hash(buffer: Bytes, start: int, end: int, topic_hash: int) -> int:
+    """Return what an entry keeps of a topic and a key, 0..2^31-1; -1 if one is not UTF-8."""
+    if topic_hash < 0:
+        return -1
+    hashed = extend_hash(buffer, start, end, topic_hash)
+    return -1 if hashed < 0 else absolute_hash(hashed)
 
-    Text n is texts[bounds[n]:bounds[n + 1]], of the record messages[n]: topic, `#` and the unique
-    key; then one for each key; with tags then topic, `#T#` and the tags. A record that is rolled
-    back has none. The room must suffice: see `rebuilding/rocketmq_index.py`.
+
+@kernel
+def hash_keys(
+    buffer: Bytes, rows: memoryview, with_tags: int, hashes: memoryview, messages: memoryview
+) -> int:
+    """Write the hash of each entry that the index has of the records, in order; return how many.
+
+    Hash n is of the record messages[n], and -1 where its bytes are not UTF-8: first that of the
+    unique key, then one for each key, then with tags that of the tags. A record that is rolled back
+    has none. One hash for every two bytes of keys, and two for each record, have room.
     Laws: RMQSVC-13, RMQSVC-14, RMQSVC-15.
     """
     count = 0
-    at = 0
-    bounds[0] = 0
     for message in range(len(rows) // 16):
         row = message * 16
         if (rows[row + 4] // 4) % 4 == 3:
             continue
-        topic = rows[row + 8]
-        topic_end = topic + rows[row + 9]
-        for column in range(3):
-            # The unique key comes first, which is the second of the columns.
-            which = 12 if column == 0 else (10 if column == 1 else 14)
-            start = rows[row + which]
-            stop = start + rows[row + which + 1]
-            if rows[row + which + 1] <= 0 or (which == 14 and with_tags == 0):
-                continue
-            while start < stop:
-                end = stop
-                if which == 10:
-                    end = start
-                    while end < stop and buffer[end] != 32:
-                        end += 1
-                if end > start:
-                    at = copy_bytes(buffer, topic, topic_end, texts, at)
-                    texts[at] = 35
-                    at += 1
-                    if which == 14:
-                        texts[at] = 84
-                        texts[at + 1] = 35
-                        at += 2
-                    at = copy_bytes(buffer, start, end, texts, at)
-                    messages[count] = message
-                    count += 1
-                    bounds[count] = at
-                start = end + 1
+        topic_hash = extend_hash(buffer, rows[row + 8], rows[row + 8] + rows[row + 9], 0)
+        if topic_hash >= 0:
+            topic_hash = add_unit(topic_hash, 35)
+        if rows[row + 13] >= 0:
+            start = rows[row + 12]
+            hashes[count] = key_hash(buffer, start, start + rows[row + 13], topic_hash)
+            messages[count] = message
+            count += 1
+        start = rows[row + 10]
+        stop = start + rows[row + 11]
+        while start < stop:
+            end = start
+            while end < stop and buffer[end] != 32:
+                end += 1
+            if end > start:
+                hashes[count] = key_hash(buffer, start, end, topic_hash)
+                messages[count] = message
+                count += 1
+            start = end + 1
+        if with_tags != 0 and rows[row + 15] > 0:
+            start = rows[row + 14]
+            if topic_hash >= 0:
+                topic_hash = add_unit(add_unit(topic_hash, 84), 35)
+            hashes[count] = key_hash(buffer, start, start + rows[row + 15], topic_hash)
+            messages[count] = message
+            count += 1
     return count

@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rebuilding the index of a RocketMQ store from its commit log: into a new directory, or in place.
+
+The new files are those of an empty service that was told of every message in order. They are built
+in a working directory beside their place, made durable, and renamed when all of them are. In place
+each name so has its old file whole or its new one whole, and a second run completes what the first
+one left; a broker passes the working directory by.
+
+Upstream: RocketMQ 5.5.1: IndexService.buildIndex, DefaultMessageStore.lockFile.
+Laws: RMQLOG-5 to RMQLOG-7, RMQSVC-6, RMQSVC-11 to RMQSVC-16.
+Not covered: the slot count of releases up to 4.7.0, which counts puts; the checkpoint of the store,
+  which stays as it is.
+Used by: the command line.
+"""
+
+import os
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+from typing import Final, Literal
+
+import numpy as np
+
+from segproof.errors import InvalidArgumentError, SegproofError
+from segproof.files import REAL_FILES, Files, FileStatus, SharedFiles
+from segproof.findings import Finding, Severity
+from segproof.kernels.rocketmq_records import walk_messages
+from segproof.rebuilding.rocketmq_log import LogReader, MessageBlock
+from segproof.rebuilding.rocketmq_places import Built, IndexInPlace, NewIndexDirectory
+from segproof.rebuilding.rocketmq_tags import tags_in_old_index
+from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog
+from segproof.rocketmq.geometry import index_file_names
+from segproof.rocketmq.index_service import INDEX, IndexService, index_file_name
+from segproof.rocketmq.index_table import Geometry
+
+__all__ = ["RebuiltIndex", "RebuiltIndexFile", "rebuild_index"]
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes read so far and the bytes that there are to read."""
+BUILT_FROM_MS: Final = 946_684_800_000
+"""The time that names the first file while it is built: 2000-01-01."""
+NAMED_MS_MAX: Final = 253_402_127_999_999
+"""The end of 30 December 9999: later times are no names in every zone."""
+ZERO_CHECK_BYTES: Final = 1 << 20
+USUAL_MESSAGE_BYTES: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RebuiltIndexFile:
+    """One index file that was made new."""
+
+    path: str
+    entries: int
+    old_entries: int | None
+    """None where there was no old file of this name with these numbers of slots and entries."""
+    changed: bool
+    """Whether a byte differs from the old file."""
+
+
+@dataclass(frozen=True, slots=True)
+class RebuiltIndex:
+    """What was done."""
+
+    files: tuple[RebuiltIndexFile, ...]
+    """Oldest first; none where there are findings, or no message."""
+    findings: tuple[Finding, ...]
+    """Why nothing was written, if there is something."""
+    removed: tuple[str, ...] = ()
+    """In place: names of old files whose messages are in files of other names now."""
+    messages: int = 0
+    index_tags: bool = True
+    """Whether messages with tags have an entry for them."""
+    tags_from: Literal["given", "old index", "default"] = "given"
+    left_bytes: int = 0
+    """Bytes of the last file of the log behind the last intact message, if they are not blank."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    geometry: Geometry
+    cut_tail: bool
+    zone: tzinfo | None
+    on_progress: Progress | None
+
+
+def rebuild_index(
+    store_path: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
+    hash_slot_num: int = 5_000_000,
+    index_num: int = 20_000_000,
+    *,
+    in_place: bool = False,
+    index_tags: bool | None = None,
+    mapped_file_size: int | None = None,
+    cut_tail: bool = False,
+    zone: tzinfo | None = None,
+    on_progress: Progress | None = None,
+    files: SharedFiles = REAL_FILES,
+) -> RebuiltIndex:
+    """Make the index files of a store new from its commit log, into `out` or in place.
+
+    Slots and entries are those of each new file. `index_tags` says whether messages with tags have
+    an entry for them, which releases from 5.4.0 on write; None: as the old index has it, else yes.
+    The files are named as the old ones if these are as many, else by the store time of their first
+    message, in the zone (None: local).
+
+    `out` is a new or an empty directory; only index files come into it. Nothing else changes.
+    Findings, and then nothing is written: a log with a hole, or one that holds something else than
+    zeros behind its last intact message; `cut_tail` takes what is before that. A log that is older
+    than its oldest file is taken as it is.
+    Memory: one index file, the messages of 4 MiB, or one message of up to 64 MiB.
+    Raises, with nothing changed: InvalidArgumentError for arguments that don't fit, and a store
+    without a log; FileExistsError for a directory that is not empty; SegproofError where a broker
+    is at work; TooLargeError; OSError.
+    """
+    store = os.fspath(store_path)
+    if (out is None) != in_place:
+        raise InvalidArgumentError("give either a new directory or in_place")
+    if hash_slot_num < 1 or index_num < 2:
+        raise InvalidArgumentError("an index file has a slot and two entries at least")
+    if out is not None:
+        _check_apart(store, os.fspath(out))
+    wanted = _Wanted(Geometry(hash_slot_num, index_num), cut_tail, zone, on_progress)
+    log = CommitLog.open(store, mapped_file_size, files=files)
+    if not log.log_files:
+        raise InvalidArgumentError(
+            "there is no commit log in this store",
+            path=os.path.join(store, COMMIT_LOG),
+            hint="give the store's directory, the one that holds commitlog and index",
+        )
+    findings = _holes(log)
+    if findings:
+        return RebuiltIndex((), findings)
+    place = IndexInPlace(store, files) if out is None else NewIndexDirectory(os.fspath(out), files)
+    old = _old_names(store, files)
+    with place as working_directory:
+        return _Rebuild(log, wanted, old, files).run(working_directory, place, index_tags)
+
+
+class _Rebuild:
+    """One run: told of the log, the old files, and where to build."""
+
+    def __init__(
+        self, log: CommitLog, wanted: _Wanted, old_names: list[str], files: SharedFiles
+    ) -> None:
+        self._log = log
+        self._wanted = wanted
+        self._old_names = old_names
+        self._old_directory = os.path.join(log.store_path, INDEX)
+        self._files = files
+        self._built_at = BUILT_FROM_MS
+        self._messages = 0
+
+    def run(
+        self,
+        working_directory: str,
+        place: IndexInPlace | NewIndexDirectory,
+        index_tags: bool | None,
+    ) -> RebuiltIndex:
+        """Build, name and put in place; return what was done."""
+        before = self._statuses()
+        with_tags, tags_from = self._tags(index_tags)
+        service = IndexService.open(
+            working_directory,
+            *self._wanted.geometry,
+            index_tags=with_tags,
+            files=self._files,
+            time=self._next_time,
+            zone=UTC,
+        )
+        reader = LogReader(self._log, self._files)
+        with service:
+            self._build(service, reader)
+            built = self._named(service)
+        if before != self._statuses():
+            raise SegproofError(
+                "the log changed while it was read: a broker is at work here",
+                path=os.path.join(self._log.store_path, COMMIT_LOG),
+                hint="stop the broker, or rebuild from a copy or a snapshot of the disk",
+            )
+        left_bytes, findings = self._judge_end(reader)
+        if findings:
+            return RebuiltIndex((), findings, (), self._messages, with_tags, tags_from, left_bytes)
+        rows = tuple(self._row(one, place.directory) for one in built)
+        like = self._log.log_files[0].path
+        changed = {os.path.basename(row.path) for row in rows if row.changed}
+        removed = place.complete(built, changed, self._old_names, like)
+        return RebuiltIndex(rows, (), removed, self._messages, with_tags, tags_from, left_bytes)
+
+    def _next_time(self) -> int:
+        """Return a time for the name of a file while it is built: each is later than the last."""
+        self._built_at += 1
+        return self._built_at
+
+    def _tags(
+        self, index_tags: bool | None
+    ) -> tuple[bool, Literal["given", "old index", "default"]]:
+        if index_tags is not None:
+            return index_tags, "given"
+        paths = [os.path.join(self._old_directory, name) for name in reversed(self._old_names)]
+        found = tags_in_old_index(paths, self._wanted.geometry, self._log, self._files)
+        return (True, "default") if found is None else (found, "old index")
+
+    def _statuses(self) -> list[FileStatus | None]:
+        """Return what each file of the log is, and the folder: a new file changes that."""
+        folder = os.path.join(self._log.store_path, COMMIT_LOG)
+        return [self._files.status(path) for path in (folder, *self._paths())]
+
+    def _paths(self) -> list[str]:
+        return [log_file.path for log_file in self._log.log_files]
+
+    # --- building
+
+    def _build(self, service: IndexService, reader: LogReader) -> None:
+        first, last = self._log.min_offset, self._log.max_offset
+        # Now, not when so many were read: the first blocks are built as fast as the others.
+        walk_messages.announce((last - first) // USUAL_MESSAGE_BYTES)
+        for block in reader.blocks():
+            _feed(service, block)
+            self._messages += len(block.rows)
+            if self._wanted.on_progress is not None:
+                self._wanted.on_progress(reader.end_offset - first, last - first)
+
+    def _named(self, service: IndexService) -> list[Built]:
+        """Return each file with the name that it will have."""
+        built = service.index_files
+        if len(built) == len(self._old_names):
+            names = self._old_names
+        else:
+            names = []
+            for file in built:
+                time_ms = min(max(file.begin_timestamp, 0), NAMED_MS_MAX)
+                name = index_file_name(time_ms, self._wanted.zone)
+                if names and name <= names[-1]:
+                    name = f"{int(names[-1]) + 1:017d}"
+                names.append(name)
+        return [
+            Built(file.file_name, name, len(file)) for file, name in zip(built, names, strict=True)
+        ]
+
+    def _judge_end(self, reader: LogReader) -> tuple[int, tuple[Finding, ...]]:
+        """Return how many bytes were left, and why the log can't be taken, if it can't."""
+        if reader.end_result is None:
+            return 0, ()
+        log_file = self._log.file_of(reader.end_offset) or self._log.log_files[-1]
+        position = reader.end_offset - log_file.start
+        is_last = log_file == self._log.log_files[-1]
+        if is_last and self._is_zero(log_file.path, position, log_file.size_bytes):
+            return 0, ()
+        left = log_file.size_bytes - position
+        if self._wanted.cut_tail:
+            return left, ()
+        words = "what follows is no intact message, and a broker that recovers cuts the log here"
+        return left, (
+            _finding(
+                log_file.path,
+                position,
+                words,
+                "copy the log from a replica, or let `--cut-tail` take what is before this place",
+            ),
+        )
+
+    def _is_zero(self, path: str, position: int, end: int) -> bool:
+        file = self._files.open(path)
+        try:
+            while position < end:
+                data = file.pread(min(ZERO_CHECK_BYTES, end - position), position)
+                if not data:
+                    return True
+                if data.count(0) != len(data):
+                    return False
+                position += len(data)
+            return True
+        finally:
+            file.close()
+
+    def _row(self, built: Built, directory: str) -> RebuiltIndexFile:
+        old_path = os.path.join(self._old_directory, built.name)
+        old = built.name in self._old_names and _same_length(old_path, built.path, self._files)
+        return RebuiltIndexFile(
+            os.path.join(directory, built.name),
+            built.entries,
+            _entries_of(old_path, self._files) if old else None,
+            not (old and _same_bytes(old_path, built.path, self._files)),
+        )
+
+
+def _feed(service: IndexService, block: MessageBlock) -> None:
+    """Tell the service of the messages of a block."""
+    offsets = block.phy_offsets
+    file = service.retry_get_and_create_index_file()
+    is_new = len(service.index_files) == 1 and len(file) == 0
+    least = file.end_phy_offset + (0 if is_new else 1)
+    if int(offsets[0]) < least or not bool(np.all(offsets[1:] > offsets[:-1])):
+        for request in block.requests():
+            service.build_index(request)
+        return
+    entries = block.entries(service.index_tags)
+    service.put_hashes(entries.hashes, entries.phy_offsets, entries.store_timestamps)
+    if entries.last_message < len(offsets) - 1:
+        service.retry_get_and_create_index_file()  # a message without keys begins a file too
+
+
+def _holes(log: CommitLog) -> tuple[Finding, ...]:
+    """Return a finding for the first file that does not follow the one before."""
+    for before, after in zip(log.log_files, log.log_files[1:], strict=False):
+        if before.start + log.mapped_file_size != after.start:
+            return (
+                _finding(
+                    after.path,
+                    0,
+                    f"the log has a hole: the file before ends at offset"
+                    f" {before.start + log.mapped_file_size}, and this one begins at {after.start}",
+                    "look for the missing file in lost+found or on a replica",
+                    law="RMQDISK-23",
+                ),
+            )
+    return ()
+
+
+def _finding(path: str, position: int, message: str, hint: str, law: str = "RMQLOG-3") -> Finding:
+    return Finding(
+        law, Severity.ERROR, "index-service", path, position, None, None, message, hint,
+        f"segproof verify {shlex.quote(os.path.dirname(os.path.dirname(path)) or '.')}",
+    )  # fmt: skip
+
+
+def _check_apart(store: str, out: str) -> None:
+    old, new = os.path.realpath(store), os.path.realpath(out)
+    if os.path.commonpath((old, new)) in (old, new):
+        raise InvalidArgumentError(
+            f"{out} and {store} lie in each other",
+            hint="give a new directory beside the store, or rebuild in place",
+        )
+
+
+def _old_names(store: str, files: Files) -> list[str]:
+    """Return the names of the old index files, oldest first."""
+    directory = os.path.join(store, INDEX)
+    status = files.status(directory)
+    if status is None or not status.is_directory:
+        return []
+    found = []
+    for name in index_file_names(files.list_directory(directory)):
+        one = files.status(os.path.join(directory, name))
+        if one is not None and one.is_regular:
+            found.append(name)
+    return found
+
+
+def _same_length(old: str, new: str, files: Files) -> bool:
+    one, other = files.status(old), files.status(new)
+    return one is not None and other is not None and one.size_bytes == other.size_bytes
+
+
+def _entries_of(path: str, files: Files) -> int:
+    """Return how many entries the header of a file tells."""
+    file = files.open(path)
+    try:
+        return max(0, int.from_bytes(file.pread(4, 36), "big", signed=True) - 1)
+    finally:
+        file.close()
+
+
+def _same_bytes(old: str, new: str, files: Files) -> bool:
+    one = files.open(old)
+    try:
+        other = files.open(new)
+        try:
+            position = 0
+            while data := one.pread(ZERO_CHECK_BYTES, position):
+                if data != other.pread(ZERO_CHECK_BYTES, position):
+                    return False
+                position += len(data)
+            return True
+        finally:
+            other.close()
+    finally:
+        one.close()

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All records of a RocketMQ commit log in blocks: what an index is made of, read once.
+
+Upstream: RocketMQ 5.5.1: CommitLog.checkMessageAndReturnSize, IndexService.buildIndex.
+Laws: RMQLOG-1 to RMQLOG-6, RMQSVC-13 to RMQSVC-15.
+Used by: rebuilding/rocketmq_index.py.
+"""
+
+import zlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segproof.files import File, Files
+from segproof.kernels import rocketmq_records as kernels
+from segproof.rocketmq.commit_log import CommitLog, LogFile
+from segproof.rocketmq.message import (
+    CRC_MASK,
+    FAILED,
+    CheckResult,
+    DispatchRequest,
+    check_message_and_return_size,
+    decode_text,
+    dispatch_request_of,
+)
+
+__all__ = ["Entries", "LogReader", "MessageBlock"]
+
+CHUNK_BYTES = 4 << 20
+ROWS = 8192
+_NAMES = b"KEYSUNIQ_KEYTAGS"
+_TEXTS = ((8, 9), (10, 11), (12, 13), (14, 15))
+"""Columns of position and length: topic, keys, unique key, tags."""
+_INDEXED_COLUMNS = 16
+
+Int64Array = NDArray[np.int64]
+
+
+class Entries(NamedTuple):
+    """What the index gets of some messages, one row for each entry, in order."""
+
+    hashes: Int64Array
+    phy_offsets: Int64Array
+    store_timestamps: Int64Array
+    last_message: int
+    """Number in the block of the last message that has an entry; -1 for none."""
+
+
+class MessageBlock(NamedTuple):
+    """Some intact messages that follow each other in one file."""
+
+    data: bytes
+    rows: Int64Array
+    """A row of MESSAGE_ROW columns for each."""
+
+    @property
+    def phy_offsets(self) -> Int64Array:
+        """Where each message says that it lies in the log."""
+        return self.rows[:, 2]
+
+    def requests(self) -> Iterator[DispatchRequest]:
+        """Yield what the index is told of each message."""
+        for position in self.rows[:, 0].tolist():
+            message = check_message_and_return_size(self.data, position, False).message
+            assert message is not None
+            yield dispatch_request_of(message)
+
+    def entries(self, index_tags: bool) -> Entries:
+        """Return what the index gets of the messages."""
+        hashes, messages = _hashes(self.data, self.rows, index_tags)
+        for message in np.unique(messages[hashes < 0]).tolist():
+            hashes[messages == message] = _hashes_of_decoded(
+                self.data, self.rows[message], index_tags
+            )
+        last = int(messages[-1]) if len(messages) else -1
+        return Entries(hashes, self.rows[messages, 2], self.rows[messages, 3], last)
+
+
+def _hashes(data: bytes, rows: Int64Array, index_tags: bool) -> tuple[Int64Array, Int64Array]:
+    room = 2 * len(rows) + int(np.maximum(rows[:, 11] + 1, 0).sum()) // 2 + len(rows)
+    hashes, messages = np.empty(room, np.int64), np.empty(room, np.int64)
+    flat = np.ascontiguousarray(rows).reshape(-1)
+    kernels.hash_keys.announce(len(rows))
+    count = kernels.hash_keys(data, flat.data, int(index_tags), hashes.data, messages.data)
+    return hashes[:count], messages[:count]
+
+
+def _hashes_of_decoded(data: bytes, row: Int64Array, index_tags: bool) -> Int64Array:
+    """Return the hashes of a message with bytes that are not UTF-8, as a JVM decodes them.
+
+    Separators are ASCII, which no decoding swallows: so the keys are as many as in the bytes.
+    """
+    decoded = row.copy()
+    parts: list[bytes] = []
+    at = 0
+    for position, length in _TEXTS:
+        if row[length] > 0:
+            part = decode_text(data[int(row[position]) : int(row[position] + row[length])]).encode()
+            decoded[position], decoded[length] = at, len(part)
+            parts.append(part)
+            at += len(part)
+    return _hashes(b"".join(parts), decoded.reshape(1, -1), index_tags)[0]
+
+
+class LogReader:
+    """Reads a commit log once; iterate `blocks`, then what ended it is known."""
+
+    def __init__(self, log: CommitLog, files: Files) -> None:
+        self._log = log
+        self._files = files
+        self.end_offset = max(log.min_offset, 0)
+        """Offset of the log behind what was read."""
+        self.end_result: CheckResult | None = None
+        """The failure that ended it; None at the blank end of the last file."""
+        self._rows = np.empty((ROWS, kernels.MESSAGE_ROW), np.int64)
+
+    def blocks(self) -> Iterator[MessageBlock]:
+        """Yield the messages up to the first failure. Raises: TooLargeError; OSError.
+
+        Memory: 4 MiB, or one message. A block holds until the next one is asked for.
+        """
+        for log_file in self._log.log_files:
+            self.end_offset = log_file.start
+            file = self._files.open(log_file.path)
+            try:
+                yield from self._blocks_of(file, log_file)
+            finally:
+                file.close()
+            if self.end_result is not None:
+                return
+
+    def _blocks_of(self, file: File, log_file: LogFile) -> Iterator[MessageBlock]:
+        position = 0
+        size = CHUNK_BYTES
+        while True:
+            data = file.pread(max(0, min(size, log_file.size_bytes - position)), position)
+            size = CHUNK_BYTES
+            done = 0
+            how = kernels.WALK_FULL
+            while how == kernels.WALK_FULL:
+                kernels.walk_messages.announce(ROWS)
+                count, stop, how = kernels.walk_messages(
+                    data, done, len(data), _NAMES, self._rows.reshape(-1).data
+                )
+                intact = self._intact(data, count)
+                self.end_offset = log_file.start + position + (stop if intact == count else 0)
+                if intact:
+                    yield MessageBlock(data, self._rows[:intact])
+                if intact < count:
+                    self.end_offset += int(self._rows[intact, 0])
+                    self.end_result = FAILED
+                    return
+                done = stop
+            if how == kernels.WALK_BLANK:
+                return
+            position += done
+            if done == 0:
+                # No whole sound record here: a long one, a blank end, or a failure.
+                result = self._log.check(log_file.start + position)
+                if not result.success:
+                    self.end_result = result
+                if not result.success or result.size == 0:
+                    return
+                size = max(CHUNK_BYTES, result.size)
+                assert size > len(data), "a sound record was not read"
+
+    def _intact(self, data: bytes, count: int) -> int:
+        """Return how many of the first rows have bodies with the right checksum."""
+        view = memoryview(data)
+        crc32 = zlib.crc32
+        for number, (start, length, crc) in enumerate(self._rows[:count, 5:8].tolist()):
+            if length and crc32(view[start : start + length]) & CRC_MASK != crc:
+                return number
+        return count

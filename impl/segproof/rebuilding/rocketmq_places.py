@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a new RocketMQ index goes: into its store, or into a new directory.
+
+Both are entered before anything is built and give a working directory; it is removed at the end,
+whatever happened, and what a run that was killed has left of it is removed by the next one.
+
+Upstream: RocketMQ 5.5.1: DefaultMessageStore.start, which locks the file `lock`.
+Used by: rebuilding/rocketmq_index.py.
+"""
+
+import contextlib
+import errno
+import os
+from collections.abc import Sequence, Set
+from typing import Final, NamedTuple
+
+from segproof.errors import SegproofError
+from segproof.files import File, SharedFiles
+from segproof.rocketmq.geometry import index_file_names
+from segproof.rocketmq.index_service import CHECKPOINT, INDEX
+
+__all__ = ["WORKING", "Built", "IndexInPlace", "NewIndexDirectory"]
+
+LOCK: Final = "lock"
+"""The file in a store that a broker has locked while it runs."""
+WORKING: Final = "segproof-rebuild.incomplete"
+"""The directory that stands beside the new files until all of them are whole and durable."""
+
+
+class Built(NamedTuple):
+    """One new file, durable, in the working directory."""
+
+    path: str
+    name: str
+    """What it will be called."""
+    entries: int
+
+
+class _Working:
+    """The working directory: a store of its own, with an index and a checkpoint."""
+
+    def __init__(self, parent: str, files: SharedFiles) -> None:
+        self.path = os.path.join(parent, WORKING)
+        self._parent = parent
+        self._files = files
+
+    def make(self) -> None:
+        """Make it, empty and durable."""
+        self.remove()
+        self._files.make_directory(os.path.join(self.path, INDEX))
+        self._files.sync_directory(self.path)
+        self._files.sync_directory(self._parent)
+
+    def remove(self) -> None:
+        """Remove it, with what it holds, if it is there."""
+        index = os.path.join(self.path, INDEX)
+        if self._files.status(index) is not None:
+            for name in self._files.list_directory(index):
+                self._files.remove(os.path.join(index, name))
+            self._files.remove_directory(index)
+        if self._files.status(self.path) is not None:
+            self._files.remove(os.path.join(self.path, CHECKPOINT))
+            self._files.remove_directory(self.path)
+
+
+class IndexInPlace:
+    """The index of the store itself; a broker that would use it is kept out meanwhile."""
+
+    def __init__(self, store: str, files: SharedFiles) -> None:
+        self.directory = os.path.join(store, INDEX)
+        self._store = store
+        self._files = files
+        self._working = _Working(store, files)
+        self._lock: File | None = None
+
+    def __enter__(self) -> str:
+        """Lock the store; return the working directory. Raises: SegproofError; OSError."""
+        self._lock = self._locked()
+        try:
+            self._working.make()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self._working.path
+
+    def _locked(self) -> File | None:
+        path = os.path.join(self._store, LOCK)
+        if self._files.status(path) is None:
+            return None
+        lock = self._files.lock_file(path)
+        if lock is None:
+            raise SegproofError(
+                "another process has locked the store: a broker runs here",
+                path=path,
+                hint="stop the broker, or rebuild into a new directory",
+            )
+        return lock
+
+    def complete(
+        self, built: Sequence[Built], changed: Set[str], old_names: Sequence[str], like: str
+    ) -> tuple[str, ...]:
+        """Rename what differs over the old files, remove others; return the names of these.
+
+        Owner and rights are those of the old file, or of the file `like` where there is none.
+        """
+        files = self._files
+        files.make_directory(self.directory)
+        renamed = [one for one in built if one.name in changed]
+        for one in renamed:
+            old = os.path.join(self.directory, one.name)
+            files.take_access(one.path, old if one.name in old_names else like)
+        for one in renamed:
+            files.rename(one.path, os.path.join(self.directory, one.name))
+        files.sync_directory(self.directory)
+        names = {one.name for one in built}
+        removed = tuple(name for name in old_names if name not in names)
+        for name in removed:
+            files.remove(os.path.join(self.directory, name))
+        files.sync_directory(self.directory)
+        return removed
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            with contextlib.suppress(OSError):
+                self._working.remove()
+        finally:
+            if self._lock is not None:
+                self._lock.close()
+                self._lock = None
+
+
+class NewIndexDirectory:
+    """A directory that is new or empty, or that an ended rebuild has left."""
+
+    def __init__(self, directory: str, files: SharedFiles) -> None:
+        self.directory = directory
+        self._files = files
+        self._working = _Working(directory, files)
+        self._is_new = False
+        self._is_complete = False
+
+    def __enter__(self) -> str:
+        """Make the directory; return the working directory.
+
+        Raises: NotADirectoryError; FileExistsError, with nothing changed, where it is not empty.
+        """
+        status = self._files.status(self.directory)
+        if status is not None and not status.is_directory:
+            raise NotADirectoryError(errno.ENOTDIR, "not a directory", self.directory)
+        self._is_new = status is None
+        names = [] if status is None else self._files.list_directory(self.directory)
+        ours = index_file_names(names) if WORKING in names else []
+        if {*names} - {*ours, WORKING}:
+            raise FileExistsError(
+                errno.ENOTEMPTY, "the directory exists and is not empty", self.directory
+            )
+        try:
+            self._files.make_directory(self.directory)
+            for name in ours:
+                self._files.remove(os.path.join(self.directory, name))
+            self._working.make()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self._working.path
+
+    def complete(
+        self, built: Sequence[Built], changed: Set[str], old_names: Sequence[str], like: str
+    ) -> tuple[str, ...]:
+        """Give the new files their names, durably."""
+        del changed, old_names, like
+        for one in built:
+            self._files.rename(one.path, os.path.join(self.directory, one.name))
+        self._files.sync_directory(self.directory)
+        self._files.sync_directory(os.path.dirname(os.path.realpath(self.directory)))
+        self._is_complete = True
+        return ()
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(OSError):
+            if not self._is_complete:
+                for name in index_file_names(self._files.list_directory(self.directory)):
+                    self._files.remove(os.path.join(self.directory, name))
+            self._working.remove()
+            if self._is_new and not self._is_complete:
+                self._files.remove_directory(self.directory)

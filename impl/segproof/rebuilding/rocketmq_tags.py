@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether an old index has entries for the tags of messages, as releases from 5.4.0 on write them.
+
+Upstream: RocketMQ 5.4.0 to 5.5.1: IndexService.buildIndex.
+Laws: RMQSVC-14.
+Used by: rebuilding/rocketmq_index.py.
+"""
+
+from collections.abc import Sequence
+from itertools import islice
+
+from segproof.files import Files
+from segproof.rocketmq.commit_log import CommitLog
+from segproof.rocketmq.index_table import Geometry, entry_blocks, read_stored_header
+from segproof.rocketmq.key_hash import build_key, index_key_hash
+from segproof.rocketmq.message import dispatch_request_of
+
+__all__ = ["tags_in_old_index"]
+
+ENTRIES = 1 << 16
+MESSAGES = 4096
+"""So many of a file are looked at."""
+
+
+def tags_in_old_index(
+    paths: Sequence[str], geometry: Geometry, log: CommitLog, files: Files
+) -> bool | None:
+    """Return whether the first of the files that can tell has entries for tags; None: none can.
+
+    A file tells if it has the entries of a message with tags that the log still has.
+    Raises: TooLargeError; OSError.
+    """
+    for path in paths:
+        found = _in_file(path, geometry, log, files)
+        if found is not None:
+            return found
+    return None
+
+
+def _in_file(path: str, geometry: Geometry, log: CommitLog, files: Files) -> bool | None:
+    file = files.open(path)
+    try:
+        header = read_stored_header(file)
+        if header is None or file.size() != geometry.file_size or header.index_count <= 1:
+            return None
+        stop = min(header.index_count, geometry.index_num, ENTRIES + 1)
+        first = max(header.begin_phy_offset, log.min_offset)
+        known: dict[int, set[int]] = {}
+        for _, block in entry_blocks(file, geometry, 1, stop):
+            hashes, offsets = block["key_hash"].tolist(), block["phy_offset"].tolist()
+            for key_hash, offset in zip(hashes, offsets, strict=True):
+                known.setdefault(offset, set()).add(key_hash)
+    finally:
+        file.close()
+    # The entries of the first and the last message may lie in other files in part.
+    for offset in (header.begin_phy_offset, header.end_phy_offset, max(known)):
+        known.pop(offset, None)
+    for _, result in islice(log.scan(first), MESSAGES):
+        if result.message is None:
+            break
+        request = dispatch_request_of(result.message)
+        tags = dict(request.properties_map or ()).get("TAGS")
+        entries = known.get(request.commit_log_offset)
+        if tags and entries:
+            key = build_key(request.topic, build_key("T", tags))
+            return index_key_hash(key) in entries
+    return None
