@@ -9,6 +9,7 @@ Used by: the tox environments `quick`, `py311` to `py313` and `oldest`.
 
 import importlib
 import pkgutil
+import struct
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,6 +36,14 @@ class Out:
     """An argument into which the kernel writes: so many zeros of format q, each time anew."""
 
     length: int
+
+
+@dataclass(frozen=True)
+class Changed:
+    """An argument that the kernel reads and changes: an array of these numbers, each time anew."""
+
+    typecode: str
+    numbers: tuple[int, ...]
 
 
 def found_kernels() -> dict[str, Kernel[..., Any]]:
@@ -245,6 +254,77 @@ def indexed(draw: st.DrawFn) -> tuple[Any, ...]:
     return view(sizes), len(sizes), interval, bytes_since, Out(len(sizes))
 
 
+@st.composite
+def index_files(draw: st.DrawFn) -> tuple[bytes, int, int]:
+    """Draw an index file of RocketMQ whose slots and entries often lead to entries; H and N."""
+    slots, entries = draw(st.integers(1, 3)), draw(st.integers(2, 5))
+    numbers = st.integers(-1, entries) | INT32
+    count = slots + 5 * entries
+    words = draw(st.lists(numbers, min_size=count, max_size=count))
+    return bytes(40) + struct.pack(f">{count}i", *words), slots, entries
+
+
+HASHES = st.integers(0, 5) | SEQUENCES
+
+
+@st.composite
+def puts(draw: st.DrawFn) -> tuple[Any, ...]:
+    """Draw an index file, its header and entries to put, often more than have room."""
+    data, slots, entries = draw(index_files())
+    count = draw(st.integers(0, 5))
+    rows = [draw(st.lists(kind, min_size=count, max_size=count)) for kind in (HASHES, INT64, INT64)]
+    header = (*draw(st.tuples(INT64, INT64, INT64, INT64)), draw(INT32))
+    changed = Changed("q", (*header, draw(st.integers(1, entries + 1)), 0))
+    shape = (Changed("B", tuple(data)), slots, entries)
+    return (*shape, *map(view, rows), changed, draw(st.integers(1, 3)))
+
+
+@st.composite
+def walks_of_chains(draw: st.DrawFn, *, many: bool) -> tuple[Any, ...]:
+    """Draw an index file and one chain to walk on, or the chains of some hashes."""
+    data, slots, entries = draw(index_files())
+    limit, times = draw(st.integers(1, entries)), draw(st.tuples(INT64, INT64, INT64))
+    if not many:
+        cursor = Changed("q", (draw(st.integers(-1, entries)), limit))
+        found = Out(draw(st.integers(0, 3)))
+        return data, slots, times[0], draw(HASHES), *times[1:], cursor, found
+    hashes = draw(st.lists(HASHES, max_size=4))
+    first, count = draw(st.integers(0, len(hashes))), len(hashes)
+    asked = (draw(st.integers(-1, 3)), *times[1:])
+    room = draw(st.integers(0, 9))
+    outs = (Out(count), Out(count), Out(room), Out(room), Out(count + 1), Out(room))
+    return data, slots, limit, times[0], view(hashes), first, count, *asked, *outs
+
+
+@st.composite
+def texts_to_hash(draw: st.DrawFn, *, rows: bool) -> tuple[Any, ...]:
+    """Draw bytes that are often UTF-8, in rows of one width or between bounds."""
+    count = draw(st.integers(0, 4))
+    data = draw(UTF8)
+    if rows:
+        width = draw(st.integers(0, 5))
+        return data.ljust(count * width, b"\0"), width, Out(count)
+    bounds = draw(st.lists(st.integers(0, len(data)), min_size=count + 1, max_size=count + 1))
+    return data, view(sorted(bounds)), draw(st.integers(0, 1)), Out(count)
+
+
+@st.composite
+def written_at(draw: st.DrawFn, width: int) -> tuple[Any, ...]:
+    """Draw bytes to write a number of so many bytes into, where, and the number."""
+    data = draw(st.binary(min_size=width, max_size=20))
+    position = draw(st.integers(0, len(data) - width))
+    return Changed("B", tuple(data)), position, draw(INT32 if width == 4 else INT64)
+
+
+UTF8 = st.text("aZ\0\x80\u07ff\u4e2d\U0001f600", max_size=9).map(str.encode) | RAW
+TEXT_BYTES = UTF8.flatmap(
+    lambda data: st.tuples(
+        st.just(data), st.integers(0, len(data)), st.just(len(data)), st.integers(0, 1)
+    )
+)
+UNITS = UTF8 | st.lists(st.integers(0, 65535), max_size=9).map(
+    lambda units: memoryview(array("H", units)).toreadonly()
+)
 HEADER = st.tuples(st.binary(min_size=61, max_size=61), st.sampled_from([0, 1, 2])).map(
     lambda drawn: (drawn[0][:16] + bytes([drawn[1]]) + drawn[0][17:], 0, Out(14))
 )
@@ -284,6 +364,22 @@ ARGUMENTS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "legacy_records.legacy_field": raw_up_to(),
     "legacy_records.walk_legacy_messages": legacy_walks(columns=8),
     "legacy_records.walk_legacy_positions": legacy_walks(columns=1),
+    "rocketmq_index.add_unit": st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 65535)),
+    "rocketmq_index.absolute_hash": st.tuples(st.integers(0, 2**32 - 1) | st.just(2**31)),
+    "rocketmq_index.hash_of_units": st.tuples(UNITS),
+    "rocketmq_index.utf8_character": TEXT_BYTES.filter(lambda drawn: drawn[1] < drawn[2]),
+    "rocketmq_index.hash_of_utf8": TEXT_BYTES,
+    "rocketmq_index.hashes_of_rows": texts_to_hash(rows=True),
+    "rocketmq_index.hashes_of_texts": texts_to_hash(rows=False),
+    "rocketmq_index.slot_position": st.tuples(SEQUENCES, st.integers(1, 2**29)),
+    "rocketmq_index.time_difference": st.tuples(INT64, INT64),
+    "rocketmq_index.read_time": st.tuples(INT64, SEQUENCES),
+    "rocketmq_index.previous_index": st.tuples(INT32, SEQUENCES),
+    "rocketmq_index.write_int32": written_at(4),
+    "rocketmq_index.write_int64": written_at(8),
+    "rocketmq_index.put_entries": puts(),
+    "rocketmq_index.walk_chain": walks_of_chains(many=False),
+    "rocketmq_index.walk_chains": walks_of_chains(many=True),
     "segment_rules.indexed_batches": indexed(),
     "segment_search.find_batch": searches_in_logs(many=False),
     "segment_search.find_batches": searches_in_logs(many=True),
@@ -310,9 +406,14 @@ ARGUMENTS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
 
 def run(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, list[list[int]]]:
     """Return what the function answers, and what it wrote."""
-    written = [array("q", bytes(8 * one.length)) for one in arguments if isinstance(one, Out)]
-    outs = iter(written)
-    given = [memoryview(next(outs)) if isinstance(one, Out) else one for one in arguments]
+    written: list[array[int]] = []
+    given = []
+    for one in arguments:
+        if isinstance(one, Out):
+            written.append(array("q", bytes(8 * one.length)))
+        elif isinstance(one, Changed):
+            written.append(array(one.typecode, one.numbers))
+        given.append(memoryview(written[-1]) if isinstance(one, (Out, Changed)) else one)
     return function(*given), [one.tolist() for one in written]
 
 
