@@ -380,11 +380,11 @@ class IndexFile:
         if current is None or not 0 < current <= self.index_count or self.index_count <= 1:
             return tuple(found)
         visited: dict[int, int] = {}
-        given = len(found)
+        room = max_num - len(found)
         while len(found) < max_num:
             if visited.get(current) == len(found):
                 return Raised(ErrorKind.ENDLESS)
-            if len(found) - given > LONGEST_LIST:
+            if current in visited and room > LONGEST_LIST:
                 return Raised(ErrorKind.OUT_OF_MEMORY)
             visited[current] = len(found)
             entry = self.entry(current)
