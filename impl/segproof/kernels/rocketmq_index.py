@@ -29,6 +29,7 @@ __all__ = [
     "hash_of_utf8",
     "hashes_of_rows",
     "hashes_of_texts",
+    "key_hash_of_units",
     "previous_index",
     "put_entries",
     "read_time",
@@ -76,6 +77,12 @@ def hash_of_units(units: Bytes) -> int:
     for unit in units:
         hashed = (hashed * 31 + unit) & 4294967295
     return hashed
+
+
+@kernel
+def key_hash_of_units(units: Bytes) -> int:
+    """Return what an entry keeps of a text given as units, as `hash_of_units` takes them."""
+    return absolute_hash(hash_of_units(units))
 
 
 @kernel
@@ -186,12 +193,17 @@ def time_difference(store_timestamp: int, begin_timestamp: int) -> int:
     """Return the seconds that an entry keeps: 0..2147483647. Law: RMQIDX-21."""
     if begin_timestamp <= 0:
         return 0
-    difference = add_int64(store_timestamp, -begin_timestamp)
-    if difference < 0:
+    if store_timestamp >= begin_timestamp:
+        seconds = (store_timestamp - begin_timestamp) // 1000
+    elif store_timestamp >= begin_timestamp - 9223372036854775807 - 1:
         return 0
-    if difference // 1000 > 2147483647:
+    else:
+        # So far below that 64 bits make it positive; no step of this sum leaves them.
+        above_least = store_timestamp + 9223372036854775807 + 1
+        seconds = (above_least + (9223372036854775807 - begin_timestamp) + 1) // 1000
+    if seconds > 2147483647:
         return 2147483647
-    return difference // 1000
+    return seconds
 
 
 @kernel
@@ -300,19 +312,19 @@ def walk_chain(
     key_hash: int,
     begin: int,
     end: int,
-    cursor: memoryview,
-    found: memoryview,
+    walk: memoryview,
 ) -> int:
-    """Walk a chain on, writing what it finds until `found` is full; return how much, or CORRUPT.
+    """Walk a chain on, writing what it finds until there is no room; return how much, or CORRUPT.
 
-    cursor[0] is the entry to go on from, 0 at the end of the chain, and cursor[1] what that entry
-    must be below. Both bounds of the time are inclusive. Laws: RMQIDX-31, -33, -35, -36.
+    walk[0] is the entry to go on from, 0 at the end of the chain, and walk[1] what that entry must
+    be below; both are kept up to date. What is found is written behind them. Both bounds of the
+    time are inclusive. Laws: RMQIDX-31, RMQIDX-33, RMQIDX-35, RMQIDX-36.
     """
     entries_at = 40 + hash_slot_num * 4
-    current = cursor[0]
-    above = cursor[1]
+    current = walk[0]
+    above = walk[1]
     count = 0
-    while current != 0 and count < len(found):
+    while current != 0 and count + 2 < len(walk):
         if not 0 < current < above:
             return CORRUPT
         at = entries_at + current * 20
@@ -321,14 +333,14 @@ def walk_chain(
             return CORRUPT
         time_read = read_time(begin_timestamp, time_diff)
         if int32_at(data, at) == key_hash and begin <= time_read <= end:
-            found[count] = int64_at(data, at + 4)
+            walk[count + 2] = int64_at(data, at + 4)
             count += 1
         above = current
         current = int32_at(data, at + 16)
         if time_read < begin:
             current = 0
-    cursor[0] = current
-    cursor[1] = above
+    walk[0] = current
+    walk[1] = above
     return count
 
 
@@ -394,9 +406,9 @@ def walk_chains(
             starts[first + lane + 1] = matched
             leads_on = is_late
             leads_on &= 1 if previous != 0 else 0
-            leads_on &= 1 if matched < max_num else 0
             bad += 1 if time_diff < 0 else 0
             bad += leads_on & (1 if previous < 0 or previous >= current else 0)
+            leads_on &= 1 if matched < max_num else 0
             cursors[lane] = previous
             lanes[going_on] = lane
             going_on += leads_on

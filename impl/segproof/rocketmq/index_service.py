@@ -10,7 +10,6 @@ Used by: message_store, rebuilding/rocketmq_index.
 """
 
 import os
-import time as clock
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
@@ -22,6 +21,7 @@ from segproof.errors import (
     NumberFormatError,
 )
 from segproof.files import REAL_FILES, Files
+from segproof.kafka.segment_state import now_ms
 from segproof.rocketmq.index_file import IndexFile
 from segproof.rocketmq.key_hash import build_key
 from segproof.rocketmq.message import TAGS, DispatchRequest
@@ -41,8 +41,6 @@ TAG_TYPE: Final = "T"
 DESTROY_INTERVAL_MS: Final = 3000
 TRANSACTION_BITS: Final = 12
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-NAMED_MS_MAX: Final = 253_402_214_400_000
-"""The last day of the year 9999 begins: no later time is a name of 17 digits everywhere."""
 
 
 class QueryOffsetResult(NamedTuple):
@@ -68,10 +66,6 @@ def index_file_name(time_ms: int, zone: tzinfo | None = None) -> str:
         f"{moment.year:04d}{moment.month:02d}{moment.day:02d}{moment.hour:02d}"
         f"{moment.minute:02d}{moment.second:02d}{moment.microsecond // 1000:03d}"
     )
-
-
-def _now_ms() -> int:
-    return clock.time_ns() // 10**6
 
 
 class IndexService:
@@ -111,7 +105,7 @@ class IndexService:
         *,
         index_tags: bool = True,
         files: Files = REAL_FILES,
-        time: Callable[[], int] = _now_ms,
+        time: Callable[[], int] = now_ms,
         zone: tzinfo | None = None,
     ) -> Self:
         """Open the checkpoint of a store, or make it; no index file is listed until `load`.
@@ -297,7 +291,7 @@ class IndexService:
         """Return how many of the last entries are of an offset, counting up to `limit`."""
         count = 0
         for file in reversed(self._list):
-            for index in range(file.index_count - 1, 0, -1):
+            for index in range(len(file), 0, -1):
                 if count == limit or file.entry(index).phy_offset != phy_offset:
                     return count
                 count += 1
@@ -355,7 +349,7 @@ class IndexService:
         if max_num < 0:
             raise InvalidArgumentError("how many offsets are wanted is negative", actual=max_num)
         wanted = min(max_num, self.max_msgs_num_batch)
-        asked = build_key(topic, f"{TAG_TYPE}#{key}" if index_type == TAG_TYPE else key)
+        asked = build_key(topic, build_key(TAG_TYPE, key) if index_type == TAG_TYPE else key)
         found: list[int] = []
         update = (0, 0)
         if self._list:
