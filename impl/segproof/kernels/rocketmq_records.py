@@ -31,7 +31,7 @@ __all__ = [
     "walk_messages",
 ]
 
-Bytes = bytes | bytearray | memoryview
+Bytes = bytes | memoryview
 
 MESSAGE_ROW = 16
 """Columns of `walk_messages`: position, total size, physical offset, store timestamp, flags, body

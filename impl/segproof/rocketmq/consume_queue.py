@@ -21,7 +21,14 @@ from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, Files
 from segproof.rocketmq.commit_log import CommitLog, log_file_name, named_offset
 
-__all__ = ["BLANK_UNIT", "CONSUME_QUEUE", "ConsumeQueue", "ConsumeQueueUnit", "read_units"]
+__all__ = [
+    "BLANK_UNIT",
+    "CONSUME_QUEUE",
+    "ConsumeQueue",
+    "ConsumeQueueUnit",
+    "max_physic_offset",
+    "read_units",
+]
 
 CONSUME_QUEUE: Final = "consumequeue"
 UNIT_BYTES: Final = 20
@@ -96,10 +103,13 @@ class ConsumeQueue:
             raise InvalidArgumentError("a topic is the name of a folder", actual=topic)
         folder = os.path.join(os.fspath(store_path), CONSUME_QUEUE, topic, str(queue_id))
         queue = cls(folder, mapped_file_size, files)
-        queue._recover()
+        queue._find_end()
+        for start in [one for one in queue._starts if one > queue.end]:
+            files.remove(queue._path(start))
+            queue._starts.remove(start)
         return queue
 
-    def _recover(self) -> None:
+    def _find_end(self) -> None:
         for start in self._starts[-RECOVERED_FILES:]:
             count, last = self._valid_units(start)
             self.end = start + count * UNIT_BYTES
@@ -107,9 +117,6 @@ class ConsumeQueue:
                 self.max_physic_offset = last.commit_log_offset + last.size
             if self.end - start < self.mapped_file_size:
                 break
-        for start in [one for one in self._starts if one > self.end]:
-            self._files.remove(self._path(start))
-            self._starts.remove(start)
 
     def _valid_units(self, start: int) -> tuple[int, ConsumeQueueUnit | None]:
         """Return how many valid units a file begins with, and the last of them."""
@@ -148,6 +155,12 @@ class ConsumeQueue:
     def written_units(self, start: int) -> int:
         """Return how many units the file that begins at `start` holds."""
         return max(0, min(self.end - start, self.mapped_file_size)) // UNIT_BYTES
+
+    def inferred_file_size(self) -> int:
+        """Return the length of the first file, in whole units; the usual one without files."""
+        status = self._files.status(self._path(self._starts[0])) if self._starts else None
+        size = MAPPED_FILE_BYTES if status is None else min(status.size_bytes, INT32_MAX)
+        return max(UNIT_BYTES, size - size % UNIT_BYTES)
 
     def units(self) -> list[ConsumeQueueUnit]:
         """Return every unit, fillers included, in the order of the queue."""
@@ -323,6 +336,35 @@ class _Search:
     def _answer(self, position: int | None) -> int:
         """Return the number in the queue; without a position what upstream's -1 comes to."""
         return self.base + position if position is not None else max(0, self.base - 1)
+
+
+def max_physic_offset(store_path: str, files: Files = REAL_FILES) -> int:
+    """Return where in the log the queues of a store end together; -1 without a message.
+
+    Nothing is changed. Raises: OSError.
+    """
+    furthest = -1
+    top = os.path.join(store_path, CONSUME_QUEUE)
+    for topic in _folders(top, files):
+        for number in _folders(topic, files):
+            queue = ConsumeQueue(number, MAPPED_FILE_BYTES, files)
+            queue.mapped_file_size = queue.inferred_file_size()
+            queue._find_end()
+            furthest = max(furthest, queue.max_physic_offset)
+    return furthest
+
+
+def _folders(path: str, files: Files) -> list[str]:
+    """Return the paths of the folders in a folder; none if it is none itself."""
+    status = files.status(path)
+    if status is None or not status.is_directory:
+        return []
+    found = []
+    for name in files.list_directory(path):
+        below = files.status(os.path.join(path, name))
+        if below is not None and below.is_directory:
+            found.append(os.path.join(path, name))
+    return found
 
 
 def _starts(folder: str, files: Files) -> list[int]:

@@ -3,7 +3,8 @@
 
 Mirrors: segproof_model.rocketmq.store_checkpoint.
 Layout (big-endian int64, in a file of 4096 bytes): log 0:8, queues 8:8, index 16:8, offset flushed
-  by the master 24:8, confirmed offset 32:8. Nothing guards the values.
+  by the master 24:8, confirmed offset 32:8, offset that the queues have reached 40:8 (5.5.1). Nothing
+  guards the values.
 Upstream: RocketMQ 5.5.1: StoreCheckpoint.
 Laws: RMQCKPT-1, RMQCKPT-3, RMQCKPT-4.
 Used by: index_service, message_store.
@@ -22,11 +23,11 @@ CHECKPOINT_BYTES: Final = 4096
 SAFETY_MS: Final = 3000
 """So much older than what it says a store takes its log and queues to be."""
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
-_FIELDS = Struct(">5q")
+_FIELDS = Struct(">6q")
 
 
 class StoreCheckpoint:
-    """Five numbers in memory; `flush` makes the file what they are.
+    """Six numbers in memory; `flush` makes the file what they are.
 
     Times are milliseconds, those of messages; offsets are positions in the commit log.
     """
@@ -39,13 +40,16 @@ class StoreCheckpoint:
     """End time of the newest index file that was full and flushed."""
     master_flushed_offset: int
     confirm_phy_offset: int
+    logics_physical_offset: int
+    """Offset in the commit log that the consume queues have reached; 5.5.1 has it, 5.3.3 not."""
 
     def __init__(self, path: str, file: File) -> None:
         self.path = path
         self._file: File | None = file
         values = _FIELDS.unpack(file.pread(_FIELDS.size, 0).ljust(_FIELDS.size, b"\0"))
         self.physic_msg_timestamp, self.logics_msg_timestamp, self.index_msg_timestamp = values[:3]
-        self.master_flushed_offset, self.confirm_phy_offset = values[3:]
+        self.master_flushed_offset, self.confirm_phy_offset = values[3:5]
+        self.logics_physical_offset = values[5]
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, files: Files = REAL_FILES) -> Self:
@@ -90,8 +94,12 @@ class StoreCheckpoint:
         """Set it in memory. Raises: InvalidArgumentError outside 64 bits."""
         self.confirm_phy_offset = _int64(value)
 
+    def set_logics_physical_offset(self, value: int) -> None:
+        """Set it in memory. Raises: InvalidArgumentError outside 64 bits."""
+        self.logics_physical_offset = _int64(value)
+
     def flush(self) -> None:
-        """Write all five fields and wait until they are durable; other bytes stay.
+        """Write all six fields and wait until they are durable; other bytes stay.
 
         Laws: RMQCKPT-3. Raises: IndexClosedError after shutdown; OSError.
         """
@@ -99,7 +107,7 @@ class StoreCheckpoint:
             raise IndexClosedError("the checkpoint is closed", path=self.path)
         values = (
             self.physic_msg_timestamp, self.logics_msg_timestamp, self.index_msg_timestamp,
-            self.master_flushed_offset, self.confirm_phy_offset,
+            self.master_flushed_offset, self.confirm_phy_offset, self.logics_physical_offset,
         )  # fmt: skip
         self._file.pwrite(_FIELDS.pack(*values), 0)
         self._file.sync()
