@@ -3,8 +3,8 @@
 
 Mirrors: segproof_model.rocketmq.store_checkpoint.
 Layout (big-endian int64, in a file of 4096 bytes): log 0:8, queues 8:8, index 16:8, offset flushed
-  by the master 24:8, confirmed offset 32:8, offset that the queues have reached 40:8 (5.5.1). Nothing
-  guards the values.
+  by the master 24:8, confirmed offset 32:8, offset that the queues have reached 40:8 (5.5.1).
+  Nothing guards the values.
 Upstream: RocketMQ 5.5.1: StoreCheckpoint.
 Laws: RMQCKPT-1, RMQCKPT-3, RMQCKPT-4.
 Used by: index_service, message_store.
