@@ -293,6 +293,7 @@ def _producer_examples() -> dict[str, tuple[str, Damage]]:
     two = replace_log(LOG, _producer_batch(0, 0), _producer_batch(1, 5))
     begun = replace_log(LOG, _producer_batch(0, 0, is_transactional=True))
     markers = replace_log(LOG, _marker(0, 7), _marker(1, 6))
+    left = replace_log(LOG, _producer_batch(0, 0, is_transactional=True), _producer_batch(1, 1))
     return {
         "DISK-29": ("the epoch of a producer's batch is 9", patch_batch(LOG, 51, _int16(9))),
         "DISK-30": ("the sequence of a batch is 1000", patch_batch(LOG, 53, _int32(1000))),
@@ -300,6 +301,7 @@ def _producer_examples() -> dict[str, tuple[str, Damage]]:
         "DISK-32": ("a transaction has no marker", begun),
         "DISK-33": ("a log begins with a marker", replace_log(LOG, _marker(0, 7))),
         "DISK-34": ("a marker of coordinator epoch 6 follows one of 7", markers),
+        "DISK-44": ("a batch of no transaction follows one of an open one", left),
         "PROD-3": ("one bit of a snapshot is flipped", flip(SNAPSHOT, 20)),
         "PROD-14": (
             "a producer's last sequence number in a snapshot is one more",

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The producers of a log: their epochs and sequence numbers, in order, along all segments.
+"""The producers of a log: epochs, sequence numbers, transactions, in order, along all segments.
 
 The batches of one block are sorted by producer, so that a few passes compare each with the one
 before it. What is known of each producer is one row of a table, which a block hands on to the next,
 and a segment to the next.
 
 Upstream: Kafka 0.11.0 to 4.3.1: ProducerAppendInfo, ProducerStateManager.
-Laws: DISK-29, DISK-30, DISK-31.
+Laws: DISK-29, DISK-30, DISK-31, DISK-44.
 Not covered: producers beyond PRODUCERS_MAX, of which a note speaks; the sequence numbers of
     `__consumer_offsets`, whose coordinator writes 0 each time.
 Used by: verifying/segment_checks.py, verifying/partition_checks.py.
@@ -38,7 +38,7 @@ PRODUCERS_MAX = 1 << 17
 """Producers that are followed along a segment, and along a log; each takes about 150 bytes."""
 EXPIRATION_MS = 86_400_000
 """The usual producer.id.expiration.ms: after such a silence a broker has forgotten a producer."""
-CONTROL = 32
+TRANSACTIONAL, CONTROL = 16, 32
 SEQUENCE_MAX = (1 << 31) - 1
 OFFSETS_TOPIC = "__consumer_offsets"
 
@@ -47,6 +47,7 @@ ROW = np.dtype(
         ("producer_id", np.int64),
         ("first_epoch", np.int64),
         ("first_position", np.int64),
+        ("first_kind", np.int64),
         ("first_data_epoch", np.int64),
         ("first_data_position", np.int64),
         ("first_base_sequence", np.int64),
@@ -54,6 +55,7 @@ ROW = np.dtype(
         ("first_timestamp", np.int64),
         ("first_missing", np.int64),
         ("epoch", np.int64),
+        ("kind", np.int64),
         ("data_epoch", np.int64),
         ("base_sequence", np.int64),
         ("last_sequence", np.int64),
@@ -64,8 +66,8 @@ ROW = np.dtype(
 )
 """One producer: `first_` of its first batch or marker, the rest of the last one. Where `data_` is
 in a name, and for all about sequence numbers and offsets, the first or last batch that is no
-marker; -1 without one. `missing`: how many offsets are missing before it. `epoch` and `timestamp`
-are of whatever came last."""
+marker; -1 without one. `missing`: how many offsets are missing before it. `epoch`, `kind` and
+`timestamp` are of whatever came last; a `kind` is the bits TRANSACTIONAL and CONTROL."""
 FIRST_DATA = (
     "first_data_epoch", "first_data_position", "first_base_sequence", "first_last_sequence",
     "first_timestamp", "first_missing",
@@ -140,6 +142,11 @@ class ProducerCheck:
         if len(falls):
             before, after = batches.each(rows[falls]), batches.each(rows[falls + 1])
             _judge_epochs(before, after, self._path, self._reporter)
+        kinds = batches.table["attributes"][rows] & (TRANSACTIONAL | CONTROL)
+        leaves = np.flatnonzero(pair & (kinds[:-1] == TRANSACTIONAL) & (kinds[1:] == 0))
+        if len(leaves):
+            before, after = batches.each(rows[leaves]), batches.each(rows[leaves + 1])
+            _judge_transactions(before, after, self._path, self._reporter)
         own = batches.ends_of(pair)
         is_data = batches.table["attributes"][rows] & CONTROL == 0
         if not is_data.all():
@@ -190,7 +197,7 @@ class _Sorted:
         starts = np.flatnonzero(is_first)
         ends = np.concatenate((starts[1:], [len(self.rows)])) - 1
         own, first = self.each(self.rows[ends]), self.each(self.rows[starts])
-        for name in ("first_epoch", "first_position", *FIRST_DATA):
+        for name in ("first_epoch", "first_position", "first_kind", *FIRST_DATA):
             own[name] = first[name]
         return own
 
@@ -201,6 +208,7 @@ class _Sorted:
         each["producer_id"] = table["producer_id"]
         each["first_epoch"] = each["epoch"] = each["data_epoch"] = table["producer_epoch"]
         each["first_position"] = each["first_data_position"] = table["position"]
+        each["first_kind"] = each["kind"] = table["attributes"] & (TRANSACTIONAL | CONTROL)
         each["first_timestamp"] = each["timestamp"] = table["max_timestamp"]
         each["first_missing"] = each["missing"] = self.missing[rows]
         each["base_sequence"] = table["base_sequence"]
@@ -230,7 +238,8 @@ def join_producers(
     at, known = _places(table, later)
     joined = table
     old, new = at[known], later[known]
-    joined["epoch"][old], joined["timestamp"][old] = new["epoch"], new["timestamp"]
+    for name in ("epoch", "kind", "timestamp"):
+        joined[name][old] = new[name]
     has_data = new["data_epoch"] >= 0
     begins = has_data & (joined["first_data_epoch"][old] < 0)
     for name in FIRST_DATA:
@@ -276,6 +285,10 @@ def compare_producers(
     falls = later["first_epoch"][new] < table["epoch"][old]
     if falls.any():
         _judge_epochs(table[old[falls]], later[new[falls]], path, reporter, directory)
+    leaves = (table["kind"][old] == TRANSACTIONAL) & (later["first_kind"][new] == 0)
+    if leaves.any():
+        before, after = table[old[leaves]], later[new[leaves]]
+        _judge_transactions(before, after, path, reporter, missing, directory)
     if not numbered:
         return
     epochs, sequences = table["data_epoch"][old], table["last_sequence"][old]
@@ -318,6 +331,43 @@ def _judge_epochs(
         places = later["first_position"]
         reporter.add_rows(
             "DISK-29", path, places, describe, severity=severity, reproduce_path=directory
+        )
+
+
+def _judge_transactions(
+    before: ProducerTable,
+    after: ProducerTable,
+    path: str,
+    reporter: Reporter,
+    missing: int = 0,
+    directory: str | None = None,
+) -> None:
+    """Report batches outside of a transaction that come next to those of an open one."""
+    has_gap = after["first_missing"] + missing > before["missing"]
+    for severity, rows in ((Severity.ERROR, ~has_gap), (Severity.WARNING, has_gap)):
+        earlier, later = before[rows], after[rows]
+
+        def describe(
+            row: int,
+            earlier: ProducerTable = earlier,
+            later: ProducerTable = later,
+            is_known: bool = severity is Severity.ERROR,
+        ) -> Described:
+            last_offset = earlier["last_offset"][row]
+            words = (
+                f"this batch of producer {later['producer_id'][row]} is of no transaction, and the"
+                f" one before it, which ends at offset {last_offset}, is of one that no marker has"
+                " ended"
+            )
+            if is_known:
+                words += ": Kafka refuses such a batch, also when it reads the log at its start"
+            else:
+                words += "; offsets are missing between, and the marker may be among them"
+            return Described(words, "a batch of the transaction, or its marker", "neither")
+
+        places = later["first_position"]
+        reporter.add_rows(
+            "DISK-44", path, places, describe, severity=severity, reproduce_path=directory
         )
 
 

@@ -135,6 +135,9 @@ RULES: dict[str, Rule] = {
     **_rules("partition-log", NOTE, "nothing: a transaction may have no batch here", "DISK-33"),
     **_rules("record-batch", WARNING, "compare with another replica: a marker of a replaced"
              " coordinator may have ended the wrong transaction", "DISK-34"),
+    **_rules("record-batch", ERROR, "compare with another replica: a marker is missing, or the"
+             " broker did not write this batch. One that has to read the log from before it to"
+             " know its producers can't load the partition", "DISK-44"),
     **_rules("partition-log", WARNING, REMAKE_SNAPSHOT, "PROD-3", "PROD-14"),
     **_rules("partition-log", ERROR, REMAKE_SNAPSHOT, "DISK-35"),
     **_rules("partition-log", WARNING, "compare the end of the log with another replica, before"

@@ -218,6 +218,17 @@ def coordinator_epochs_never_fall(logs: Logs, codecs: Codecs) -> bool:
     return True
 
 
+@law("DISK-44", structure=BATCH, scope="disk", source="Kafka ProducerAppendInfo 4.3.1")
+def batches_stay_in_their_transaction(logs: Logs) -> bool:
+    """Between a batch of a transaction and the marker that ends it, its producer has no batch
+    outside of that transaction. A warning where offsets are missing between: so may be the
+    marker."""
+    return all(
+        one.is_control or not one.is_transactional or two.is_transactional or two.is_control
+        for one, two in neighbours(of_producers(logs))
+    )
+
+
 # --- snapshots of the producers
 
 

@@ -274,6 +274,18 @@ class VerificationMachine(RuleBasedStateMachine):
         batch = writer.produce(producer_id, count, False)
         writer.append(batch, last, writer.clock, key=last, indexed=True, named=first)
 
+    @precondition(lambda self: self.damages == 0 and bool(self.writer.open))
+    @rule(data=st.data())
+    def leave_a_transaction(self, data: Any) -> None:
+        """Append a batch outside of the open transaction of its producer, as no broker does."""
+        writer = self.writer
+        producer_id = data.draw(st.sampled_from(sorted(writer.open)))
+        offset = writer.offset
+        batch = writer.produce(producer_id, 1, False)
+        writer.append(batch, offset, writer.clock, key=offset, indexed=True, named=offset)
+        self.damages += 1
+        self.reached["left a transaction"] += 1
+
     @precondition(lambda self: self.damages == 0)
     @rule()
     def change_leader(self) -> None:
@@ -433,8 +445,8 @@ class VerificationMachine(RuleBasedStateMachine):
     "SEG-7", "LOG-4", "DUMP-6", "DISK-6", "DISK-8", "DISK-9", "DISK-10", "DISK-11", "DISK-12",
     "DISK-13", "DISK-14", "DISK-15", "DISK-16", "DISK-17", "DISK-18", "DISK-19", "DISK-21",
     "DISK-22", "DISK-23", "DISK-28", "DISK-29", "DISK-30", "DISK-31", "DISK-32", "DISK-33",
-    "DISK-34", "DISK-35", "DISK-36", "DISK-37", "PROD-3", "PROD-14", "SCAN-2", "SCAN-10",
-    "BATCH-2", "BATCH-3", "BATCH-14", "BATCH-19",
+    "DISK-34", "DISK-35", "DISK-36", "DISK-37", "DISK-44", "PROD-3", "PROD-14", "SCAN-2",
+    "SCAN-10", "BATCH-2", "BATCH-3", "BATCH-14", "BATCH-19",
 )  # fmt: skip
 def test_agrees_with_the_laws() -> None:
     """What the verifier reports is broken, and what it passes is whole."""
@@ -448,6 +460,7 @@ def test_agrees_with_the_laws() -> None:
     run_state_machine_as_test(Machine, settings=settings(max_examples=examples))
     if examples >= 20:
         assert {"rolled", "truncated", "damaged .log", "summed again"} <= set(Machine.reached)
+        assert {"left a transaction", "DISK-44"} <= set(Machine.reached)
         assert {"SEG-7", "BATCH-3"} <= set(Machine.reached)
 
 

@@ -16,8 +16,11 @@ from typing import Any
 import pytest
 
 import segproof_harness
+from segproof.errors import InvalidTransactionStateError
 from segproof.files import REAL_FILES
 from segproof.findings import Finding, Severity
+from segproof.kafka.log_config import LogConfig
+from segproof.kafka.partition_log import PartitionLog
 from segproof.kafka.producer_snapshot import (
     BatchMetadata,
     ProducerStateEntry,
@@ -85,7 +88,7 @@ def log(folder: Path, *segments: tuple[int, list[bytes]], **others: bytes) -> Pa
 
 
 LOG_LAWS = frozenset(
-    {f"DISK-{n}" for n in range(27, 44)} | {"PROD-3", "PROD-14", "CKPT-3", "EPOCH-1", "META-2"}
+    {f"DISK-{n}" for n in range(27, 45)} | {"PROD-3", "PROD-14", "CKPT-3", "EPOCH-1", "META-2"}
 )
 
 
@@ -186,6 +189,44 @@ def test_markers(tmp_path: Path) -> None:
     folder = log(tmp_path / "t-0", (0, first), (4, second))
     assert [2, 1] == [one.actual for one in verify(folder, laws=["DISK-33"])]
     assert [("DISK-34", WARNING)] == found(folder, "DISK-34")
+
+
+@pytest.mark.checks("DISK-44")
+@pytest.mark.parametrize("cut", [0, 1, 2, 3])
+def test_batches_outside_of_an_open_transaction(tmp_path: Path, cut: int) -> None:
+    """They are errors, one for each transaction that is left, wherever segments end; nothing is
+    behind a marker, and nothing of another producer."""
+    batches = [begin(0, 0), batch(1, 1), batch(2, 2), end(3), batch(4, 3)]
+    batches += [batch(5, 0, producer=8), begin(6, 4), begin(7, 1, producer=8), batch(8)]
+    parts = [(0, batches[:cut]), (cut, batches[cut:])] if cut else [(0, batches)]
+    folder = log(tmp_path / "t-0", *parts)
+    (one,) = verify(folder, laws=["DISK-44"])
+    place = 0 if cut == 1 else len(batches[0])
+    assert (ERROR, place) == (one.severity, one.position)
+    assert one.path.endswith(name_of(1 if cut == 1 else 0, ".log"))
+    assert "producer 7" in one.message
+    assert "offset 0," in one.message
+    again = verify(folder if cut == 1 else one.path, laws=["DISK-44"], position=place)
+    assert [one] == list(again)
+
+
+@pytest.mark.checks("DISK-44")
+@pytest.mark.parametrize("is_split", [False, True])
+def test_the_marker_may_be_missing(tmp_path: Path, is_split: bool) -> None:
+    """Where offsets are missing before such a batch, it is a warning."""
+    left = [batch(5, 1)]
+    parts = [(0, [begin(0, 0)]), (3, left)] if is_split else [(0, [begin(0, 0), *left])]
+    folder = log(tmp_path / "t-0", *parts)
+    assert [("DISK-44", WARNING)] == found(folder, "DISK-44")
+
+
+@pytest.mark.checks("DISK-44", "PROD-8")
+def test_what_leaves_a_transaction_cannot_be_loaded(tmp_path: Path) -> None:
+    """The same log is refused where it is read at a start, as Kafka does."""
+    folder = log(tmp_path / "t-0", (0, [begin(0, 0), batch(1, 1)]))
+    assert [("DISK-44", ERROR)] == found(folder, "DISK-44")
+    with pytest.raises(InvalidTransactionStateError):
+        PartitionLog.open(folder, LogConfig(), last_shutdown_clean=False)
 
 
 @pytest.mark.checks("DISK-12")
