@@ -49,6 +49,7 @@ Published = tuple[memoryview, int, int]
 """The bytes of the file, the index count, and the begin timestamp."""
 Answer = TypeVar("Answer")
 
+INT64_MIN: Final = -INT64_MAX - 1
 _ENTRY: Final = struct.Struct(">iqii")
 _INT32: Final = struct.Struct(">i")
 _ENTRY_DTYPE: Final = np.dtype(
@@ -279,12 +280,13 @@ class IndexFile:
         Laws: RMQIDX-17 to RMQIDX-27. Raises, with nothing changed: NullError for None;
         InvalidArgumentError for a number outside 64 bits; IndexClosedError.
         """
-        published = self._current()
+        published = self._published or self._current()
         if published[1] >= self.index_num:
             return False
-        key_hash = self.index_key_hash_method(key)
-        offset = _int64(phy_offset, "phy_offset")
-        self._put(published, key_hash, offset, _int64(store_timestamp, "store_timestamp"))
+        offset, timestamp = to_int(phy_offset), to_int(store_timestamp)
+        if not (INT64_MIN <= offset <= INT64_MAX and INT64_MIN <= timestamp <= INT64_MAX):
+            offset, timestamp = _int64(offset, "phy_offset"), _int64(timestamp, "store_timestamp")
+        self._put(published, self.index_key_hash_method(key), offset, timestamp)
         return True
 
     def _put(
@@ -372,13 +374,15 @@ class IndexFile:
         None; CorruptIndexError where the chain leads to no entry or upwards; IndexClosedError;
         InvalidArgumentError for a time outside 64 bits.
         """
-        self._current()
+        if self._published is None:
+            self._current()
         if not self._resource.is_available:
             return phy_offsets
-        key_hash = self.index_key_hash_method(key)
+        first, last = to_int(begin), to_int(end)
+        if not (INT64_MIN <= first <= INT64_MAX and INT64_MIN <= last <= INT64_MAX):
+            first, last = _int64(begin, "begin"), _int64(end, "end")
         room = to_int(max_num) - len(phy_offsets)
-        first, last = _int64(begin, "begin"), _int64(end, "end")
-        phy_offsets += self._found(key_hash, room, first, last)
+        phy_offsets += self._found(self.index_key_hash_method(key), room, first, last)
         return phy_offsets
 
     def _found(self, key_hash: int, room: int, begin: int, end: int) -> list[int]:
@@ -410,26 +414,20 @@ class IndexFile:
         head = self._head(published, slot_at)
         if head == 0 or room <= 0:
             return []
-        cursor = memoryview(array("q", (head, min(index_count, self.index_num))))
+        walk = memoryview(array("q", bytes(16 + 8 * min(room, _FOUND_AT_ONCE))))
+        walk[0], walk[1] = head, min(index_count, self.index_num)
         answers: list[int] = []
         while True:
-            size = min(room - len(answers), max(_FOUND_AT_ONCE, len(answers)))
-            found = array("q", bytes(8 * size))
             count = kernels.walk_chain.call(
-                view,
-                self.hash_slot_num,
-                begin_timestamp,
-                key_hash,
-                begin,
-                end,
-                cursor,
-                memoryview(found),
+                view, self.hash_slot_num, begin_timestamp, key_hash, begin, end, walk
             )
             if count == kernels.CORRUPT:
                 raise self._corrupt(slot_at)
-            answers += found[:count]
-            if cursor[0] == 0 or len(answers) == room:
+            answers += walk[2 : 2 + count].tolist()
+            if walk[0] == 0 or len(answers) == room:
                 return answers
+            size = min(room - len(answers), len(answers) + _FOUND_AT_ONCE)
+            walk = memoryview(array("q", [*walk[:2], *bytes(size)]))
 
     def _corrupt(self, slot_at: int) -> CorruptIndexError:
         return CorruptIndexError(
@@ -578,6 +576,6 @@ def _scratch(length: int) -> tuple[memoryview, memoryview]:
 
 def _int64(value: int, what: str) -> int:
     number = to_int(value)
-    if not -INT64_MAX - 1 <= number <= INT64_MAX:
+    if not INT64_MIN <= number <= INT64_MAX:
         raise InvalidArgumentError(f"{what} {number} is outside 64 bits")
     return number

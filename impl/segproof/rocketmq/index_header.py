@@ -123,8 +123,8 @@ class IndexHeader:
             count = self.hash_slot_count
             self.hash_slot_count = count + 1 if count < _INT32_MAX else -_INT32_MAX - 1
             _INT32.pack_into(view, 32, self.hash_slot_count)
-        self.index_count += 1
-        _INT32.pack_into(view, 36, self.index_count)
+        self.index_count = index_count = self.index_count + 1
+        _INT32.pack_into(view, 36, index_count)
         self.end_phy_offset = phy_offset
         _INT64.pack_into(view, 24, phy_offset)
         self.end_timestamp = store_timestamp

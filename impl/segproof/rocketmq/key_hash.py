@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from segproof.errors import InvalidArgumentError, NullError
 from segproof.kernels.rocketmq_index import (
-    absolute_hash,
     hash_of_units,
     hashes_of_rows,
     hashes_of_texts,
+    key_hash_of_units,
 )
 
 __all__ = ["Keys", "build_key", "hash_code", "index_key_hash", "index_key_hash_many"]
@@ -32,15 +32,13 @@ Int64Array = NDArray[np.int64]
 
 _UTF16 = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
 _ARROW_BOUNDS = {"string": np.int32, "large_string": np.int64}
-_absolute_hash = absolute_hash.source
 
 
-def _unsigned_hash(text: str) -> int:
-    """Return Java's hash of a text as a number of 0..2^32-1."""
+def _units(text: str) -> bytes | memoryview:
+    """Return the UTF-16 units of a text as kernels take them."""
     if text.isascii():
-        return hash_of_units.call(text.encode())
-    units = memoryview(text.encode(_UTF16, "surrogatepass")).cast("H")
-    return hash_of_units.call(units)
+        return text.encode()
+    return memoryview(text.encode(_UTF16, "surrogatepass")).cast("H")
 
 
 def hash_code(text: str) -> int:
@@ -48,7 +46,7 @@ def hash_code(text: str) -> int:
 
     Laws: RMQHASH-1.
     """
-    hashed = _unsigned_hash(text)
+    hashed = hash_of_units(_units(text))
     return hashed if hashed < 2**31 else hashed - 2**32
 
 
@@ -57,7 +55,7 @@ def index_key_hash(key: str) -> int:
 
     The one number whose absolute value 32 bits don't hold gives 0. Laws: RMQHASH-2.
     """
-    return _absolute_hash(_unsigned_hash(key))
+    return key_hash_of_units.call(key.encode() if key.isascii() else _units(key))
 
 
 def build_key(topic: str | None, key: str | None) -> str:

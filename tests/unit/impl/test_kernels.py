@@ -285,9 +285,8 @@ def walks_of_chains(draw: st.DrawFn, *, many: bool) -> tuple[Any, ...]:
     data, slots, entries = draw(index_files())
     limit, times = draw(st.integers(1, entries)), draw(st.tuples(INT64, INT64, INT64))
     if not many:
-        cursor = Changed("q", (draw(st.integers(-1, entries)), limit))
-        found = Out(draw(st.integers(0, 3)))
-        return data, slots, times[0], draw(HASHES), *times[1:], cursor, found
+        walk = (draw(st.integers(-1, entries)), limit, *bytes(draw(st.integers(0, 3))))
+        return data, slots, times[0], draw(HASHES), *times[1:], Changed("q", walk)
     hashes = draw(st.lists(HASHES, max_size=4))
     first, count = draw(st.integers(0, len(hashes))), len(hashes)
     asked = (draw(st.integers(-1, 3)), *times[1:])
@@ -367,6 +366,7 @@ ARGUMENTS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "rocketmq_index.add_unit": st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 65535)),
     "rocketmq_index.absolute_hash": st.tuples(st.integers(0, 2**32 - 1) | st.just(2**31)),
     "rocketmq_index.hash_of_units": st.tuples(UNITS),
+    "rocketmq_index.key_hash_of_units": st.tuples(UNITS),
     "rocketmq_index.utf8_character": TEXT_BYTES.filter(lambda drawn: drawn[1] < drawn[2]),
     "rocketmq_index.hash_of_utf8": TEXT_BYTES,
     "rocketmq_index.hashes_of_rows": texts_to_hash(rows=True),

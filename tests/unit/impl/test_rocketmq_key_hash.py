@@ -70,7 +70,7 @@ class Chunked:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Hash key by key, by interpreted kernels for many, and by compiled ones."""
     way = str(request.param)
-    for name in ("hashes_of_rows", "hashes_of_texts", "hash_of_units"):
+    for name in ("hashes_of_rows", "hashes_of_texts", "hash_of_units", "key_hash_of_units"):
         kernel = getattr(kernels, name)
         if way == "compiled":
             kernel.compile()
