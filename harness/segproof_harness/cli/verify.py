@@ -7,7 +7,8 @@ Used by: cli.
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -39,6 +40,20 @@ class Against(StrEnum):
     """A second opinion."""
 
     MODEL = "model"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is verified, and for what."""
+
+    paths: list[Path]
+    deep: bool
+    jobs: int
+    laws: frozenset[str] | None
+    """None: all."""
+    position: int | None
+    limit: int | None
+    hash_slots: int | None
 
 
 class FailOn(StrEnum):
@@ -79,6 +94,9 @@ def command(
     max_findings: Annotated[
         int | None, typer.Option("--max-findings", min=1, help="Stop after this many findings.")
     ] = None,
+    no_notes: Annotated[
+        bool, typer.Option("--no-notes", help="Leave notes out; the closing line counts them.")
+    ] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Check files against the laws of their formats.
@@ -99,18 +117,9 @@ def command(
     for path in paths:
         check_readable(path)
     started = time.monotonic()
-    counts: Counter[str] = Counter()
+    asked = Asked(paths, deep, jobs or cores(), laws, position, limit_bytes, hash_slots)
     with progress("verify") as show:
-        for finding in _found(
-            paths, deep, jobs or cores(), laws, position, limit_bytes, hash_slots, show
-        ):
-            _write(finding, output_format)
-            counts[finding.severity.value] += 1
-            if counts.total() == max_findings:
-                break
-    cut = ""
-    if counts.total() == max_findings:
-        cut = f" (ended after {plural(max_findings, 'finding')})"
+        counts, cut = _told(_found(asked, show), output_format, max_findings, no_notes)
     if against is not None:
         counts["error"] += sum(_compare(path, output_format) for path in paths)
     summarise(
@@ -121,29 +130,40 @@ def command(
         raise typer.Exit(EXIT_FINDINGS)
 
 
-def _found(
-    paths: list[Path],
-    deep: bool,
-    jobs: int,
-    laws: frozenset[str] | None,
-    position: int | None,
-    limit: int | None,
-    hash_slots: int | None,
-    show: Show,
-) -> "Iterator[Finding]":
+def _told(
+    findings: "Iterable[Finding]", output_format: Format, limit: int | None, no_notes: bool
+) -> tuple[Counter[str], str]:
+    """Write findings, up to a limit; return how many of each severity, and a word on the limit.
+
+    Without notes these are counted, and neither written nor held against the limit.
+    """
+    counts: Counter[str] = Counter()
+    written = 0
+    for finding in findings:
+        counts[finding.severity.value] += 1
+        if no_notes and not finding.is_defect:
+            continue
+        _write(finding, output_format)
+        written += 1
+        if written == limit:
+            return counts, f" (ended after {plural(written, 'finding')})"
+    return counts, ""
+
+
+def _found(asked: Asked, show: Show) -> "Iterator[Finding]":
     from segproof.verification import verify
 
     try:
-        for path in paths:
+        for path in asked.paths:
             yield from verify(
                 path,
-                deep=deep,
-                laws=laws,
-                position=position,
+                deep=asked.deep,
+                laws=asked.laws,
+                position=asked.position,
                 on_progress=show,
-                jobs=jobs,
-                limit=limit,
-                hash_slots=hash_slots,
+                jobs=asked.jobs,
+                limit=asked.limit,
+                hash_slots=asked.hash_slots,
             )
     except OSError as error:  # the path itself has gone; what is below it is a finding
         refuse(reason_of(error))
@@ -165,14 +185,16 @@ def _known_laws(given: list[str] | None) -> frozenset[str] | None:
 def _compare(path: Path, output_format: Format) -> int:
     """Hold verify's findings against the model's laws; return on how many laws they part."""
     from segproof_harness.judge import disagreements, partitions_below
+    from segproof_harness.judge_rocketmq import store_disagreements, stores_below
 
     count = 0
-    directories = list(partitions_below(path))
-    if not directories:
+    works = [(directory, disagreements) for directory in partitions_below(path)]
+    works += [(store, store_disagreements) for store in stores_below(path)]
+    if not works:
         summarise(f"model: not run: {path} is no directory with a log in or below it")
-    for directory in directories:
+    for directory, compare in works:
         try:
-            for finding in disagreements(directory):
+            for finding in compare(directory):
                 _write(finding, output_format)
                 count += 1
         except ValueError as error:

@@ -140,7 +140,10 @@ class KeyChecks:
         tagged = self._coded(np.array(with_tag, np.int64), [tag for tag in tags if tag is not None])
         allowed = np.concatenate([expected, tagged])
         found = [self._file(each, block, offsets, allowed) for each in self._entries]
-        self._missing(block, offsets, expected, np.concatenate([np.zeros(0, np.int64), *found]))
+        there = np.concatenate([np.zeros(0, np.int64), *found])
+        self._missing(block, offsets, expected, there)
+        lawful, often = _counted(allowed, there)
+        self._twice(lawful[often > 0], offsets)
 
     def _coded(self, owners: Int64Array, keys: list[str]) -> Int64Array:
         """Return one number for each key: its message in the block, and its hash."""
@@ -274,18 +277,9 @@ class KeyChecks:
     def _missing(
         self, block: LogBlock, offsets: Int64Array, expected: Int64Array, found: Int64Array
     ) -> None:
-        """Report keys of messages without an entry, and count messages that are indexed again."""
-        wanted, wanted_counts = np.unique(expected, return_counts=True)
-        there, there_counts = np.unique(found, return_counts=True)
-        place = np.searchsorted(there, wanted)
-        counts = np.zeros(len(wanted), np.int64)
-        if len(there):
-            inside = place < len(there)
-            is_same = np.zeros(len(wanted), np.bool_)
-            is_same[inside] = there[place[inside]] == wanted[inside]
-            counts[is_same] = there_counts[place[is_same]]
-        self._twice(wanted[counts > wanted_counts], offsets)
-        lacking = wanted[counts < wanted_counts]
+        """Report keys of messages without an entry."""
+        wanted, excess = _counted(expected, found)
+        lacking = wanted[excess < 0]
         at = offsets[lacking // HASHES] if len(lacking) else np.zeros(0, np.int64)
         self._outside["before"] += len(np.unique(at[at < self._begin]))
         self._outside["behind"] += len(np.unique(at[at > self._end]))
@@ -380,3 +374,15 @@ class KeyChecks:
                 actual=count,
                 severity=Severity.NOTE if is_behind else None,
             )
+
+
+def _counted(wanted: Int64Array, found: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Return the different wanted numbers, and how much oftener each one was found."""
+    codes, wanted_counts = np.unique(wanted, return_counts=True)
+    there, there_counts = np.unique(found, return_counts=True)
+    counts = np.zeros(len(codes), np.int64)
+    place = np.searchsorted(there, codes)
+    inside = np.flatnonzero(place < len(there))
+    same = inside[there[place[inside]] == codes[inside]]
+    counts[same] = there_counts[place[same]]
+    return codes, counts - wanted_counts
