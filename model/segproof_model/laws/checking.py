@@ -24,8 +24,11 @@ from segproof_model.kafka.transaction_index import TransactionIndex
 from segproof_model.laws.registry import LAWS, Law, Scope, Transition
 from segproof_model.outcomes import Step
 from segproof_model.profiles import Profile
+from segproof_model.rocketmq.consume_queue import ConsumeQueue
 from segproof_model.rocketmq.index_file import IndexFile
+from segproof_model.rocketmq.index_service import IndexService
 from segproof_model.rocketmq.reference_resource import ReferenceResource
+from segproof_model.rocketmq.store_checkpoint import StoreCheckpoint
 
 __all__ = [
     "broken_file_laws",
@@ -50,6 +53,9 @@ STRUCTURES: Mapping[type, str] = {
     LogSegments: "partition-log",
     PartitionLog: "partition-log",
     IndexFile: "index-file",
+    IndexService: "index-service",
+    StoreCheckpoint: "index-service",
+    ConsumeQueue: "index-service",
     ReferenceResource: "index-file",
 }
 
