@@ -339,6 +339,9 @@ def walk_chain(
         current = int32_at(data, at + 16)
         if time_read < begin:
             current = 0
+    # What the last entry leads to counts, though nothing more is wanted.
+    if current != 0 and not 0 < current < above:
+        return CORRUPT
     walk[0] = current
     walk[1] = above
     return count

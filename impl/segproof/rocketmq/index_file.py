@@ -234,6 +234,7 @@ class IndexFile:
 
     def __iter__(self) -> Iterator[IndexEntry]:
         """Yield the entries of this moment, in the order of the file. Raises: IndexClosedError."""
+        self._current()
         for start in range(1, len(self) + 1, _ROWS_AT_ONCE):
             rows = self._rows(start, min(start + _ROWS_AT_ONCE, len(self) + 1))
             for number, row in enumerate(rows.tolist(), start):
