@@ -45,7 +45,8 @@ SLOT = {"k": 44, "x": 40}
 
 def opened(*puts: tuple[str, int, int], profile: Profile = ROCKETMQ_5_5_1, **known: Any) -> Any:
     """Return an open file of two slots with room for five entries, after these puts."""
-    file: Any = IndexFile.open("7", **{**NUMBERS, **known}, profile=profile).after
+    arguments: dict[str, Any] = {**NUMBERS, **known}
+    file: Any = IndexFile.open("7", **arguments, profile=profile).after
     for put in puts:
         file = file.put_key(*put).after
     return file
@@ -105,8 +106,8 @@ class Opening(Case):
 
     def transition(self) -> Transition:
         """Open."""
-        arguments = {"file_name": "7", **NUMBERS, **self.arguments}
-        known = {"directory": self.before, "profile": self.profile}
+        arguments: dict[str, Any] = {"file_name": "7", **NUMBERS, **self.arguments}
+        known: dict[str, Any] = {"directory": self.before, "profile": self.profile}
         step: Any = IndexFile.open(**arguments, **known)
         return opening("index-file", arguments, self.before, self.profile, step)
 
