@@ -377,7 +377,6 @@ class Profile:
         "an index file of another size, or numbers of slots and entries that give none, are"
         " refused, and nothing is created or grown",
         "RMQHASH-4",
-        "RMQIDX-1",
         "RMQIDX-9",
         "RMQIDX-10",
         "RMQSVC-2",
@@ -389,7 +388,7 @@ class Profile:
         True,
         "a query to a destroyed file finds nothing; otherwise every use of a closed file raises"
         " the unmapped error",
-        "RMQIDX-14",
+        "RMQIDX-17",
         "RMQREF-4",
     )
     rmq_names_distinct: bool = flag(
