@@ -278,6 +278,8 @@ DESCRIPTIONS = {
     "record-file": "segproof_harness.descriptions.record_file:RECORD_FILE",
     "log-segment": "segproof_harness.descriptions.log_segment:LOG_SEGMENT",
     "partition-log": "segproof_harness.descriptions.partition_log:PARTITION_LOG",
+    "index-file": "segproof_harness.descriptions.index_file:INDEX_FILE",
+    "index-service": "segproof_harness.descriptions.index_service:INDEX_SERVICE",
 }
 """Where each structure is described."""
 

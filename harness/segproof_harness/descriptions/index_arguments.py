@@ -35,7 +35,8 @@ hashes of which one is the other negated; polygenelubricants has the least numbe
 0, and so has the empty text. A lone surrogate is a key too."""
 KEYS = (*(f"T#{name}" for name in NAMES[:11]), *NAMES, "U#\u4e2d\U0001f600")
 """Keys as an index file gets them: topic, `#` and name, and some without a topic."""
-_HASHES = {key: index_key_hash(key) for key in KEYS}
+TOPIC = "T"
+_HASHES = {key: index_key_hash(key) for key in (*KEYS, *(f"{TOPIC}#{name}" for name in NAMES))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +107,11 @@ def some_key(choose: Choose) -> str:
     return choose.one_of(KEYS)
 
 
-def keys_in(images: Iterable[IndexImage]) -> list[str]:
-    """Return the keys, of those that are drawn, whose hash an entry has."""
+def keys_in(images: Iterable[IndexImage], prefix: str = "") -> list[str]:
+    """Return the keys, of those that are drawn, whose hash an entry has; without the prefix."""
     hashes = {entry[0] for image in images for entry in image.entries()}
-    return [key for key in KEYS if _HASHES[key] in hashes]
+    keys = KEYS if prefix == "" else NAMES
+    return [key for key in keys if _HASHES[prefix + key] in hashes]
 
 
 def some_key_or_null(choose: Choose) -> str | None:
@@ -171,7 +173,7 @@ def some_phy_offset(choose: Choose, last: int) -> int:
 
 def some_bound(choose: Choose, images: Sequence[IndexImage], widest: int) -> int:
     """Draw one end of a window: often the widest, else beside a second at which an entry reads."""
-    if not one_in(choose, 3):
+    if not one_in(choose, 4):
         return widest
     known = [time for image in images for time in (*image.seconds(), image.end_timestamp)]
     if known and not one_in(choose, 6):

@@ -44,7 +44,7 @@ def _draw_change(choose: Choose, image: IndexImage) -> Change:
     if kind == 1:
         return _change_of_entry(choose, image)
     if kind == 2:  # the count, which a crash may leave behind or before the entries
-        counts = (image.index_count - 1, image.index_count + 1, 0, -1, 1, INT32_MAX)
+        counts = (image.index_count - 1, image.index_count + 1, 0, -1, -1, -7, 1, INT32_MAX)
         return "write", 36, int32_bytes(choose.one_of((*counts, image.index_num)))
     if kind == 3:
         field = choose.one_of((0, 8, 16, 24))

@@ -30,7 +30,7 @@ from segproof_harness.structures import (
 )
 from segproof_model.directory import Directory
 from segproof_model.integers import wrap32
-from segproof_model.outcomes import Raised, Step
+from segproof_model.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import SEGPROOF
 from segproof_model.rocketmq.index_file import IndexFile
 
@@ -42,6 +42,7 @@ GEOMETRIES = ((0, 4), (-1, 4), (4, 1), (4, 0), (4, -1), (10, 214748365), (0, 0),
 """Numbers of slots and entries that give no file, or one without room; the sixth and the last wrap
 at 32 bits to files of 84 and 80 bytes."""
 FILE_BYTES_MAX = 1 << 16
+CLOSED = Raised(ErrorKind.UNMAPPED)
 
 
 # --- opening -------------------------------------------------------------------------------------
@@ -295,6 +296,8 @@ def _select_many_of_model(
     state: IndexFile, keys: tuple[str, ...], max_num: int, begin: int, end: int
 ) -> Any:
     """Return (where each answer starts, all offsets), or what a query raises."""
+    if state.is_refused:
+        return CLOSED
     starts, offsets = [0], []
     for key in keys:
         found: Any = state.select_phy_offset((), key, max_num, begin, end).outcome
@@ -307,6 +310,8 @@ def _select_many_of_model(
 
 def _put_keys_of_model(state: IndexFile, rows: tuple[tuple[Any, ...], ...]) -> Any:
     """Put one after the other, up to the first that is refused; return how many were put."""
+    if state.is_refused:
+        return CLOSED
     done = 0
     for row in zip(*rows, strict=True):
         step = state.put_key(*row)
@@ -324,9 +329,7 @@ def _put_keys_of_impl(file: Any, rows: tuple[tuple[Any, ...], ...]) -> Any:
 
 def _rows_of_model(state: IndexFile) -> Any:
     """Return each entry with its slot."""
-    if not is_usable(state):
-        return state.select_phy_offset((), "", 1, 0, 0).outcome
-    return state.entries_list()
+    return state.entries_list() if is_usable(state) else CLOSED
 
 
 def is_usable(state: Any) -> bool:

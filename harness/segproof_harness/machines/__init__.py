@@ -17,6 +17,8 @@ from segproof_harness.machines.base import StructureMachine, run_until_reached
 from segproof_harness.structures import STRUCTURE_IDS
 
 __all__ = [
+    "IndexFileMachine",
+    "IndexServiceMachine",
     "LogSegmentMachine",
     "OffsetIndexMachine",
     "PartitionLogMachine",
@@ -70,6 +72,18 @@ class PartitionLogMachine(StructureMachine):
     """Histories of a partition's log."""
 
     structure_id = "partition-log"
+
+
+class IndexFileMachine(StructureMachine):
+    """Histories of one index file of RocketMQ."""
+
+    structure_id = "index-file"
+
+
+class IndexServiceMachine(StructureMachine):
+    """Histories of the index service of a RocketMQ store: its files, and what is asked of all."""
+
+    structure_id = "index-service"
 
 
 def machine_for(structure_id: str, subject_name: str = "impl") -> type[StructureMachine]:

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RocketMQ's index service, described for the harness: the index files of a store.
+
+Mirrors: segproof_model/rocketmq/index_service.py, segproof/rocketmq/index_service.py.
+Used by: structures.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC
+from typing import Any
+
+from segproof.rocketmq.message import DispatchRequest as ImplDispatchRequest
+from segproof_harness.descriptions import index_arguments as draw
+from segproof_harness.descriptions import index_messages as messages
+from segproof_harness.descriptions.index_file import is_geometry
+from segproof_harness.descriptions.index_service_states import SOMETIMES
+from segproof_harness.generation import one_in
+from segproof_harness.structures import OperationKind, Parameter, Structure
+from segproof_model.rocketmq.index_service import IndexService
+from segproof_model.rocketmq.message import DispatchRequest
+
+OPENING = (
+    Parameter("geometry", "other", messages.geometry_again, is_geometry),
+    Parameter(
+        "now_ms",
+        "int64",
+        lambda choose, situation: draw.some_step_of_clock(choose, messages.now_of(situation)),
+        draw.is_time,
+    ),
+    Parameter("damage", "other", messages.draw_damage, messages.is_damage),
+)
+
+
+def _open_model(arguments: Mapping[str, Any], directory: Any, profile: Any) -> Any:
+    return IndexService.open(
+        "", *arguments["geometry"], directory=directory, profile=profile, now_ms=arguments["now_ms"]
+    )
+
+
+def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any:
+    return impl_class.open(
+        arguments["directory"],
+        *arguments["geometry"],
+        files=files,
+        time=arguments["clock"],
+        zone=UTC,
+    )
+
+
+# --- calls ---------------------------------------------------------------------------------------
+
+
+def _build(service: Any, request: tuple[Any, ...]) -> Any:
+    return service.build_index(DispatchRequest(**messages.request_fields(request)))
+
+
+def _build_by_impl(service: Any, request: tuple[Any, ...]) -> Any:
+    return service.build_index(ImplDispatchRequest(**messages.request_fields(request)))
+
+
+def show_file(file: Any) -> Any:
+    """Return the name of an index file, without its folder, and its header."""
+    if file is None or isinstance(file, bool):
+        return file
+    return (
+        str(file.file_name).rpartition("/")[2],
+        file.begin_timestamp,
+        file.end_timestamp,
+        file.begin_phy_offset,
+        file.end_phy_offset,
+        file.hash_slot_count,
+        file.index_count,
+        file.is_available,
+    )
+
+
+def _show_files(files: Iterable[Any]) -> Any:
+    return tuple(map(show_file, files))
+
+
+def _show_checkpoint(checkpoint: Any) -> Any:
+    return (
+        checkpoint.physic_msg_timestamp,
+        checkpoint.logics_msg_timestamp,
+        checkpoint.index_msg_timestamp,
+        checkpoint.min_timestamp,
+        checkpoint.min_timestamp_index,
+    )
+
+
+# --- the table -----------------------------------------------------------------------------------
+
+TOPIC = Parameter(
+    "topic",
+    "other",
+    lambda choose, _: messages.some_topic(choose) if one_in(choose, 4) else draw.TOPIC,
+    draw.is_text_or_null,
+)
+NOW = Parameter(
+    "now_ms",
+    "int64",
+    lambda choose, situation: draw.some_step_of_clock(choose, messages.now_of(situation)),
+    draw.is_time,
+)
+
+OPERATIONS = (
+    OperationKind(
+        "load",
+        (Parameter("last_exit_ok", "flag", lambda choose, _: choose.integer(0, 3) != 3),),
+        10,
+        ("RMQSVC-1", "RMQSVC-2", "RMQSVC-3", "RMQSVC-4", "RMQSVC-5"),
+    ),
+    OperationKind(
+        "build_index",
+        (Parameter("request", "other", messages.some_request, messages.is_request),),
+        44,
+        ("RMQSVC-14", "RMQSVC-11", "RMQSVC-12", "RMQSVC-13", "RMQSVC-15", "RMQSVC-16"),
+        {"io-error": "RMQSVC-8", "null": "RMQSVC-14"},
+        call_model=_build,
+        call_impl=_build_by_impl,
+    ),
+    OperationKind(
+        "query_offset",
+        (
+            TOPIC,
+            Parameter("key", "other", messages.some_query_key, draw.is_text_or_null),
+            Parameter("max_num", "int32", messages.some_max_num),
+            Parameter("begin", "int64", messages.some_begin),
+            Parameter("end", "int64", messages.some_end),
+            Parameter(
+                "index_type",
+                "other",
+                lambda choose, _: choose.one_of((None, None, "T", "K")),
+                draw.is_text_or_null,
+            ),
+        ),
+        24,
+        ("RMQSVC-17", "RMQSVC-18", "RMQSVC-19"),
+        {"invalid-argument": "RMQSVC-20", "corrupt-index": "RMQIDX-40"},
+    ),
+    OperationKind(
+        "get_and_create_last_index_file",
+        weight=2,
+        laws=("RMQSVC-6", "RMQSVC-7"),
+        errors={"io-error": "RMQSVC-8"},
+        show=show_file,
+    ),
+    OperationKind(
+        "retry_get_and_create_index_file",
+        weight=2,
+        laws=("RMQSVC-6", "RMQSVC-7"),
+        errors={"io-error": "RMQSVC-8"},
+        show=show_file,
+    ),
+    OperationKind(
+        "flush",
+        (Parameter("file", "int32", lambda choose, _: choose.integer(-1, 4)),),
+        3,
+        ("RMQSVC-10",),
+        call_model=lambda service, file: service.flush(file),
+    ),
+    OperationKind(
+        "delete_expired_file",
+        (Parameter("offset", "int64", messages.some_expired),),
+        4,
+        ("RMQSVC-21", "RMQSVC-22"),
+    ),
+    OperationKind("index_files", weight=4, laws=("RMQSVC-6", "RMQSVC-1"), show=_show_files),
+    OperationKind("store_checkpoint", weight=2, laws=("RMQSVC-10",), show=_show_checkpoint),
+    OperationKind("now", (NOW,), 10, sets_clock=True),
+    OperationKind("destroy", weight=1, laws=("RMQSVC-23",)),
+    OperationKind("shutdown", weight=1, laws=("RMQSVC-23",)),
+    OperationKind(
+        "close",
+        weight=1,
+        laws=("RMQSVC-23",),
+        ends=True,
+    ),
+)
+
+INDEX_SERVICE = Structure(
+    structure_id="index-service",
+    model="segproof_model.rocketmq.index_service:IndexService",
+    impl="segproof.rocketmq.index_service:IndexService",
+    opening=OPENING,
+    draw_setup=messages.draw_setup,
+    operations=OPERATIONS,
+    observed=("total_size",),
+    sometimes=SOMETIMES,
+    is_usable=lambda state: state.checkpoint.is_mapped,
+    open_model=_open_model,
+    open_impl=_open_impl,
+    takes_directory=True,
+    takes_clock=True,
+    takes_folders=True,
+    damage=messages.with_damage,
+    parts=lambda state: state.index_files,
+    laws=("RMQSVC-2", "RMQCKPT-1"),
+)
