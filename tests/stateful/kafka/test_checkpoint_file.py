@@ -35,7 +35,7 @@ from segproof_model.laws.partition_metadata_file import (
     zero_id_and_unknown_version_are_refused,
 )
 from segproof_model.outcomes import Raised
-from segproof_model.profiles import PROFILES, SEGPROOF
+from segproof_model.profiles import KAFKA_PROFILES, SEGPROOF
 
 NUMBERS = st.integers(-3, 9).map(str) | st.sampled_from(
     ["2147483647", "2147483648", "-2147483648", "-2147483649", "9223372036854775807",
@@ -96,7 +96,7 @@ def test_reads(fields: int, data: st.DataObject) -> None:
     """Any bytes are read by both sides alike, and lawfully under every profile."""
     content = data.draw(checkpoints(fields) | sound(fields) | st.binary(max_size=40))
     model_parse, parse = PARSES[fields]
-    for profile in PROFILES.values():
+    for profile in (SEGPROOF, *KAFKA_PROFILES):
         outcome = model_checkpoint_file.read_checkpoint(content, model_parse, profile=profile)
         assert entries_are_counted_lines(content, outcome)
         assert no_count_is_no_entry(content, outcome)
@@ -114,7 +114,7 @@ def test_numbers_of_an_entry(partition: str, offset: str) -> None:
     if not partition or not offset:
         return
     fields = [(partition, 32), (offset, 64)]
-    for profile in PROFILES.values():
+    for profile in (SEGPROOF, *KAFKA_PROFILES):
         outcome = model_checkpoint_file.read_checkpoint(data, PARSES[3][0], profile=profile)
         assert fields_are_numbers(fields, outcome, profile)
     expected = model_checkpoint_file.read_checkpoint(data, PARSES[3][0], profile=SEGPROOF)
@@ -276,7 +276,7 @@ METADATA = st.tuples(
 def test_metadata_reads(content: bytes) -> None:
     """Any bytes are read by both sides alike, and lawfully under every profile."""
     read = model_partition_metadata_file.read_partition_metadata
-    for profile in PROFILES.values():
+    for profile in (SEGPROOF, *KAFKA_PROFILES):
         outcome = read(content, profile=profile)
         assert zero_id_and_unknown_version_are_refused(content, outcome, profile)
     actual = outcome_of(lambda: _plain(partition_metadata_file.read_partition_metadata(content)))

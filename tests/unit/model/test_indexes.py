@@ -13,13 +13,13 @@ from segproof_model.profiles import (
     KAFKA_1_1_1,
     KAFKA_2_4_1,
     KAFKA_4_3_1,
-    PROFILES,
+    KAFKA_PROFILES,
     SEGPROOF,
     Profile,
 )
 
 KAFKA = (KAFKA_4_3_1, KAFKA_2_4_1, KAFKA_1_1_1)
-EVERY = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+EVERY = pytest.mark.parametrize("profile", [SEGPROOF, *KAFKA_PROFILES], ids=lambda one: one.name)
 EVERY_KAFKA = pytest.mark.parametrize("profile", KAFKA, ids=lambda profile: profile.name)
 FOUR = ((1, 10), (4, 40), (6, 60), (8, 80))
 

@@ -20,7 +20,7 @@ from segproof_model.kafka.record_batch import Record, write_batch, write_end_tra
 from segproof_model.laws.checking import broken_step_laws, opening
 from segproof_model.laws.registry import Transition
 from segproof_model.outcomes import Step
-from segproof_model.profiles import PROFILES, Profile
+from segproof_model.profiles import KAFKA_PROFILES, SEGPROOF, Profile
 
 HISTORY_LAWS = (
     *(f"LOG-{n}" for n in range(5, 23)),
@@ -220,11 +220,11 @@ class History:
 
 
 @pytest.mark.checks(*HISTORY_LAWS)
-@pytest.mark.parametrize("profile_name", PROFILES)
+@pytest.mark.parametrize("profile", [SEGPROOF, *KAFKA_PROFILES], ids=lambda one: one.name)
 @settings(max_examples=15)
 @given(st.integers(0, 2**32))
 @example(7)
-def test_histories_obey_the_laws(profile_name: str, seed: int) -> None:
+def test_histories_obey_the_laws(profile: Profile, seed: int) -> None:
     """No step of a random history breaks a law."""
-    for transition in History(seed, PROFILES[profile_name]).steps(20):
+    for transition in History(seed, profile).steps(20):
         assert broken_step_laws(transition) == [], (transition.operation, transition.arguments)

@@ -35,7 +35,7 @@ from segproof_model.profiles import (
     KAFKA_1_1_1,
     KAFKA_2_4_1,
     KAFKA_4_3_1,
-    PROFILES,
+    KAFKA_PROFILES,
     SEGPROOF,
     Profile,
 )
@@ -104,7 +104,7 @@ def eight(calls: int, interval: int, profile: Profile, value: bytes = b"ab") -> 
 
 
 @pytest.mark.checks("SEG-11")
-@pytest.mark.parametrize("profile", [*PROFILES.values(), PER_CALL], ids=lambda one: one.name)
+@pytest.mark.parametrize("profile", [SEGPROOF, *KAFKA_PROFILES, PER_CALL], ids=lambda one: one.name)
 @pytest.mark.parametrize("interval", [0, 100])
 @pytest.mark.parametrize("calls", [8, 2, 1])
 def test_eight_batches(calls: int, interval: int, profile: Profile) -> None:
@@ -221,7 +221,7 @@ def names_of(segment: LogSegment) -> list[str]:
 
 
 @pytest.mark.checks("FILE-4")
-@pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda one: one.name)
+@pytest.mark.parametrize("profile", [SEGPROOF, *KAFKA_PROFILES], ids=lambda one: one.name)
 def test_opening_by_release(profile: Profile) -> None:
     """Only the oldest creates the indexes at once, and fails where they can't be."""
     lazily = [".log"] if profile.indexes_open_lazily else [".index", ".log", ".timeindex"]
@@ -273,7 +273,7 @@ def test_given_timestamp_counts_for_calls_only() -> None:
         assert segment.max_pair == pair
 
 
-@pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda one: one.name)
+@pytest.mark.parametrize("profile", [SEGPROOF, *KAFKA_PROFILES], ids=lambda one: one.name)
 def test_unloaded_indexes_by_release(profile: Profile) -> None:
     """Up to 2.5 renaming and closing loaded them; then they stay unloaded."""
     segment = done(opened(profile=profile), "change_file_suffixes", "", ".deleted")

@@ -30,7 +30,7 @@ from segproof_model.kafka.time_index import TimestampOffset
 from segproof_model.laws.checking import broken_step_laws
 from segproof_model.laws.registry import LAWS, Transition
 from segproof_model.outcomes import ErrorKind, Raised, Step
-from segproof_model.profiles import KAFKA_2_4_1, KAFKA_4_3_1, PROFILES, SEGPROOF, Profile
+from segproof_model.profiles import KAFKA_2_4_1, KAFKA_4_3_1, KAFKA_PROFILES, SEGPROOF, Profile
 
 INVALID = Raised(ErrorKind.INVALID_ARGUMENT)
 PER_CALL = replace(KAFKA_4_3_1, index_per_batch=False)
@@ -477,7 +477,7 @@ def arguments_of(segment: LogSegment, name: str, one: Any, two: Any, end: int) -
 
 @pytest.mark.checks(*STEPS, "SEG-7")
 @given(
-    st.sampled_from([*PROFILES.values(), PER_CALL]),
+    st.sampled_from([SEGPROOF, *KAFKA_PROFILES, PER_CALL]),
     st.sampled_from((0, 100)),
     st.booleans(),
     st.lists(steps, max_size=10),
@@ -514,7 +514,7 @@ def test_laws_hold_in_any_history(
 
 @pytest.mark.checks("SEG-21", "SEG-25", "SEG-26")
 @given(
-    st.sampled_from([*PROFILES.values(), PER_CALL]),
+    st.sampled_from([SEGPROOF, *KAFKA_PROFILES, PER_CALL]),
     st.sampled_from((0, 100)),
     st.lists(calls, min_size=1, max_size=6),
     st.booleans(),
@@ -569,7 +569,7 @@ lazy_steps = st.sampled_from(
 
 @pytest.mark.checks(*(f"LAZY-{number}" for number in range(1, 7)))
 @given(
-    st.sampled_from(list(PROFILES.values())),
+    st.sampled_from([SEGPROOF, *KAFKA_PROFILES]),
     st.sampled_from((4, 8, 80)),
     st.booleans(),
     st.booleans(),

@@ -13,9 +13,9 @@ from segproof_model.kafka.transaction_index import (
     read_aborted_txns,
 )
 from segproof_model.outcomes import ErrorKind, Raised
-from segproof_model.profiles import KAFKA_1_1_1, KAFKA_4_3_1, PROFILES, SEGPROOF, Profile
+from segproof_model.profiles import KAFKA_1_1_1, KAFKA_4_3_1, KAFKA_PROFILES, SEGPROOF, Profile
 
-EVERY = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+EVERY = pytest.mark.parametrize("profile", [SEGPROOF, *KAFKA_PROFILES], ids=lambda one: one.name)
 ONE = AbortedTxn(0, 1, 5, 15, 13)
 TWO = AbortedTxn(0, 2, 16, 25, 30)
 THREE = AbortedTxn(0, 1, 26, 40, 41)
