@@ -50,12 +50,12 @@ def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any
 # --- calls ---------------------------------------------------------------------------------------
 
 
-def _build(service: Any, request: tuple[Any, ...]) -> Any:
-    return service.build_index(DispatchRequest(**messages.request_fields(request)))
+def _with_request(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"request": DispatchRequest(**messages.request_fields(arguments["request"]))}
 
 
-def _build_by_impl(service: Any, request: tuple[Any, ...]) -> Any:
-    return service.build_index(ImplDispatchRequest(**messages.request_fields(request)))
+def _build_by_impl(service: Any, request: DispatchRequest) -> Any:
+    return service.build_index(ImplDispatchRequest(**request._asdict()))
 
 
 def show_file(file: Any) -> Any:
@@ -116,7 +116,7 @@ OPERATIONS = (
         44,
         ("RMQSVC-14", "RMQSVC-11", "RMQSVC-12", "RMQSVC-13", "RMQSVC-15", "RMQSVC-16"),
         {"io-error": "RMQSVC-8", "null": "RMQSVC-14"},
-        call_model=_build,
+        adapt=_with_request,
         call_impl=_build_by_impl,
     ),
     OperationKind(
@@ -154,10 +154,9 @@ OPERATIONS = (
     ),
     OperationKind(
         "flush",
-        (Parameter("file", "int32", lambda choose, _: choose.integer(-1, 4)),),
+        (Parameter("position", "int32", lambda choose, _: choose.integer(-1, 4)),),
         3,
         ("RMQSVC-10",),
-        call_model=lambda service, file: service.flush(file),
     ),
     OperationKind(
         "delete_expired_file",

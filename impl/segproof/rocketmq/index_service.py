@@ -198,15 +198,15 @@ class IndexService:
                 break
             self._list.pop(0)
 
-    def flush(self, file: int) -> None:
-        """Write the file at a place of the list; without such a place nothing happens.
+    def flush(self, position: int) -> None:
+        """Write the file at a position of the list; without such a position nothing happens.
 
         Of a full one the checkpoint keeps the end time, whether or not it is later than the one
         before. Laws: RMQSVC-10. Raises: IndexClosedError; OSError.
         """
         self._check_open()
-        if 0 <= file < len(self._list):
-            self._flush(self._list[file])
+        if 0 <= position < len(self._list):
+            self._flush(self._list[position])
 
     def _flush(self, file: IndexFile) -> None:
         newest = file.end_timestamp if file.is_write_full() else 0
