@@ -16,9 +16,9 @@ from segproof.verifying.transaction_checks import (
     PRODUCERS_MAX,
     Coordinators,
     LoneMarkers,
+    MissingEntries,
     TransactionCarry,
     report_coordinator,
-    report_missing_entry,
 )
 
 __all__ = ["CarriedTransactions"]
@@ -44,7 +44,7 @@ class CarriedTransactions:
 
     def add(self, segment: Segment, carry: TransactionCarry) -> None:
         """Take the next segment; report what only the segments before it show."""
-        lone = carry.lone
+        lone, missing = carry.lone, MissingEntries(segment, self._reporter, self._directory)
         for producer_id, (offset, position, is_missing) in carry.ended.items():
             first = self.open.get(producer_id)
             if first is None and self._is_sure:
@@ -52,9 +52,8 @@ class CarriedTransactions:
                     lone = LoneMarkers(lone.number, offset, position)
                 lone = lone._replace(number=lone.number + 1)
             elif first is not None and is_missing:
-                report_missing_entry(
-                    self._reporter, segment, producer_id, first, offset, position, self._directory
-                )
+                missing.add(producer_id, first, offset, position)
+        missing.report()
         self._report_lone(segment, lone)
         for producer_id in carry.closed:
             self._forget(producer_id)

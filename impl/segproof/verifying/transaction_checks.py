@@ -31,11 +31,11 @@ from segproof.verifying.segments import (
 
 __all__ = [
     "PRODUCERS_MAX",
+    "MissingEntries",
     "TransactionCarry",
     "TransactionEntries",
     "TransactionMarkers",
     "report_coordinator",
-    "report_missing_entry",
 ]
 
 STRUCTURE = "transaction-index"
@@ -56,6 +56,8 @@ COMPARED_MAX = 1 << 18
 PRODUCERS_MAX = 1 << 16
 """Open transactions that are followed; with more, absent entries are no longer looked for."""
 CONTROL_BATCH_MAX_BYTES = 1 << 20
+NAMED_MAX = 5
+"""Aborted transactions that are named where one finding is about many."""
 TRANSACTIONAL, CONTROL = 16, 32
 
 
@@ -227,6 +229,7 @@ class TransactionMarkers:
         self._lasts = kept["last_offset"].astype(np.int64)[self._order]
         self._is_matched = np.zeros(len(kept), np.bool_)
         self._unsure: list[tuple[int, int]] = []
+        self._missing = MissingEntries(segment, reporter)
         self._last_markers: dict[int, int] = {}
         self._untimed: list[int] = []
         """Producers whose transaction began behind the last marker."""
@@ -297,9 +300,7 @@ class TransactionMarkers:
             else:
                 self.carry.lone = self.carry.lone.plus(offset, position)
         elif is_missing and self._follows:
-            report_missing_entry(
-                self._reporter, self._segment, producer_id, first, offset, position, None
-            )
+            self._missing.add(producer_id, first, offset, position)
         self._last_markers[producer_id] = offset
 
     def _follow_time(self, producer_id: int, timestamp: int) -> None:
@@ -390,6 +391,7 @@ class TransactionMarkers:
         """Judge the entries without a marker; `last_offset` is as far as the log was read."""
         self.carry.is_complete = is_complete and self._follows
         self.carry.closed = self.closed
+        self._missing.report()
         unmatched = ~self._is_matched
         if not is_complete:
             unmatched &= self._kept["last_offset"] <= last_offset
@@ -411,30 +413,70 @@ class TransactionMarkers:
         )
 
 
-def report_missing_entry(
-    reporter: Reporter,
-    segment: Segment,
-    producer_id: int,
-    first: int,
-    offset: int,
-    position: int,
-    directory: str | None,
-) -> None:
-    """Report an aborted transaction that its transaction index, or the lack of one, leaves out.
+class _Aborted(NamedTuple):
+    """An aborted transaction, and where its marker is in the log."""
 
-    `directory` is given where it takes the whole partition to see it.
+    producer_id: int
+    first: int
+    offset: int
+    position: int
+
+
+class MissingEntries:
+    """The aborted transactions that a segment's transaction index, or the lack of one, leaves out.
+
+    Without the file they are one finding, unless one byte is asked for: the bytes of their markers
+    tell them apart. `directory` is given where it takes the whole partition to see them.
     """
-    has_index = ".txnindex" in segment.suffixes
-    reporter.add(
-        "DISK-12",
-        segment.path(".txnindex" if has_index else ".log"),
-        f"producer {producer_id} aborted at offset {offset} (byte {position} of the log) a"
-        f" transaction that began at offset {first}, and the transaction index has no entry for"
-        " it: a read_committed consumer would get its records",
-        position=None if has_index else position,
-        expected=offset,
-        reproduce_path=directory,
-    )
+
+    def __init__(self, segment: Segment, reporter: Reporter, directory: str | None = None) -> None:
+        self._segment = segment
+        self._reporter = reporter
+        self._directory = directory
+        self._named: list[_Aborted] = []
+        self._count = 0
+
+    def add(self, producer_id: int, first: int, offset: int, position: int) -> None:
+        """Take the transaction from offset `first` whose marker is at `offset`."""
+        aborted = _Aborted(producer_id, first, offset, position)
+        if ".txnindex" in self._segment.suffixes or self._reporter.wanted.position is not None:
+            self._report_one(aborted)
+            return
+        self._count += 1
+        if len(self._named) < NAMED_MAX:
+            self._named.append(aborted)
+
+    def report(self) -> None:
+        """Report, once, all that lack the file."""
+        if not self._count:
+            return
+        named = ", ".join(f"{one.offset} (byte {one.position})" for one in self._named)
+        more = ", ..." if self._count > len(self._named) else ""
+        number = f"{self._count} transactions" if self._count > 1 else "one transaction"
+        self._reporter.add(
+            "DISK-12",
+            self._segment.path(".log"),
+            f"the segment has no transaction index, and its log has the end of {number} that"
+            " a producer aborted: a read_committed consumer would get the records. The markers are"
+            f" at the offsets {named}{more}; `--position` with a byte tells of one marker",
+            expected=self._segment.path(".txnindex"),
+            actual="no file",
+            reproduce_path=self._directory,
+        )
+
+    def _report_one(self, aborted: _Aborted) -> None:
+        has_index = ".txnindex" in self._segment.suffixes
+        producer_id, first, offset, position = aborted
+        self._reporter.add(
+            "DISK-12",
+            self._segment.path(".txnindex" if has_index else ".log"),
+            f"producer {producer_id} aborted at offset {offset} (byte {position} of the log) a"
+            f" transaction that began at offset {first}, and the transaction index has no entry for"
+            " it: a read_committed consumer would get its records",
+            position=None if has_index else position,
+            expected=offset,
+            reproduce_path=self._directory,
+        )
 
 
 def report_coordinator(

@@ -89,6 +89,24 @@ def test_verify_options(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert both[0] == both[1]
 
 
+def test_verify_leaves_notes_out(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With --no-notes they are only counted, in either format, and end no run."""
+    (copy / f"{FIRST}.index").unlink()
+    found = jsonl(capsys, "verify", str(copy), code=1)
+    defects = [each for each in found if each["severity"] != "note"]
+    notes = len(found) - len(defects)
+    assert 0 < len(defects) < len(found)
+    assert defects == jsonl(capsys, "verify", str(copy), "--no-notes", code=1)
+    assert 1 == cli.run(["verify", str(copy), "--no-notes", "--max-findings", "1"])
+    printed = capsys.readouterr()
+    assert printed.out.startswith("warning ")
+    assert "note " not in printed.out
+    assert 0 == cli.run(["verify", str(PLAIN), "--no-notes"])
+    printed = capsys.readouterr()
+    assert "" == printed.out
+    assert f"0 errors, 0 warnings, {notes} notes" in printed.err
+
+
 def test_nearly_every_law_of_files_has_an_example() -> None:
     """What `verify` checks has an example, but for what a small damage can't show."""
     assert {"DISK-1", "DISK-2", "DISK-7", "DISK-18"} == VERIFIED_LAWS - set(EXAMPLES)

@@ -161,6 +161,33 @@ def test_too_many_producers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 # --- transactions
 
 
+@pytest.mark.checks("DISK-12")
+def test_a_transaction_index_that_is_gone_is_one_finding(tmp_path: Path) -> None:
+    """Not one for each aborted transaction; asked for by its byte, each one is told alone.
+
+    Those that began in an earlier segment are seen by the whole log only, and are one finding more.
+    """
+    ends = [end(row, kind="ABORT") for row in range(3, 20, 2)]
+    batches = [part for row, one in enumerate(ends) for part in (begin(2 + 2 * row, 2 + row), one)]
+    parts = [(0, [begin(0, 0)]), (1, [end(1, kind="ABORT"), *batches])]
+    folder = log(tmp_path / "t-0", *parts)
+    path = folder / name_of(1, ".log")
+    own, carried = verify(folder, laws=["DISK-12"])
+    assert {(str(path), None)} == {(one.path, one.position) for one in (own, carried)}
+    places = [sum(map(len, parts[1][1][: 2 * row])) for row in range(1, 10)]
+    assert "of 9 transactions" in own.message
+    assert f" 3 (byte {places[0]}), 5 (byte {places[1]})," in own.message
+    assert f"11 (byte {places[4]}), ...;" in own.message
+    assert "of one transaction" in carried.message
+    assert "1 (byte 0);" in carried.message
+    assert [own, carried] == list(verify(folder, laws=["DISK-12"], jobs=2))
+    for row, place in enumerate(places):
+        (one,) = verify(path, laws=["DISK-12"], position=place)
+        assert (place, 3 + 2 * row) == (one.position, one.expected)
+    (one,) = verify(folder, laws=["DISK-12"], position=0)
+    assert (0, 1) == (one.position, one.expected)
+
+
 @pytest.mark.checks("DISK-32")
 def test_open_transactions(tmp_path: Path) -> None:
     """One is a note with the last stable offset; a warning when markers show that it hangs."""
