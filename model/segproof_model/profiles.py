@@ -286,6 +286,12 @@ class Profile:
         " it from the entries that are left, and none from the batches",
         "SEG-34",
     )
+    bound_stays_in_removed_segment: bool = flag(
+        True,
+        "a high watermark before a gap keeps its place in a segment behind it that is removed: "
+        "reads pass the high watermark until it moves",
+        "LOG-6",
+    )
     truncation_keeps_unstable: bool = flag(
         True,
         "a truncation below which the high watermark lies leaves the last stable offset as it was "
@@ -316,8 +322,8 @@ class Profile:
     rmq_load_result_used: bool = flag(
         True, "a store stops where its index service could not be loaded", "RMQSVC-2"
     )
-    rmq_checkpoint_fields: Literal[3, 5] = flag(
-        5, "how many fields of the store checkpoint are known", "RMQCKPT-1", "RMQCKPT-2"
+    rmq_checkpoint_fields: Literal[3, 5, 6] = flag(
+        6, "how many fields of the store checkpoint are known", "RMQCKPT-1", "RMQCKPT-2"
     )
     rmq_query_list_capped_first: bool = flag(
         True,
@@ -348,12 +354,26 @@ class Profile:
     rmq_normal_recovery_dispatches: bool = flag(
         True, "recovery after a clean exit passes what it reads to the index", "RMQLOG-5"
     )
+    rmq_recovery_asks_each: bool = flag(
+        True,
+        "queues and index each say whether recovery may begin with a file of the log, ten files"
+        " back at most; otherwise one time of the checkpoint does",
+        "RMQLOG-5",
+    )
+    rmq_empty_log_file_passed: bool = flag(
+        True, "a store with an empty last file of its log can be loaded", "RMQLOG-3"
+    )
     rmq_queue_lookup: Literal["nearest", "boundary"] = flag(
         "boundary",
         "a lookup by time in a consume queue answers the nearest unit, or a boundary",
         "RMQCQ-3",
     )
     # RocketMQ: deviations of segproof
+    rmq_recovery_passes_first: bool = flag(
+        True,
+        "recovery after a clean exit passes over the message that begins where the queues end",
+        "RMQLOG-5",
+    )
     rmq_checkpoint_wraps: bool = flag(
         True, "the safety of 3 s is taken from the least time in 64 bits that wrap", "RMQCKPT-4"
     )
@@ -463,7 +483,12 @@ KAFKA_1_1_1 = replace(
 )
 ROCKETMQ_5_5_1 = Profile(name="rocketmq-5.5.1")
 ROCKETMQ_5_3_3 = replace(
-    ROCKETMQ_5_5_1, name="rocketmq-5.3.3", rmq_record_room="wrapped", rmq_tags_indexed=False
+    ROCKETMQ_5_5_1,
+    name="rocketmq-5.3.3",
+    rmq_record_room="wrapped",
+    rmq_tags_indexed=False,
+    rmq_checkpoint_fields=5,
+    rmq_recovery_asks_each=False,
 )
 ROCKETMQ_5_1_4 = replace(
     ROCKETMQ_5_3_3,
@@ -476,6 +501,7 @@ ROCKETMQ_5_1_4 = replace(
 ROCKETMQ_4_9_8 = replace(
     ROCKETMQ_5_1_4,
     name="rocketmq-4.9.8",
+    rmq_empty_log_file_passed=False,
     rmq_property_numbers="delay",
     rmq_shutdown_clears_list=False,
     rmq_load_result_used=False,
@@ -516,7 +542,9 @@ SEGPROOF = replace(
     looked_up_bound_moves=False,
     truncation_forgets_maximum=False,
     truncation_keeps_unstable=False,
+    bound_stays_in_removed_segment=False,
     swap_stays_open=False,
+    rmq_recovery_passes_first=False,
     rmq_checkpoint_wraps=False,
     rmq_property_numbers="none",
     rmq_checks_chains=True,

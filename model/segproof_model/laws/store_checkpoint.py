@@ -25,12 +25,13 @@ def _fields(checkpoint: StoreCheckpoint) -> tuple[int, ...]:
         checkpoint.index_msg_timestamp,
         checkpoint.master_flushed_offset,
         checkpoint.confirm_phy_offset,
+        checkpoint.logics_physical_offset,
     )
 
 
 def _stored(checkpoint: StoreCheckpoint) -> tuple[int, ...]:
     data = checkpoint.directory.read(checkpoint.name) or b""
-    return tuple(int64_at(data, position) for position in range(0, 40, 8))
+    return tuple(int64_at(data, position) for position in range(0, 48, 8))
 
 
 @law("RMQCKPT-1", structure=STRUCTURE, scope="pure", source=CLASS)
@@ -38,7 +39,8 @@ def fields_lie_in_order(
     data: bytes, values: Sequence[int], profile: Profile = ROCKETMQ_5_5_1
 ) -> bool:
     """The checkpoint file is 4096 bytes with big-endian int64 fields: physic @0, logics @8, index
-    @16, and, in releases that know them, master flushed offset @24 and confirmed offset @32.
+    @16, and, in releases that know them, master flushed offset @24, confirmed offset @32 and the
+    offset that the queues have reached @40.
 
     `values` are those that were flushed, in this order; a file that was longer stays so.
     """
@@ -67,7 +69,7 @@ def only_flushing_writes(transition: Transition) -> bool:
         known = after.profile.rmq_checkpoint_fields
         found = arguments["directory"].read(after.name) or b""
         read = [int64_at(found.ljust(SIZE, b"\0"), 8 * n) for n in range(known)]
-        return list(_fields(after)) == read + [0] * (5 - known)
+        return list(_fields(after)) == read + [0] * (6 - known)
     if not isinstance(before, StoreCheckpoint):
         return True
     if transition.operation in ("flush", "shutdown") and before.is_mapped:

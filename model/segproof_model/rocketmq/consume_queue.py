@@ -109,6 +109,17 @@ class ConsumeQueue:
         Files behind that are deleted.
         """
         folder = path_in(store_path, CONSUME_QUEUE, topic, str(queue_id))
+        queue = cls.read(folder, mapped_file_size, directory=directory, profile=profile)
+        for start in queue.starts():
+            if start > queue.end:
+                queue = replace(queue, directory=queue.directory.remove(queue.path(start)))
+        return Step(queue)
+
+    @classmethod
+    def read(
+        cls, folder: str, mapped_file_size: int, *, directory: Directory, profile: Profile
+    ) -> "ConsumeQueue":
+        """Return the queue in a folder, up to its last valid unit; no file is deleted."""
         queue = cls(profile, folder, mapped_file_size, directory)
         for start in queue.starts()[-RECOVERED_FILES:]:
             units = read_units(queue.file(start)[:mapped_file_size])
@@ -119,10 +130,7 @@ class ConsumeQueue:
             queue = replace(queue, end=end, max_physic_offset=wrap64(known))
             if valid * UNIT_SIZE < mapped_file_size:
                 break
-        for start in queue.starts():
-            if start > queue.end:
-                queue = replace(queue, directory=queue.directory.remove(queue.path(start)))
-        return Step(queue)
+        return queue
 
     def path(self, start: int) -> str:
         """Return the name of the file that begins at a position."""

@@ -102,6 +102,8 @@ index_last_update_phyoffset=0)
     """Their directories are not kept; ask `index_files`."""
     now_ms: int = 0
     """What a clock says; it names new files."""
+    max_msgs_num_batch: int = MAX_MSGS_NUM_BATCH
+    """So many offsets at most are found by one query."""
 
     @classmethod
     def open(
@@ -335,7 +337,7 @@ index_last_update_phyoffset=0)
             return Step(self, Raised(ErrorKind.INVALID_ARGUMENT))
         if max_num == INT32_MAX and not self.profile.rmq_query_list_capped_first:
             return Step(self, Raised(ErrorKind.OUT_OF_MEMORY))
-        wanted = min(max_num, MAX_MSGS_NUM_BATCH)
+        wanted = min(max_num, self.max_msgs_num_batch)
         tagged = index_type == TAG_TYPE and self.profile.rmq_tags_indexed
         asked = build_key(topic, build_key(TAG_TYPE, key) if tagged else key)
         found: tuple[int, ...] = ()

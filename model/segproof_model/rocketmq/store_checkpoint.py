@@ -4,7 +4,8 @@
 Mirrors: impl/segproof/rocketmq/store_checkpoint.py.
 Upstream: RocketMQ StoreCheckpoint (4.7.0 to 5.5.1).
 Layout: 4096 bytes; big-endian int64: physic @0, logics @8, index @16, master flushed offset @24
-    (5.0.0 on), confirmed offset @32 (5.1.1 on).
+    (5.0.0 on), confirmed offset @32 (5.1.1 on), offset in the log that the queues have reached @40
+    (5.5.1; not yet in 5.3.3).
 Laws: RMQCKPT-1 to RMQCKPT-4.
 Not covered: use after shutdown, which upstream does not survive.
 Used by: index_service, message_store, the harness.
@@ -26,8 +27,9 @@ FIELDS = (
     "index_msg_timestamp",
     "master_flushed_offset",
     "confirm_phy_offset",
+    "logics_physical_offset",
 )
-"""The fields in the order of the file; older releases know the first three."""
+"""The fields in the order of the file; older releases know the first three or five."""
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
 UNMAPPED = Raised(ErrorKind.UNMAPPED)
 
@@ -51,6 +53,7 @@ class StoreCheckpoint:
     index_msg_timestamp: int = 0
     master_flushed_offset: int = 0
     confirm_phy_offset: int = 0
+    logics_physical_offset: int = 0
     is_mapped: bool = True
 
     @classmethod
@@ -66,9 +69,9 @@ class StoreCheckpoint:
         data = (found or b"").ljust(FILE_SIZE, b"\0")
         known = profile.rmq_checkpoint_fields if found is not None else 0
         values = [int64_at(data, 8 * number) for number in range(known)]
-        physic, logics, index, master, confirmed = (*values, *[0] * (len(FIELDS) - known))
+        physic, logics, index, master, confirmed, reached = (*values, *[0] * (6 - known))
         grown = directory.write(path, data)
-        return Step(cls(profile, path, grown, physic, logics, index, master, confirmed))
+        return Step(cls(profile, path, grown, physic, logics, index, master, confirmed, reached))
 
     @property
     def values(self) -> tuple[int, ...]:
@@ -94,6 +97,10 @@ class StoreCheckpoint:
     def set_confirm_phy_offset(self, value: int) -> Step[Self]:
         """Keep up to where the log is confirmed, in memory only."""
         return _set(self, replace(self, confirm_phy_offset=wrap64(value)), value)
+
+    def set_logics_physical_offset(self, value: int) -> Step[Self]:
+        """Keep how far in the log the queues are on disk, in memory only."""
+        return _set(self, replace(self, logics_physical_offset=wrap64(value)), value)
 
     def flush(self) -> Step[Self]:
         """Write the known fields and force the file (RMQCKPT-2, RMQCKPT-3)."""
