@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / part) for part in ("model", "impl", "harness", "spark_checks")]
 
-from benchmarks import lookups, processes, segments, verifying  # noqa: E402  (the path comes first)
+from benchmarks import lookups, processes, rocketmq, segments, verifying  # noqa: E402  (path first)
 from benchmarks.contestants import Java  # noqa: E402
 from benchmarks.measuring import Bench, say  # noqa: E402
 from benchmarks.table import Section, missing, section_lines, shortfalls  # noqa: E402
@@ -31,6 +31,7 @@ GROUPS: dict[str, Callable[[Bench], list[Section]]] = {
     "reads": segments.reads,
     "appends": segments.appends,
     "processes": processes.sections,
+    "rocketmq": rocketmq.sections,
 }
 
 
@@ -38,7 +39,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Measure, print the table, and write it where asked."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="Measure segproof beside Kafka's classes (Java 17 and Maven) in one run.",
+        description="Measure segproof beside Kafka's and RocketMQ's classes (Java 17, Maven).",
     )
     parser.add_argument("--quick", action="store_true", help="small files and few passes")
     parser.add_argument(
@@ -70,11 +71,11 @@ def page_lines(found: Sequence[Section], machine: Sequence[str], quick: bool) ->
     lines = [
         "# Performance",
         "",
-        "Who should read this: whoever asks what segproof costs, beside Kafka's own classes",
-        "and tools. Written by `python -m benchmarks`. Both sides ran in turn on the same files in",
-        "one run; absolute times say little about another machine. A cell is the median of the",
-        "passes and, in brackets, the best one; ratios are of medians, above 1 where segproof is",
-        "faster. `compiled` is with the extra `fast` (numba), `interpreted` without it.",
+        "Who should read this: whoever asks what segproof costs, beside Kafka's and RocketMQ's own",
+        "classes and tools. Written by `python -m benchmarks`. Both sides ran in turn on the same",
+        "files in one run; absolute times say little about another machine. A cell is the median",
+        "of the passes and, in brackets, the best one; ratios are of medians, above 1 where",
+        "segproof is faster. `compiled` is with the extra `fast` (numba), `interpreted` without.",
         "",
         *(["**A quick run: files too small and passes too few to be quoted.**", ""] * quick),
         *machine,

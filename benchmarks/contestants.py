@@ -18,8 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-STORAGE, DUMP = "storage", "dump"
+STORAGE, DUMP, ROCKETMQ = "storage", "dump", "rocketmq"
 """The Maven profiles of java/pom.xml."""
+PROGRAMS = {STORAGE: ("KafkaBench", "2g"), ROCKETMQ: ("RocketmqBench", "3g")}
+"""What measures the classes of a profile, and how much memory it gets."""
 
 
 class NotRunError(Exception):
@@ -134,11 +136,11 @@ def ours(kernels: str, mode: str, warmups: int, *arguments: object) -> Contestan
     return Contestant(words, python_environment(kernels))
 
 
-# --- Kafka's side
+# --- the other side
 
 
 class Java:
-    """Kafka's classes, resolved with Maven and compiled once for a run."""
+    """Kafka's and RocketMQ's classes, resolved with Maven and compiled once for a run."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="segproof-bench-java-")
@@ -170,14 +172,14 @@ class Java:
         goal = ["dependency:build-classpath", f"-Dmdep.outputFile={listing}"]
         self._call(
             ["mvn", "-B", "-q", "-f", str(pom), "-P", profile, *goal],
-            "Maven could not resolve Kafka's jars",
+            f"Maven could not resolve the jars of {profile}",
         )
         path = listing.read_text().strip()
-        if profile == STORAGE:
-            source = HERE / "java" / "KafkaBench.java"
+        if profile in PROGRAMS:
+            source = HERE / "java" / f"{PROGRAMS[profile][0]}.java"
             self._call(
                 ["javac", "-d", self._folder.name, "-cp", path, str(source)],
-                "javac could not compile KafkaBench.java",
+                f"javac could not compile {source.name}",
             )
             path = os.pathsep.join([self._folder.name, path])
         return path
@@ -189,7 +191,12 @@ class Java:
             words = (done.stdout + done.stderr).strip().splitlines()
             raise NotRunError(f"{failure}: {words[-1] if words else done.returncode}")
 
-    def contestant(self, mode: str, warmups: int, *arguments: object) -> Contestant:
-        """Start Kafka's class. Raises: NotRunError."""
-        words = ["java", "-Xmx2g", "-cp", self.classpath(STORAGE), "KafkaBench", mode]
+    def contestant(
+        self, mode: str, warmups: int, *arguments: object, profile: str = STORAGE
+    ) -> Contestant:
+        """Start Kafka's class, or RocketMQ's. Raises: NotRunError."""
+        path, (program, memory) = self.classpath(profile), PROGRAMS[profile]
+        # RocketMQ writes its logs below the home of the user.
+        options = [f"-Xmx{memory}", f"-Duser.home={self._folder.name}", "-cp", path]
+        words = ["java", *options, program, mode]
         return Contestant([*words, str(warmups), *map(str, arguments)])

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import (
+    rocketmq_passes,  # noqa: F401 -- registers its modes
     segment_passes,  # noqa: F401 -- registers its modes
     workloads,
 )
