@@ -179,6 +179,12 @@ def known_profile(name: str | None) -> "Profile | None":
     return PROFILES[name]
 
 
+def check_profile_of(profile: "Profile | None", system: str) -> None:
+    """Refuse a release of the other system: `kafka` or `rocketmq`."""
+    if profile is not None and not profile.name.startswith(system):
+        refuse(f"{profile.name} does not read these files: give a release of {system}")
+
+
 Show = Callable[[int, int], None]
 
 

@@ -15,7 +15,9 @@ from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     Format,
     FormatOption,
+    HashSlotsOption,
     ProfileOption,
+    check_profile_of,
     check_readable,
     complain,
     known_profile,
@@ -25,6 +27,7 @@ from segproof_harness.cli.common import (
 )
 
 if TYPE_CHECKING:
+    from segproof.verifying.rocketmq.places import Place
     from segproof_harness.reading.rows import SegmentFile
     from segproof_model.profiles import Profile
 
@@ -37,18 +40,21 @@ def command(
         Path,
         typer.Argument(
             metavar="PATH",
-            help="A .index, .timeindex, .txnindex or .log file, or a directory of them.",
+            help="A .index, .timeindex, .txnindex or .log file, or a directory of them; a RocketMQ "
+            "index file, commit-log or consume-queue file, checkpoint, or a store.",
         ),
     ],
     records: Annotated[
         bool, typer.Option("--records", help="Show the records of each batch of a log too.")
     ] = False,
     profile: ProfileOption = None,
+    hash_slots: HashSlotsOption = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Show what is in a file, line by line.
 
-    There is one line for each entry, batch or record. The zeros at the end of an index that was
+    There is one line for each entry, batch or record. Of a RocketMQ index file the header comes
+    first. The zeros at the end of an index that was
     never trimmed are not shown; with --profile they are, as the release reads them. Keys, values
     and header values are base64. With --profile a whole file is read into memory.
 
@@ -57,12 +63,21 @@ def command(
       segproof dump my-topic-0/00000000000000000000.index
       segproof dump my-topic-0/00000000000000000000.log --records --format jsonl
       segproof dump my-topic-0 --profile kafka-4.3.1
+      segproof dump store/index/20261121011525910
     """
     from segproof_harness.reading.rows import segment_file, segment_files
 
     release = known_profile(profile)
     name = os.fspath(path)
     try:
+        if (place := _place(path, name)) is not None:
+            check_profile_of(release, "rocketmq")
+            if not _dump_places(place, release, records, hash_slots, output_format):
+                raise typer.Exit(EXIT_FINDINGS)
+            return
+        if hash_slots is not None:
+            refuse("--hash-slots is for index files of RocketMQ")
+        check_profile_of(release, "kafka")
         if path.is_dir():
             files = list(segment_files(name))
             if not files:
@@ -91,6 +106,50 @@ def command(
         if isinstance(error, BrokenPipeError):
             raise
         refuse(reason_of(error))
+
+
+def _place(path: Path, name: str) -> "Place | None":
+    """Return what of RocketMQ's a path is, or None."""
+    if not path.exists():
+        return None
+    check_readable(path)
+    from segproof.files import REAL_FILES
+    from segproof.verifying.rocketmq.places import place_of
+
+    return place_of(name, REAL_FILES)
+
+
+def _dump_places(
+    place: "Place",
+    profile: "Profile | None",
+    records: bool,
+    hash_slots: int | None,
+    output_format: Format,
+) -> bool:
+    """Write the rows of a store or one file of it; return whether all could be read."""
+    from segproof.errors import SegproofError
+    from segproof_harness.reading.store_rows import files_of, store_rows
+
+    found = files_of(place)
+    in_directory = found != [place]
+    sane = True
+    for one in found:
+        if output_format is Format.TEXT:
+            sys.stdout.write(f"# {one.path}\n")
+        rows = store_rows(one, profile=profile, with_records=records, hash_slots=hash_slots)
+        try:
+            for row in rows:
+                is_shown = in_directory and output_format is Format.JSONL
+                write_row({"path": one.path, **row} if is_shown else row, output_format)
+        except SegproofError as error:
+            complain(str(error) if one.path in str(error) else f"{one.path}: {error}")
+            sane = False
+        except OSError as error:
+            if isinstance(error, BrokenPipeError) or not in_directory:
+                raise
+            complain(reason_of(error))
+            sane = False
+    return sane
 
 
 def _dump(

@@ -18,42 +18,19 @@ from numpy.typing import NDArray
 from segproof.files import File, Files
 from segproof.findings import Severity
 from segproof.rocketmq.index_table import entry_blocks
-from segproof.rocketmq.key_hash import build_key, index_key_hash_many
-from segproof.rocketmq.message import DispatchRequest
+from segproof.rocketmq.key_hash import index_key_hash_many
 from segproof.verifying.reporting import Described, Reporter
 from segproof.verifying.rocketmq.index_checks import IndexSummary
 from segproof.verifying.rocketmq.index_rows import stored_difference
 from segproof.verifying.rocketmq.log_records import LogBlock, LogRecords
+from segproof.verifying.rocketmq.record_keys import keys_of, tag_key_of
 
-__all__ = ["KeyChecks", "keys_of", "tag_key_of"]
+__all__ = ["KeyChecks"]
 
 SERVICE = "index-service"
-TRANSACTION_BITS = 12
-ROLLBACK = 12
-TAGS, TAG_MARK = "TAGS", "T#"
 HASHES = 1 << 31
 
 Int64Array = NDArray[np.int64]
-
-
-def keys_of(request: DispatchRequest) -> list[str]:
-    """Return the keys that a message has in the index, without that of its tags.
-
-    Laws: RMQSVC-13 to RMQSVC-15.
-    """
-    if request.sys_flag & TRANSACTION_BITS == ROLLBACK:
-        return []
-    found = [] if request.uniq_key is None else [build_key(request.topic, request.uniq_key)]
-    tokens = (request.keys or "").split(" ")
-    return found + [build_key(request.topic, token) for token in tokens if token]
-
-
-def tag_key_of(request: DispatchRequest) -> str | None:
-    """Return the key of a message's tags, which releases from 5.4.0 index, or None."""
-    if request.sys_flag & TRANSACTION_BITS == ROLLBACK or request.properties_map is None:
-        return None
-    tags = dict(request.properties_map).get(TAGS)
-    return build_key(request.topic, TAG_MARK + tags) if tags else None
 
 
 class _Rows(NamedTuple):

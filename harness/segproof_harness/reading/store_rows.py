@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is in a file of a RocketMQ store, one flat object a line: the rows of `dump`.
+
+Index files: the header, then each entry; the commit log: each record; a consume queue: each unit;
+the checkpoint: its fields. The names of the fields are part of the command line's contract.
+
+Used by: the verbs `dump` and `lookup`.
+"""
+
+import base64
+import os
+import posixpath
+import zlib
+from collections.abc import Iterator
+from struct import Struct
+from typing import Any
+
+from segproof.errors import CorruptIndexError, CorruptRecordError, SegproofError
+from segproof.files import REAL_FILES, Files
+from segproof.rocketmq.commit_log import CommitLog, LogFile
+from segproof.rocketmq.geometry import Geometry, find_geometry
+from segproof.rocketmq.index_table import entry_blocks, read_stored_header
+from segproof.rocketmq.message import MAGIC_V1, string_to_message_properties
+from segproof.verifying.rocketmq.places import LOG_NAME, Place, PlaceKind
+from segproof_harness.reading.segments import ModelRaisedError
+from segproof_harness.reading.stores import contents
+from segproof_model.directory import Directory
+from segproof_model.outcomes import Raised
+from segproof_model.profiles import Profile
+from segproof_model.rocketmq.index_file import IndexFile
+from segproof_model.rocketmq.message import check_message_and_return_size
+
+Row = dict[str, Any]
+
+CHECKPOINT_FIELDS = (
+    "physic_msg_timestamp",
+    "logics_msg_timestamp",
+    "index_msg_timestamp",
+    "master_flushed_offset",
+    "confirm_phy_offset",
+)
+CRC_MASK = 0x7FFFFFFF
+_TIMES = Struct(">5q")
+_UNIT = Struct(">qiq")
+_PIECE_BYTES = _UNIT.size * 8192
+
+
+def files_of(place: Place, files: Files = REAL_FILES) -> list[Place]:
+    """Return the files of a store or folder that can be dumped, in order.
+
+    Raises: OSError.
+    """
+    if place.kind is PlaceKind.INDEX_FOLDER:
+        return _index_files(place.path, files)
+    if place.kind is not PlaceKind.STORE:
+        return [place]
+    found: list[Place] = []
+    checkpoint = posixpath.join(place.path, "checkpoint")
+    if files.status(checkpoint) is not None:
+        found.append(Place(PlaceKind.CHECKPOINT, checkpoint))
+    names = files.list_directory(place.path)
+    if "commitlog" in names:
+        folder = posixpath.join(place.path, "commitlog")
+        found += _numbered(folder, PlaceKind.LOG_FILE, files)
+    if "consumequeue" in names:
+        root = posixpath.join(place.path, "consumequeue")
+        for topic in files.list_directory(root):
+            for queue in files.list_directory(posixpath.join(root, topic)):
+                folder = posixpath.join(root, topic, queue)
+                found += _numbered(folder, PlaceKind.QUEUE_FILE, files)
+    if "index" in names:
+        found += _index_files(posixpath.join(place.path, "index"), files)
+    return found
+
+
+def _index_files(folder: str, files: Files) -> list[Place]:
+    names = files.list_directory(folder)
+    return [
+        Place(PlaceKind.INDEX_FILE, posixpath.join(folder, name))
+        for name in names
+        if name.isascii() and name.isdigit()
+    ]
+
+
+def _numbered(folder: str, kind: PlaceKind, files: Files) -> list[Place]:
+    names = files.list_directory(folder)
+    return [Place(kind, posixpath.join(folder, name)) for name in names if LOG_NAME.fullmatch(name)]
+
+
+def store_rows(
+    place: Place,
+    *,
+    profile: Profile | None = None,
+    with_records: bool = False,
+    hash_slots: int | None = None,
+    files: Files = REAL_FILES,
+) -> Iterator[Row]:
+    """Yield the rows of one file, in its order.
+
+    Raises: OSError if it can't be read; SegproofError where reading it fails, behind the rows
+    before the damage.
+    """
+    path = place.path
+    if place.kind is PlaceKind.INDEX_FILE:
+        geometry = _geometry(path, hash_slots, files)
+        if profile is None:
+            yield from _index_rows(path, geometry, files)
+        else:
+            yield from _model_index_rows(path, geometry, profile, files)
+    elif place.kind is PlaceKind.LOG_FILE:
+        yield from _log_rows(path, profile, with_records, files)
+    elif place.kind is PlaceKind.QUEUE_FILE:
+        yield from _queue_rows(path, files)
+    else:
+        yield _checkpoint_row(path, profile, files)
+
+
+def _geometry(path: str, hash_slots: int | None, files: Files) -> Geometry | None:
+    answer = find_geometry(path, hash_slot_num=hash_slots, files=files)
+    if answer.origin == "given" and answer.geometry is None:
+        raise CorruptIndexError(
+            f"its length does not fit {hash_slots} slots", law="RMQDISK-1", path=path
+        )
+    return answer.geometry
+
+
+def _index_rows(path: str, geometry: Geometry | None, files: Files) -> Iterator[Row]:
+    file = files.open(path)
+    try:
+        header = read_stored_header(file)
+        if header is None:
+            raise CorruptIndexError("it is shorter than a header", law="RMQDISK-1", path=path)
+        yield dict(header._asdict())
+        if header.index_count <= 1:
+            return
+        if geometry is None:
+            raise _untold(path)
+        stop = min(header.index_count, geometry.index_num)
+        for first, block in entry_blocks(file, geometry, 1, stop):
+            for index, entry in enumerate(block.tolist(), first):
+                yield _entry_row(index, entry, geometry)
+    finally:
+        file.close()
+
+
+def _untold(path: str) -> CorruptIndexError:
+    return CorruptIndexError(
+        "no number of slots fits the file: its entries can't be found",
+        law="RMQDISK-2",
+        path=path,
+        hint="say how many it has with --hash-slots",
+    )
+
+
+def _entry_row(index: int, entry: tuple[int, ...], geometry: Geometry) -> Row:
+    key_hash, phy_offset, time_diff, prev_index = entry
+    return {
+        "slot": key_hash % geometry.hash_slot_num if key_hash >= 0 else None,
+        "index": index,
+        "key_hash": key_hash,
+        "phy_offset": phy_offset,
+        "time_diff": time_diff,
+        "prev_index": prev_index,
+    }
+
+
+def _model_index_rows(
+    path: str, geometry: Geometry | None, profile: Profile, files: Files
+) -> Iterator[Row]:
+    """Yield the rows as a release has them after loading the file."""
+    if geometry is None:
+        raise _untold(path)
+    name = os.path.basename(path)
+    directory = Directory(((name, contents(path, files)),))
+    opened = IndexFile.open(name, *geometry, directory=directory, profile=profile)
+    if isinstance(opened.outcome, Raised):
+        raise ModelRaisedError(opened.outcome, path)
+    assert isinstance(opened.after, IndexFile)
+    index = opened.after.load().after
+    yield {
+        "begin_timestamp": index.begin_timestamp,
+        "end_timestamp": index.end_timestamp,
+        "begin_phy_offset": index.begin_phy_offset,
+        "end_phy_offset": index.end_phy_offset,
+        "hash_slot_count": index.hash_slot_count,
+        "index_count": index.index_count,
+    }
+    for entry in index.entries_list():
+        fields = (entry.key_hash, entry.phy_offset, entry.time_diff, entry.prev_index)
+        yield _entry_row(entry.index, fields, geometry)
+
+
+def _log_rows(
+    path: str, profile: Profile | None, with_records: bool, files: Files
+) -> Iterator[Row]:
+    """Yield the records of one file of the log, up to its blank end or the zeros of the last one.
+
+    Raises: CorruptRecordError where something else follows.
+    """
+    status = files.status(path)
+    start, size = int(os.path.basename(path)), 0 if status is None else status.size_bytes
+    end = start
+    for offset, size_bytes, message in _records(path, LogFile(start, path, size), profile, files):
+        yield record_row(message, offset, with_records)
+        end = offset + size_bytes
+    head = contents(path, files, 8, end - start)
+    if not head.strip(b"\0") or head[4:] == b"\xcb\xd4\x31\x94":
+        return
+    raise CorruptRecordError(
+        "no record can be read here", law="RMQLOG-3", path=path, position=end - start
+    )
+
+
+def _records(
+    path: str, log_file: LogFile, profile: Profile | None, files: Files
+) -> Iterator[tuple[int, int, Any]]:
+    if profile is None:
+        log = CommitLog(os.path.dirname(path), max(1, log_file.size_bytes), (log_file,), files)
+        for offset, found in log.scan(log_file.start):
+            if found.message is not None:
+                yield offset, found.size, found.message
+        return
+    data, position = contents(path, files), 0
+    while True:
+        result = check_message_and_return_size(data, position, profile=profile)
+        if not result.success or result.message is None:
+            return
+        yield log_file.start + position, result.size, result.message
+        position += result.size
+
+
+def record_row(message: Any, phy_offset: int, with_body: bool) -> Row:
+    """Return the row of a record, of either package; the body as base64."""
+    properties = dict(string_to_message_properties(message.properties))
+    row: Row = {
+        "phy_offset": phy_offset,
+        "size": message.total_size,
+        "magic": 1 if message.magic == MAGIC_V1 else 2,
+        "topic": message.topic,
+        "queue_id": message.queue_id,
+        "queue_offset": message.queue_offset,
+        "store_timestamp": message.store_timestamp,
+        "born_timestamp": message.born_timestamp,
+        "keys": properties.get("KEYS"),
+        "uniq_key": properties.get("UNIQ_KEY"),
+        "tags": properties.get("TAGS"),
+        "flag": message.flag,
+        "sys_flag": message.sys_flag,
+        "reconsume_times": message.reconsume_times,
+        "prepared_transaction_offset": message.prepared_transaction_offset,
+        "physical_offset": message.physical_offset,
+        "body_size": len(message.body),
+        "crc_valid": not message.body or zlib.crc32(message.body) & CRC_MASK == message.body_crc,
+    }
+    if with_body:
+        row["properties"] = properties
+        row["body"] = base64.b64encode(message.body).decode("ascii")
+    return row
+
+
+def _queue_rows(path: str, files: Files) -> Iterator[Row]:
+    """Yield the units before the zeros at the end of a queue's file."""
+    number = int(os.path.basename(path)) // _UNIT.size
+    file = files.open(path)
+    try:
+        position = 0
+        while data := file.pread(_PIECE_BYTES, position):
+            for offset, size, tags_code in _UNIT.iter_unpack(
+                data[: len(data) // _UNIT.size * _UNIT.size]
+            ):
+                if not (offset or size or tags_code):
+                    return
+                yield {
+                    "queue_offset": number,
+                    "commit_log_offset": offset,
+                    "size": size,
+                    "tags_code": tags_code,
+                }
+                number += 1
+            position += len(data)
+    finally:
+        file.close()
+
+
+def _checkpoint_row(path: str, profile: Profile | None, files: Files) -> Row:
+    data = contents(path, files, _TIMES.size)
+    if len(data) < _TIMES.size:
+        raise SegproofError(f"a checkpoint of {len(data)} bytes", law="RMQDISK-20", path=path)
+    row = dict(zip(CHECKPOINT_FIELDS, _TIMES.unpack(data), strict=True))
+    known = len(row) if profile is None else profile.rmq_checkpoint_fields
+    return {name: row[name] for name in CHECKPOINT_FIELDS[:known]}

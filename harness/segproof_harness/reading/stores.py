@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A store of RocketMQ as a release finds it, read through the model.
+
+The index files are read into memory and loaded as after a clean stop; nothing is checked first, so
+a damaged chain answers as the release would, or ends in the error that the model names.
+
+Upstream: RocketMQ IndexService.queryOffset, CommitLog.checkMessageAndReturnSize.
+Laws: RMQSVC-17 to RMQSVC-20, RMQLOG-3.
+Not covered: files beyond memory.
+Used by: the verbs `dump` and `lookup` with `--profile`.
+"""
+
+import os
+from functools import cached_property
+from typing import Any
+
+from segproof.errors import SegproofError
+from segproof.files import REAL_FILES, Files
+from segproof.lookup_answers import LookupStep
+from segproof.rocketmq.commit_log import CommitLog
+from segproof.rocketmq.geometry import Geometry, find_geometries
+from segproof.store_lookup import NOT_FOUND, KeyAnswer, StoreReader
+from segproof_harness.reading.segments import ModelRaisedError
+from segproof_model.directory import Directory
+from segproof_model.outcomes import Raised
+from segproof_model.profiles import Profile
+from segproof_model.rocketmq.index_service import IndexService, QueryOffsetResult
+from segproof_model.rocketmq.message import CheckResult, check_message_and_return_size
+
+RECORD_LIMIT_BYTES = 64 << 20
+INT64_MAX = (1 << 63) - 1
+
+
+def contents(path: str, files: Files, limit: int | None = None, position: int = 0) -> bytes:
+    """Return the bytes of a file, at most `limit` of them. Raises: OSError."""
+    file = files.open(path)
+    try:
+        return file.pread(file.size() if limit is None else limit, position)
+    finally:
+        file.close()
+
+
+class StoreAsFound:
+    """Answers as one release. Raises as `StoreReader`."""
+
+    steps: tuple[LookupStep, ...] = ()
+    """None: a release does not tell its steps."""
+
+    def __init__(
+        self,
+        path: str,
+        profile: Profile,
+        *,
+        hash_slot_num: int | None = None,
+        files: Files = REAL_FILES,
+    ) -> None:
+        self._reader = StoreReader(path, hash_slot_num=hash_slot_num, files=files)
+        self._profile = profile
+        self._slots = hash_slot_num
+        self._files = files
+        self.path = path
+
+    @property
+    def log(self) -> CommitLog | None:
+        """The commit log, or None where there is none."""
+        return self._reader.log
+
+    @cached_property
+    def service(self) -> IndexService:
+        """The service that has loaded the files. Raises: SegproofError, OSError."""
+        paths = self._reader.index_paths()
+        images = {f"index/{os.path.basename(one)}": contents(one, self._files) for one in paths}
+        directory = Directory(tuple(sorted(images.items())))
+        geometry = self._geometry(paths)
+        opened = IndexService.open(
+            "", *geometry, directory=directory, profile=self._profile, now_ms=0
+        ).after
+        loaded = opened.load(True)
+        if isinstance(loaded.outcome, Raised):
+            raise ModelRaisedError(loaded.outcome, self.path)
+        return loaded.after
+
+    def _geometry(self, paths: list[str]) -> Geometry:
+        """Return what a broker would be configured for: that of the newest file that tells it."""
+        names = [os.path.basename(one) for one in paths]
+        folder = os.path.dirname(paths[0]) if paths else ""
+        found = find_geometries(folder, names, hash_slot_num=self._slots, files=self._files)
+        for name in reversed(names):
+            answer = found.get(name)
+            if answer is not None and answer.geometry is not None:
+                return answer.geometry
+        raise SegproofError(
+            "no index file tells how many slots it has",
+            path=self.path,
+            hint="say it with --hash-slots",
+        )
+
+    def lookup_key(
+        self,
+        target: str,
+        begin: int = 0,
+        end: int = INT64_MAX,
+        max_num: int = 64,
+        *,
+        raw: bool = False,
+        explain: bool = False,
+    ) -> KeyAnswer:
+        """Return what `queryOffset` answers: raw, whatever `raw` says, and with its limit of 64.
+
+        Raises: ModelRaisedError; SegproofError; OSError.
+        """
+        topic, _, key = target.partition("#")
+        if not self._reader.index_paths():
+            return KeyAnswer(target, (), "there is no index file")
+        outcome = self.service.query_offset(topic, key, max_num, begin, end).outcome
+        if isinstance(outcome, Raised):
+            raise ModelRaisedError(outcome, self.path)
+        assert isinstance(outcome, QueryOffsetResult)
+        found = outcome.phy_offsets
+        return KeyAnswer(target, found, None if found else NOT_FOUND)
+
+    def look_message(self, phy_offset: int) -> Any:
+        """Return the record that the release finds at an offset of the log, or None."""
+        if self.log is None:
+            raise SegproofError("there is no commit log here", path=self.path)
+        log_file = self.log.file_of(phy_offset)
+        if log_file is None:
+            return None
+        position = phy_offset - log_file.start
+        head = contents(log_file.path, self._files, 8, position)
+        size = int.from_bytes(head[:4], "big", signed=True)
+        left = log_file.size_bytes - position
+        wanted = min(max(size, 8), RECORD_LIMIT_BYTES, max(left, 0))
+        data = contents(log_file.path, self._files, wanted, position)
+        result: CheckResult = check_message_and_return_size(data, 0, False, profile=self._profile)
+        return result.message

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which keys a message has in the index.
+
+Laws: RMQSVC-13 to RMQSVC-15.
+Used by: verifying/rocketmq/key_checks.py, store_lookup.py.
+"""
+
+from segproof.rocketmq.key_hash import build_key
+from segproof.rocketmq.message import DispatchRequest
+
+__all__ = ["keys_of", "tag_key_of"]
+
+TRANSACTION_BITS = 12
+ROLLBACK = 12
+TAGS, TAG_MARK = "TAGS", "T#"
+
+
+def keys_of(request: DispatchRequest) -> list[str]:
+    """Return the keys that a message has in the index, without that of its tags.
+
+    Laws: RMQSVC-13 to RMQSVC-15.
+    """
+    if request.sys_flag & TRANSACTION_BITS == ROLLBACK:
+        return []
+    found = [] if request.uniq_key is None else [build_key(request.topic, request.uniq_key)]
+    tokens = (request.keys or "").split(" ")
+    return found + [build_key(request.topic, token) for token in tokens if token]
+
+
+def tag_key_of(request: DispatchRequest) -> str | None:
+    """Return the key of a message's tags, which releases from 5.4.0 index, or None."""
+    if request.sys_flag & TRANSACTION_BITS == ROLLBACK or request.properties_map is None:
+        return None
+    tags = dict(request.properties_map).get(TAGS)
+    return build_key(request.topic, TAG_MARK + tags) if tags else None
