@@ -18,11 +18,26 @@ from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     Format,
     FormatOption,
+    HashSlotsOption,
     ProfileOption,
+    check_profile_of,
     known_profile,
     reason_of,
     refuse,
     write_row,
+)
+from segproof_harness.cli.lookup_keys import (
+    Asked,
+    BeginOption,
+    EndOption,
+    KeyOption,
+    KeysOption,
+    MaxOption,
+    PhyOffsetOption,
+    RawOption,
+    answer_store,
+    is_of_rocketmq,
+    lines_of,
 )
 
 if TYPE_CHECKING:
@@ -31,8 +46,6 @@ if TYPE_CHECKING:
     Ask = Callable[..., OffsetAnswer | TimestampAnswer]
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
-LINE_CHARACTERS_MAX = 1000
-"""A number of 64 bits takes 20; a device, or a file of something else, may have no line end."""
 OFFSET_FIELDS = (
     "segment_base_offset",
     "index_offset",
@@ -61,14 +74,26 @@ def command(
         str | None,
         typer.Option("--timestamps", metavar="FILE", help="Timestamps, one per line; - is stdin."),
     ] = None,
+    key: KeyOption = None,
+    keys: KeysOption = None,
+    phy_offset: PhyOffsetOption = None,
+    begin: BeginOption = None,
+    end: EndOption = None,
+    max_num: MaxOption = None,
+    raw: RawOption = False,
     explain: Annotated[
         bool,
-        typer.Option("--explain", help="Show each step: segment, index slot, position, scan."),
+        typer.Option(
+            "--explain",
+            help="Show each step: segment, index slot, position, scan; for keys hash, slot, and"
+            " why each entry was taken or left.",
+        ),
     ] = False,
+    hash_slots: HashSlotsOption = None,
     profile: ProfileOption = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Show where offsets and timestamps are found.
+    """Show where offsets, timestamps and keys are found.
 
     There is one line for each, in the order asked. The answer for an offset is the first batch
     whose last offset is not below it, searched in the last segment that begins at or below the
@@ -76,17 +101,45 @@ def command(
     first record at or after it, in the first segment that reaches it. Without an answer the line
     has nulls and a reason, and the exit code is still 0; it is 1 where the files are damaged.
 
+    In a store of RocketMQ keys are looked up, as TOPIC#KEY, and offsets of the commit log. The
+    answer for a key is the offsets of its messages, newest first. Where the commit log is at hand
+    each message is read, and those of other keys of the same hash are left out; --raw shows them
+    too. With --profile the answer is what the release's index gives: raw, 64 offsets at most.
+
     \b
     Examples:
       segproof lookup my-topic-0 --offset 4711 --explain
       segproof lookup my-topic-0 --timestamp 1700000000000
       seq 0 100 | segproof lookup my-topic-0 --offsets - --format jsonl
       segproof lookup my-topic-0 --offset 4711 --profile kafka-4.3.1
+      segproof lookup store --key TopicTest#order-1 --explain
     """
-    if not (offset or timestamp or offsets or timestamps):
-        refuse("nothing asked: give --offset, --timestamp, --offsets or --timestamps")
     release = known_profile(profile)
     name = os.fspath(directory)
+    by_number = bool(offset or timestamp or offsets or timestamps)
+    by_key = bool(key or keys or phy_offset)
+    if not (by_number or by_key):
+        refuse(
+            "nothing asked: give --offset, --timestamp, --offsets or --timestamps, or for a store"
+            " of RocketMQ --key, --keys or --phy-offset"
+        )
+    if is_of_rocketmq(name):
+        if by_number:
+            refuse(
+                f"{name}: a store of RocketMQ, which is asked with --key, --keys or --phy-offset;"
+                " --offset and --timestamp are for Kafka's partitions"
+            )
+        asked = Asked(
+            key or [], keys, phy_offset or [], begin, end, max_num, raw, explain, hash_slots
+        )
+        answer_store(name, asked, release, output_format)
+        return
+    if by_key or begin is not None or end is not None or max_num is not None or raw or hash_slots:
+        refuse(
+            f"{name}: no store or index folder of RocketMQ, and --key, --keys, --phy-offset,"
+            " --begin, --end, --max, --raw and --hash-slots are for these"
+        )
+    check_profile_of(release, "kafka")
     from segproof.errors import SegproofError
     from segproof.lookup import PartitionReader
     from segproof_harness.reading.segments import PartitionAsFound
@@ -120,26 +173,14 @@ def _asked(given: list[int] | None, file: str | None) -> Iterator[int]:
         yield _int64(number, "the command line")
     if file is None:
         return
-    try:
-        with nullcontext(sys.stdin) if file == "-" else open(file, encoding="ascii") as lines:
-            for place, line in enumerate(
-                iter(lambda: lines.readline(LINE_CHARACTERS_MAX + 1), ""), 1
-            ):
-                if len(line) > LINE_CHARACTERS_MAX:
-                    refuse(f"{file}: line {place}: more than {LINE_CHARACTERS_MAX} characters")
-                if not line.strip():
-                    continue
-                try:
-                    number = int(line)
-                except ValueError:
-                    refuse(f"{file}: line {place}: {line.strip()[:40]!r} is no number")
-                yield _int64(number, f"{file}: line {place}")
-    except UnicodeDecodeError:
-        refuse(f"{file}: not a text of numbers")
-    except OSError as error:
-        if isinstance(error, BrokenPipeError):
-            raise
-        refuse(reason_of(error))
+    for place, line in lines_of(file, "ascii", "numbers"):
+        if not line.strip():
+            continue
+        try:
+            number = int(line)
+        except ValueError:
+            refuse(f"{file}: line {place}: {line.strip()[:40]!r} is no number")
+        yield _int64(number, f"{file}: line {place}")
 
 
 def _int64(number: int, where: str) -> int:
