@@ -55,7 +55,7 @@ _INT32: Final = struct.Struct(">i")
 _ENTRY_DTYPE: Final = np.dtype(
     [("key_hash", ">i4"), ("phy_offset", ">i8"), ("time_diff", ">i4"), ("prev_index", ">i4")]
 )
-_FOUND_AT_ONCE: Final = 64
+_FOUND_AT_ONCE: Final = 16
 _SLOTS_TOGETHER: Final = 256
 """So many slots are looked at before the first of them is changed."""
 _CHAINS_TOGETHER: Final = 2048
@@ -395,24 +395,17 @@ class IndexFile:
                 if self._published is published:
                     raise
 
-    def _head(self, published: Published, slot_at: int) -> int:
-        """Return the newest entry of a slot that is below the index count, 0 for none."""
-        view, index_count, _ = published
-        head: int = _INT32.unpack_from(view, slot_at)[0]
-        if index_count <= 1 or 0 <= head < index_count:
-            return head if index_count > 1 else 0
-        slot, index, previous = self._being_put
-        if head == index == index_count and slot == slot_at:
-            return previous
-        raise self._corrupt(slot_at)
-
     def _chain(
         self, published: Published, key_hash: int, room: int, begin: int, end: int
     ) -> list[int]:
         """Return what a walk finds, at most `room` offsets."""
         view, index_count, begin_timestamp = published
         slot_at = 40 + key_hash % self.hash_slot_num * 4
-        head = self._head(published, slot_at)
+        head = _INT32.unpack_from(view, slot_at)[0]
+        if head == 0 or index_count <= 1:
+            return []
+        if not 0 < head < index_count:
+            head = self._older_head(slot_at, head, index_count)
         if head == 0 or room <= 0:
             return []
         walk = memoryview(array("q", bytes(16 + 8 * min(room, _FOUND_AT_ONCE))))
@@ -429,6 +422,16 @@ class IndexFile:
                 return answers
             size = min(room - len(answers), len(answers) + _FOUND_AT_ONCE)
             walk = memoryview(array("q", [*walk[:2], *bytes(size)]))
+
+    def _older_head(self, slot_at: int, head: int, index_count: int) -> int:
+        """Return what a slot held before the entry that is just being put, 0 for none.
+
+        Raises: CorruptIndexError where no such entry is what the slot leads to.
+        """
+        slot, index, previous = self._being_put
+        if head == index == index_count and slot == slot_at:
+            return previous
+        raise self._corrupt(slot_at)
 
     def _corrupt(self, slot_at: int) -> CorruptIndexError:
         return CorruptIndexError(
