@@ -15,7 +15,9 @@ from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     Format,
     FormatOption,
+    HashSlotsOption,
     JobsOption,
+    check_profile_of,
     check_readable,
     complain,
     cores,
@@ -26,6 +28,12 @@ from segproof_harness.cli.common import (
     refuse,
     summarise,
     write_row,
+)
+from segproof_harness.cli.rebuild_store import (
+    IndexNumOption,
+    StoreRebuild,
+    is_store,
+    rebuild_store,
 )
 
 if TYPE_CHECKING:
@@ -90,6 +98,8 @@ def command(
     ] = False,
     index_interval_bytes: IntervalOption = None,
     max_index_bytes: RoomOption = 10485760,
+    hash_slots: HashSlotsOption = None,
+    index_num: IndexNumOption = None,
     profile: ReleaseOption = None,
     cut_tail: CutOption = False,
     copy: Annotated[
@@ -98,7 +108,7 @@ def command(
     jobs: JobsOption = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Make the index files of a partition new from its logs.
+    """Make the index files of a partition, or of a RocketMQ store, new from the logs.
 
     The entries are those that Kafka's own recovery of each segment gives. A log with something else
     than valid batches in it is a finding, and then nothing is written.
@@ -112,6 +122,11 @@ def command(
     or its new one, whole; a broker removes at its start what ends with .deleted; and the same
     command again completes the work.
 
+    Of a store of RocketMQ the index files are made new from the commit log, as a broker fed with it
+    makes them: with --out into DIR2, which gets index files only, else in the store itself. Slots
+    and entries are those of the old files. --profile says whether tags are indexed (from 5.4.0 on);
+    by default as in the old files.
+
     Exit code 1 for findings, 2 where a broker is at work in DIR or DIR2 can't be used.
 
     \b
@@ -119,13 +134,24 @@ def command(
       segproof rebuild my-topic-0 --out rebuilt/my-topic-0
       segproof rebuild my-topic-0 --out rebuilt/my-topic-0 --index-interval-bytes 1024
       segproof rebuild /var/lib/kafka/data/my-topic-0 --in-place
+      segproof rebuild /home/rocketmq/store --out new-index
     """
-    index_key = _index_key(profile)
     if (out is None) != in_place:
         refuse("give either --out DIR2 or --in-place")
     if in_place and (cut_tail or copy):
         refuse("--cut-tail and --copy need --out: in place no log is cut or copied")
     check_readable(directory)
+    if is_store(directory):
+        if index_interval_bytes is not None or copy:
+            refuse("--index-interval-bytes and --copy are for partitions of Kafka")
+        asked = StoreRebuild(
+            directory, out, hash_slots, index_num, cut_tail, known_profile(profile)
+        )
+        rebuild_store(asked, output_format)
+        return
+    if hash_slots is not None or index_num is not None:
+        refuse(f"{directory}: no store of RocketMQ, and --hash-slots and --index-num are for these")
+    index_key = _index_key(profile)
     started = time.monotonic()
     rebuilt = _rebuild(
         directory,
@@ -159,6 +185,7 @@ def _rebuild(directory: Path, out: Path | None, **options: Any) -> "Rebuilt":
 
 def _index_key(profile: str | None) -> Literal["last_offset", "first_offset"]:
     release = known_profile(profile)
+    check_profile_of(release, "kafka")
     if release is not None and release.index_key == "first_offset":
         return "first_offset"
     return "last_offset"

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the verb `rebuild` does with a store of RocketMQ: its index files, new from the commit log.
+
+Used by: cli/rebuild.py.
+"""
+
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from segproof_harness.cli.common import (
+    EXIT_FINDINGS,
+    Format,
+    check_profile_of,
+    complain,
+    plural,
+    progress,
+    reason_of,
+    refuse,
+    summarise,
+    write_row,
+)
+
+if TYPE_CHECKING:
+    from segproof.rebuilding.rocketmq_index import RebuiltIndex
+    from segproof.rocketmq.index_table import Geometry
+    from segproof_model.profiles import Profile
+
+IndexNumOption = Annotated[
+    int | None,
+    typer.Option(
+        "--index-num",
+        min=2,
+        metavar="N",
+        help="For a store of RocketMQ: entries of each new index file (maxIndexNum of the broker)."
+        " Default: that of the old files, else 20000000.",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreRebuild:
+    """What is asked for."""
+
+    store: Path
+    out: Path | None
+    hash_slots: int | None
+    index_num: int | None
+    cut_tail: bool
+    release: "Profile | None"
+
+
+def is_store(path: Path) -> bool:
+    """Return whether a directory is a store of RocketMQ; refuses what can't be looked into."""
+    from segproof.files import REAL_FILES
+    from segproof.verifying.rocketmq.places import PlaceKind, place_of
+
+    try:
+        place = place_of(os.fspath(path), REAL_FILES)
+    except OSError as error:
+        refuse(reason_of(error))
+    return place is not None and place.kind is PlaceKind.STORE
+
+
+def rebuild_store(asked: StoreRebuild, output_format: Format) -> None:
+    """Rebuild, and write what was done; exit code 1 for findings."""
+    check_profile_of(asked.release, "rocketmq")
+    started = time.monotonic()
+    rebuilt = _rebuild(asked)
+    _write(rebuilt, output_format, time.monotonic() - started)
+    if rebuilt.findings:
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+def _rebuild(asked: StoreRebuild) -> "RebuiltIndex":
+    from segproof.errors import SegproofError
+    from segproof.rebuilding.rocketmq_index import rebuild_index
+
+    release = asked.release
+    try:
+        geometry = _geometry(asked)
+        with progress("rebuild") as show:
+            return rebuild_index(
+                asked.store,
+                asked.out,
+                *geometry,
+                in_place=asked.out is None,
+                index_tags=None if release is None else release.rmq_tags_indexed,
+                cut_tail=asked.cut_tail,
+                on_progress=show,
+            )
+    except SegproofError as error:
+        refuse(str(error))
+    except OSError as error:
+        refuse(reason_of(error))
+
+
+def _geometry(asked: StoreRebuild) -> "Geometry":
+    """Return slots and entries: those given, else the old files', else RocketMQ's defaults.
+
+    Raises: OSError if the index folder can't be listed.
+    """
+    from segproof.files import REAL_FILES
+    from segproof.rocketmq.geometry import DEFAULT_GEOMETRY, find_geometries, index_file_names
+    from segproof.rocketmq.index_table import Geometry
+
+    folder = os.path.join(os.fspath(asked.store), "index")
+    old = DEFAULT_GEOMETRY
+    if (asked.hash_slots is None or asked.index_num is None) and os.path.isdir(folder):
+        names = index_file_names(REAL_FILES.list_directory(folder))
+        found = find_geometries(folder, names, hash_slot_num=asked.hash_slots)
+        told = [
+            answer.geometry
+            for _, answer in sorted(found.items())
+            if answer.geometry is not None and answer.origin != "ambiguous"
+        ]
+        if told:
+            old = told[-1]
+        elif names:
+            refuse(
+                f"{folder}: the old index files do not tell how many slots and entries they have:"
+                " give --hash-slots and --index-num (maxHashSlotNum and maxIndexNum of the broker)"
+            )
+    slots = old.hash_slot_num if asked.hash_slots is None else asked.hash_slots
+    return Geometry(slots, old.index_num if asked.index_num is None else asked.index_num)
+
+
+def _write(rebuilt: "RebuiltIndex", output_format: Format, seconds: float) -> None:
+    from segproof_harness.report import write_jsonl, write_text
+
+    for file in rebuilt.files:
+        row = {
+            "path": file.path,
+            "entries": file.entries,
+            "old_entries": file.old_entries,
+            "changed": file.changed,
+        }
+        write_row(row, output_format)
+    write = write_jsonl if output_format is Format.JSONL else write_text
+    for finding in rebuilt.findings:
+        write(finding.to_json(), sys.stdout)
+    sys.stdout.flush()
+    for name in rebuilt.removed:
+        complain(f"removed: {name}")
+    if rebuilt.left_bytes:
+        complain(f"left out: the last {rebuilt.left_bytes} bytes of the commit log")
+    if rebuilt.findings:
+        summarise(f"nothing was written: {plural(len(rebuilt.findings), 'error')}")
+        return
+    changed = sum(file.changed for file in rebuilt.files)
+    tags = "with" if rebuilt.index_tags else "without"
+    summarise(
+        f"{plural(len(rebuilt.files), 'index file')} rebuilt from"
+        f" {plural(rebuilt.messages, 'message')}, {tags} entries for tags (by the"
+        f" {rebuilt.tags_from if rebuilt.tags_from != 'given' else 'given release'}), {changed} of"
+        f" them changed, in {seconds:.1f} s"
+    )
