@@ -129,7 +129,7 @@ def hash_of_utf8(data: Bytes, start: int, end: int, is_text: int) -> int:
         two = data[position + 1] + 0
         three = data[position + 2] + 0
         four = data[position + 3] + 0
-        if one | two | three | four >= 128:
+        if one >= 128 or two >= 128 or three >= 128 or four >= 128:
             break
         together = one * 29791 + two * 961 + three * 31 + four
         hashed = (hashed * 923521 + together) & 4294967295
