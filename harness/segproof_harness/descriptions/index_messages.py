@@ -192,8 +192,29 @@ def some_end(choose: Choose, situation: Situation) -> int:
     return draw.some_bound(choose, images_of(situation), INT64_MAX)
 
 
+def _is_listed_twice(situation: Situation) -> bool:
+    """Return whether two objects have one file, as upstream makes them.
+
+    If one of them deletes it, the other goes on with bytes that nobody can compare.
+    """
+    names = [] if situation.state is None else [file.file_name for file in situation.state.files]
+    return len(set(names)) < len(names)
+
+
+def some_exit(choose: Choose, situation: Situation) -> bool:
+    """Draw whether the last exit was in order; it was where files would be deleted that are open.
+
+    Releases list the files once more, and delete them by the second object.
+    """
+    state = situation.state
+    again = state is not None and bool(state.files) and not state.profile.rmq_load_replaces
+    return not one_in(choose, 4) or again
+
+
 def some_expired(choose: Choose, situation: Situation) -> int:
     """Draw up to where the log was deleted: at or beside the end of a file, seldom all of it."""
+    if _is_listed_twice(situation):
+        return INT64_MIN
     ends = [image.end_phy_offset for image in images_of(situation)]
     if ends and not one_in(choose, 5):
         return draw.clamp64(beside(choose, choose.one_of(ends)))

@@ -106,7 +106,7 @@ NOW = Parameter(
 OPERATIONS = (
     OperationKind(
         "load",
-        (Parameter("last_exit_ok", "flag", lambda choose, _: choose.integer(0, 3) != 3),),
+        (Parameter("last_exit_ok", "flag", messages.some_exit),),
         10,
         ("RMQSVC-1", "RMQSVC-2", "RMQSVC-3", "RMQSVC-4", "RMQSVC-5"),
     ),
