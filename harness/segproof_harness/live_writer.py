@@ -163,7 +163,7 @@ def after(state: State, action: str, values: list[Any]) -> list[State]:
     if action == "cut":
         return [_cut(state, offset) for offset in values[0]]
     if action == "empty":
-        gone = State((), (values[0],), may_be_empty=values[1] == [values[0]])
+        gone = State((), (values[0],), may_be_empty=True)
         return [*after(state, "cut", [values[1]]), gone]
     assert action == "drop"
     return [replace(state, starts=tuple(values[0]))]

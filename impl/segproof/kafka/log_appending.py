@@ -159,7 +159,7 @@ class AppendableLog(LogState):
             # The end moves before the transaction index is touched, which may fail (LOG-9).
             self._move_end(info.last_offset + 1)
             self._update_producers(update, segment, info.last_offset + 1)
-            self._move_high_watermark_to_end()
+            self._keep_high_watermark_within()
             self._publish()
             if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
                 self.flush()
@@ -317,7 +317,7 @@ class AppendableLog(LogState):
         self._move_end(self.log_end_offset, segments=segments)
         self._producers.update_map_end_offset(base)
         self._producers.take_snapshot()
-        self._move_high_watermark_to_end()
+        self._keep_high_watermark_within()
         self._flush_up_to(base, base)
         if is_flushed:
             self._flush_inactive(active)

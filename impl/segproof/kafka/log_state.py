@@ -306,10 +306,17 @@ class LogState:
         self._producers.on_high_watermark_updated(high_watermark.message_offset)
         self._publish(high_watermark=high_watermark)
 
-    def _move_high_watermark_to_end(self) -> None:
-        """Let a high watermark at the log end, or above it, be the log end."""
+    def _keep_high_watermark_within(self) -> None:
+        """Let a high watermark at the log end, or above it, be the log end.
+
+        One below it may have had its place in a segment that is no more.
+        """
         if self.high_watermark >= self.log_end_offset:
             self._set_high_watermark(self._view.log_end)
+            return
+        base = self._view.high_watermark.segment_base_offset
+        if base >= 0 and not self.log_segments.contains(base):
+            self._publish(high_watermark=LogOffsetMetadata(self.high_watermark))
 
     def _move_end(
         self, offset: int, *, segments: LogSegments | None = None, is_removal: bool = False

@@ -124,7 +124,7 @@ class PartitionLog(AppendableLog):
         self._cut_active(target)
         self._epochs.truncate_from_end(target)
         self._rebuild_producer_state()
-        self._move_high_watermark_to_end()
+        self._keep_high_watermark_within()
         self._publish()
         return True
 
@@ -149,7 +149,8 @@ class PartitionLog(AppendableLog):
         before = self._view
         active = before.segments.active_segment
         found = active.translate_offset(target)
-        position = active.size if found is None else found.position
+        size_before = active.size
+        position = size_before if found is None else found.position
         self._publish(
             log_end=LogOffsetMetadata(target, active.base_offset, position),
             log_start_offset=min(target, before.log_start_offset),
@@ -159,7 +160,7 @@ class PartitionLog(AppendableLog):
             active.truncate_to(target)
             active.log.flush()
         except BaseException:
-            if active.size != position:
+            if active.size == size_before:
                 end, start = before.log_end, before.log_start_offset
                 self._publish(log_end=end, log_start_offset=start, is_removal=True)
             else:
@@ -187,13 +188,10 @@ class PartitionLog(AppendableLog):
     def _begin_anew(self, offset: int, start: int) -> None:
         segments = self.log_segments.copy()
         segments.clear()
-        # As in Kafka, one old segment stays until there is the new one: a log has always one.
-        old = self.log_segments.values()[::-1]
-        stays = [segment for segment in old[-1:] if segment.base_offset != offset]
-        self._files.mark_deleted(segment for segment in old if segment not in stays)
+        # Kafka keeps an old segment until there is the new one: what a crash leaves has a hole then.
+        self._files.mark_deleted(self.log_segments.values()[::-1])
         self._files.remove_leftovers(offset)
         segments.add(self._files.open_segment(offset))
-        self._files.mark_deleted(stays)
         end = LogOffsetMetadata(offset, offset, 0)
         self._publish(
             segments=segments,

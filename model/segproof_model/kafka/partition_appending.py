@@ -349,10 +349,18 @@ class AppendingLog(ReadingLog):
         )
 
     def with_high_watermark_within(self) -> Step[Self]:
-        """Place the high watermark at the end of the log, if it is not before it."""
-        if self.high_watermark < self.log_end_offset:
+        """Place the high watermark at the end of the log, if it is not before it.
+
+        One before it that had its place in a segment that was removed is looked up again.
+        """
+        if self.high_watermark >= self.log_end_offset:
+            return self.with_high_watermark(self.log_end)
+        base = self.high_watermark_metadata.segment_base_offset
+        is_gone = base not in self.log_segments.base_offsets()
+        if not is_gone or self.profile.bound_stays_in_removed_segment:
             return Step(self)
-        return self.with_high_watermark(self.log_end)
+        unplaced = LogOffsetMetadata(self.high_watermark)
+        return Step(replace(self, high_watermark_metadata=unplaced))
 
     # --- durability ----------------------------------------------------------------------------
 

@@ -130,6 +130,7 @@ OPERATIONS: dict[str, Callable[[PartitionLog], object]] = {
     "truncate": lambda log: log.truncate_to(20),
     "truncate the last": lambda log: log.truncate_to(50),
     "truncate fully": lambda log: log.truncate_fully_and_start_at(7),
+    "begin anew": lambda log: log.truncate_fully_and_start_at(70),
     "remove the oldest": retain,
     "split": lambda log: log.split_overflowed_segment(0),
 }
