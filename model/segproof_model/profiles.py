@@ -319,6 +319,9 @@ class Profile:
     rmq_shutdown_clears_list: bool = flag(
         True, "shutting the service down empties its list of files", "RMQSVC-23"
     )
+    rmq_shutdown_hides_errors: bool = flag(
+        True, "shutting an index file down goes on where its flush fails", "RMQIDX-14"
+    )
     rmq_load_result_used: bool = flag(
         True, "a store stops where its index service could not be loaded", "RMQSVC-2"
     )
@@ -487,6 +490,7 @@ ROCKETMQ_5_3_3 = replace(
     name="rocketmq-5.3.3",
     rmq_record_room="wrapped",
     rmq_tags_indexed=False,
+    rmq_shutdown_hides_errors=False,
     rmq_checkpoint_fields=5,
     rmq_recovery_asks_each=False,
 )

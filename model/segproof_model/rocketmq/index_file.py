@@ -442,8 +442,9 @@ class IndexFile:
         is closed, and a second shutdown does nothing.
         """
         flushed = self.flush()
-        if flushed.outcome == UNMAPPED:
-            return Step(self, UNMAPPED)
+        hides = self.profile.rmq_shutdown_hides_errors and flushed.outcome != UNMAPPED
+        if isinstance(flushed.outcome, Raised) and not hides:
+            return flushed
         closed = replace(flushed.after, is_mapped=False)
         if self.profile.rmq_closed_answers_nothing or not self.is_available:
             return Step(closed)

@@ -13,6 +13,7 @@ from segproof_model.directory import Directory
 from segproof_model.outcomes import ErrorKind, Raised
 from segproof_model.profiles import (
     ROCKETMQ_4_7_0,
+    ROCKETMQ_5_3_3,
     ROCKETMQ_5_5_1,
     ROCKETMQ_PROFILES,
     SEGPROOF,
@@ -477,6 +478,10 @@ def test_file_without_a_whole_header() -> None:
         file.file_size, file.load().outcome, file.flush().outcome
     )  # fmt: skip
     assert file.flush().after.ref_count == 2
+    shut = file.shutdown()
+    assert (None, False, 2) == (shut.outcome, shut.after.is_mapped, shut.after.ref_count)
+    older = replace(file, profile=ROCKETMQ_5_3_3).shutdown()
+    assert (index_error, True, 2) == (older.outcome, older.after.is_mapped, older.after.ref_count)
 
 
 def replace_first_bytes(directory: Any, size: int) -> Directory:
