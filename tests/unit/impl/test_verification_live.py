@@ -215,6 +215,10 @@ def some_defects(files: object, path: Path) -> list[str]:
     return [one.law for one in run_on(files, path)]
 
 
+FIRST_LOOK, SECOND_LOOK = 2, 3
+"""Which listing of a directory is a look at its log; the first of all looks for RocketMQ's."""
+
+
 class Listed:
     """Real files; something happens right behind each listing of the directory."""
 
@@ -249,9 +253,9 @@ def test_segment_removed_while_it_is_read(tmp_path: Path, when: str) -> None:
     folder = copy("plain", tmp_path)
     first = min(folder.glob("*.log")).stem
 
-    def remove(count: int = 1) -> None:
+    def remove(count: int = FIRST_LOOK) -> None:
         for path in folder.glob(f"{first}.*"):
-            if count == 1:
+            if count == FIRST_LOOK:
                 path.rename(f"{path}.deleted")
 
     files = Listed(remove) if when == "listed" else Disturbed(f"{first}.log", remove)
@@ -405,8 +409,8 @@ def test_snapshot_removed_while_it_is_read(tmp_path: Path) -> None:
     folder = copy("txn-a", tmp_path)
     snapshot = max(folder.glob("*.snapshot"))
 
-    def remove(count: int = 1) -> None:
-        if count == 1:
+    def remove(count: int = FIRST_LOOK) -> None:
+        if count == FIRST_LOOK:
             snapshot.unlink()
 
     for files in (Listed(remove), Disturbed(snapshot.name, remove)):
@@ -425,7 +429,7 @@ def test_listing_between_two_renames(tmp_path: Path) -> None:
     def finish(count: int) -> None:
         for suffix in (".index", ".timeindex"):
             path = first.with_suffix(suffix)
-            if count == 2 and path.exists():
+            if count == SECOND_LOOK and path.exists():
                 path.rename(f"{path}.deleted")
 
     assert [] == some_defects(Before(finish), folder)
@@ -437,7 +441,7 @@ def test_truncation_between_log_and_snapshots(tmp_path: Path) -> None:
     stray = folder / f"{99999:020d}.snapshot"
 
     def finish(count: int) -> None:
-        if count == 2 and stray.exists():
+        if count == SECOND_LOOK and stray.exists():
             stray.unlink()
 
     shutil.copy(max(folder.glob("*.snapshot")), stray)
@@ -453,7 +457,7 @@ def test_log_that_begins_anew(tmp_path: Path) -> None:
         path.rename(f"{path}.deleted")
 
     def finish(count: int) -> None:
-        if count == 2:
+        if count == SECOND_LOOK:
             for suffix in (".log", ".index", ".timeindex"):
                 (folder / f"{7:020d}{suffix}").touch()
 
