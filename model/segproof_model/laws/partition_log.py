@@ -49,8 +49,11 @@ def reads_stay_in_range(transition: Transition) -> bool:
     if not is_judged(transition, "read"):
         return True
     log, start = transition.before, transition.arguments["start_offset"]
+    bound = bound_of(log, transition.arguments.get("isolation", "log_end")).message_offset
+    floors = [base for base in log.log_segments.base_offsets() if base <= bound][-1:]
+    is_damaged = not is_sound(log) or any(leads_astray(log, base, bound) for base in floors)
     is_refused = isinstance(transition.outcome, Raised)
-    if transition.outcome == CORRUPT_INDEX or (is_refused and not is_sound(log)):
+    if transition.outcome == CORRUPT_INDEX or (is_refused and is_damaged):
         return True  # to know the bound, damage may have to be read
     is_within = log.log_start_offset <= start <= log.log_end_offset
     has_floor = any(base <= start for base in log.log_segments.base_offsets())
