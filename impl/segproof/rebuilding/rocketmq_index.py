@@ -25,8 +25,7 @@ import numpy as np
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, Files, FileStatus, SharedFiles
 from segproof.findings import Finding, Severity
-from segproof.kernels.rocketmq_records import walk_messages
-from segproof.rebuilding.rocketmq_log import LogReader, MessageBlock
+from segproof.rebuilding.rocketmq_log import LogReader, MessageBlock, announce
 from segproof.rebuilding.rocketmq_places import Built, IndexInPlace, NewIndexDirectory
 from segproof.rebuilding.rocketmq_tags import tags_in_old_index
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog
@@ -43,7 +42,7 @@ BUILT_FROM_MS: Final = 946_684_800_000
 NAMED_MS_MAX: Final = 253_402_127_999_999
 """The end of 30 December 9999: later times are no names in every zone."""
 ZERO_CHECK_BYTES: Final = 1 << 20
-USUAL_MESSAGE_BYTES: Final = 1024
+_ZEROS: Final = bytes(ZERO_CHECK_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +213,7 @@ class _Rebuild:
 
     def _build(self, service: IndexService, reader: LogReader) -> None:
         first, last = self._log.min_offset, self._log.max_offset
-        # Now, not when so many were read: the first blocks are built as fast as the others.
-        walk_messages.announce((last - first) // USUAL_MESSAGE_BYTES)
+        announce(sum(log_file.size_bytes for log_file in self._log.log_files))
         for block in reader.blocks():
             _feed(service, block)
             self._messages += len(block.rows)
@@ -268,7 +266,7 @@ class _Rebuild:
                 data = file.pread(min(ZERO_CHECK_BYTES, end - position), position)
                 if not data:
                     return True
-                if data.count(0) != len(data):
+                if data != _ZEROS[: len(data)]:
                     return False
                 position += len(data)
             return True

@@ -99,7 +99,8 @@ def test_agrees_with_the_model(data: bytes, check_crc: bool) -> None:
 
 def walked(data: bytes) -> tuple[list[tuple[int, int]], CheckResult]:
     """Return place and size of each record from the beginning, and what ends them."""
-    found, position = [], 0
+    found: list[tuple[int, int]] = []
+    position = 0
     while True:
         result = check_message_and_return_size(data, position, False)
         if not result.success or result.size == 0:

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -34,7 +35,7 @@ from segproof_harness.memory_stores import FIRST_TIMESTAMP_MS, log_images, messa
 SIZE = 1000
 SLOTS, ENTRIES = 4, 7
 KEYS = st.sampled_from(["a", "a b", " a  b c ", "\u4e2d \U0001f600", ""])
-KERNELS: tuple[Kernel[..., object], ...] = (
+KERNELS: tuple[Kernel[..., Any], ...] = (
     rocketmq_records.walk_messages,
     rocketmq_records.hash_keys,
     rocketmq_index.put_entries,
@@ -97,12 +98,12 @@ def images_of(files: MemoryFiles, directory: str) -> list[bytes]:
     return [data for _, data in sorted(files.images(directory).items())]
 
 
-def rebuilt(files: MemoryFiles, **options: object) -> RebuiltIndex:
+def rebuilt(files: MemoryFiles, **options: Any) -> RebuiltIndex:
     """Rebuild the store /s into /new, or in place."""
     out = None if options.get("in_place") else "/new"
     return rebuild_index(
         "/s", out, SLOTS, ENTRIES, mapped_file_size=SIZE, zone=datetime.UTC, files=files, **options
-    )  # type: ignore[arg-type]
+    )
 
 
 # --- the right bytes
