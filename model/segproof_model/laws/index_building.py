@@ -69,7 +69,8 @@ def added(transition: Transition) -> list[Visit]:
     found: list[Visit] = []
     for position, file in enumerate(after.index_files):
         known = before.files[position].index_count if position < len(before.files) else 1
-        entries = (entry_at(file, index) for index in range(max(known, 1), file.index_count))
+        end = min(file.index_count, file.index_num)
+        entries = (entry_at(file, index) for index in range(max(known, 1), end))
         found += [entry for entry in entries if entry is not None]
     return found
 

@@ -137,8 +137,12 @@ def entry_at(file: Any, index: int) -> Visit | None:
 
 
 def all_entries(file: Any) -> list[Visit]:
-    """Return every entry from 1 to the count, exclusive, that lies in the file."""
-    entries = (entry_at(file, index) for index in range(1, file.index_count))
+    """Return every entry from 1 to the count, exclusive, that there is room for in the file.
+
+    The count may be any number that damage left.
+    """
+    end = min(file.index_count, file.index_num)
+    entries = (entry_at(file, index) for index in range(1, end))
     return [entry for entry in entries if entry is not None]
 
 
