@@ -16,7 +16,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / part) for part in ("model", "impl", "harness", "spark_checks")]
 
-from benchmarks import lookups, processes, rocketmq, segments, verifying  # noqa: E402  (path first)
+from benchmarks import (  # noqa: E402  (the path comes first)
+    lookups,
+    processes,
+    rocketmq,
+    rocketmq_rebuild,
+    segments,
+    verifying,
+)
 from benchmarks.contestants import Java  # noqa: E402
 from benchmarks.measuring import Bench, say  # noqa: E402
 from benchmarks.table import Section, missing, section_lines, shortfalls  # noqa: E402
@@ -32,6 +39,7 @@ GROUPS: dict[str, Callable[[Bench], list[Section]]] = {
     "appends": segments.appends,
     "processes": processes.sections,
     "rocketmq": rocketmq.sections,
+    "rocketmq-rebuild": rocketmq_rebuild.sections,
 }
 
 

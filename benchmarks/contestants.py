@@ -20,7 +20,10 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 STORAGE, DUMP, ROCKETMQ = "storage", "dump", "rocketmq"
 """The Maven profiles of java/pom.xml."""
-PROGRAMS = {STORAGE: ("KafkaBench", "2g"), ROCKETMQ: ("RocketmqBench", "3g")}
+PROGRAMS = {
+    STORAGE: (("KafkaBench",), "2g"),
+    ROCKETMQ: (("RocketmqBench", "RocketmqRebuildBench"), "3g"),
+}
 """What measures the classes of a profile, and how much memory it gets."""
 
 
@@ -176,10 +179,11 @@ class Java:
         )
         path = listing.read_text().strip()
         if profile in PROGRAMS:
-            source = HERE / "java" / f"{PROGRAMS[profile][0]}.java"
+            names = PROGRAMS[profile][0]
+            sources = [str(HERE / "java" / f"{name}.java") for name in names]
             self._call(
-                ["javac", "-d", self._folder.name, "-cp", path, str(source)],
-                f"javac could not compile {source.name}",
+                ["javac", "-d", self._folder.name, "-cp", path, *sources],
+                f"javac could not compile {', '.join(names)}",
             )
             path = os.pathsep.join([self._folder.name, path])
         return path
@@ -192,11 +196,24 @@ class Java:
             raise NotRunError(f"{failure}: {words[-1] if words else done.returncode}")
 
     def contestant(
-        self, mode: str, warmups: int, *arguments: object, profile: str = STORAGE
+        self,
+        mode: str,
+        warmups: int,
+        *arguments: object,
+        profile: str = STORAGE,
+        program: int = 0,
     ) -> Contestant:
         """Start Kafka's class, or RocketMQ's. Raises: NotRunError."""
-        path, (program, memory) = self.classpath(profile), PROGRAMS[profile]
+        words = self._command(profile, program, mode, warmups, *arguments)
+        return Contestant(words)
+
+    def run(self, profile: str, program: int, *arguments: object) -> None:
+        """Let a program do something that is not measured. Raises: NotRunError."""
+        words = self._command(profile, program, *arguments)
+        self._call(words, f"{PROGRAMS[profile][0][program]} failed")
+
+    def _command(self, profile: str, program: int, *arguments: object) -> list[str]:
+        path, (programs, memory) = self.classpath(profile), PROGRAMS[profile]
         # RocketMQ writes its logs below the home of the user.
         options = [f"-Xmx{memory}", f"-Duser.home={self._folder.name}", "-cp", path]
-        words = ["java", *options, program, mode]
-        return Contestant([*words, str(warmups), *map(str, arguments)])
+        return ["java", *options, programs[program], *map(str, arguments)]

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from benchmarks import (
     rocketmq_passes,  # noqa: F401 -- registers its modes
+    rocketmq_rebuild_passes,  # noqa: F401 -- registers its modes
     segment_passes,  # noqa: F401 -- registers its modes
     workloads,
 )
