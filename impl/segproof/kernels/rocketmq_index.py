@@ -30,12 +30,14 @@ __all__ = [
     "hashes_of_rows",
     "hashes_of_texts",
     "key_hash_of_units",
+    "newest_entries",
     "previous_index",
     "put_entries",
     "read_time",
     "slot_position",
     "time_difference",
     "utf8_character",
+    "visit_entries",
     "walk_chain",
     "walk_chains",
     "write_int32",
@@ -348,6 +350,69 @@ def walk_chain(
 
 
 @kernel
+def newest_entries(
+    data: Bytes, hash_slot_num: int, hashes: memoryview, first: int, last: int, cursors: memoryview
+) -> None:
+    """Write what the slots of the hashes first..last-1 lead to, from cursors[0] on."""
+    for lane in range(last - first):
+        cursors[lane] = int32_at(data, slot_position(hashes[first + lane], hash_slot_num))
+
+
+@kernel
+def visit_entries(
+    data: Bytes,
+    hash_slot_num: int,
+    begin_timestamp: int,
+    hashes: memoryview,
+    first: int,
+    max_num: int,
+    begin: int,
+    end: int,
+    cursors: memoryview,
+    lanes: memoryview,
+    active: int,
+    counts: memoryview,
+    owners: memoryview,
+    matches: memoryview,
+    total: int,
+) -> tuple[int, int]:
+    """Read one entry of each of `active` chains; return how many go on, and how much was found.
+
+    Instead of the first number, CORRUPT where a chain leads up or holds a negative difference.
+    There is no branch in it, so that the processor waits for all entries together. Chain
+    lanes[0..active-1] stands at cursors[lane] and belongs to hash first + lane, which has found
+    counts[first + lane + 1] so far. What is found goes behind the `total` owners and matches.
+    """
+    entries_at = 40 + hash_slot_num * 4
+    going_on = 0
+    bad = 0
+    for place in range(active):
+        lane = lanes[place]
+        current = cursors[lane]
+        at = entries_at + current * 20
+        time_diff = int32_at(data, at + 12)
+        previous = int32_at(data, at + 16)
+        time_read = read_time(begin_timestamp, max(time_diff, 0))
+        is_late = 1 if time_read >= begin else 0
+        matched = 1 if int32_at(data, at) == hashes[first + lane] else 0
+        matched *= is_late * (1 if time_read <= end else 0)
+        owners[total] = lane
+        matches[total] = int64_at(data, at + 4)
+        total += matched
+        matched += counts[first + lane + 1]
+        counts[first + lane + 1] = matched
+        leads_on = is_late * (1 if previous != 0 else 0) * (1 if matched < max_num else 0)
+        bad += 1 if time_diff < 0 else 0
+        bad += leads_on * (1 if previous < 0 or previous >= current else 0)
+        cursors[lane] = previous
+        lanes[going_on] = lane
+        going_on += leads_on
+    if bad > 0:
+        return CORRUPT, total
+    return going_on, total
+
+
+@kernel
 def walk_chains(
     data: Bytes,
     hash_slot_num: int,
@@ -369,58 +434,46 @@ def walk_chains(
     """Walk the chains of the hashes first..last-1 side by side; return 0, CORRUPT or NO_ROOM.
 
     A slot must lead to an entry below `limit`. What hash n finds, at most `max_num`, is written to
-    found[starts[n]:starts[n + 1]]; starts[first] is given. Each round reads one entry of each
-    chain, without a branch, so that the processor waits for all of them together. `cursors` and
-    `lanes` have a number for each hash; `owners` and `matches` take what is found until it is put
-    in order. After CORRUPT or NO_ROOM nothing of it counts.
+    found[starts[n]:starts[n + 1]]; starts[first] is given. `cursors` and `lanes` have a number for
+    each hash; `owners` and `matches` take what is found until it is put in order. After CORRUPT or
+    NO_ROOM nothing of it counts.
     """
-    entries_at = 40 + hash_slot_num * 4
-    count = last - first
-    for lane in range(count):
-        cursors[lane] = int32_at(data, slot_position(hashes[first + lane], hash_slot_num))
-        starts[first + lane + 1] = 0
+    newest_entries(data, hash_slot_num, hashes, first, last, cursors)
     active = 0
     bad = 0
-    for lane in range(count):
-        current = cursors[lane]
+    for lane in range(last - first):
+        starts[first + lane + 1] = 0
         lanes[active] = lane
-        bad += 0 if 0 <= current < limit else 1
-        active += 1 if current != 0 and max_num > 0 else 0
+        bad += 0 if 0 <= cursors[lane] < limit else 1
+        active += 1 if cursors[lane] != 0 and max_num > 0 else 0
+    if bad > 0:
+        return CORRUPT
     total = 0
-    while active > 0 and bad == 0:
+    while active > 0:
         if total + active > len(matches):
             return NO_ROOM
-        going_on = 0
-        for place in range(active):
-            lane = lanes[place]
-            current = cursors[lane]
-            at = entries_at + current * 20
-            time_diff = int32_at(data, at + 12)
-            previous = int32_at(data, at + 16)
-            time_read = read_time(begin_timestamp, max(time_diff, 0))
-            is_late = 1 if time_read >= begin else 0
-            matched = 1 if int32_at(data, at) == hashes[first + lane] else 0
-            matched &= is_late
-            matched &= 1 if time_read <= end else 0
-            owners[total] = lane
-            matches[total] = int64_at(data, at + 4)
-            total += matched
-            matched += starts[first + lane + 1]
-            starts[first + lane + 1] = matched
-            leads_on = is_late
-            leads_on &= 1 if previous != 0 else 0
-            bad += 1 if time_diff < 0 else 0
-            bad += leads_on & (1 if previous < 0 or previous >= current else 0)
-            leads_on &= 1 if matched < max_num else 0
-            cursors[lane] = previous
-            lanes[going_on] = lane
-            going_on += leads_on
-        active = going_on
-    if bad > 0:
+        active, total = visit_entries(
+            data,
+            hash_slot_num,
+            begin_timestamp,
+            hashes,
+            first,
+            max_num,
+            begin,
+            end,
+            cursors,
+            lanes,
+            active,
+            starts,
+            owners,
+            matches,
+            total,
+        )
+    if active == CORRUPT:
         return CORRUPT
     if starts[first] + total > len(found):
         return NO_ROOM
-    for lane in range(count):
+    for lane in range(last - first):
         cursors[lane] = starts[first + lane]
         starts[first + lane + 1] += starts[first + lane]
     for place in range(total):

@@ -90,6 +90,11 @@ class IndexFile:
     SLOT_SIZE: ClassVar[int] = _INT32.size
     ENTRY_SIZE: ClassVar[int] = _ENTRY.size
 
+    file_name: str
+    hash_slot_num: int
+    index_num: int
+    """How many entries have room, entry 0 included, which stays empty."""
+
     def __init__(
         self,
         file_name: str,
@@ -103,7 +108,6 @@ class IndexFile:
         self.file_name = file_name
         self.hash_slot_num = hash_slot_num
         self.index_num = index_num
-        """How many entries have room, entry 0 included, which stays empty."""
         self._files = files
         self._handle = handle
         self._mapping: Mapping = handle.map(self.file_size)

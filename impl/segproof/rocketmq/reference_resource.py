@@ -22,18 +22,23 @@ class ReferenceResource:
     and its count is 0 or less, while no thread can hold or release it. `time` is a clock in ms.
     """
 
+    ref_count: int
+    """How many use the resource, its owner included."""
+    is_available: bool
+    """Whether it may be held: until the first shutdown."""
+    cleanup_over: bool
+    """What the last cleaning up answered."""
+    first_shutdown_timestamp_ms: int
+    """When the first shutdown was; 0 before it."""
+
     def __init__(self, cleanup: Callable[[], bool], *, time: Callable[[], int] = now_ms) -> None:
         self._cleanup = cleanup
         self._time = time
         self._lock = threading.Lock()
         self.ref_count = 1
-        """How many use the resource, its owner included."""
         self.is_available = True
-        """Whether it may be held: until the first shutdown."""
         self.cleanup_over = False
-        """What the last cleaning up answered."""
         self.first_shutdown_timestamp_ms = 0
-        """When the first shutdown was; 0 before it."""
 
     @property
     def is_cleanup_over(self) -> bool:

@@ -296,6 +296,29 @@ def walks_of_chains(draw: st.DrawFn, *, many: bool) -> tuple[Any, ...]:
 
 
 @st.composite
+def rounds_of_walks(draw: st.DrawFn) -> tuple[Any, ...]:
+    """Draw an index file and chains that stand at some of its entries."""
+    data, slots, entries = draw(index_files())
+    begin_timestamp, *window = draw(st.tuples(INT64, INT64, INT64))
+    hashes = draw(st.lists(HASHES, max_size=4))
+    count, total = len(hashes), draw(st.integers(0, 2))
+    places = draw(st.lists(st.integers(0, entries - 1), min_size=count, max_size=count))
+    lanes = Changed("q", tuple(draw(st.permutations(range(count)))))
+    shape = (data, slots, begin_timestamp, view(hashes), 0, draw(st.integers(1, 2)), *window)
+    outs = (Out(count + 1), Out(total + count), Out(total + count))
+    return *shape, Changed("q", tuple(places)), lanes, draw(st.integers(0, count)), *outs, total
+
+
+@st.composite
+def slots_of_hashes(draw: st.DrawFn) -> tuple[Any, ...]:
+    """Draw an index file, and which of some hashes to look at."""
+    data, slots, _ = draw(index_files())
+    hashes = draw(st.lists(HASHES, max_size=4))
+    first = draw(st.integers(0, len(hashes)))
+    return data, slots, view(hashes), first, len(hashes), Out(len(hashes) - first)
+
+
+@st.composite
 def texts_to_hash(draw: st.DrawFn, *, rows: bool) -> tuple[Any, ...]:
     """Draw bytes that are often UTF-8, in rows of one width or between bounds."""
     count = draw(st.integers(0, 4))
@@ -378,6 +401,8 @@ ARGUMENTS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "rocketmq_index.write_int32": written_at(4),
     "rocketmq_index.write_int64": written_at(8),
     "rocketmq_index.put_entries": puts(),
+    "rocketmq_index.newest_entries": slots_of_hashes(),
+    "rocketmq_index.visit_entries": rounds_of_walks(),
     "rocketmq_index.walk_chain": walks_of_chains(many=False),
     "rocketmq_index.walk_chains": walks_of_chains(many=True),
     "segment_rules.indexed_batches": indexed(),
