@@ -4,7 +4,7 @@
 One writer, any number of readers, no lock. The writer publishes one tuple, (bytes, index count,
 begin timestamp), after each entry; a reader takes that tuple once. A slot is written before the
 tuple, as upstream writes it before the count: a reader who meets an entry too new for its tuple
-takes the tuple again or, where the writer is just between the two, the entry before.
+goes on to the one before, and so gets the answer of its tuple.
 
 Mirrors: segproof_model/rocketmq/index_file.py under the profile `segproof`.
 Upstream: RocketMQ IndexFile, and the parts of MappedFile that it uses (5.5.1).
@@ -113,8 +113,8 @@ class IndexFile:
         self._mapping: Mapping = handle.map(self.file_size)
         self._resource = ReferenceResource(self._give_back, time=time)
         self._entries_at = IndexHeader.SIZE + hash_slot_num * 4
-        self._being_put = (-1, -1, -1)
-        """Position of the slot, index and previous index of the entry that was written last."""
+        self._written_below = 0
+        """Entries below this number are whole, also where they are not published yet."""
         view = self._mapping.view()
         self._header = IndexHeader(view)
         self._published: Published | None = None
@@ -164,6 +164,7 @@ class IndexFile:
         """Take the header from the file, as opening does (RMQIDX-7). Raises: IndexClosedError."""
         view = self._current()[0]
         self._header.load()
+        self._written_below = 0
         self._publish(view)
 
     # What readers see
@@ -304,7 +305,7 @@ class IndexFile:
         time_diff = _time_difference(store_timestamp, begin_timestamp)
         entry_at = self._entries_at + index_count * 20
         _ENTRY.pack_into(view, entry_at, key_hash, phy_offset, time_diff, previous)
-        self._being_put = (slot_at, index_count, previous)
+        self._written_below = index_count + 1
         _INT32.pack_into(view, slot_at, index_count)
         header = self._header
         if index_count <= 1:
@@ -349,6 +350,8 @@ class IndexFile:
                 self._put(self._current(), *row)
             return room
         header = np.array([*self._header.values(), 0], np.int64)
+        # No reader runs beside a compiled kernel: it sees all of these entries or none.
+        self._written_below = published[1] + room
         count = kernels.put_entries(
             published[0],
             self.hash_slot_num,
@@ -409,7 +412,7 @@ class IndexFile:
         if head == 0 or index_count <= 1:
             return []
         if not 0 < head < index_count:
-            head = self._older_head(slot_at, head, index_count)
+            head = self._older_head(published, slot_at, head)
         if head == 0 or room <= 0:
             return []
         walk = memoryview(array("q", bytes(16 + 8 * min(room, _FOUND_AT_ONCE))))
@@ -427,15 +430,21 @@ class IndexFile:
             size = min(room - len(answers), len(answers) + _FOUND_AT_ONCE)
             walk = memoryview(array("q", [*walk[:2], *bytes(size)]))
 
-    def _older_head(self, slot_at: int, head: int, index_count: int) -> int:
-        """Return what a slot held before the entry that is just being put, 0 for none.
+    def _older_head(self, published: Published, slot_at: int, head: int) -> int:
+        """Return the newest entry of a slot that is published, 0 for none, behind newer ones.
 
-        Raises: CorruptIndexError where no such entry is what the slot leads to.
+        Raises: CorruptIndexError where the slot leads to no entry.
         """
-        slot, index, previous = self._being_put
-        if head == index == index_count and slot == slot_at:
-            return previous
-        raise self._corrupt(slot_at)
+        view, index_count, _ = published
+        while index_count <= head < self._written_below:
+            entry_at = self._entries_at + head * self.ENTRY_SIZE
+            key_hash, _, _, previous = _ENTRY.unpack_from(view, entry_at)
+            if 40 + key_hash % self.hash_slot_num * 4 != slot_at or previous >= head:
+                break
+            head = previous
+        if not 0 <= head < index_count:
+            raise self._corrupt(slot_at)
+        return head
 
     def _corrupt(self, slot_at: int) -> CorruptIndexError:
         return CorruptIndexError(

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """An index file of RocketMQ: golden bytes, the model's answers on sound and on damaged files.
 
-Bulk calls answer what single ones do, whether kernels are compiled or not; readers beside the
-writer; what is refused changes nothing.
+Bulk calls answer what single ones do, whether kernels are compiled or not; what is refused changes
+nothing. Readers beside the writer: test_rocketmq_index_readers.py.
 """
 
 import struct
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -384,6 +383,32 @@ def test_rows_of_different_lengths_are_refused(files: MemoryFiles) -> None:
     assert (before, 1) == (image(files), file.index_count)
 
 
+@pytest.mark.usefixtures("way")
+def test_reader_before_many_entries_are_published(
+    files: MemoryFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them stand in the file: the reader passes them over, or gets some of the first."""
+    file = IndexFile.open(NAME, 2, 90, files=files)
+    assert 2 == file.put_keys(["k", "k"], [0, 1], [10**12] * 2)
+    seen: list[list[int]] = []
+    for name in ("keep", "count_entry"):
+        original = getattr(IndexHeader, name)
+
+        def reading(
+            header: IndexHeader, *arguments: Any, original: Callable[..., None] = original
+        ) -> None:
+            seen.append(file.select_phy_offset([], "k", 99, 0, MOST))
+            seen.append(file.select_phy_offset_many(["k"], 99, 0, MOST)[1].tolist())
+            original(header, *arguments)
+
+        monkeypatch.setattr(IndexHeader, name, reading)
+    assert 80 == file.put_keys(["k", "other"] * 40, range(2, 82), [10**12] * 80)
+    assert [1, 0] == seen[0]
+    newest = [*range(80, 0, -2), 1, 0]
+    assert all(one in [newest[start:] for start in range(41)] for one in seen)
+    assert newest == file.select_phy_offset([], "k", 99, 0, MOST)
+
+
 # --- refusals and the life of a file
 
 
@@ -503,89 +528,3 @@ def test_file_that_is_held_stays(files: MemoryFiles, monkeypatch: pytest.MonkeyP
     assert [False, False, [7], True] == answers
     assert file.destroy(50)
     assert {} == files.images("/")
-
-
-# --- readers beside the writer
-
-
-@pytest.mark.parametrize("before", [0, 1, 2])
-def test_reader_while_the_writer_is_between_slot_and_count(
-    files: MemoryFiles, monkeypatch: pytest.MonkeyPatch, before: int
-) -> None:
-    """The slot has the new entry, nothing published has: the reader gets the answer from before."""
-    file = IndexFile.open(NAME, 1, 9, files=files)
-    for number in range(before):
-        file.put_key("k", number, 10**12)
-    seen: list[object] = []
-    count = IndexHeader.count_entry
-
-    def counting(header: IndexHeader, *arguments: Any) -> None:
-        seen.append(file.select_phy_offset([], "k", 9, 0, MOST))
-        seen.append(file.select_phy_offset_many(["k"], 9, 0, MOST)[1].tolist())
-        count(header, *arguments)
-
-    monkeypatch.setattr(IndexHeader, "count_entry", counting)
-    file.put_key("k", before, 10**12)
-    assert [list(range(before))[::-1]] * 2 == seen
-    assert list(range(before + 1))[::-1] == file.select_phy_offset([], "k", 9, 0, MOST)
-
-
-def test_slot_that_was_left_too_new_is_corrupt(files: MemoryFiles) -> None:
-    """A crash between slot and count leaves a slot that leads to no entry; a put mends it."""
-    file = IndexFile.open(NAME, 1, 9, files=files)
-    file.put_key("k", 0, 10**12)
-    handle = files.open(NAME, writable=True)
-    handle.pwrite(struct.pack(">i", 2), 40)
-    with pytest.raises(CorruptIndexError):
-        file.select_phy_offset([], "k", 9, 0, MOST)
-    file.put_key("k", 1, 10**12)
-    assert [1] == file.select_phy_offset([], "k", 9, 0, MOST)
-    assert (2, 0) == (file.hash_slot_count, list(file)[-1].prev_index)
-
-
-def test_reader_beside_the_writer(files: MemoryFiles) -> None:
-    """Each answer is that of some moment, and no later answer is of an earlier moment."""
-    file = IndexFile.open(NAME, 1, 3000, files=files)
-    failures: list[BaseException] = []
-    answers = 0
-
-    def read() -> None:
-        nonlocal answers
-        newest = -1
-        try:
-            while newest < 2500:
-                found = file.select_phy_offset([], "k", 5, 0, MOST)
-                newest = max(newest, *found, -1)
-                assert list(range(newest, -1, -1))[:5] == found
-                answers += 1
-        except BaseException as error:
-            failures.append(error)
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    for number in range(2501):
-        file.put_key("k", number, 10**12 + number)
-    reader.join(60)
-    assert ([], True) == (failures, answers > 0)
-
-
-def test_closing_under_a_reader(tmp_path: Path) -> None:
-    """A reader gets its answer or the error of a closed file, never a page that is gone."""
-    for number in range(20):
-        file = IndexFile.open(tmp_path / str(number), 1, 50)
-        for entry in range(49):
-            file.put_key("k", entry, 10**12)
-        failures: list[IndexClosedError] = []
-
-        def read(file: IndexFile = file, failures: list[IndexClosedError] = failures) -> None:
-            try:
-                while True:
-                    assert 49 == len(file.select_phy_offset([], "k", 64, 0, MOST))
-            except IndexClosedError as error:
-                failures.append(error)
-
-        reader = threading.Thread(target=read)
-        reader.start()
-        file.close()
-        reader.join(60)
-        assert 1 == len(failures)
