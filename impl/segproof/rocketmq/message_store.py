@@ -168,7 +168,7 @@ class MessageStore:
             if result.message is None:
                 return
             request = dispatch_request_of(result.message)
-            if request.commit_log_offset > reached or not is_clean:
+            if request.commit_log_offset >= reached or not is_clean:
                 self.do_dispatch(request)
 
     def _first_file(self, is_clean: bool, reached: int) -> LogFile | None:

@@ -1,20 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """A RocketMQ store: its commit log in pieces, its recovery, its queries in rounds."""
 
+import datetime
 import os
 from itertools import pairwise
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from segproof.errors import InvalidArgumentError, TooLargeError
+from segproof.errors import InvalidArgumentError, SegproofError, TooLargeError
 from segproof.files import REAL_FILES, File, RealFiles
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.consume_queue import ConsumeQueue
 from segproof.rocketmq.message import FAILED, MAGIC_V1, Message, encode_message
 from segproof.rocketmq.message_store import MessageStore, MessageStoreConfig, QueryMessageResult
+from segproof.rocketmq.store_checkpoint import StoreCheckpoint
 from segproof_harness.memory_files import MemoryFiles
 from segproof_harness.memory_stores import FIRST_TIMESTAMP_MS, log_images, message_of, write_log
+from segproof_model.directory import Directory
+from segproof_model.outcomes import Raised
+from segproof_model.profiles import SEGPROOF
+from segproof_model.rocketmq.message_store import MessageStore as ModelStore
+from segproof_model.rocketmq.message_store import MessageStoreConfig as ModelConfig
 
 MOST = 2**63 - 1
 SIZE = 1000
@@ -214,7 +225,7 @@ def test_a_recovery_after_a_clean_exit_tells_what_the_queues_lack() -> None:
     with MessageStore.open("/s", CONFIG, files=files) as store:
         assert store.last_exit_ok
         store.recover()
-        assert [one for one in offsets if one > queue.max_physic_offset] == entries_of(store)
+        assert [one for one in offsets if one >= queue.max_physic_offset] == entries_of(store)
 
 
 def test_a_log_file_of_another_length_is_not_loaded() -> None:
@@ -236,6 +247,89 @@ def test_an_index_that_is_off_is_not_fed() -> None:
         store.recover()
         assert entries_of(store) == []
         assert files.status("/s/index") is None
+
+
+# --- beside the model
+
+
+def drawn_store(random: Random, files: MemoryFiles) -> None:
+    """Write a log, perhaps damaged, perhaps with a queue and the marker of a crash."""
+    messages = [
+        message_of(
+            "T",
+            {"KEYS": random.choice(["a", "b", "a b"])},
+            store_timestamp=random.choice([FIRST_TIMESTAMP_MS + number * 1000, 0]),
+            body=bytes(random.choice([0, 60])),
+        )
+        for number in range(random.randrange(30))
+    ]
+    write_log(files, "/s", messages, 500, random.choice([0, 5000]))
+    log = CommitLog.open("/s", 500, files=files)
+    records = [(offset, result.size) for offset, result in log.scan() if result.success]
+    if random.random() < 0.6:
+        queue = ConsumeQueue.open("/s", "T", 0, 100, files=files)
+        for number, record in enumerate(records[: random.randrange(len(records) + 1)]):
+            queue.put_message_position_info(*record, 0, number)
+    if random.random() < 0.5:
+        touch(files, "/s/abort")
+    if random.random() < 0.3:
+        file = files.open(random.choice(log.log_files).path, writable=True)
+        file.pwrite(b"\xff\xff", random.randrange(498))
+        file.close()
+    if random.random() < 0.3:
+        touch(files, f"/s/commitlog/{log.max_offset:020d}")
+
+
+def told(answer: Any) -> Any:
+    """Return an answer that both sides can be compared by."""
+    if isinstance(answer, Raised):
+        return answer.kind.value
+    if isinstance(answer, tuple):
+        return [one.physical_offset for one in answer[0]], *answer[1:]
+    return answer
+
+
+def drawn_operation(random: Random) -> tuple[str, tuple[Any, ...]]:
+    """Return the name and the arguments of something that a store can be asked."""
+    if random.random() < 0.4:
+        return "recover", ()
+    begins, ends = (0, FIRST_TIMESTAMP_MS + 5000), (MOST, FIRST_TIMESTAMP_MS + 9000)
+    topic, key = random.choice(["T", "U"]), random.choice("abc")
+    wanted = random.choice([-1, 0, 1, 3, 99])
+    return "query_message", (topic, key, wanted, random.choice(begins), random.choice(ends))
+
+
+@settings(max_examples=60)
+@given(random=st.randoms(use_true_random=False))
+def test_stores_agree_with_the_model(random: Random) -> None:
+    """Loading, recovering and asking, with what the checkpoint says of the crash or without."""
+    files = MemoryFiles()
+    drawn_store(random, files)
+    options = (3, 6, 500, random.random() < 0.9, random.random() < 0.3, random.choice([64, 2]), 32)
+    for _ in range(2):
+        with StoreCheckpoint.open("/s/checkpoint", files=files) as checkpoint:
+            checkpoint.set_logics_msg_timestamp(random.choice([0, FIRST_TIMESTAMP_MS + 20_000]))
+            checkpoint.set_index_msg_timestamp(random.choice([0, FIRST_TIMESTAMP_MS + 10_000]))
+            checkpoint.set_logics_physical_offset(random.choice([0, 0, 700]))
+        images = files.images("/", with_folders=True)
+        opened: Any = ModelStore.open(
+            "s", ModelConfig(*options), directory=Directory(tuple(sorted(images.items()))),
+            profile=SEGPROOF, now_ms=FIRST_TIMESTAMP_MS,
+        )  # fmt: skip
+        model = opened.after
+        with MessageStore.open(
+            "/s", MessageStoreConfig(*options), files=files, time=lambda: FIRST_TIMESTAMP_MS,
+            zone=datetime.UTC,
+        ) as ours:  # fmt: skip
+            for name, arguments in [("load", ()), *(drawn_operation(random) for _ in range(5))]:
+                step = getattr(model, name)(*arguments)
+                model = step.after
+                try:
+                    answer = getattr(ours, name)(*arguments)
+                except SegproofError as error:
+                    answer = error.kind
+                assert told(step.outcome) == told(answer)
+                assert dict(model.directory.files) == files.images("/", with_folders=True)
 
 
 # --- queries
