@@ -4,17 +4,12 @@
 Used by: the tox environments `quick` and `py311` to `py313`, `oldest`.
 """
 
-import errno
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from segproof import rebuild
-from segproof.files import File
 from segproof.rebuilding.planning import BESIDE, MARKER
 from segproof_harness.demo import scenarios
-from segproof_harness.memory_files import MemoryFiles
+from segproof_harness.ending_files import Ended, EndingFiles
 from segproof_harness.reading.conformance import partition_of
 
 DIR, OUT = "/d/t-0", "/e/t-0"
@@ -22,88 +17,6 @@ PARTITION = next(partition_of(each) for each in scenarios() if each.name == "com
 BASES = (0, 4104, 5235)
 ROOM = 4096
 """Bytes of a new index: little, since files in memory are."""
-
-
-class Ended(BaseException):
-    """The process is ended."""
-
-
-class EndingFiles(MemoryFiles):
-    """Files in memory that fail at one change, or at that one and all after it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.left = -1
-        """So many changes still succeed; negative: all."""
-        self.is_for_ever = False
-        self.error: Callable[[str], BaseException] = lambda path: OSError(errno.EIO, "broken", path)
-
-    def count(self, path: str) -> None:
-        """Fail if it is due."""
-        if self.left == 0:
-            if not self.is_for_ever:
-                self.left = -1
-            raise self.error(path)
-        self.left -= 1 if self.left > 0 else 0
-
-    def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
-        """Open; what is open for writing fails too."""
-        if not writable:
-            return super().open(path)
-        self.count(path)
-        return _EndingFile(self, super().open(path, writable=True, create=create))
-
-    def create_new(self, path: str) -> File | None:
-        """Create."""
-        self.count(path)
-        file = super().create_new(path)
-        return None if file is None else _EndingFile(self, file)
-
-    def rename(self, source: str, target: str) -> None:
-        """Rename."""
-        self.count(source)
-        super().rename(source, target)
-
-    def link(self, source: str, target: str) -> None:
-        """Link."""
-        self.count(source)
-        super().link(source, target)
-
-    def remove(self, path: str) -> bool:
-        """Remove."""
-        self.count(path)
-        return super().remove(path)
-
-    def make_directory(self, path: str) -> None:
-        """Make a directory."""
-        self.count(path)
-        super().make_directory(path)
-
-    def remove_directory(self, path: str) -> bool:
-        """Remove a directory."""
-        self.count(path)
-        return super().remove_directory(path)
-
-    def take_access(self, path: str, source: str) -> None:
-        """Change rights."""
-        self.count(path)
-        super().take_access(path, source)
-
-    def sync_directory(self, path: str) -> None:
-        """Sync."""
-        self.count(path)
-        super().sync_directory(path)
-
-
-class _EndingFile:
-    def __init__(self, files: EndingFiles, file: File) -> None:
-        self._files = files
-        self._file = file
-
-    def __getattr__(self, called: str) -> Any:
-        if called in ("pwrite", "truncate", "map", "sync"):
-            self._files.count(self._file.path)
-        return getattr(self._file, called)
 
 
 def damaged() -> EndingFiles:

@@ -29,6 +29,7 @@ from segproof.rebuilding.rocketmq_places import WORKING
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.index_service import IndexService
 from segproof.rocketmq.message import MAGIC_V2, Message, dispatch_request_of, encode_message
+from segproof_harness.ending_files import Ended, EndingFiles
 from segproof_harness.memory_files import MemoryFiles
 from segproof_harness.memory_stores import FIRST_TIMESTAMP_MS, log_images, message_of, write_log
 
@@ -374,6 +375,67 @@ def test_a_directory_with_the_mark_of_a_rebuild_and_other_files() -> None:
     with pytest.raises(FileExistsError):
         rebuilt(files)
     assert {"letter"} == set(files.images("/new"))
+
+
+# --- ends
+
+
+OLD_NAMES = ("20200101000000000", "20200101000000001", "20210101000000000")
+
+
+def ending_store(old_names: tuple[str, ...]) -> EndingFiles:
+    """Return a store with a log for three index files, and old ones that hold something else."""
+    files = EndingFiles()
+    write_log(files, "/s", [message_of("T", {"KEYS": "a b c d e f"}) for _ in range(3)], SIZE)
+    files.make_directory("/s/index")
+    for name in old_names:
+        file = files.open(f"/s/index/{name}", writable=True, create=True)
+        file.pwrite(bytes(range(1, 100)), 0)
+        file.close()
+    return files
+
+
+@pytest.mark.parametrize("how", ["once", "for ever", "killed"])
+@pytest.mark.parametrize("old_names", [OLD_NAMES, OLD_NAMES[:2]], ids=["as many", "fewer"])
+@pytest.mark.parametrize("in_place", [False, True], ids=["out", "in-place"])
+def test_an_end_at_any_change(in_place: bool, old_names: tuple[str, ...], how: str) -> None:
+    """Each name has its old file or its new one, whole, and a second run completes the work.
+
+    Its names may be those of old files and of new ones, if they are as many as the new files.
+    """
+    place = "/s/index" if in_place else "/new"
+    complete = ending_store(old_names)
+    old = complete.images("/s/index")
+    rebuilt(complete, in_place=in_place)
+    new = complete.images(place)
+    ends = 0
+    for changes in range(1000):
+        files = ending_store(old_names)
+        files.left, files.is_for_ever = changes, how != "once"
+        if how == "killed":
+            files.error = lambda path: Ended(path)
+        try:
+            rebuilt(files, in_place=in_place)
+        except (OSError, Ended):
+            ends += 1
+        else:
+            if files.left > 0:
+                break
+        files.left, files.is_for_ever = -1, False
+        for name, data in files.images("/s/index").items():
+            assert data in (old.get(name), new.get(name))
+        if not in_place:
+            assert old == files.images("/s/index")
+            left = files.images("/new") if files.status("/new") is not None else {}
+            assert all(data == new[name] for name, data in left.items())
+            if left and left.keys() != new.keys():
+                assert files.status(f"/new/{WORKING}") is not None
+            if left == new:
+                continue
+        rebuilt(files, in_place=in_place)
+        assert images_of(complete, place) == images_of(files, place)
+        assert files.status(f"/s/{WORKING}") is None
+    assert ends > 15
 
 
 # --- on a disk
