@@ -8,13 +8,14 @@ made anew before each pass, so that no hash is known; each pass of puts fills a 
 Used by: __main__.
 """
 
+import importlib.util
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.contestants import ROCKETMQ, Contestant, Passes, ours
+from benchmarks.contestants import ROCKETMQ, Contestant, NotRunError, Passes, ours
 from benchmarks.measuring import Bench, race, rate, say, seconds_each
 from benchmarks.table import Cell, Goal, NotRun, Row, Section
 from segproof.rocketmq.index_file import IndexFile
@@ -61,6 +62,12 @@ def write_index(path: Path, keys: NDArray[np.bytes_]) -> None:
         file.put_keys(keys, numbers * MESSAGE_BYTES, numbers + FIRST_STORE_TIMESTAMP)
 
 
+def with_form(form: str) -> None:
+    """Check that keys can have this form here. Raises: NotRunError."""
+    if form == "arrow" and importlib.util.find_spec("pyarrow") is None:
+        raise NotRunError("pyarrow is not installed (the extra `spark`)")
+
+
 class _Sides:
     """Both sides of a row, with the parts of a name of a mode and the words behind it."""
 
@@ -70,8 +77,12 @@ class _Sides:
     def theirs(self, mode: str, *words: object) -> Start:
         return lambda: self.bench.java.contestant(mode, 2, *words, profile=ROCKETMQ)
 
-    def ours(self, kernels: str, mode: str, *words: object) -> Start:
-        return lambda: ours(kernels, mode, 1, *words)
+    def ours(self, kernels: str, mode: str, *words: object, form: str = "numpy") -> Start:
+        def start() -> Contestant:
+            with_form(form)
+            return ours(kernels, mode, 1, *words)
+
+        return start
 
     def race(self, starts: dict[str, Start], passes: int) -> dict[str, Passes | NotRun]:
         return race(starts, passes, wait=not self.bench.quick)
@@ -113,11 +124,12 @@ def _put_rows(sides: _Sides, keys: Path, count: int) -> Iterator[Row]:
     places = {name: sides.bench.folder / f"puts-{name}" for name in ("theirs", *_FORMS, "slow")}
     starts = {"theirs": sides.theirs("index-put", places["theirs"], keys)}
     for form in _FORMS:
-        starts[form] = sides.ours("compiled", "index-put", places[form], keys, form)
+        words = ("index-put", places[form], keys, form)
+        starts[form] = sides.ours("compiled", *words, form=form)
     results = sides.race(starts, sides.bench.passes)
     slow = sides.ours("interpreted", "index-put", places["slow"], keys, "numpy", INTERPRETED_PART)
     interpreted = sides.race({"slow": slow}, 3)["slow"]
-    for form, words in _FORMS.items():
+    for form, shape in _FORMS.items():
         cells: dict[str, Cell] = {
             "theirs": rate(results["theirs"], count, _MILLIONS),
             "compiled": rate(results[form], count, _MILLIONS),
@@ -125,7 +137,7 @@ def _put_rows(sides: _Sides, keys: Path, count: int) -> Iterator[Row]:
         if form == "numpy":
             cells["interpreted"] = rate(interpreted, count // INTERPRETED_PART, _MILLIONS)
         goal = None if form == "list" else Goal(2, is_ratio=True)
-        yield _row(f"put_keys, {words}", "M/s", cells, goal, higher_is_better=True)
+        yield _row(f"put_keys, {shape}", "M/s", cells, goal, higher_is_better=True)
 
 
 _FORMS = {"numpy": "numpy bytes", "arrow": "Arrow strings", "list": "a list of texts"}
