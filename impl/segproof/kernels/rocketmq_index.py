@@ -401,9 +401,11 @@ def visit_entries(
         total += matched
         matched += counts[first + lane + 1]
         counts[first + lane + 1] = matched
-        leads_on = is_late * (1 if previous != 0 else 0) * (1 if matched < max_num else 0)
+        leads_on = is_late * (1 if previous != 0 else 0)
         bad += 1 if time_diff < 0 else 0
+        # What an entry leads to counts, though nothing more is wanted.
         bad += leads_on * (1 if previous < 0 or previous >= current else 0)
+        leads_on *= 1 if matched < max_num else 0
         cursors[lane] = previous
         lanes[going_on] = lane
         going_on += leads_on

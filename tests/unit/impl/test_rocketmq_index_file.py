@@ -367,6 +367,28 @@ def test_first_corrupt_chain_of_many(files: MemoryFiles) -> None:
     assert [5] == found
 
 
+@pytest.mark.checks("RMQIDX-40")
+@pytest.mark.usefixtures("way")
+def test_what_the_last_wanted_entry_leads_to_counts(files: MemoryFiles) -> None:
+    """A chain that leads up is an error though the list is full, for one key and for many."""
+    made = IndexFile.open(NAME, 1, 4, files=files)
+    for number in (1, 2):
+        made.put_key("k", number, 1000)
+    made.close()
+    data = bytearray(image(files))
+    struct.pack_into(">i", data, 40 + 4 + 2 * 20 + 16, 3)  # the previous entry of entry 2
+    write(files, bytes(data))
+    file = IndexFile.open(NAME, 1, 4, files=files)
+    for call in (
+        lambda: file.select_phy_offset([], "k", 1, 0, MOST),
+        lambda: file.select_phy_offset_many(["k"], 1, 0, MOST),
+    ):
+        with pytest.raises(CorruptIndexError):
+            call()
+    assert [] == file.select_phy_offset([], "k", 0, 0, MOST)
+    assert [] == file.select_phy_offset_many(["k"], 0, 0, MOST)[1].tolist()
+
+
 def test_rows_of_different_lengths_are_refused(files: MemoryFiles) -> None:
     """And so are null keys and keys that are not UTF-8; nothing is put."""
     file = IndexFile.open(NAME, 4, 6, files=files)
