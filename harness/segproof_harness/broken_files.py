@@ -10,8 +10,7 @@ Used by: the verb `explain`, the tests that every law can be broken.
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,22 @@ from segproof.kafka.record_batch import (
     write_end_transaction_marker,
 )
 from segproof.verification import verify
+from segproof_harness.broken_stores import STORE_EXAMPLES
+from segproof_harness.damages import (
+    Damage,
+    Example,
+    add,
+    cut,
+    flip,
+    int16,
+    int32,
+    int64,
+    overwrite,
+    remove,
+    rename,
+    swap,
+    write,
+)
 
 DATA = Path(__file__).parent / "data" / "kafka"
 PLAIN, TRANSACTIONS, LEGACY, KEYLESS = "plain", "txn-a", "v1-gzip", "unclean-before"
@@ -44,84 +59,6 @@ EPOCHS, METADATA = "leader-epoch-checkpoint", "partition.metadata"
 RECOVERY, START = "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"
 FAR = b"0\n1\nplain 0 999999\n"
 ZERO_TOPIC = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA"
-
-Damage = Callable[[Path], None]
-"""Changes the files in a partition directory."""
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """One way to break a law."""
-
-    damage: str
-    """What was done, in words."""
-    scenario: str
-    """The directory whose copy is damaged."""
-    do: Damage
-    deep: bool = False
-    """Whether only a deep run sees it."""
-    below: str = ""
-    """The path to verify, below the partition directory; empty: the directory."""
-
-
-def overwrite(name: str, position: int, data: bytes) -> Damage:
-    """Replace bytes of a file."""
-
-    def do(folder: Path) -> None:
-        with (folder / name).open("r+b") as file:
-            file.seek(position)
-            file.write(data)
-
-    return do
-
-
-def flip(name: str, position: int) -> Damage:
-    """Flip the lowest bit of a byte."""
-
-    def do(folder: Path) -> None:
-        before = (folder / name).read_bytes()[position]
-        overwrite(name, position, bytes([before ^ 1]))(folder)
-
-    return do
-
-
-def add(name: str, data: bytes) -> Damage:
-    """Append bytes to a file, which is created if there is none."""
-
-    def do(folder: Path) -> None:
-        with (folder / name).open("ab") as file:
-            file.write(data)
-
-    return do
-
-
-def write(name: str, data: bytes) -> Damage:
-    """Let a file hold exactly these bytes."""
-
-    def do(folder: Path) -> None:
-        (folder / name).unlink(missing_ok=True)
-        (folder / name).write_bytes(data)
-
-    return do
-
-
-def cut(name: str, size: int) -> Damage:
-    """Cut so many bytes off the end of a file."""
-    return lambda folder: os.truncate(folder / name, (folder / name).stat().st_size - size)
-
-
-def remove(name: str) -> Damage:
-    """Remove a file."""
-    return lambda folder: (folder / name).unlink()
-
-
-def rename(source: str, target: str) -> Damage:
-    """Give a file another name."""
-
-    def do(folder: Path) -> None:
-        (folder / source).replace(folder / target)
-
-    return do
 
 
 def patch_batch(name: str, field: int, data: bytes) -> Damage:
@@ -146,17 +83,6 @@ def replace_log(name: str, *batches: bytes) -> Damage:
         (folder / name).write_bytes(b"".join(batches))
         for suffix in (".index", ".timeindex", ".txnindex"):
             (folder / name).with_suffix(suffix).unlink(missing_ok=True)
-
-    return do
-
-
-def swap(name: str, one: int, other: int, size: int) -> Damage:
-    """Swap two stretches of a file."""
-
-    def do(folder: Path) -> None:
-        data = (folder / name).read_bytes()
-        overwrite(name, one, data[other : other + size])(folder)
-        overwrite(name, other, data[one : one + size])(folder)
 
     return do
 
@@ -189,18 +115,6 @@ def _uncounted() -> bytes:
     return bytes(batch)
 
 
-def _int16(value: int) -> bytes:
-    return value.to_bytes(2, "big", signed=True)
-
-
-def _int32(value: int) -> bytes:
-    return value.to_bytes(4, "big", signed=True)
-
-
-def _int64(value: int) -> bytes:
-    return value.to_bytes(8, "big", signed=True)
-
-
 def _name_examples() -> dict[str, tuple[str, Damage]]:
     return {
         "FILE-1": ("the log is named 0.log", rename(LOG, "0.log")),
@@ -218,22 +132,22 @@ def _index_examples() -> dict[str, tuple[str, Damage]]:
     return {
         "OFFIDX-1": ("5 bytes behind the last entry of the offset index", add(INDEX, b"\1" * 5)),
         "OFFIDX-2": ("two entries of the offset index are swapped", swap(INDEX, 8, 16, 8)),
-        "DISK-8": ("an entry's position falls", overwrite(INDEX, 12, _int32(0))),
+        "DISK-8": ("an entry's position falls", overwrite(INDEX, 12, int32(0))),
         "SEG-7": ("an entry points one byte behind the start of its batch", flip(INDEX, 7)),
         "TIMEIDX-1": ("5 bytes behind the last entry of the time index", add(TIMES, b"\1" * 5)),
         "TIMEIDX-7": ("two entries of the time index are swapped", swap(TIMES, 0, 12, 12)),
         "DISK-24": ("the offset index of a closed segment is empty", cut(f"{SECOND}.index", 128)),
-        "DISK-22": ("an entry's timestamp is negative", overwrite(TIMES, 0, _int64(-2))),
+        "DISK-22": ("an entry's timestamp is negative", overwrite(TIMES, 0, int64(-2))),
         "DISK-9": ("an entry's timestamp is one millisecond off", flip(TIMES, 7)),
         "DISK-10": ("the last entry of a closed segment's time index is cut off", cut(TIMES, 12)),
     }
 
 
 def _log_examples() -> dict[str, tuple[str, Damage]]:
-    short = _batch(0)[:8] + _int32(20) + _batch(0)[12:32]
+    short = _batch(0)[:8] + int32(20) + _batch(0)[12:32]
     control = write_batch([Record(0, 1, b"?", b"")], base_offset=0, is_control=True)
     return {
-        "SCAN-2": ("the size field of the first batch is 3", overwrite(LOG, 8, _int32(3))),
+        "SCAN-2": ("the size field of the first batch is 3", overwrite(LOG, 8, int32(3))),
         "DISK-23": ("the magic of the first batch is 9", overwrite(LOG, 16, b"\x09")),
         "DUMP-6": ("the last 10 bytes of the log are cut off", cut(LOG, 10)),
         "BATCH-3": ("one bit of a record is flipped", flip(LOG, 100)),
@@ -241,12 +155,12 @@ def _log_examples() -> dict[str, tuple[str, Damage]]:
         "BATCH-11": ("a message of magic 1 says zstd", replace_log(LOG, _zstd_message())),
         "BATCH-14": ("the size field of a batch is 20", replace_log(LOG, short, _batch(0))),
         "BATCH-15": ("a batch counts no record and holds some", replace_log(LOG, _uncounted())),
-        "BATCH-16": ("a batch counts a million records", patch_batch(LOG, 57, _int32(10**6))),
+        "BATCH-16": ("a batch counts a million records", patch_batch(LOG, 57, int32(10**6))),
         "BATCH-19": ("the key of a control record has one byte", replace_log(LOG, control)),
-        "BATCH-18": ("a batch has codec 7", patch_batch(LOG, 21, _int16(7))),
+        "BATCH-18": ("a batch has codec 7", patch_batch(LOG, 21, int16(7))),
         "DISK-13": ("a batch is in the log twice", replace_log(LOG, _batch(0), _batch(0))),
-        "DISK-14": ("a batch has more records than offsets", patch_batch(LOG, 23, _int32(0))),
-        "DISK-15": ("a bit is set that no release uses", patch_batch(LOG, 21, _int16(128))),
+        "DISK-14": ("a batch has more records than offsets", patch_batch(LOG, 23, int32(0))),
+        "DISK-15": ("a bit is set that no release uses", patch_batch(LOG, 21, int16(128))),
         "LOG-4": ("a batch reaches into the next segment", _reach_over),
     }
 
@@ -254,9 +168,9 @@ def _log_examples() -> dict[str, tuple[str, Damage]]:
 def _transaction_examples() -> dict[str, tuple[str, Damage]]:
     return {
         "TXNIDX-1": ("5 bytes behind the last entry of the index", add(ABORTED, bytes(5))),
-        "DISK-11": ("an entry's producer is another one", overwrite(ABORTED, 2, _int64(77))),
+        "DISK-11": ("an entry's producer is another one", overwrite(ABORTED, 2, int64(77))),
         "DISK-12": ("the last entry of the index is cut off", cut(ABORTED, 34)),
-        "DISK-21": ("an entry's first offset is negative", overwrite(ABORTED, 10, _int64(-1))),
+        "DISK-21": ("an entry's first offset is negative", overwrite(ABORTED, 10, int64(-1))),
     }
 
 
@@ -295,8 +209,8 @@ def _producer_examples() -> dict[str, tuple[str, Damage]]:
     markers = replace_log(LOG, _marker(0, 7), _marker(1, 6))
     left = replace_log(LOG, _producer_batch(0, 0, is_transactional=True), _producer_batch(1, 1))
     return {
-        "DISK-29": ("the epoch of a producer's batch is 9", patch_batch(LOG, 51, _int16(9))),
-        "DISK-30": ("the sequence of a batch is 1000", patch_batch(LOG, 53, _int32(1000))),
+        "DISK-29": ("the epoch of a producer's batch is 9", patch_batch(LOG, 51, int16(9))),
+        "DISK-30": ("the sequence of a batch is 1000", patch_batch(LOG, 53, int32(1000))),
         "DISK-31": ("a batch of sequence 5 follows one of 0", two),
         "DISK-32": ("a transaction has no marker", begun),
         "DISK-33": ("a log begins with a marker", replace_log(LOG, _marker(0, 7))),
@@ -315,7 +229,7 @@ def _log_directory_examples() -> dict[str, tuple[str, Damage]]:
     second, behind = f"{SECOND}.snapshot", "00000000000000099999.snapshot"
     return {
         "DISK-27": ("a log 0.log lies beside that of 20 digits", add("0.log", b"")),
-        "DISK-28": ("the first batch is of leader epoch 5", patch_batch(LOG, 12, _int32(5))),
+        "DISK-28": ("the first batch is of leader epoch 5", patch_batch(LOG, 12, int32(5))),
         "DISK-35": ("a snapshot of offset 60 knows offset 99", write(second, write_snapshot(far))),
         "DISK-36": ("a snapshot is behind the log's end", write(behind, write_snapshot(()))),
         "DISK-37": ("the checkpoint begins with epoch 3", write(EPOCHS, b"0\n1\n3 0\n")),
@@ -336,14 +250,14 @@ def _deep_examples() -> dict[str, tuple[str, Damage]]:
     return {
         "BATCH-9": (
             "the offset of a wrapper of magic 0 is not that of its last message",
-            replace_log(LOG, _int64(7) + absolute[8:]),
+            replace_log(LOG, int64(7) + absolute[8:]),
         ),
         "BATCH-10": (
             "the offset of a wrapper of magic 1 is below its last message's",
-            replace_log(LOG, _int64(1) + wrapper[8:]),
+            replace_log(LOG, int64(1) + wrapper[8:]),
         ),
         "DISK-16": ("a record's offset is beyond its batch", _wrong_delta),
-        "DISK-17": ("the largest timestamp is no record's", patch_batch(LOG, 35, _int64(10**12))),
+        "DISK-17": ("the largest timestamp is no record's", patch_batch(LOG, 35, int64(10**12))),
     }
 
 
@@ -401,7 +315,7 @@ def _wrong_delta(folder: Path) -> None:
     replace_log(f"{FIRST}.log", bytes(batch))(folder)
 
 
-EXAMPLES = _examples()
+EXAMPLES = _examples() | STORE_EXAMPLES
 """An example for each law that a small damage can break."""
 
 
@@ -409,7 +323,10 @@ def damaged_copy(example: Example, folder: Path) -> Path:
     """Copy the example's partition directory into `folder`, damage it, return its path."""
     from segproof_harness.reading.conformance import partition_of
 
-    source = partition_of(DATA / example.scenario)
+    if example.system == "rocketmq":
+        source = DATA.parent / "rocketmq" / example.scenario / "store"
+    else:
+        source = partition_of(DATA / example.scenario)
     target = folder / source.name
     shutil.copytree(source, target, copy_function=shutil.copyfile)
     example.do(target)

@@ -127,7 +127,7 @@ class _IndexFile:
         """Do all checks."""
         size = size_guarded(self._file, self._path, self._reporter, STRUCTURE)
         header = read_stored_header(self._file)
-        if header is None or not self._length_fits(size) or size > FILE_SIZE_MAX_BYTES:
+        if not self._length_fits(size) or header is None or size > FILE_SIZE_MAX_BYTES:
             if header is None:
                 return None
             return IndexSummary(self._path, size, header, None)

@@ -69,6 +69,8 @@ class LogRecords:
         """Behind the last record; of the log as far as it was read."""
         self.dark: list[tuple[int, int]] = []
         """Stretches of the log that could not be read: begin and end."""
+        self.known_end = -1
+        """The last offset that an index file knows of a message at."""
         self._read = 0
 
     def take_read(self) -> int:
@@ -217,15 +219,17 @@ class LogRecords:
 
     def _damaged(self, one: LogFile, offset: int, words: str, is_last: bool) -> None:
         rest = "reads nothing behind it" if is_last else "reads nothing more of this file"
+        is_end = is_last and offset > self.known_end
         self._reporter.add(
             "RMQDISK-24",
             one.path,
             f"{words}; RocketMQ {rest}",
             position=offset - one.start,
-            severity=Severity.WARNING if is_last else None,
+            reproduce_path=self._store,
+            severity=Severity.WARNING if is_end else None,
             hint="nothing, if these are left behind by a recovery after an abnormal stop, which cut"
             " the log here; else copy the commit log from a replica"
-            if is_last
+            if is_end
             else None,
         )
 

@@ -181,6 +181,8 @@ def _log(
     if not has_log:
         yield from reporter.finish()
         return
+    ends = (one.header.end_phy_offset for one in summaries if one.stop > 1)
+    records.known_end = max(ends, default=-1)
     records.check_names()
     keys = None
     try:
