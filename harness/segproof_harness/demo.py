@@ -57,6 +57,11 @@ def scenarios() -> list[Path]:
     return scenarios_below(Path(__file__).parent / "data" / "kafka")
 
 
+def stores() -> list[Path]:
+    """Return the stores of RocketMQ that ship with the package."""
+    return sorted((Path(__file__).parent / "data" / "rocketmq").glob("*/store"))
+
+
 def run(say: Say) -> Iterator[Row]:
     """Do everything, one row after the other; `say` gets a line for each thing that is wrong."""
     yield timed("verify real files", lambda: _verify(say))

@@ -71,8 +71,8 @@ def command(
 
 
 def _copy(target: Path) -> None:
-    """Copy the partition directories that ship with the package."""
-    from segproof_harness.demo import scenarios
+    """Copy the partition directories and the stores that ship with the package."""
+    from segproof_harness.demo import scenarios, stores
     from segproof_harness.reading.conformance import partition_of
 
     try:
@@ -81,5 +81,9 @@ def _copy(target: Path) -> None:
         for partition in map(partition_of, scenarios()):
             shutil.copytree(partition, target / partition.name, copy_function=shutil.copyfile)
             typer.echo(target / partition.name)
+        for store in stores():
+            place = target / "rocketmq" / store.parent.name
+            shutil.copytree(store, place, copy_function=shutil.copyfile)
+            typer.echo(place)
     except OSError as error:
         refuse(reason_of(error))

@@ -69,7 +69,8 @@ def test_copy_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The files are copied into a new directory only."""
     target = tmp_path / "dumps"
     assert 0 == cli.run(["demo", "--copy-to", str(target)])
-    assert ["old-0"] == [each.name for each in target.iterdir()]
+    assert {"old-0", "rocketmq"} == {each.name for each in target.iterdir()}
+    assert (target / "rocketmq" / "small-5.5.1" / "checkpoint").stat().st_size == 4096
     assert 2 == cli.run(["demo", "--copy-to", str(target)])
     assert "already exists" in capsys.readouterr().err
 
