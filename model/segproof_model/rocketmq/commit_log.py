@@ -29,6 +29,8 @@ from segproof_model.rocketmq.message import (
 )
 
 COMMIT_LOG = "commitlog"
+STORE_TIME_END = 76
+"""Where the store time of any record ends at the latest."""
 MAPPED_FILE_SIZE = 1 << 30
 """Length of a file where nothing says another one."""
 
@@ -151,10 +153,13 @@ class CommitLog:
         return self.check(phy_offset, check_crc=False).message
 
     def pickup_store_timestamp(self, phy_offset: int, size: int) -> int:
-        """Return the store time of a record of `size` bytes, unchecked; -1 where none can lie."""
+        """Return the store time of a record of `size` bytes, unchecked; -1 where none can lie.
+
+        A size that is too small for a record is -1 too; upstream it raises the index error.
+        """
         file = self.file_of(phy_offset)
         record = file.data[phy_offset - file.start :][:size] if file is not None else b""
-        if file is None or len(record) < size:
+        if file is None or not STORE_TIME_END <= size <= len(record):
             return -1
         return int64_at(record, 68 if int32_at(record, 36) & BORN_HOST_V6 else 56)
 

@@ -6,7 +6,8 @@ Upstream: RocketMQ ConsumeQueue and MappedFileQueue (4.7.0 to 5.5.1).
 Layout: `<store>/consumequeue/<topic>/<queue>/<20 digits>`: the position of the file's first byte in
     the queue. Unit n is bytes 20n..20n+19: int64 offset in the log, int32 size, int64 tags code.
 Laws: RMQCQ-1 to RMQCQ-3.
-Not covered: the extension files; a negative place in the queue; deleting what has expired.
+Not covered: the extension files; a negative place in the queue; deleting what has expired; looking
+    up a unit whose size no record has, which raises upstream.
 Used by: message_store, the harness.
 """
 
