@@ -47,8 +47,8 @@ ROCKETMQ_TWINS: Table = {
     "index_header": ("IndexHeader",),
     "index_file": ("IndexFile",),
     "store_checkpoint": ("StoreCheckpoint",),
-    "message": ("Message", "CheckResult"),
-    "commit_log": ("CommitLog", "DispatchRequest"),
+    "message": ("Message", "CheckResult", "DispatchRequest"),
+    "commit_log": ("CommitLog",),
     "consume_queue": ("ConsumeQueue", "ConsumeQueueUnit"),
     "index_service": ("IndexService", "QueryOffsetResult"),
     "message_store": ("MessageStore", "MessageStoreConfig"),
@@ -68,9 +68,8 @@ ROCKETMQ_FUNCTIONS: Table = {
     "key_hash": ("hash_code", "index_key_hash", "build_key"),
     "message": (
         "check_message_and_return_size", "string_to_message_properties", "decode_text",
-        "encode_message", "blank_tail",
+        "encode_message", "blank_tail", "dispatch_request_of",
     ),
-    "commit_log": ("dispatch_request_of",),
     "consume_queue": ("read_units",),
 }  # fmt: skip
 FUNCTIONS = {"kafka": KAFKA_FUNCTIONS, "rocketmq": ROCKETMQ_FUNCTIONS}

@@ -4,7 +4,8 @@
 The new files are those of an empty service that was told of every message in order. They are built
 in a working directory beside their place, made durable, and renamed when all of them are. In place
 each name so has its old file whole or its new one whole, and a second run completes what the first
-one left; a broker passes the working directory by.
+one left; a broker passes the working directory by. Where the new files have other names, a run that
+was killed between two of them leaves old ones beside new ones: then an entry may be found twice.
 
 Upstream: RocketMQ 5.5.1: IndexService.buildIndex, DefaultMessageStore.lockFile.
 Laws: RMQLOG-5 to RMQLOG-7, RMQSVC-6, RMQSVC-11 to RMQSVC-16.

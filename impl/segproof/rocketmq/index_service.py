@@ -85,7 +85,7 @@ class IndexService:
         self.store_path = store_path
         self.hash_slot_num = hash_slot_num
         self.index_num = index_num
-        self.store_checkpoint = store_checkpoint
+        self._store_checkpoint = store_checkpoint
         self.index_tags = index_tags
         """Whether messages with tags get an entry for them, as releases from 5.4.0 on make it."""
         self.max_msgs_num_batch = MAX_MSGS_NUM_BATCH
@@ -126,6 +126,11 @@ class IndexService:
     def index_files(self) -> tuple[IndexFile, ...]:
         """The files, oldest first."""
         return tuple(self._list)
+
+    @property
+    def store_checkpoint(self) -> StoreCheckpoint:
+        """The checkpoint of the store."""
+        return self._store_checkpoint
 
     @property
     def total_size(self) -> int:

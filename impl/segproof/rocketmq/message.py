@@ -147,13 +147,13 @@ def encode_text(text: str) -> bytes:
         return units.decode("utf-16-be", "surrogatepass").encode("utf-8", "replace")
 
 
-def string_to_message_properties(properties: str | None) -> dict[str, str]:
+def string_to_message_properties(text: str) -> dict[str, str]:
     """Return names and values of a properties text; a later value of a name wins.
 
     A part counts if the first separator in it has something on both sides. Laws: RMQLOG-4.
     """
     found: dict[str, str] = {}
-    for part in (properties or "").split(PROPERTY_SEPARATOR):
+    for part in text.split(PROPERTY_SEPARATOR):
         name, separator, value = part.partition(NAME_VALUE_SEPARATOR)
         if name and separator and value:
             found[name] = value
