@@ -351,9 +351,6 @@ class Profile:
     rmq_properties_split: bool = flag(
         False, "a property is what splits into two parts, be the first one empty", "RMQLOG-4"
     )
-    rmq_record_crc_property: bool = flag(
-        True, "a record may carry a checksum of the whole among its properties", "RMQLOG-1"
-    )
     rmq_normal_recovery_dispatches: bool = flag(
         True, "recovery after a clean exit passes what it reads to the index", "RMQLOG-5"
     )
@@ -499,7 +496,6 @@ ROCKETMQ_5_1_4 = replace(
     name="rocketmq-5.1.4",
     rmq_record_room="none",
     rmq_query_list_capped_first=False,
-    rmq_record_crc_property=False,
     rmq_normal_recovery_dispatches=False,
 )
 ROCKETMQ_4_9_8 = replace(
