@@ -73,7 +73,7 @@ class RebuiltIndex:
     """Whether messages with tags have an entry for them."""
     tags_from: Literal["given", "old index", "default"] = "given"
     left_bytes: int = 0
-    """Bytes of the last file of the log behind the last intact message, if they are not blank."""
+    """Bytes of the log behind the last intact message, if they are not blank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,10 +244,12 @@ class _Rebuild:
             return 0, ()
         log_file = self._log.file_of(reader.end_offset) or self._log.log_files[-1]
         position = reader.end_offset - log_file.start
-        is_last = log_file == self._log.log_files[-1]
-        if is_last and self._is_zero(log_file.path, position, log_file.size_bytes):
+        # A broker makes the next file of the log, full of zeros, before it needs it.
+        later = [one for one in self._log.log_files if one.start > log_file.start]
+        rest = [(log_file, position), *((one, 0) for one in later)]
+        if all(self._is_zero(one.path, start, one.size_bytes) for one, start in rest):
             return 0, ()
-        left = log_file.size_bytes - position
+        left = sum(one.size_bytes - start for one, start in rest)
         if self._wanted.cut_tail:
             return left, ()
         words = "what follows is no intact message, and a broker that recovers cuts the log here"

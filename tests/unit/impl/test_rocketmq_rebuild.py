@@ -277,6 +277,21 @@ def test_a_broken_record_is_a_finding() -> None:
     assert ([2], SIZE - 2 * 104) == ([one.entries for one in cut.files], cut.left_bytes)
 
 
+def test_a_file_that_a_broker_made_before_it_needs_it() -> None:
+    """It is all zeros and ends nothing; what stands in it counts as left out."""
+    files = MemoryFiles()
+    write_log(files, "/s", [message_of("T", {"KEYS": "k"})], SIZE)
+    next_file = files.open("/s/commitlog/" + "0" * 16 + "1000", writable=True, create=True)
+    next_file.truncate(SIZE)
+    done = rebuilt(files)
+    assert (1, (), 0) == (done.messages, done.findings, done.left_bytes)
+    next_file.pwrite(b"x", 5)
+    assert len(rebuilt(files, in_place=True).findings) == 1
+    cut = rebuilt(files, in_place=True, cut_tail=True)
+    assert (1, 2 * SIZE - 103) == (cut.messages, cut.left_bytes)
+    next_file.close()
+
+
 def test_a_hole_in_the_log_is_a_finding() -> None:
     """An index of what is left would say that the rest was never there."""
     files = MemoryFiles()
