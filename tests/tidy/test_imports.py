@@ -19,14 +19,17 @@ HEAVY = ("numba", "pyspark", "hypothesis", "pandas", "pyarrow", "crosshair", "py
 
 # The model has no input or output, no clock and no randomness.
 NOT_IN_THE_MODEL = frozenset(
-    {"asyncio", "ctypes", "datetime", "io", "logging", "mmap", "multiprocessing", "os", "pathlib"}
+    {"asyncio", "ctypes", "io", "logging", "mmap", "multiprocessing", "os", "pathlib"}
     | {"random", "secrets", "shutil", "socket", "subprocess", "sys", "tempfile", "threading"}
     | {"time", "uuid", "warnings"}
 )
 
+# A calendar is no clock, as long as nobody asks it what time it is.
+CLOCKS = frozenset({"now", "today", "utcnow", "astimezone"})
+
 # What other modules than the door may ask of `os`: nothing that opens, changes or removes.
 HARMLESS = frozenset({"PathLike", "cpu_count", "environ", "fsdecode", "fspath", "getpid", "path"})
-HARMLESS |= {"process_cpu_count", "sched_getaffinity"}
+HARMLESS |= {"process_cpu_count", "sched_getaffinity", "sep"}
 
 
 def imported_roots(path: Path) -> set[str]:
@@ -51,6 +54,26 @@ def test_model_needs_the_standard_library_only() -> None:
         if (extra := imported_roots(path) - allowed)
     }
     assert {} == wrong
+
+
+def clocks(path: Path) -> list[str]:
+    """Return the lines of a source file that ask a calendar for the time or the zone of now."""
+    return [
+        f"line {node.lineno}: {node.func.attr}()"
+        for node in ast.walk(ast.parse(path.read_bytes()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in CLOCKS
+    ]
+
+
+def test_model_has_no_clock(tmp_path: Path) -> None:
+    """Dates are computed from times that are given."""
+    wrong = {str(path): found for path in sorted(MODEL.rglob("*.py")) if (found := clocks(path))}
+    assert {} == wrong
+    asking = tmp_path / "asking.py"
+    asking.write_text("from datetime import datetime\nprint(datetime.now())\n")
+    assert ["line 2: now()"] == clocks(asking)
 
 
 def doors(path: Path) -> list[str]:

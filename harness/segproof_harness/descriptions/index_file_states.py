@@ -16,6 +16,11 @@ from segproof_model.rocketmq.key_hash import hash_code, index_key_hash
 INT32_MIN = -(2**31)
 
 
+def argument(event: Event, name: str) -> Any:
+    """Return an argument of the operation."""
+    return event.operation.arguments[name]
+
+
 def is_put(event: Event) -> bool:
     """Return whether a single put has written an entry."""
     return event.operation.name == "put_key" and event.outcome.value is True
@@ -95,7 +100,7 @@ def _is_cut(event: Event) -> bool:
 SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
     **OPENED_AGAIN,
     "chain-of-3": lambda event: (
-        is_found(event) and chain_length(event.before, event.operation.arguments["key"]) >= 3  # type: ignore[arg-type]  # a key
+        is_found(event) and chain_length(event.before, argument(event, "key")) >= 3
     ),
     "found-2": lambda event: is_found(event) and len(appended(event)) >= 2,
     "collision": _has_collision,
@@ -127,8 +132,8 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
     "missed-by-less-than-a-second": _misses_by_less_than_a_second,
     "stopped-by-time": lambda event: (
         is_found(event)
-        and 0 < len(appended(event)) < chain_length(event.before, event.operation.arguments["key"])  # type: ignore[arg-type]  # a key
-        and len(event.outcome.value) < event.operation.arguments["max_num"]  # type: ignore[operator]  # a number
+        and 0 < len(appended(event)) < chain_length(event.before, argument(event, "key"))
+        and len(event.outcome.value) < argument(event, "max_num")
     ),
     "cut-at-max-num": _is_cut,
     "list-given": lambda event: (

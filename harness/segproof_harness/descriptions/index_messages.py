@@ -313,8 +313,13 @@ def is_damage(value: Value) -> bool:
         isinstance(value, tuple)
         and len(value) <= 10
         and all(isinstance(one, tuple) and len(one) == 2 for one in value)
-        and all(is_file_path(name) and index_damage.is_damage(changes) for name, changes in value)  # type: ignore[misc]  # just checked
+        and all(map(_is_damaged_file, value))
     )
+
+
+def _is_damaged_file(one: Any) -> bool:
+    name, changes = one
+    return is_file_path(name) and index_damage.is_damage(changes)
 
 
 def with_damage(arguments: Mapping[str, Value], images: Mapping[str, bytes]) -> Mapping[str, bytes]:

@@ -71,6 +71,8 @@ def index_file_name(time_ms: int, zone: tzinfo | None = None) -> str:
 class IndexService:
     """The index files of `<store>/index`, oldest first, and the checkpoint of the store."""
 
+    store_checkpoint: StoreCheckpoint
+
     def __init__(
         self,
         store_path: str,
