@@ -47,6 +47,8 @@ FORMATS = {
     "[the time index](../formats/time_index.md)",
     "partition-log": "[the partition directory](../formats/partition_log.md) and "
     "[the producer snapshot](../formats/producer_snapshot.md)",
+    "index-service": "[the store](../formats/index_service.md) and "
+    "[the commit log](../formats/commit_log.md)",
     "leader-epoch-cache": "[the text checkpoints](../formats/checkpoint_file.md)",
 }
 

@@ -19,6 +19,8 @@ STRUCTURES = (
     "record_file",
     "log_segment",
     "partition_log",
+    "index_file",
+    "index_service",
 )
 """Pages of what `verify` reports findings about."""
 PAGES = sorted(path.stem for path in FORMATS.glob("*.md"))
