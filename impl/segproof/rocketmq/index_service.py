@@ -72,6 +72,7 @@ class IndexService:
     """The index files of `<store>/index`, oldest first, and the checkpoint of the store."""
 
     store_checkpoint: StoreCheckpoint
+    """The checkpoint of the store."""
 
     def __init__(
         self,
@@ -87,7 +88,7 @@ class IndexService:
         self.store_path = store_path
         self.hash_slot_num = hash_slot_num
         self.index_num = index_num
-        self._store_checkpoint = store_checkpoint
+        self.store_checkpoint = store_checkpoint
         self.index_tags = index_tags
         """Whether messages with tags get an entry for them, as releases from 5.4.0 on make it."""
         self.max_msgs_num_batch = MAX_MSGS_NUM_BATCH
@@ -128,11 +129,6 @@ class IndexService:
     def index_files(self) -> tuple[IndexFile, ...]:
         """The files, oldest first."""
         return tuple(self._list)
-
-    @property
-    def store_checkpoint(self) -> StoreCheckpoint:
-        """The checkpoint of the store."""
-        return self._store_checkpoint
 
     @property
     def total_size(self) -> int:
