@@ -27,7 +27,7 @@ from segproof_model.laws.log_judging import (
     log_images,
 )
 from segproof_model.laws.registry import Transition, law
-from segproof_model.laws.segment_judging import indexed_by_recovery
+from segproof_model.laws.segment_judging import Batch, indexed_by_recovery
 from segproof_model.outcomes import ErrorKind, Raised
 
 CLASS = "Kafka LogLoader, 3.0 to 4.3.1"
@@ -309,6 +309,13 @@ def marker_goes_first(transition: Transition) -> bool:
     return manager.prefix + CLEAN_SHUTDOWN not in manager.directory
 
 
+def _has_more(directory: Directory, name: str) -> bool:
+    """Return whether there is something behind the batches of a log's file that is no zero."""
+    batches = batches_of_file(directory, name) or [Batch(0, 0, 0, 0, 0)]
+    end = batches[-1].position + batches[-1].size_bytes
+    return any((directory.read(name) or b"")[end:])
+
+
 @law("LOAD-12", structure=STRUCTURE, scope="step", source=f"{CLASS}; Log since 2.2")
 def logs_below_their_start_begin_anew(transition: Transition) -> bool:
     """A log end below the checkpointed log start removes all segments and leaves one empty segment
@@ -323,6 +330,8 @@ def logs_below_their_start_begin_anew(transition: Transition) -> bool:
     files = [batches_of_file(loading.found, loading.prefix + name) for name in names]
     if None in files or _names(loading.found, loading.prefix, ".swap"):
         return True
+    if any(_has_more(loading.found, loading.prefix + name) for name in names):
+        return True  # an index may lead behind what a scan of damage reaches
     ends = [batch.last_offset + 1 for batches in files for batch in batches or ()]
     if max([*ends, *bases_of(loading.found, loading.prefix)], default=0) >= loading.start:
         return True
