@@ -10,7 +10,7 @@ Used by: index_file, index_service, message.
 """
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from segproof.errors import InvalidArgumentError, NullError
 from segproof.kernels.rocketmq_index import (
     hash_of_units,
+    hashes_of_joined,
     hashes_of_rows,
     hashes_of_texts,
     key_hash_of_units,
@@ -90,27 +91,21 @@ def _hashes(keys: Sequence[str]) -> Int64Array:
         raise InvalidArgumentError("one text is not a row of keys; put it into a list")
     texts = keys if isinstance(keys, list) else list(keys)
     try:
-        joined = "".join(texts)
+        joined = "\0".join(texts)
     except TypeError:
         if None in texts:
             raise NullError(f"key {texts.index(None)} is None", law="RMQHASH-4") from None
         raise InvalidArgumentError("keys must be texts") from None
-    hashes_of_texts.announce(len(texts))
-    if not hashes_of_texts.is_compiled:
+    hashes_of_joined.announce(len(texts))
+    if not hashes_of_joined.is_compiled or joined.count("\0") >= max(len(texts), 1):
         return np.fromiter(map(index_key_hash, texts), np.int64, len(texts))
-    data = joined.encode("utf-8", "surrogatepass")
-    sizes: Iterable[int] = map(len, texts)
-    if len(data) != len(joined):
-        sizes = (len(text.encode("utf-8", "surrogatepass")) for text in texts)
-    bounds = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum(np.fromiter(sizes, np.int64, len(texts)), out=bounds[1:])
-    return _hashes_of_texts(memoryview(data), bounds, is_text=1)
+    hashes = np.empty(len(texts), np.int64)
+    data = memoryview(joined.encode("utf-8", "surrogatepass"))
+    return _checked(hashes, hashes_of_joined(data, 1, hashes.data))
 
 
-def _hashes_of_texts(data: memoryview, bounds: Int64Array, is_text: int) -> Int64Array:
-    hashes = np.empty(len(bounds) - 1, np.int64)
-    hashes_of_texts.announce(len(hashes))
-    done = hashes_of_texts(data, bounds.data, is_text, hashes.data)
+def _checked(hashes: Int64Array, done: int) -> Int64Array:
+    """Return the hashes if all of them are done. Raises: InvalidArgumentError."""
     if done < len(hashes):
         raise InvalidArgumentError(f"key {done} is not UTF-8", law="RMQHASH-1")
     return hashes
@@ -122,10 +117,7 @@ def _hashes_of_rows(keys: NDArray[np.bytes_]) -> Int64Array:
         return hashes
     data = np.ascontiguousarray(keys).view(np.uint8).data.toreadonly()
     hashes_of_rows.announce(len(keys))
-    done = hashes_of_rows(data, keys.itemsize, hashes.data)
-    if done < len(keys):
-        raise InvalidArgumentError(f"key {done} is not UTF-8", law="RMQHASH-1")
-    return hashes
+    return _checked(hashes, hashes_of_rows(data, keys.itemsize, hashes.data))
 
 
 def _hashes_of_arrow(keys: Any) -> Int64Array:
@@ -143,4 +135,6 @@ def _hashes_of_arrow(keys: Any) -> Int64Array:
     data = memoryview(b"") if data_buffer is None else memoryview(data_buffer).cast("B")
     if bounds[0] < 0 or bounds[-1] > len(data) or bool((bounds[1:] < bounds[:-1]).any()):
         raise InvalidArgumentError("the bounds of the Arrow array lie outside its bytes")
-    return _hashes_of_texts(data.toreadonly(), bounds, is_text=0)
+    hashes = np.empty(len(keys), np.int64)
+    hashes_of_texts.announce(len(hashes))
+    return _checked(hashes, hashes_of_texts(data.toreadonly(), bounds.data, 0, hashes.data))

@@ -392,6 +392,9 @@ ARGUMENTS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "rocketmq_index.key_hash_of_units": st.tuples(UNITS),
     "rocketmq_index.utf8_character": TEXT_BYTES.filter(lambda drawn: drawn[1] < drawn[2]),
     "rocketmq_index.hash_of_utf8": TEXT_BYTES,
+    "rocketmq_index.hashes_of_joined": st.tuples(
+        UTF8, st.integers(0, 1), st.integers(0, 4).map(Out)
+    ),
     "rocketmq_index.hashes_of_rows": texts_to_hash(rows=True),
     "rocketmq_index.hashes_of_texts": texts_to_hash(rows=False),
     "rocketmq_index.slot_position": st.tuples(SEQUENCES, st.integers(1, 2**29)),

@@ -76,7 +76,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     way = str(request.param)
     monkeypatch.setattr(module, "_CHAINS_TOGETHER", 3)
     monkeypatch.setattr(module, "_SLOTS_TOGETHER", 2)
-    for name in ("put_entries", "walk_chain", "walk_chains", "hashes_of_texts", "hashes_of_rows"):
+    for name in ("put_entries", "walk_chain", "walk_chains", "hashes_of_joined", "hashes_of_rows"):
         kernel: Kernel[..., Any] = getattr(kernels, name)
         if way == "compiled":
             kernel.compile()

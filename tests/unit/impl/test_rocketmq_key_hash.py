@@ -16,6 +16,13 @@ from segproof.rocketmq import key_hash
 from segproof.rocketmq.key_hash import build_key, hash_code, index_key_hash, index_key_hash_many
 from segproof_model.rocketmq import key_hash as model
 
+KERNELS = (
+    "hash_of_units",
+    "hashes_of_joined",
+    "hashes_of_rows",
+    "hashes_of_texts",
+    "key_hash_of_units",
+)
 VECTORS = {
     "": 0,
     "AaAa": 2031744,
@@ -70,7 +77,7 @@ class Chunked:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Hash key by key, by interpreted kernels for many, and by compiled ones."""
     way = str(request.param)
-    for name in ("hashes_of_rows", "hashes_of_texts", "hash_of_units", "key_hash_of_units"):
+    for name in KERNELS:
         kernel = getattr(kernels, name)
         if way == "compiled":
             kernel.compile()
