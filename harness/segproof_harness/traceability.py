@@ -45,6 +45,8 @@ REASONS: dict[str, str] = {
     "DISK-1": "rights are the operating system's: files in memory have none to draw",
     "DISK-2": "it speaks of a file that changes while it is read, not of files that can be drawn",
     "DISK-7": "files of 2 GiB are too large to be drawn; the check compares one number",
+    "RMQHASH-6": "the texts and their hashes are what they are: there is nothing to draw",
+    "RMQIDX-41": "the golden bytes are what they are: there is nothing to draw",
 }
 """Laws that lack a stateful check or a further layer, each with the reason; and no others."""
 
