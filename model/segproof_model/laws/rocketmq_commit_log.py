@@ -29,7 +29,8 @@ def _int(data: bytes, position: int, size: int, signed: bool = True) -> int:
 
 def _hosts(flags: int) -> tuple[int, int]:
     """Return the sizes of the born host and of the store host."""
-    return tuple(LONG_HOST if flags & bit else SHORT_HOST for bit in (0x10, 0x20))  # type: ignore[return-value]
+    born, stored = (LONG_HOST if flags & bit else SHORT_HOST for bit in (0x10, 0x20))
+    return born, stored
 
 
 def _store_time_at(flags: int) -> int:
