@@ -67,6 +67,27 @@ class StoreJudge:
             return not all(IMAGE_LAWS[law_id](image, self.hash_slot_num) for image in sound)
         return not STORE_LAWS[law_id](self)
 
+    def has_entries(self, name: str) -> bool:
+        """Return whether a name is that of an index file that counts entries."""
+        image = self.store.read(name) or b""
+        is_index = rocketmq_disk.INDEX_NAME.fullmatch(name.removeprefix("index/")) is not None
+        return is_index and len(image) >= 40 and not rocketmq_disk.is_empty(image)
+
+    @property
+    def followed(self) -> Directory:
+        """The store without the index files whose length or offsets are wrong."""
+        slots = self.hash_slot_num
+        kept = [
+            (name, image)
+            for name, image in self.store.files
+            if not self.has_entries(name)
+            or (
+                rocketmq_disk.length_fits(image, slots)
+                and rocketmq_disk.offsets_never_fall(image, slots)
+            )
+        ]
+        return Directory(tuple(kept))
+
     def broken(self) -> list[str]:
         """Return the laws that the store breaks, of those that make a defect."""
         judged = (IMAGE_LAWS.keys() | STORE_LAWS.keys()) & VERIFIED_LAWS - ONLY_NOTES
@@ -80,17 +101,21 @@ class StoreJudge:
         return self.store.read("checkpoint")
 
 
-def _with_index(predicate: Callable[[Directory, int], bool]) -> StoreLaw:
-    """Return whether a law of index and log holds, where both are there."""
+def _with_index(
+    predicate: Callable[[Directory, int], bool], *, needs_all: bool = False
+) -> StoreLaw:
+    """Return whether a law of index and log holds, for the index files that can be followed.
+
+    What speaks of all of them is not asked where one with entries can't be followed.
+    """
 
     def judge(judged: StoreJudge) -> bool:
-        has_index = any(name.startswith("index/") for name in judged.store)
-        is_readable = all(
-            rocketmq_disk.length_fits(image, judged.hash_slot_num)
-            and rocketmq_disk.offsets_never_fall(image, judged.hash_slot_num)
-            for image in judged.images
-        )
-        return not has_index or not is_readable or predicate(judged.store, judged.hash_slot_num)
+        if not any(name.startswith("index/") for name in judged.store):
+            return True
+        store = judged.followed
+        names = {name for name in judged.store if judged.has_entries(name)}
+        is_whole = names <= set(store)
+        return (needs_all and not is_whole) or predicate(store, judged.hash_slot_num)
 
     return judge
 
@@ -115,9 +140,9 @@ STORE_LAWS: dict[str, StoreLaw] = {
     "RMQDISK-28": _with_index(rocketmq_disk_store.entries_lie_in_the_log),
     "RMQDISK-29": _with_index(rocketmq_disk_store.entries_lead_to_messages),
     "RMQDISK-30": _with_index(rocketmq_disk_store.entries_have_a_key_of_the_message),
-    "RMQDISK-31": _with_index(rocketmq_disk_store.keys_have_entries),
+    "RMQDISK-31": _with_index(rocketmq_disk_store.keys_have_entries, needs_all=True),
     "RMQDISK-32": _with_index(rocketmq_disk_store.times_are_those_of_the_messages),
-    "RMQDISK-33": _with_index(rocketmq_disk_store.index_covers_the_log),
+    "RMQDISK-33": _with_index(rocketmq_disk_store.index_covers_the_log, needs_all=True),
     "RMQDISK-34": _with_index(rocketmq_disk_store.messages_are_indexed_once),
     "RMQDISK-35": lambda one: rocketmq_disk_store.queues_have_whole_units(one.store),
     "RMQDISK-36": lambda one: rocketmq_disk_store.queues_rise(one.store),

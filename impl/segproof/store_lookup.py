@@ -65,7 +65,8 @@ class KeyAnswer:
 class _Hit(NamedTuple):
     """One entry of a chain."""
 
-    index: int
+    number: int
+    """Its index."""
     key_hash: int
     phy_offset: int
     time: int
@@ -247,7 +248,7 @@ class StoreReader:
         for hit in _walk(path, file, header, geometry, head, position):
             why = self._why_not(question, hit, key_hash)
             question.step(
-                "entry", path, index=hit.index, key_hash=hit.key_hash, phy_offset=hit.phy_offset,
+                "entry", path, index=hit.number, key_hash=hit.key_hash, phy_offset=hit.phy_offset,
                 time=hit.time, prev_index=hit.prev_index, taken=why or "yes",
             )  # fmt: skip
             if why is None:

@@ -7,7 +7,7 @@ Used by: cli.
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -34,6 +34,8 @@ from segproof_harness.cli.common import (
 
 if TYPE_CHECKING:
     from segproof.findings import Finding
+
+    Compare = Callable[[Path], Iterator[Finding]]
 
 
 class Against(StrEnum):
@@ -188,7 +190,9 @@ def _compare(path: Path, output_format: Format) -> int:
     from segproof_harness.judge_rocketmq import store_disagreements, stores_below
 
     count = 0
-    works = [(directory, disagreements) for directory in partitions_below(path)]
+    works: list[tuple[Path, Compare]] = [
+        (directory, disagreements) for directory in partitions_below(path)
+    ]
     works += [(store, store_disagreements) for store in stores_below(path)]
     if not works:
         summarise(f"model: not run: {path} is no directory with a log in or below it")

@@ -18,8 +18,8 @@ from typing import Any
 from segproof.errors import CorruptIndexError, CorruptRecordError, SegproofError
 from segproof.files import REAL_FILES, Files
 from segproof.rocketmq.commit_log import CommitLog, LogFile
-from segproof.rocketmq.geometry import Geometry, find_geometry
-from segproof.rocketmq.index_table import entry_blocks, read_stored_header
+from segproof.rocketmq.geometry import find_geometry
+from segproof.rocketmq.index_table import Geometry, entry_blocks, read_stored_header
 from segproof.rocketmq.message import MAGIC_V1, string_to_message_properties
 from segproof.verifying.rocketmq.places import LOG_NAME, Place, PlaceKind
 from segproof_harness.reading.segments import ModelRaisedError

@@ -18,7 +18,8 @@ from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files
 from segproof.lookup_answers import LookupStep
 from segproof.rocketmq.commit_log import CommitLog
-from segproof.rocketmq.geometry import Geometry, find_geometries
+from segproof.rocketmq.geometry import find_geometries
+from segproof.rocketmq.index_table import Geometry
 from segproof.store_lookup import NOT_FOUND, KeyAnswer, StoreReader
 from segproof_harness.reading.segments import ModelRaisedError
 from segproof_model.directory import Directory

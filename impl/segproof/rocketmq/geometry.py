@@ -223,7 +223,7 @@ def _fitting(
         if use_begin:
             _, offsets = _entries_at(file, slots, 1)
             slots = slots[offsets == header.begin_phy_offset]
-        if use_end and len(slots):
+        if heads is not None and len(slots):
             hashes, offsets = _entries_at(file, slots, header.index_count - 1)
             is_end = (offsets == header.end_phy_offset) & (hashes >= 0)
             slots, hashes = slots[is_end], hashes[is_end]

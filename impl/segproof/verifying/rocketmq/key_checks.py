@@ -36,7 +36,8 @@ Int64Array = NDArray[np.int64]
 class _Rows(NamedTuple):
     """Entries of one file, in its order."""
 
-    index: Int64Array
+    number: Int64Array
+    """The index of each entry."""
     key_hash: Int64Array
     phy_offset: Int64Array
     time_diff: Int64Array
@@ -69,7 +70,7 @@ class _Entries:
             count = int(np.searchsorted(self._rows.phy_offset, offset))
             if count:
                 yield self._rows.cut(slice(0, count))
-            if count < len(self._rows.index):
+            if count < len(self._rows.number):
                 self._rows = self._rows.cut(slice(count, None))
                 return
             self._rows = self._next()
@@ -164,7 +165,7 @@ class KeyChecks:
     ) -> None:
         geometry = summary.geometry
         assert geometry is not None
-        positions = np.array([geometry.position_of(int(at)) for at in rows.index[wrong]], np.int64)
+        positions = np.array([geometry.position_of(int(at)) for at in rows.number[wrong]], np.int64)
         self._reporter.add_rows(
             law,
             summary.path,
@@ -177,8 +178,8 @@ class KeyChecks:
         def describe(row: int) -> Described:
             offset = int(rows.phy_offset[row])
             return Described(
-                f"entry {int(rows.index[row])} leads to offset {offset} of the commit log, where no"
-                " message begins",
+                f"entry {int(rows.number[row])} leads to offset {offset} of the commit log, where"
+                " no message begins",
                 "a message",
                 offset,
             )
@@ -197,7 +198,7 @@ class KeyChecks:
             request = block.requests[int(place[row])]
             keys = keys_of(request)
             return Described(
-                f"entry {int(rows.index[row])} has hash {int(rows.key_hash[row])}, and the message"
+                f"entry {int(rows.number[row])} has hash {int(rows.key_hash[row])}, and the message"
                 f" at offset {int(rows.phy_offset[row])} has no key of this hash",
                 " ".join(str(int(each)) for each in index_key_hash_many(keys)) if keys else "none",
                 int(rows.key_hash[row]),
@@ -221,13 +222,13 @@ class KeyChecks:
         wanted = np.array(
             [stored_difference(header.begin_timestamp, int(each)) for each in stored], np.int64
         )
-        wrong = judged[(wanted != rows.time_diff[judged]) & (rows.index[judged] > 1)]
+        wrong = judged[(wanted != rows.time_diff[judged]) & (rows.number[judged] > 1)]
 
         def describe(row: int) -> Described:
             time = int(times[place[row]])
             expected = stored_difference(header.begin_timestamp, time)
             return Described(
-                f"entry {int(rows.index[row])} has {int(rows.time_diff[row])} s, its message was"
+                f"entry {int(rows.number[row])} has {int(rows.time_diff[row])} s, its message was"
                 f" stored at {time}, {expected} s behind the begin timestamp",
                 expected,
                 int(rows.time_diff[row]),
@@ -238,7 +239,7 @@ class KeyChecks:
             (0, 1, "begin", header.begin_timestamp),
             (8, summary.stop - 1, "end", header.end_timestamp),
         ):
-            for time in stored[rows.index[judged] == index].tolist():
+            for time in stored[rows.number[judged] == index].tolist():
                 if time != value and not self._is_running:
                     self._reporter.add(
                         "RMQDISK-32",
@@ -323,14 +324,14 @@ class KeyChecks:
         def describe(row: int) -> Described:
             offset = int(rows.phy_offset[row])
             return Described(
-                f"entry {int(rows.index[row])} leads to offset {offset}, and the commit log ends at"
-                f" {self._records.end}",
+                f"entry {int(rows.number[row])} leads to offset {offset}, and the commit log ends"
+                f" at {self._records.end}",
                 f"below {self._records.end}",
                 offset,
             )
 
         self._report_rows(
-            "RMQDISK-28", summary, rows, np.arange(len(rows.index), dtype=np.int64), describe
+            "RMQDISK-28", summary, rows, np.arange(len(rows.number), dtype=np.int64), describe
         )
 
     def _coverage(self) -> None:

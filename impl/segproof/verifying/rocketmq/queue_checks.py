@@ -11,7 +11,7 @@ Used by: verifying/rocketmq/running.py.
 import posixpath
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -32,6 +32,8 @@ UNIT_BYTES = 20
 UNIT = np.dtype([("offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 PIECE_UNITS = 1 << 18
 FILLER_SIZE = (1 << 31) - 1
+PLACES_MAX = 1000
+"""Units of one queue of which the record that should be there is remembered, for its words."""
 TRANSACTION_BITS = 12
 SPOKEN_FOR_OTHERS = "%LMQ%"
 Units = NDArray[Any]
@@ -57,6 +59,8 @@ class Queue:
     """Behind the last valid unit, counted from the first file's first one."""
     seen: NDArray[np.bool_] | None = None
     """Which units a record of the log has accounted for."""
+    elsewhere: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """By unit: offset and size of the record of its place, where that is another one."""
     lacking: int = 0
     """Records whose units lie behind the last one."""
 
@@ -252,11 +256,10 @@ class QueueChecks:
         for at in inside.tolist():
             unit = units.get(int(wanted[at]))
             offset, size = block.offsets[rows[at]], block.requests[rows[at]].msg_size
-            if unit is None:
-                continue
-            if unit != (offset, size) and not queue.seen[wanted[at]]:
-                self._report(queue, int(wanted[at]), unit, (offset, size))
-            queue.seen[wanted[at]] = True
+            if unit == (offset, size):
+                queue.seen[wanted[at]] = True
+            elif unit is not None and len(queue.elsewhere) < PLACES_MAX:
+                queue.elsewhere[int(wanted[at])] = (offset, size)
 
     def _read(self, queue: Queue, first: int, stop: int) -> dict[int, tuple[int, int]]:
         """Return offset and size of units, by their number in the queue's files."""
@@ -316,4 +319,4 @@ class QueueChecks:
                 if unit is None or unit[1] == FILLER_SIZE or unit[0] < records.log.min_offset:
                     continue
                 if not records.is_dark(unit[0]):
-                    self._report(queue, number, unit, None)
+                    self._report(queue, number, unit, queue.elsewhere.get(number))
