@@ -338,6 +338,53 @@ def written_at(draw: st.DrawFn, width: int) -> tuple[Any, ...]:
     return Changed("B", tuple(data)), position, draw(INT32 if width == 4 else INT64)
 
 
+NAMES = b"KEYSUNIQ_KEYTAGS"
+PROPERTIES = st.lists(
+    st.sampled_from([b"KEYS\1a b", b"UNIQ_KEY\1u", b"TAGS\1t", b"KEYS\1\xff", b"x\1y", b"\1", b""]),
+    max_size=4,
+).map(b"\2".join)
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> bytes:
+    """Draw bytes that are often a few records of RocketMQ's commit log, one of them damaged."""
+    log = b""
+    for _ in range(draw(st.integers(0, 3))):
+        magic = draw(st.sampled_from([0xDAA320A7, 0xDAA320A7, 0xDAA320AB, 0xCBD43194]))
+        flags = draw(st.sampled_from([0, 4, 8, 12, 16, 32, 48]))
+        body, topic, properties = draw(st.binary(max_size=3)), b"T\xc3\xa9", draw(PROPERTIES)
+        hosts = [bytes(20 if flags & bit else 8) for bit in (16, 32)]
+        fields = draw(st.binary(min_size=28, max_size=28)) + struct.pack(">iq", flags, 7)
+        fields += hosts[0] + struct.pack(">q", 9) + hosts[1] + bytes(12)
+        fields += struct.pack(">i", len(body)) + body
+        fields += bytes([0] * (magic == 0xDAA320AB) + [len(topic)]) + topic
+        fields += struct.pack(">h", len(properties)) + properties
+        log += struct.pack(">iI", len(fields) + 8, magic) + fields
+    damaged = bytearray(log + draw(st.binary(max_size=9)))
+    if damaged and draw(st.booleans()):
+        damaged[draw(st.integers(0, len(damaged) - 1))] = draw(BYTES)
+    return bytes(damaged)
+
+
+@st.composite
+def walks_of_messages(draw: st.DrawFn) -> tuple[Any, ...]:
+    """Draw a part of a commit log, and room for a few rows."""
+    data = draw(messages())
+    return data, 0, len(data), NAMES, Out(16 * draw(st.integers(0, 3)))
+
+
+@st.composite
+def keys_of_messages(draw: st.DrawFn) -> tuple[Any, ...]:
+    """Draw a part of a commit log with the rows that `walk_messages` has made of it."""
+    from segproof.kernels.rocketmq_records import walk_messages
+
+    data = draw(messages())
+    rows = array("q", bytes(8 * 16 * 3))
+    count, _, _ = walk_messages.interpreted(data, 0, len(data), NAMES, memoryview(rows))
+    room = Out(len(data) + 2)
+    return data, memoryview(rows)[: 16 * count], draw(st.integers(0, 1)), room, room
+
+
 UTF8 = st.text("aZ\0\x80\u07ff\u4e2d\U0001f600", max_size=9).map(str.encode) | RAW
 TEXT_BYTES = UTF8.flatmap(
     lambda data: st.tuples(
@@ -408,6 +455,23 @@ ARGUMENTS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "rocketmq_index.visit_entries": rounds_of_walks(),
     "rocketmq_index.walk_chain": walks_of_chains(many=False),
     "rocketmq_index.walk_chains": walks_of_chains(many=True),
+    "rocketmq_records.is_name": raw_up_to().flatmap(
+        lambda drawn: st.tuples(
+            *map(st.just, drawn), st.just(drawn[0]), st.just(drawn[1]), st.just(drawn[2])
+        )
+    ),
+    "rocketmq_records.find_properties": PROPERTIES.map(
+        lambda data: (data, 0, len(data), NAMES, 0, Out(16))
+    ),
+    "rocketmq_records.read_message": messages()
+    .filter(lambda data: len(data) >= 8)
+    .map(lambda data: (data, 0, len(data), NAMES, 0, Out(16))),
+    "rocketmq_records.walk_messages": walks_of_messages(),
+    "rocketmq_records.extend_hash": UTF8.map(lambda data: (data, 0, len(data), 2**32 - 1)),
+    "rocketmq_records.key_hash": st.tuples(UTF8, st.integers(-1, 2**32 - 1)).map(
+        lambda drawn: (drawn[0], 0, len(drawn[0]), drawn[1])
+    ),
+    "rocketmq_records.hash_keys": keys_of_messages(),
     "segment_rules.indexed_batches": indexed(),
     "segment_search.find_batch": searches_in_logs(many=False),
     "segment_search.find_batches": searches_in_logs(many=True),
