@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The register of contracts: which kernel, which laws, which bound, which mutants must be caught.
 
-A contract is a function below `kafka/`, whose docstring says in the lines `pre:` what is assumed of
-its arguments and in `post:` that it returns true. CrossHair runs it on symbolic arguments. Its id
-is the file's name and its own. Where kernel and model disagree on one input, it is false.
+A contract is a function below `kafka/` or `rocketmq/`, whose docstring says in the lines `pre:`
+what is assumed of its arguments and in `post:` that it returns true. CrossHair runs it on symbolic
+arguments. Its id is the file's name and its own. Where kernel and model disagree on one input, it
+is false.
 
 The bound in words is written here; the exact one are the lines `pre:`. Everything that is not
 bounded there is any value of its type: `bytes` raw, `int` without limit.
@@ -37,7 +38,7 @@ class Contract:
     """A statement about a kernel, confirmed for every input within its bound."""
 
     id: str
-    """File and function below `kafka/`: `offset_index.append_rule`."""
+    """File and function: `offset_index.append_rule`."""
     kernel: str
     """Module and name of what is confirmed."""
     laws: tuple[str, ...]
@@ -46,11 +47,13 @@ class Contract:
     """The inputs, in words."""
     mutants: tuple[Mutant, ...]
     """Each must give a counterexample within the bound."""
+    system: str = "kafka"
+    """The folder of the file."""
 
     @property
     def path(self) -> Path:
         """The file of the contract."""
-        return FOLDER / "kafka" / f"{self.id.partition('.')[0]}_contracts.py"
+        return FOLDER / self.system / f"{self.id.partition('.')[0]}_contracts.py"
 
     @property
     def function(self) -> str:
@@ -502,4 +505,5 @@ CONTRACTS = (
         ),
     ),
     *further_contracts("registry_of_logs"),
+    *further_contracts("registry_of_rocketmq"),
 )

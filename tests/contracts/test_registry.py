@@ -23,7 +23,7 @@ def test_every_contract_is_registered(registry: Any) -> None:
     """No function with a postcondition is left out, and no id is used twice."""
     written = {
         f"{path.stem.removesuffix('_contracts')}.{name}"
-        for path in (FOLDER / "kafka").glob("*_contracts.py")
+        for path in FOLDER.glob("*/*_contracts.py")
         for name in registry.REGISTRY.docstrings(path)
     }
     ids = [contract.id for contract in registry.REGISTRY.CONTRACTS]

@@ -100,8 +100,8 @@ def read_message(
     if total_size < 91 or stop > end:
         return -1
     flags = decode_int32(buffer, position + 36)
-    at = position + 48 + (20 if flags & 16 else 8)
-    body_at = at + 8 + (20 if flags & 32 else 8) + 12
+    at = position + 48 + (20 if flags // 16 % 2 else 8)
+    body_at = at + 8 + (20 if flags // 32 % 2 else 8) + 12
     if body_at + 4 > stop:
         return -1
     rows[row] = position

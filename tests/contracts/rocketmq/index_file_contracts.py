@@ -1,0 +1,501 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contracts of one index file: its entries, its header, what a put writes, what a walk finds.
+
+The files have one slot or two, and a few entries. Classes that read and write by `struct` are run
+as they are; only their layouts are replaced, by ones of the same format that CrossHair can follow,
+and the bytes of a file are a list of numbers.
+
+Mirrors: model/segproof_model/rocketmq/{index_file,index_header}.py,
+    impl/segproof/kernels/rocketmq_index.py, impl/segproof/rocketmq/{index_file,index_header}.py.
+Used by: registry.
+"""
+
+import struct
+from dataclasses import replace
+from types import FunctionType
+from typing import Any
+
+from segproof.errors import CorruptIndexError, InvalidArgumentError
+from segproof.kernels import rocketmq_index as kernels
+from segproof.rocketmq import index_file as implementation
+from segproof.rocketmq import index_header, index_opening
+from segproof_model.directory import Directory
+from segproof_model.outcomes import ErrorKind, Raised, Step
+from segproof_model.profiles import SEGPROOF
+from segproof_model.rocketmq import index_file as model
+from segproof_model.rocketmq import index_header as model_header
+from segproof_model.rocketmq.index_header import IndexHeader
+
+ENTRY = implementation._ENTRY.format
+"""The layout by which the index reads and writes an entry."""
+HEADER = index_header._HEADER.format
+CORRUPT = Raised(ErrorKind.CORRUPT_INDEX)
+
+_put_entries: Any = kernels.put_entries.interpreted
+_walk_chain: Any = kernels.walk_chain.interpreted
+_walk_chains: Any = kernels.walk_chains.interpreted
+_write_int32: Any = kernels.write_int32.interpreted
+_write_int64: Any = kernels.write_int64.interpreted
+_time_difference = kernels.time_difference.interpreted
+_read_time = kernels.read_time.interpreted
+_previous_index = kernels.previous_index.interpreted
+
+
+Cells = dict[int, int]
+"""A file that has whole numbers by their position, in place of bytes."""
+
+
+class _Layout:
+    """A struct.Struct of which CrossHair sees the bytes, or which writes and reads cells."""
+
+    def __init__(self, layout: struct.Struct) -> None:
+        self.format, self.size = layout.format, layout.size
+        ends = range(1, len(self.format))
+        self.places = [struct.calcsize(self.format[:end]) for end in ends]
+        """Where each number begins."""
+
+    def pack_into(self, data: Cells, position: int, *values: int) -> None:
+        """Write numbers."""
+        for place, value in zip(self.places, values, strict=True):
+            data[position + place] = value
+
+    def unpack_from(self, data: Cells | list[int], position: int = 0) -> tuple[int, ...]:
+        """Read numbers."""
+        if isinstance(data, dict):
+            return tuple(data[position + place] for place in self.places)
+        return struct.unpack(self.format, bytes(data[position : position + self.size]))
+
+
+class _Numbers(list[int]):
+    """An array of numbers, or a memoryview of one, of which CrossHair sees the numbers."""
+
+    def __getitem__(self, place: Any) -> Any:
+        found = super().__getitem__(place)
+        return _Numbers(found) if isinstance(place, slice) else found
+
+    def tolist(self) -> list[int]:
+        """Return the numbers."""
+        return list(self)
+
+
+def _array(_: str, values: Any) -> _Numbers:
+    """Return an array as the class makes it: of so many zero bytes, or of numbers."""
+    return _Numbers([0] * (len(values) // 8) if isinstance(values, bytes) else values)
+
+
+class _CellFile(model.IndexFile):
+    """The model's file of one slot over cells; a key is its hash, so that any hash may be put."""
+
+    def _hash_or_error(self, key: Any) -> Any:
+        return key
+
+    def slot_value(self, key_hash: int) -> int | None:
+        """Return the value of the slot."""
+        return self.cells[self.slot_position(self.slot_of(key_hash))]
+
+    def _with_bytes(self, writes: Any) -> Any:
+        cells = dict(self.cells)
+        for position, (size, value) in writes:
+            assert self._is_inside(position, size)
+            cells[position] = value
+        return Step(replace(self, directory=cells), True)  # type: ignore[arg-type]
+
+    @property
+    def cells(self) -> Cells:
+        """The numbers of the file."""
+        return self.directory  # type: ignore[return-value]
+
+
+def _set(module: Any, **values: Any) -> None:
+    for name, value in values.items():
+        assert hasattr(module, name) or name == "memoryview"
+        setattr(module, name, value)
+
+
+kernels.walk_chain.call = kernels.walk_chain.interpreted
+_set(
+    implementation,
+    kernels=kernels,
+    array=_array,
+    memoryview=lambda numbers: numbers,
+    _ENTRY=_Layout(implementation._ENTRY),
+    _INT32=_Layout(implementation._INT32),
+    _previous_index=kernels.previous_index.interpreted,
+    _time_difference=kernels.time_difference.interpreted,
+)
+_set(
+    index_header,
+    _HEADER=_Layout(index_header._HEADER),
+    _INT32=_Layout(index_header._INT32),
+    _INT64=_Layout(index_header._INT64),
+)
+for _module in (model, model_header):
+    _set(_module, int32_bytes=lambda value: (4, value), int64_bytes=lambda value: (8, value))
+
+
+def _model(data: bytes, slots: int, entries: int, header: IndexHeader) -> model.IndexFile:
+    return model.IndexFile(SEGPROOF, "0", slots, entries, Directory((("0", data),)), header)
+
+
+def _bare(begin_timestamp: int = 0, index_count: int = 1) -> model.IndexFile:
+    header = IndexHeader(begin_timestamp=begin_timestamp, index_count=index_count)
+    return _model(b"", 1, 4, header)
+
+
+def _implemented(header: IndexHeader, index_num: int = 4) -> Any:
+    """Return a file of the implementation with this header in memory, over no bytes."""
+    file: Any = implementation.IndexFile.__new__(implementation.IndexFile)
+    file._header = index_header.IndexHeader([0] * 40)  # type: ignore[arg-type]
+    file._header.keep(tuple(getattr(header, name) for name in IndexHeader.POSITIONS))
+    file.index_num = index_num
+    file._written_below = 0
+    return file
+
+
+def entry_decode(data: bytes) -> bool:
+    """Read an entry.
+
+    pre: len(data) == 20
+    post: _
+    """
+    entry = _model(bytes(64) + data, 1, 3, IndexHeader()).entry(1)
+    return entry is not None and tuple(entry[2:]) == struct.unpack(ENTRY, data)
+
+
+def entry_encode(key_hash: int, phy_offset: int, time_diff: int, prev_index: int) -> bool:
+    """Write an entry, byte for byte, as both the class and the kernel do it.
+
+    pre: 0 <= key_hash < 2**31
+    pre: -(2**63) <= phy_offset < 2**63
+    pre: 0 <= time_diff < 2**31
+    pre: 0 <= prev_index < 2**31
+    post: _
+    """
+    written = [0] * 20
+    _write_int32(written, 0, key_hash)
+    _write_int64(written, 4, phy_offset)
+    _write_int32(written, 12, time_diff)
+    _write_int32(written, 16, prev_index)
+    packed = struct.pack(ENTRY, key_hash, phy_offset, time_diff, prev_index)
+    numbers = (key_hash, 4), (phy_offset, 8), (time_diff, 4), (prev_index, 4)
+    # The model's int64_bytes and int32_bytes without their wraps, which would hide the bytes.
+    expected = b"".join(number.to_bytes(size, "big", signed=True) for number, size in numbers)
+    return written == list(expected) and packed == expected
+
+
+def header_decode(data: bytes) -> bool:
+    """Read a header, field by field, as loading does; a count below 1 is 1 in memory.
+
+    pre: len(data) == 40
+    post: _
+    """
+    header = index_header.IndexHeader(list(data))  # type: ignore[arg-type]
+    header.load()
+    loaded = IndexHeader.from_bytes(data).loaded()
+    return header.values() == tuple(getattr(loaded, name) for name in IndexHeader.POSITIONS)
+
+
+def geometry_is_sound(hash_slot_num: int, index_num: int) -> bool:
+    """A file is opened exactly with slots and entries whose size 31 bits hold; then sizes agree.
+
+    pre: -(2**31) <= hash_slot_num < 2**31
+    pre: -(2**31) <= index_num < 2**31
+    post: _
+    """
+    try:
+        index_opening._check_geometry("0", hash_slot_num, index_num)
+    except InvalidArgumentError:
+        return not model.is_sound_geometry(hash_slot_num, index_num)
+    size = index_opening.index_file_size(hash_slot_num, index_num)
+    if not model.is_sound_geometry(hash_slot_num, index_num):
+        return False
+    return size == model.index_file_size(hash_slot_num, index_num)
+
+
+def seconds_of_entry(begin_timestamp: int, store_timestamp: int) -> bool:
+    """The difference that is kept is in whole seconds, within 0 and 2147483647, around 2^63 too.
+
+    pre: -(2**63) <= begin_timestamp < 2**63
+    pre: -(2**63) <= store_timestamp < 2**63
+    post: _
+    """
+    kept = _time_difference(store_timestamp, begin_timestamp)
+    return kept == _bare(begin_timestamp).time_diff(store_timestamp)
+
+
+def time_of_entry(begin_timestamp: int, time_diff: int) -> bool:
+    """An entry is read as the begin timestamp plus its seconds, wrapped at 64 bits.
+
+    pre: -(2**63) <= begin_timestamp < 2**63
+    pre: 0 <= time_diff < 2**31
+    post: _
+    """
+    entry = model.IndexEntry(0, 1, 0, 0, time_diff, 0)
+    return _read_time(begin_timestamp, time_diff) == _bare(begin_timestamp).time_read(entry)
+
+
+def accepted_slot_value(slot_value: int, index_count: int) -> bool:
+    """A new entry follows the slot's newest one if that is an entry, else none.
+
+    post: _
+    """
+    return _previous_index(slot_value, index_count) == _bare(0, index_count).accepted(slot_value)
+
+
+def fullness(index_count: int, index_num: int) -> bool:
+    """Be full exactly when no entry has room.
+
+    post: _
+    """
+    header = IndexHeader(index_count=index_count)
+    expected = _model(b"", 1, index_num, header).is_write_full()
+    return bool(_implemented(header, index_num).is_write_full() == expected)
+
+
+def time_match(first: int, last: int, begin: int, end: int) -> bool:
+    """Two times meet those of a header, whatever their order and the header's.
+
+    post: _
+    """
+    header = IndexHeader(begin_timestamp=first, end_timestamp=last)
+    expected = _model(b"", 1, 4, header).is_time_matched(begin, end)
+    return bool(_implemented(header).is_time_matched(begin, end) == expected)
+
+
+class _Chains(model.IndexFile):
+    """The model's file over cells, for walks."""
+
+    def slot_value(self, key_hash: int) -> int | None:
+        """Return the value of a slot."""
+        return self.cells[self.slot_position(self.slot_of(key_hash))]
+
+    def entry(self, index: int) -> model.IndexEntry | None:
+        """Return an entry, or None outside of the file."""
+        start = self.entry_position(index)
+        if not self._is_inside(start, self.ENTRY_SIZE):
+            return None
+        numbers = [self.cells[start + place] for place in (0, 4, 12, 16)]
+        return model.IndexEntry(0, index, *numbers)
+
+    @property
+    def cells(self) -> Cells:
+        """The numbers of the file."""
+        return self.directory  # type: ignore[return-value]
+
+
+Entry = tuple[int, int, int]
+"""What an entry says: its hash, its seconds, its previous index."""
+
+
+def _is_stored(*entries: Entry) -> bool:
+    """Whether these are numbers of 32 bits, and hashes of 31."""
+    for key_hash, seconds, previous in entries:
+        if not 0 <= key_hash < 2**31 or not -(2**31) <= seconds < 2**31:
+            return False
+        if not -(2**31) <= previous < 2**31:
+            return False
+    return True
+
+
+class _Bounded(Cells):
+    """The cells of a file, of which any byte can be asked for, but none outside."""
+
+    file_size = 0
+
+    def __missing__(self, position: int) -> int:
+        if 0 <= position < self.file_size:
+            return 0
+        raise IndexError(f"byte {position} of {self.file_size}")
+
+
+def _file(slots: tuple[int, ...], *entries: Entry) -> Cells:
+    """Return the cells of a file; entry n is of the message at 100 + n."""
+    cells = _Bounded({40 + 4 * number: slot for number, slot in enumerate(slots)})
+    cells.file_size = 40 + 4 * len(slots) + 20 + 20 * len(entries)
+    for number, (key_hash, seconds, previous) in enumerate(entries, 1):
+        at = 40 + 4 * len(slots) + 20 * number
+        cells.update({at: key_hash, at + 4: 100 + number, at + 12: seconds, at + 16: previous})
+    return cells
+
+
+def _expected(cells: Cells, slots: int, index_count: int, entries: int, *asked: int) -> object:
+    """Return what the model finds in a file that begins at 1000 ms; asked are hash, number, times.
+
+    `entries` is how many have room, entry 0 included.
+    """
+    header = IndexHeader(begin_timestamp=1000, index_count=index_count)
+    file = _Chains(SEGPROOF, "0", slots, entries, cells, header)  # type: ignore[arg-type]
+    return file._checked_walk([], *asked)
+
+
+def _found(cells: Cells, slots: int, index_count: int, entries: int, *asked: int) -> object:
+    """Return what the class finds there."""
+    file = _implemented(IndexHeader(), entries)
+    file.hash_slot_num, file.file_name = slots, "0"
+    try:
+        return tuple(file._chain((cells, index_count, 1000), *asked))
+    except CorruptIndexError:
+        return CORRUPT
+
+
+def walk_of_damaged_chains(
+    slot: int, one: Entry, two: Entry, three: Entry, index_count: int, begin: int, end: int
+) -> bool:
+    """A walk ends, whatever slot and entries say, and finds or refuses what the model does.
+
+    pre: -(2**31) <= slot < 2**31 and _is_stored(one, two, three)
+    pre: 0 <= index_count <= 5
+    post: _
+    """
+    cells = _file((slot,), one, two, three)
+    asked = 1, index_count, 4, 5, 3, begin, end
+    return _found(cells, *asked) == _expected(cells, *asked)
+
+
+def walk_until_enough(
+    slot: int, one: Entry, two: Entry, max_num: int, begin: int, end: int
+) -> bool:
+    """A walk stops when it has found as many as are wanted, and looks at where that one leads.
+
+    pre: -(2**31) <= slot < 2**31 and _is_stored(one, two)
+    pre: 0 <= max_num <= 2
+    post: _
+    """
+    cells = _file((slot,), one, two)
+    for wanted in range(3):
+        if max_num == wanted:
+            asked = 1, 3, 3, 5, wanted, begin, end
+            return _found(cells, *asked) == _expected(cells, *asked)
+    return False
+
+
+def walk_in_pieces(slot: int, one: Entry, two: Entry, begin: int, end: int) -> bool:
+    """A walk that goes on from where it stopped finds what one walk finds.
+
+    pre: -(2**31) <= slot < 2**31 and _is_stored(one, two)
+    post: _
+    """
+    cells = _file((slot,), one, two)
+    whole, piece = [slot, 3, 7, 7], [slot, 3, 7]
+    count = _walk_chain(cells, 1, 1000, 5, begin, end, whole)
+    answers: list[int] = []
+    for _ in range(3):
+        size = _walk_chain(cells, 1, 1000, 5, begin, end, piece)
+        if size == kernels.CORRUPT:
+            return bool(count == kernels.CORRUPT)
+        answers += piece[2 : 2 + size]
+    return answers == whole[2 : 2 + count] and piece[0] == 0
+
+
+def walks_side_by_side(
+    slots: tuple[int, int], one: Entry, two: Entry, max_num: int, begin: int, end: int
+) -> bool:
+    """Two chains walked side by side give what each gives alone, or the error of either.
+
+    pre: all(-(2**31) <= slot < 2**31 for slot in slots) and _is_stored(one, two)
+    pre: 1 <= max_num <= 2
+    post: _
+    """
+    cells = _file(slots, one, two)
+    starts, found = [0, 9, 9], [7] * 4
+    scratch = [0, 0], [0, 0], [0] * 5, [0] * 5
+    state = _walk_chains(
+        cells, 2, 3, 1000, [6, 5], 0, 2, max_num, begin, end, *scratch, starts, found
+    )
+    expected = [_expected(cells, 2, 3, 3, asked, max_num, begin, end) for asked in (6, 5)]
+    if CORRUPT in expected:
+        return bool(state == kernels.CORRUPT)
+    answers = tuple(tuple(found[starts[n] : starts[n + 1]]) for n in (0, 1))
+    return state == 0 and answers == tuple(expected)
+
+
+def _write_cell(cells: Cells, position: int, value: int) -> None:
+    cells[position] = value
+
+
+def _read_cell(cells: Cells, position: int) -> int:
+    return cells[position]
+
+
+def _use_cells(kernel: Any) -> None:
+    """Let a kernel, and those that it calls, read and write cells.
+
+    That a number is written and read as its bytes is confirmed by other contracts.
+    """
+    names = kernel.__globals__
+    for called in kernel.__code__.co_names:
+        if called in ("write_int32", "write_int64"):
+            names[called] = _write_cell
+        elif called in ("int32_at", "int64_at"):
+            names[called] = _read_cell
+        elif isinstance(names.get(called), FunctionType):
+            _use_cells(names[called])
+
+
+for _kernel in (_put_entries, _walk_chain, _walk_chains):
+    _use_cells(_kernel)
+
+
+def _put(cells: Cells, header: IndexHeader, put: tuple[int, int, int], way: str) -> object:
+    """Return cells and header of a file of one slot, two entries, after a put done by `way`."""
+    names = tuple(IndexHeader.POSITIONS)
+    values = tuple(getattr(header, name) for name in names)
+    numbers = dict(cells)
+    if way == "model":
+        file: Any = _CellFile(SEGPROOF, "0", 1, 3, numbers, header)  # type: ignore[arg-type]
+        after = file.put_key(*put).after
+        return after.cells, tuple(getattr(after.header, name) for name in names)
+    if way == "kernel":
+        fields = [*values, 0]
+        assert _put_entries(numbers, 1, 3, *([number] for number in put), fields, 1) == 1
+        return numbers, tuple(fields[:6])
+    found = _implemented(header, 3)
+    found.hash_slot_num, found._entries_at, found._header._view = 1, 44, numbers
+    found._put((numbers, header.index_count, header.begin_timestamp), *put)
+    return numbers, found._header.values()
+
+
+def _same_put(way: str, slot: int, put: tuple[int, int, int], header: IndexHeader) -> bool:
+    return _put({40: slot}, header, put, way) == _put({40: slot}, header, put, "model")
+
+
+def put_by_kernel(
+    slot: int, put: tuple[int, int, int], begin: int, slot_count: int, is_first: bool
+) -> bool:
+    """A put writes one entry, its slot and the header as the model does, whatever the slot says.
+
+    pre: -(2**31) <= slot < 2**31 and -(2**31) <= slot_count < 2**31
+    pre: 0 <= put[0] < 2**31 and -(2**63) <= put[1] < 2**63 and -(2**63) <= put[2] < 2**63
+    pre: -(2**63) <= begin < 2**63
+    post: _
+    """
+    header = IndexHeader(begin, 0, 7, 0, slot_count, 1 if is_first else 2)
+    return _same_put("kernel", slot, put, header)
+
+
+def put_by_class(
+    slot: int, put: tuple[int, int, int], begin: int, slot_count: int, is_first: bool
+) -> bool:
+    """The put of a single key does the same.
+
+    pre: -(2**31) <= slot < 2**31 and -(2**31) <= slot_count < 2**31
+    pre: 0 <= put[0] < 2**31 and -(2**63) <= put[1] < 2**63 and -(2**63) <= put[2] < 2**63
+    pre: -(2**63) <= begin < 2**63
+    post: _
+    """
+    header = IndexHeader(begin, 0, 7, 0, slot_count, 1 if is_first else 2)
+    return _same_put("class", slot, put, header)
+
+
+def puts_until_full(index_count: int, is_odd: bool, is_next_odd: bool) -> bool:
+    """As many entries are put as have room, and the second of a slot is no new slot.
+
+    pre: 1 <= index_count <= 4
+    post: _
+    """
+    header = [1000, 1000, 0, 0, 0, index_count, 0]
+    hashes = [5 if is_odd else 4, 7 if is_next_odd else 4]
+    count = _put_entries({40: 0, 44: 0}, 2, 3, hashes, [100, 101], [1000, 2000], header, 2)
+    if count != max(0, min(2, 3 - index_count)) or header[5] != index_count + count:
+        return False
+    return header[4] == (1 if count == 2 and is_odd == is_next_odd else count)

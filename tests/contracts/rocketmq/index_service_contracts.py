@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contracts of the index service: which messages are entered, and what of one is entered already.
+
+The service of the implementation is one without files on disk: its files are stand-ins that have
+what the decision asks for.
+
+Mirrors: model/segproof_model/rocketmq/index_service.py, impl/segproof/rocketmq/index_service.py.
+Used by: registry.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from segproof.rocketmq import index_service as implementation
+from segproof_model.directory import Directory
+from segproof_model.profiles import SEGPROOF
+from segproof_model.rocketmq import index_service as model
+from segproof_model.rocketmq.message import DispatchRequest
+from segproof_model.rocketmq.store_checkpoint import StoreCheckpoint
+
+
+@dataclass
+class _Entry:
+    """An entry, as far as it is asked for."""
+
+    phy_offset: int
+
+
+@dataclass
+class _File:
+    """A file of the service, as both sides ask it; it takes what is put, as long as it has room."""
+
+    offsets: list[int]
+    end_phy_offset: int = 0
+    room: int = 0
+
+    @property
+    def index_count(self) -> int:
+        """The number of the next entry."""
+        return len(self.offsets) + 1
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def is_write_full(self) -> bool:
+        """Whether no entry has room."""
+        return self.room == 0
+
+    def entry(self, index: int) -> _Entry:
+        """Return an entry by its number."""
+        return _Entry(self.offsets[index - 1])
+
+    def entries_list(self) -> list[_Entry]:
+        """Return all entries."""
+        return [_Entry(offset) for offset in self.offsets]
+
+    def put_key(self, key: str, phy_offset: int, store_timestamp: int) -> bool:
+        """Take an entry."""
+        self.offsets.append(phy_offset)
+        self.end_phy_offset = phy_offset
+        self.room -= 1
+        return True
+
+
+class _Model(model.IndexService):
+    """The model's service, over the same stand-ins."""
+
+    @property
+    def index_files(self) -> tuple[Any, ...]:
+        """The files as they are listed."""
+        return self.files
+
+
+def _implemented(*files: _File) -> Any:
+    service: Any = implementation.IndexService.__new__(implementation.IndexService)
+    service._list, service._is_closed, service.index_tags = list(files), False, True
+    return service
+
+
+def _request(phy_offset: int, sys_flag: int) -> Any:
+    return DispatchRequest("T", phy_offset, 100, 0, 1000, 0, "a b", None, sys_flag, 0, None)
+
+
+def entries_at_end(offsets: tuple[int, int, int, int], files: int, asked: int, limit: int) -> bool:
+    """So many of the last entries as are of one message are counted, over two files.
+
+    pre: 0 <= files <= 4
+    pre: 0 <= limit <= 5
+    post: _
+    """
+    older, newer = _File(list(offsets[:files])), _File(list(offsets[files:]))
+    checkpoint = StoreCheckpoint(SEGPROOF, "", Directory())
+    service = _Model(SEGPROOF, "", 1, 9, Directory(), checkpoint, (older, newer))  # type: ignore[arg-type]
+    expected = min(limit, service._entries_of(asked))
+    return bool(_implemented(older, newer)._entries_at_end(asked, limit) == expected)
+
+
+def offset_rule(end: int, phy_offset: int, known: int) -> bool:
+    """A message is passed over below the end, and completed at it; what lies behind is entered.
+
+    pre: 0 <= known <= 3
+    post: _
+    """
+    file = _File([end] * known, end, 9)
+    _implemented(file).build_index(_request(phy_offset, 0))
+    added = len(file.offsets) - known
+    if phy_offset < end:
+        return added == 0
+    if phy_offset > end:
+        return added == 2
+    return added == max(2 - known, 0)
+
+
+def rolled_back(sys_flag: int) -> bool:
+    """A message is passed over exactly if both bits of its transaction are set.
+
+    pre: 0 <= sys_flag < 64
+    post: _
+    """
+    file = _File([], 0, 9)
+    _implemented(file).build_index(_request(1, sys_flag))
+    is_rolled_back = sys_flag // 4 % 2 == 1 and sys_flag // 8 % 2 == 1
+    return len(file.offsets) == (0 if is_rolled_back else 2)

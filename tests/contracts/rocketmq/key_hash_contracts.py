@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contracts of the key hash: units, characters of UTF-8, the absolute value, slots, whole keys.
+
+The model's hash takes texts, and looks at them by Python's own encoder. Here its definition is held
+against units, and against characters that the contract itself writes as UTF-8, number by number.
+
+Mirrors: model/segproof_model/rocketmq/key_hash.py, impl/segproof/kernels/{rocketmq_index,
+    rocketmq_records}.py.
+Used by: registry.
+"""
+
+from typing import Any
+
+from segproof.kernels import rocketmq_index, rocketmq_records
+from segproof_model.directory import Directory
+from segproof_model.integers import wrap32
+from segproof_model.profiles import SEGPROOF
+from segproof_model.rocketmq.index_file import IndexFile
+
+_absolute_hash = rocketmq_index.absolute_hash.interpreted
+_add_unit = rocketmq_index.add_unit.interpreted
+_hash_of_units: Any = rocketmq_index.hash_of_units.interpreted
+_hash_of_utf8: Any = rocketmq_index.hash_of_utf8.interpreted
+_slot_position = rocketmq_index.slot_position.interpreted
+_utf8_character: Any = rocketmq_index.utf8_character.interpreted
+_key_hash: Any = rocketmq_records.key_hash.interpreted
+_extend_hash: Any = rocketmq_records.extend_hash.interpreted
+
+
+def _definition(units: list[int]) -> int:
+    """Return Java's String.hashCode, written out: s[0]*31^(n-1) + ... + s[n-1], in 32 bits."""
+    return wrap32(sum(unit * 31 ** (len(units) - 1 - n) for n, unit in enumerate(units)))
+
+
+def _kept(hashed: int) -> int:
+    """Return what an entry keeps of a signed hash, as the model has it."""
+    return max(wrap32(abs(hashed)), 0)
+
+
+def _is_character(code: int) -> bool:
+    """Whether a code point is one that UTF-8 encodes."""
+    return 0 <= code < 0xD800 or 0xE000 <= code <= 0x10FFFF
+
+
+def _utf8(code: int) -> list[int]:
+    """Return the bytes of a code point, from the table of UTF-8."""
+    if code < 0x80:
+        return [code]
+    tail = 0x80 + code % 64
+    if code < 0x800:
+        return [0xC0 + code // 64, tail]
+    middle = 0x80 + code // 64 % 64
+    if code < 0x10000:
+        return [0xE0 + code // 4096, middle, tail]
+    return [0xF0 + code // 262144, 0x80 + code // 4096 % 64, middle, tail]
+
+
+def _code(data: bytes, size: int) -> int:
+    """Return the code point that so many bytes encode, from the table of UTF-8."""
+    tails = [byte - 0x80 for byte in data[1:size]]
+    if size == 1:
+        return data[0]
+    if size == 2:
+        return (data[0] - 0xC0) * 64 + tails[0]
+    if size == 3:
+        return (data[0] - 0xE0) * 4096 + tails[0] * 64 + tails[1]
+    return (data[0] - 0xF0) * 262144 + tails[0] * 4096 + tails[1] * 64 + tails[2]
+
+
+def _is_encoded(data: bytes, size: int) -> bool:
+    """Whether so many bytes encode a code point, a surrogate too."""
+    least = (0, 0x80, 0x800, 0x10000)[size - 1]
+    most = (0x7F, 0x7FF, 0xFFFF, 0x10FFFF)[size - 1]
+    if not all(0x80 <= byte < 0xC0 for byte in data[1:size]):
+        return False
+    return least <= _code(data, size) <= most
+
+
+def _units(code: int) -> list[int]:
+    """Return the UTF-16 units of a code point."""
+    if code < 0x10000:
+        return [code]
+    return [0xD800 + (code - 0x10000) // 1024, 0xDC00 + code % 1024]
+
+
+def hash_of_few_units(units: list[int]) -> bool:
+    """The hash of UTF-16 units is Java's polynomial in 31, whatever the units are.
+
+    pre: len(units) <= 5
+    pre: all(0 <= unit < 65536 for unit in units)
+    post: _
+    """
+    return wrap32(_hash_of_units(units)) == _definition(units)
+
+
+def unit_by_unit(hashed: int, unit: int) -> bool:
+    """One more unit changes the hash as Java's loop does, so that texts of any length agree.
+
+    pre: -(2**31) <= hashed < 2**31
+    pre: 0 <= unit < 65536
+    post: _
+    """
+    return wrap32(_add_unit(hashed % 2**32, unit)) == wrap32(31 * hashed + unit)
+
+
+def absolute_value(hashed: int) -> bool:
+    """What an entry keeps of a hash is its absolute value, and 0 for the one that has none.
+
+    pre: -(2**31) <= hashed < 2**31
+    post: _
+    """
+    kept = _absolute_hash(hashed % 2**32)
+    return kept == _kept(hashed) and 0 <= kept < 2**31
+
+
+def slot_of_hash(key_hash: int, hash_slot_num: int) -> bool:
+    """A hash has its slot where the model has it, and 32 bits hold the place.
+
+    pre: 0 <= key_hash < 2**31
+    pre: hash_slot_num in (1, 2, 3, 5_000_000, 536_870_891)
+    post: _
+    """
+    model = IndexFile(SEGPROOF, "0", hash_slot_num, 4, Directory())
+    return _slot_position(key_hash, hash_slot_num) == model.slot_position(model.slot_of(key_hash))
+
+
+def characters_are_read(code: int, is_text: bool) -> bool:
+    """Every code point is read as itself; surrogates in Python's texts only.
+
+    pre: 0 <= code <= 1114111
+    post: _
+    """
+    data = _utf8(code)
+    found = _utf8_character(data, 0, len(data), int(is_text))
+    if not (is_text or _is_character(code)):
+        return found == -1
+    return found == 8 * code + len(data)
+
+
+def nothing_else_is_read(data: bytes, end: int) -> bool:
+    """What is read as a character is what UTF-8 writes for it, and ends before the end.
+
+    pre: len(data) == 4
+    pre: 1 <= end <= 4
+    post: _
+    """
+    found = _utf8_character(data, 0, end, 0)
+    if found == -1:
+        return True
+    code, size = found // 8, found % 8
+    written = _utf8(code)
+    if not _is_character(code) or size != len(written) or size > end:
+        return False
+    return all(data[n] == written[n] for n in range(size))
+
+
+def hash_of_ascii(data: bytes, start: int) -> bool:
+    """Four at a time and one by one, ASCII is hashed as its units are.
+
+    pre: len(data) == 6
+    pre: 0 <= start <= 6
+    pre: all(byte < 128 for byte in data)
+    post: _
+    """
+    units = [data[n] for n in range(start, 6)]
+    return _hash_of_utf8(data, start, 6, 0) == _kept(_definition(units))
+
+
+def hash_of_characters(data: bytes, size: int, letters: int, is_text: bool) -> bool:
+    """Any character, wherever it stands among ASCII, is hashed as its units.
+
+    pre: len(data) == 4
+    pre: 1 <= size <= 4
+    pre: 0 <= letters <= 3
+    pre: _is_encoded(data, size)
+    post: _
+    """
+    code = _code(data, size)
+    before = [97] * letters
+    text = [*before, *[data[n] for n in range(size)], 98]
+    found = _hash_of_utf8(text, 0, len(text), int(is_text))
+    if not (is_text or _is_character(code)):
+        return found == -1
+    return found == _absolute_hash(_hash_of_units([*before, *_units(code), 98]))
+
+
+def hash_of_composed_key(data: bytes, size: int) -> bool:
+    """A key behind a topic and # has the hash of the composed key, from pieces of a record.
+
+    pre: len(data) == 4
+    pre: 1 <= size <= 4
+    pre: _is_encoded(data, size) and _is_character(_code(data, size))
+    post: _
+    """
+    record = [84, *[data[n] for n in range(size)], 107]
+    topic_hash = _add_unit(_extend_hash(record, 0, 1, 0), 35)
+    found = _key_hash(record, 1, len(record), topic_hash)
+    return found == _absolute_hash(_hash_of_units([84, 35, *_units(_code(data, size)), 107]))

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contracts of records of the commit log: how long one is, and which keys of it are indexed.
+
+Each is held against the definition, written down in the contract itself.
+
+Mirrors: impl/segproof/kernels/rocketmq_records.py.
+Used by: registry.
+"""
+
+from typing import Any
+
+from segproof.kernels import rocketmq_index, rocketmq_records
+
+_absolute_hash = rocketmq_index.absolute_hash.interpreted
+_hash_of_units: Any = rocketmq_index.hash_of_units.interpreted
+_hash_keys: Any = rocketmq_records.hash_keys.interpreted
+_read_message: Any = rocketmq_records.read_message.interpreted
+_NAMES = b"KEYSUNIQ_KEYTAGS"
+_TOPIC = 84
+"""The one letter of the topic."""
+
+
+def _signed(data: list[int]) -> int:
+    """Return a big-endian number in two's complement."""
+    number = 0
+    for byte in data:
+        number = number * 256 + byte
+    return number - 256 ** len(data) if data[0] >= 128 else number
+
+
+def sum_of_sizes(data: bytes, flags: int, is_old: bool) -> bool:
+    """A record is sound exactly if its length is the sum of its fields, none of them negative.
+
+    pre: len(data) == 9
+    pre: flags in (0, 16, 32, 48)
+    post: _
+    """
+    head = 84 + 12 * (flags // 16 % 2) + 12 * (flags // 32 % 2)
+    magic = [0, 0, 0, 167 if is_old else 171]
+    start = [0, 0, 0, data[0], *magic, *bytes(31), flags, *bytes(head - 40)]
+    # A body of 0, 1 or any other number of bytes, then what is left: the end of the record.
+    record = [*start, 0, 0, 0, data[1], *data[2:]]
+    size = _read_message(record, 0, len(record), _NAMES, 0, [0] * 16)
+    return size == _size_of(record, head, is_old)
+
+
+def _size_of(record: list[int], head: int, is_old: bool) -> int:
+    """Return the length of a record, or -1 if its fields do not add up to it."""
+    total = record[3]
+    if total > len(record):
+        return -1
+    rest = record[head + 4 + record[head + 3] : total]
+    width = 1 if is_old else 2
+    if len(rest) < width:
+        return -1
+    topic_length = _signed(rest[:width])
+    rest = rest[width + topic_length :] if topic_length >= 0 else []
+    if len(rest) < 2 or max(_signed(rest[:2]), 0) != len(rest) - 2:
+        return -1
+    return total
+
+
+def keys_of_spaces(keys: bytes) -> bool:
+    """Keys end at single spaces, and each that is not empty has the hash of the composed key.
+
+    pre: len(keys) == 4
+    pre: all(byte < 128 for byte in keys)
+    post: _
+    """
+    hashes, messages = [-2] * 9, [-2] * 9
+    count = _hash_keys([_TOPIC, *keys], _row(0, 4), 0, hashes, messages)
+    expected: list[list[int]] = [[]]
+    for byte in keys:
+        if byte == 32:
+            expected.append([])
+        else:
+            expected[-1].append(byte)
+    wanted = [_absolute_hash(_hash_of_units([_TOPIC, 35, *key])) for key in expected if key]
+    return hashes[:count] == wanted and messages[:count] == [0] * len(wanted)
+
+
+def rolled_back_records(flags: int) -> bool:
+    """A record has no keys exactly if both bits of its transaction are set.
+
+    pre: -(2**31) <= flags < 2**31
+    post: _
+    """
+    hashes, messages = [-2] * 9, [-2] * 9
+    count = _hash_keys([_TOPIC, 97, 32, 98], _row(flags, 3), 0, hashes, messages)
+    is_rolled_back = flags // 4 % 2 == 1 and flags // 8 % 2 == 1
+    return bool(count == (0 if is_rolled_back else 2))
+
+
+def _row(flags: int, length: int) -> list[int]:
+    """Return what was read of a record: its topic, and so many bytes of keys behind it."""
+    row = [-1] * 16
+    row[4], row[8], row[9], row[10], row[11] = flags, 0, 1, 1, length
+    return row

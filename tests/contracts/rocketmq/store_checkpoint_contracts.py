@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contracts of the store checkpoint: what it is read as, and from where a store recovers.
+
+Mirrors: model/segproof_model/rocketmq/store_checkpoint.py,
+    impl/segproof/rocketmq/store_checkpoint.py.
+Used by: registry.
+"""
+
+import struct
+from typing import Any
+
+from segproof.rocketmq import store_checkpoint as implementation
+from segproof_model.directory import Directory
+from segproof_model.profiles import SEGPROOF
+from segproof_model.rocketmq import store_checkpoint as model
+from segproof_model.rocketmq.store_checkpoint import StoreCheckpoint
+
+FIELDS = implementation._FIELDS.format
+"""The layout by which the fields are read and written."""
+
+model.FILE_SIZE = struct.calcsize(FIELDS)  # the zeros behind the fields say nothing
+
+
+def fields_decode(data: bytes) -> bool:
+    """Read the fields.
+
+    pre: len(data) == 48
+    post: _
+    """
+    directory = Directory((("checkpoint", data),))
+    checkpoint = StoreCheckpoint.open("checkpoint", directory=directory, profile=SEGPROOF).after
+    return checkpoint.values == struct.unpack(FIELDS, data)
+
+
+def safe_times(physic: int, logics: int, index: int) -> bool:
+    """Log and queues are taken to be 3 s older than they say, and the index as old as it says.
+
+    pre: -(2**63) <= min(physic, logics, index) and max(physic, logics, index) < 2**63
+    post: _
+    """
+    found: Any = implementation.StoreCheckpoint.__new__(implementation.StoreCheckpoint)
+    found.physic_msg_timestamp, found.logics_msg_timestamp = physic, logics
+    found.index_msg_timestamp = index
+    expected = StoreCheckpoint(SEGPROOF, "", Directory(), physic, logics, index)
+    if found.min_timestamp != expected.min_timestamp:
+        return False
+    return bool(found.min_timestamp_index == expected.min_timestamp_index)
