@@ -148,7 +148,7 @@ def _read(files: MemoryFiles, path: str) -> bytes:
 
 
 @pytest.mark.checks(*JUDGED)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(messages=st.lists(SENT, min_size=1, max_size=14), with_abort=st.booleans())
 def test_what_a_broker_writes_is_clean(messages: list[Sent], with_abort: bool) -> None:
     """No finding but the marker of a broker that runs; and every law of the model holds."""
@@ -156,7 +156,7 @@ def test_what_a_broker_writes_is_clean(messages: list[Sent], with_abort: bool) -
 
 
 @pytest.mark.checks(*JUDGED)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(data=st.data(), messages=st.lists(SENT, min_size=2, max_size=14), abort=st.booleans())
 def test_verify_and_the_laws_agree(data: st.DataObject, messages: list[Sent], abort: bool) -> None:
     """After any damage both say the same."""
@@ -201,7 +201,7 @@ def damage(data: st.DataObject, files: dict[str, bytes]) -> None:
 
 
 @pytest.mark.checks("RMQDISK-2")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(messages=st.lists(SENT, min_size=1, max_size=14))
 def test_one_geometry_is_found_where_one_fits(messages: list[Sent]) -> None:
     """Inference finds the true number of slots; and no other where the law says that one fits."""

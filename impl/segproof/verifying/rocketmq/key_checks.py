@@ -264,7 +264,7 @@ class KeyChecks:
         # Of the message that the first file begins with, some keys may be in a file that is gone.
         inside = (at > self._begin) & (at <= self._end)
         if self._records.log.min_offset >= self._begin:
-            inside |= at == self._begin
+            inside |= (at == self._begin) & (at <= self._end)
         if self._is_whole:
             for code in lacking[inside].tolist():
                 self._report_missing(block, offsets, code // HASHES, code % HASHES)

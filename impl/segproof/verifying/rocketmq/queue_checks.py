@@ -59,6 +59,8 @@ class Queue:
     """Behind the last valid unit, counted from the first file's first one."""
     seen: NDArray[np.bool_] | None = None
     """Which units a record of the log has accounted for."""
+    valid: list[tuple[int, int]] = field(default_factory=list)
+    """Of each file the first unit, and the one behind the last valid one."""
     elsewhere: dict[int, tuple[int, int]] = field(default_factory=dict)
     """By unit: offset and size of the record of its place, where that is another one."""
     lacking: int = 0
@@ -109,7 +111,10 @@ class _Walk:
             except OSError as error:
                 report_unreadable(one.path, error, self._reporter, SERVICE)
                 continue
-            queue.units = (one.start - base) // UNIT_BYTES + count
+            first = (one.start - base) // UNIT_BYTES
+            queue.valid.append((first, first + count))
+            if count:
+                queue.units = first + count
 
     def _file(self, one: QueueFile, is_last: bool) -> int:
         """Return how many units stand before the zeros of one file."""
@@ -318,5 +323,7 @@ class QueueChecks:
                 unit = self._read(queue, number, number + 1).get(number)
                 if unit is None or unit[1] == FILLER_SIZE or unit[0] < records.log.min_offset:
                     continue
+                if not any(first <= number < stop for first, stop in queue.valid):
+                    continue  # RMQDISK-35
                 if not records.is_dark(unit[0]):
                     self._report(queue, number, unit, queue.elsewhere.get(number))
