@@ -36,7 +36,10 @@ default_role = "code"
 nitpicky = True
 # A build needs no network, so names of the standard library and of numpy are not looked up.
 nitpick_ignore_regex = [
-    (r"py:.*", r"(collections|contextlib|enum|mmap|os|pathlib|typing|types|uuid|numpy|np)(\..*)?"),
+    (
+        r"py:.*",
+        r"(collections|contextlib|datetime|enum|mmap|os|pathlib|typing|types|uuid|numpy|np)(\..*)?",
+    ),
     (r"py:.*", r"(Callable|Iterable|Iterator|Mapping|NDArray|PathLike|Protocol|Sequence|Self|Any)"),
     (r"py:.*", r"segproof(_harness|_model)?(\.\w+)+\.(Entry|Index|Item|State)"),  # type variables
     # What `PartitionLog.open` hands to the constructor, which nobody else calls.
