@@ -89,6 +89,8 @@ def present(transition: Transition) -> int:
     if not transition.before.profile.rmq_message_indexed_once:
         return 0
     offset = transition.arguments["request"].commit_log_offset
+    if offset != end_before(transition):
+        return 0
     count = 0
     for file in reversed(transition.before.index_files):
         for entry in reversed(all_entries(file)):

@@ -94,7 +94,7 @@ def query_of(transition: Transition) -> Query | None:
     key_hash, begin = kept_hash(key), arguments["begin"]
     given, chain = tuple(arguments["phy_offsets"]), chain_of(file, key_hash, begin)
     if file.profile.rmq_checks_chains:
-        chain = falling(chain, slot_value(file, key_hash), file.index_count)
+        chain = falling(chain, slot_value(file, key_hash), file)
     limits = arguments["max_num"], begin, arguments["end"]
     return Query(file, key_hash, given, *limits, chain, transition.outcome)
 

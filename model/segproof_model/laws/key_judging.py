@@ -229,20 +229,22 @@ def chain_of(file: Any, key_hash: int, begin: int) -> Chain:
             return Chain(visits, "cycle")
 
 
-def falling(chain: Chain, head: int | None, count: int) -> Chain:
-    """Return the chain up to the first number that is not below the one before.
+def falling(chain: Chain, head: int | None, file: Any) -> Chain:
+    """Return the chain up to the first number that is not below the one before, or has no room.
 
     `head` is the value of the slot; a number counts though its entry could not be visited.
     """
     if chain.ending in ("empty", "slot") or head is None:
         return chain
-    limits = [count, *(visit.number for visit in chain.visits)]
+    limits = [file.index_count, *(visit.number for visit in chain.visits)]
     followed = [head, *(visit.prev_index for visit in chain.visits)]
     if chain.ending == "old":
         followed.pop()
     for place, (limit, number) in enumerate(zip(limits, followed, strict=False)):
         if number >= limit:
             return Chain(chain.visits[:place], "up" if place else "slot")
+        if number >= file.index_num:
+            return Chain(chain.visits[:place], "outside")
     return chain
 
 

@@ -410,7 +410,8 @@ class IndexFile:
         while current is not None and 0 < current < above:
             if len(found) >= max_num:
                 return tuple(found)
-            entry = self.entry(current)
+            # A number without room is none, though its place may wrap into the file.
+            entry = self.entry(current) if current < self.index_num else None
             if entry is None or entry.time_diff < 0:
                 return CORRUPT_INDEX
             time_read = self.time_read(entry)

@@ -48,3 +48,13 @@ def test_a_count_of_damage_is_not_counted_up_to() -> None:
     state = opened(image_of(2**31 - 1, 1, 5), 5)
     assert 2**31 - 1 == state.index_count
     assert [] == broken_state_laws(state) + broken_step_laws(asked(state, 9))
+
+
+def test_a_number_without_room_is_no_entry_though_its_place_wraps() -> None:
+    """Twenty bytes times 214748365 wrap to byte 4 of the entries, which reads as an end of the
+    chain: the model answered nothing, though the slot leads to no entry.
+    """
+    step = asked(opened(image_of(2**31 - 1, 214748365, 5), 5), 1)
+    assert Raised(ErrorKind.CORRUPT_INDEX) == step.outcome
+    assert [] == broken_step_laws(step)
+    assert () == asked(opened(image_of(2**31 - 1, 214748365, 5), 5), 0).outcome
