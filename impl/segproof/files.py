@@ -14,10 +14,20 @@ import fcntl
 import mmap
 import os
 import stat as stat_modes
+import time
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["REAL_FILES", "File", "FileStatus", "Files", "Mapping", "RealFiles", "SharedFiles"]
+__all__ = [
+    "REAL_FILES",
+    "File",
+    "FileStatus",
+    "Files",
+    "Mapping",
+    "RealFiles",
+    "SharedFiles",
+    "unmap",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +55,18 @@ class Mapping(Protocol):
 
     def close(self) -> None:
         """Unmap. Raises BufferError while a view of the mapping is alive."""
+
+
+def unmap(view: memoryview, mapping: Mapping | None) -> None:
+    """Release the view of a mapping and close it, once no reader is inside."""
+    while True:
+        try:
+            view.release()
+            if mapping is not None:
+                mapping.close()
+            return
+        except BufferError:
+            time.sleep(0.0001)
 
 
 class File(Protocol):

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from segproof.errors import (
     CorruptIndexError,
@@ -29,9 +29,8 @@ from segproof.kafka.bulk_lookup import Columns
 from segproof.kafka.index_mapping import IndexMapping, Published
 from segproof.kernels.index_rules import is_full, kept_entries, offset_distance
 from segproof.kernels.slot_search import entries_at, lower_slot, lower_slots_of_any
+from segproof.numbers import INT32_MAX, INT64_MAX
 
-INT32_MAX = 2**31 - 1
-INT64_MAX = 2**63 - 1
 BEYOND_KEYS = INT32_MAX + 1
 """A distance above every int32 key; below every key is `-BEYOND_KEYS - 1`."""
 WARM_BYTES = 8192
@@ -40,8 +39,6 @@ _COUNTED_BYTES = 1 << 16
 """So many bytes are looked at together for the last one that is not zero."""
 _ENTRIES_DECODED = {True: 100, False: 4000}
 """So many entries are decoded while one is searched, by kernels that are compiled or not."""
-make_tuple = tuple.__new__
-"""Makes a named tuple from its class and all its values, in half the time that the class takes."""
 
 
 class AbstractIndex(IndexMapping):
@@ -402,13 +399,3 @@ class AbstractIndex(IndexMapping):
     def _records(self, view: memoryview, entries: int) -> NDArray[np.void]:
         """Return a private copy of the entries, fields `key` and `value`."""
         return np.frombuffer(bytes(view[: entries * self.ENTRY_SIZE]), self._ENTRY_DTYPE)
-
-
-def int64_array(values: ArrayLike, what: str) -> NDArray[np.int64]:
-    """Return `values` as one row of native int64; raise InvalidArgumentError for anything else."""
-    array = np.asarray(values)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise InvalidArgumentError(f"{what} must be one row of integers, not {array.dtype}")
-    if array.dtype == np.uint64 and array.size and int(array.max()) > INT64_MAX:
-        raise InvalidArgumentError(f"{what} must be at most {INT64_MAX}")
-    return np.ascontiguousarray(array, dtype=np.int64)

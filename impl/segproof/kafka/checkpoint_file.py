@@ -24,6 +24,7 @@ from segproof.errors import (
     TooLargeError,
 )
 from segproof.files import REAL_FILES, Files
+from segproof.numbers import parse_int
 
 __all__ = [
     "EPOCH_FORMATTER",
@@ -126,29 +127,6 @@ def fields_of(line: str) -> list[str]:
     while line and fields and not fields[-1]:
         fields.pop()
     return fields
-
-
-def parse_int(text: str, bits: int) -> int:
-    """Return the number, as Java parses one of so many bits.
-
-    A sign may stand before the digits, which may be those of any script below U+10000.
-    Raises: NumberFormatError.
-    """
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if not digits.isdecimal() or (not digits.isascii() and max(digits) > "\uffff"):
-        raise NumberFormatError(f"{text[:40]!r} is no number", law="CKPT-4")
-    value, limit = 0, 1 << (bits - 1)
-    for start in range(0, len(digits), 18):
-        # Python refuses to convert thousands of digits at once, and zeros may be as many.
-        part = digits[start : start + 18]
-        value = value * 10 ** len(part) + int(part)
-        if value > limit:
-            break
-    if text[0] == "-":
-        value = -value
-    if not -limit <= value < limit:
-        raise NumberFormatError(f"{text[:40]!r} does not fit {bits} bits", law="CKPT-4")
-    return value
 
 
 class EntryFormatter(NamedTuple, Generic[Entry]):

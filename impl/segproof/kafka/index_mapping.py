@@ -9,11 +9,10 @@ ValueError, takes the new tuple and begins again. So no reader ever touches a pa
 Upstream: Kafka, AbstractIndex (4.3.1).
 Laws: ABSIDX-1, ABSIDX-2, ABSIDX-4, ABSIDX-11, ABSIDX-15, ABSIDX-16.
 Not covered: a second process that cuts a file which is open for writing here.
-Used by: abstract_index; rocketmq/index_file takes its way of unmapping.
+Used by: abstract_index.
 """
 
 import os
-import time
 from collections.abc import Callable
 from operator import index as to_int
 from typing import ClassVar, TypeVar
@@ -21,10 +20,10 @@ from typing import ClassVar, TypeVar
 import numpy as np
 
 from segproof.errors import IndexClosedError, InvalidArgumentError, ReadOnlyIndexError
-from segproof.files import File, Files, Mapping
+from segproof.files import File, Files, Mapping, unmap
 from segproof.kernels.index_rules import whole_entries
 
-__all__ = ["IndexMapping", "Published", "unmap"]
+__all__ = ["IndexMapping", "Published"]
 
 LENGTH_MAX = 2**31 - 1
 """Kafka maps an index file whole, and says its length as an int32."""
@@ -32,18 +31,6 @@ LENGTH_MAX = 2**31 - 1
 Answer = TypeVar("Answer")
 Published = tuple[memoryview, int]
 """The bytes of the file, and how many entries they begin with."""
-
-
-def unmap(view: memoryview, mapping: Mapping | None) -> None:
-    """Release the view of a mapping and close it, once no reader is inside."""
-    while True:
-        try:
-            view.release()
-            if mapping is not None:
-                mapping.close()
-            return
-        except BufferError:
-            time.sleep(0.0001)
 
 
 class IndexMapping:

@@ -18,7 +18,6 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from segproof.errors import CorruptIndexError, InvalidOffsetError, SegmentOffsetOverflowError
-from segproof.kafka.abstract_index import INT32_MAX, INT64_MAX
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.log_files import (
     CLEANED_SUFFIX,
@@ -34,6 +33,7 @@ from segproof.kafka.log_segments import LogSegments
 from segproof.kafka.producer_state import CompletedTxn, ProducerAppendInfo, ProducerStateManager
 from segproof.kafka.record_file import RecordFile
 from segproof.kafka.segment_names import segment_file_name
+from segproof.numbers import INT32_MAX, INT64_MAX
 
 __all__ = ["LoadedLog", "load_log", "rebuild_producer_state"]
 

@@ -35,8 +35,8 @@ from segproof.kafka.checkpoint_file import OffsetCheckpointFile, write_atomicall
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.partition_log import PartitionLog
 from segproof.kafka.partition_metadata_file import PartitionMetadataFile
-from segproof.kafka.segment_state import now_ms
 from segproof.kafka.write_format import NEWEST_FORMAT, WriteFormat
+from segproof.numbers import now_ms
 
 __all__ = ["LogManager", "TopicPartition"]
 

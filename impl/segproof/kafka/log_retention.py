@@ -9,11 +9,11 @@ Used by: partition_log.
 
 from collections.abc import Callable
 
-from segproof.kafka.abstract_index import INT64_MAX
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.log_reading import LogView
 from segproof.kafka.log_segment import LogSegment
 from segproof.kernels.log_rules import breached_by_size, offsets_may_go
+from segproof.numbers import INT64_MAX
 
 __all__ = ["RULES", "Rule"]
 

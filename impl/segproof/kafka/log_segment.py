@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from segproof.errors import InvalidArgumentError, InvalidRecordError
 from segproof.kafka import segment_append, segment_bulk
-from segproof.kafka.abstract_index import INT32_MAX
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof.kafka.offset_index import OffsetPosition
@@ -31,6 +30,7 @@ from segproof.kafka.segment_state import RollParams, SegmentState
 from segproof.kafka.time_index import TimestampOffset
 from segproof.kafka.transaction_index import AbortedTxn, TxnIndexSearchResult
 from segproof.kernels.segment_rules import fits_segment, read_size
+from segproof.numbers import INT32_MAX
 
 __all__ = ["FetchDataInfo", "LogSegment", "RollParams"]
 

@@ -24,15 +24,7 @@ from segproof.errors import (
     InvalidOffsetError,
     SegproofError,
 )
-from segproof.kafka.abstract_index import (
-    BEYOND_KEYS,
-    INT32_MAX,
-    INT64_MAX,
-    WARM_BYTES,
-    AbstractIndex,
-    int64_array,
-    make_tuple,
-)
+from segproof.kafka.abstract_index import BEYOND_KEYS, WARM_BYTES, AbstractIndex
 from segproof.kafka.bulk_lookup import int64_difference
 from segproof.kernels.index_rules import (
     APPEND_FULL,
@@ -42,6 +34,7 @@ from segproof.kernels.index_rules import (
     offset_distance,
 )
 from segproof.kernels.slot_search import lower_slot, upper_slot
+from segproof.numbers import INT32_MAX, INT64_MAX, int64_array, make_tuple
 
 _ENTRY = struct.Struct(">ii")
 _WARM_ENTRIES = WARM_BYTES // _ENTRY.size

@@ -25,8 +25,8 @@ from segproof.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof.kafka.log_retention import RULES
 from segproof.kafka.log_segment import LogSegment
 from segproof.kafka.log_validator import LogAppendInfo
-from segproof.kafka.segment_state import now_ms
 from segproof.kafka.write_format import NEWEST_FORMAT, WriteFormat
+from segproof.numbers import now_ms
 
 __all__ = ["LogAppendInfo", "PartitionLog"]
 
@@ -188,7 +188,7 @@ class PartitionLog(AppendableLog):
     def _begin_anew(self, offset: int, start: int) -> None:
         segments = self.log_segments.copy()
         segments.clear()
-        # Kafka keeps an old segment until there is the new one: what a crash leaves has a hole then.
+        # Kafka keeps an old segment until there is the new one: a crash leaves a hole then.
         self._files.mark_deleted(self.log_segments.values()[::-1])
         self._files.remove_leftovers(offset)
         segments.add(self._files.open_segment(offset))

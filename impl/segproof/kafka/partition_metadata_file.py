@@ -17,7 +17,8 @@ from typing import NamedTuple, NoReturn
 
 from segproof.errors import CorruptCheckpointError, InvalidArgumentError, NumberFormatError
 from segproof.files import REAL_FILES, Files
-from segproof.kafka.checkpoint_file import lines_of, parse_int, read_text_file, write_atomically
+from segproof.kafka.checkpoint_file import lines_of, read_text_file, write_atomically
+from segproof.numbers import parse_int
 
 __all__ = ["PartitionMetadata", "PartitionMetadataFile", "read_partition_metadata"]
 

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.errors import CorruptRecordError, InvalidArgumentError
-from segproof.kafka.abstract_index import INT32_MAX, INT64_MAX
 from segproof.kafka.batch_table import BatchTable
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES, read_batch
@@ -31,6 +30,7 @@ from segproof.kernels.index_rules import (
     time_append,
 )
 from segproof.kernels.segment_rules import fits_segment, indexed_batches
+from segproof.numbers import INT32_MAX, INT64_MAX
 
 __all__ = [
     "BatchFacts",

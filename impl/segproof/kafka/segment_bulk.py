@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from segproof.errors import CorruptRecordError, InvalidRecordError
-from segproof.kafka.abstract_index import INT32_MAX, int64_array
 from segproof.kafka.batch_table import HeaderTable, read_batch_headers
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES, read_batch
@@ -31,6 +30,7 @@ from segproof.kafka.segment_reading import ReadAhead, astray, find_batch_in, fin
 from segproof.kafka.segment_recovery import segment_overflow
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kernels.segment_search import SEARCH_ODD, find_batches, find_times
+from segproof.numbers import INT32_MAX, int64_array
 
 __all__ = ["find_offset_by_timestamp_many", "plan_many", "read_many"]
 

@@ -15,10 +15,10 @@ from operator import index as to_int
 import numpy as np
 
 from segproof.errors import CorruptIndexError
-from segproof.kafka.abstract_index import make_tuple
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.record_file import LogOffsetPosition, RecordFile, TimestampAndOffset
 from segproof.kernels.segment_search import SEARCH_FOUND, SEARCH_NONE, SEARCH_ODD, find_time
+from segproof.numbers import make_tuple
 
 __all__ = ["as_int64", "astray", "checked_start", "find_batch_in", "find_record_in"]
 

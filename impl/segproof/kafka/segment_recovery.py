@@ -14,7 +14,6 @@ from collections.abc import Callable
 import numpy as np
 
 from segproof.errors import CorruptRecordError, InvalidRecordError, SegmentOffsetOverflowError
-from segproof.kafka.abstract_index import INT32_MAX
 from segproof.kafka.batch_table import BatchTable, CheckedBatches, check_batches
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.offset_index import OffsetIndex
@@ -33,6 +32,7 @@ from segproof.kafka.segment_append import (
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kafka.transaction_index import AbortedTxn, TransactionIndex
 from segproof.kernels.records import add_int64
+from segproof.numbers import INT32_MAX
 
 __all__ = ["SegmentRecovery", "append_aborted_txn", "segment_overflow"]
 

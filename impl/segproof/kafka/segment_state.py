@@ -10,7 +10,6 @@ Used by: log_segment.
 
 import contextlib
 import os
-import time as clocks
 from collections.abc import Callable
 from operator import index as to_int
 from types import TracebackType
@@ -18,7 +17,6 @@ from typing import NamedTuple, Self
 
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, Files
-from segproof.kafka.abstract_index import INT64_MAX
 from segproof.kafka.lazy_index import LazyIndex
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.offset_index import OffsetIndex
@@ -30,6 +28,7 @@ from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kafka.transaction_index import TransactionIndex
 from segproof.kafka.write_format import NEWEST_FORMAT, WriteFormat
 from segproof.kernels.segment_rules import fits_segment, roll_is_due, time_waited
+from segproof.numbers import INT64_MAX, now_ms
 
 __all__ = ["RollParams", "SegmentState"]
 
@@ -45,11 +44,6 @@ class RollParams(NamedTuple):
     """Bytes."""
     now: int
     """The wall clock in ms since 1970."""
-
-
-def now_ms() -> int:
-    """Return the wall clock in ms since 1970."""
-    return clocks.time_ns() // 10**6
 
 
 class SegmentState(SegmentFiles):

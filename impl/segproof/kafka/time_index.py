@@ -26,14 +26,7 @@ from segproof.errors import (
     InvalidOffsetError,
     SegproofError,
 )
-from segproof.kafka.abstract_index import (
-    INT32_MAX,
-    INT64_MAX,
-    WARM_BYTES,
-    AbstractIndex,
-    int64_array,
-    make_tuple,
-)
+from segproof.kafka.abstract_index import WARM_BYTES, AbstractIndex
 from segproof.kernels.index_rules import (
     APPEND_FULL,
     APPEND_NO_ROOM,
@@ -46,6 +39,7 @@ from segproof.kernels.index_rules import (
     time_append,
 )
 from segproof.kernels.slot_search import lower_slot
+from segproof.numbers import INT32_MAX, INT64_MAX, int64_array, make_tuple
 
 _ENTRY = struct.Struct(">qi")
 _WARM_ENTRIES = WARM_BYTES // _ENTRY.size

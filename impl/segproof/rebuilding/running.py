@@ -22,7 +22,7 @@ from typing import Literal
 from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, Files, SharedFiles
 from segproof.findings import Finding
-from segproof.kafka.abstract_index import INT32_MAX
+from segproof.numbers import INT32_MAX
 from segproof.rebuilding.building import Progress, build, inferred_interval
 from segproof.rebuilding.intervals import DEFAULT_INTERVAL_BYTES
 from segproof.rebuilding.places import InPlace, NewDirectory, Place

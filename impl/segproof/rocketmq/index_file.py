@@ -32,11 +32,9 @@ from segproof.errors import (
     InvalidArgumentError,
     NullError,
 )
-from segproof.files import REAL_FILES, File, Files, Mapping
-from segproof.kafka.abstract_index import INT32_MAX, INT64_MAX, int64_array
-from segproof.kafka.index_mapping import unmap
-from segproof.kafka.segment_state import now_ms
+from segproof.files import REAL_FILES, File, Files, Mapping, unmap
 from segproof.kernels import rocketmq_index as kernels
+from segproof.numbers import INT32_MAX, INT64_MAX, int64_array, now_ms
 from segproof.rocketmq.index_header import IndexHeader
 from segproof.rocketmq.index_opening import index_file_size, open_handle
 from segproof.rocketmq.key_hash import Keys, index_key_hash, index_key_hash_many

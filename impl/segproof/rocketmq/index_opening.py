@@ -11,11 +11,10 @@ import os
 
 from segproof.errors import CorruptIndexError, InvalidArgumentError, NumberFormatError
 from segproof.files import File, Files
-from segproof.kafka.abstract_index import INT32_MAX
-from segproof.kafka.checkpoint_file import parse_int
+from segproof.numbers import INT32_MAX, parse_int
 from segproof.rocketmq.index_header import IndexHeader
 
-__all__ = ["index_file_size", "open_handle"]
+__all__ = ["index_file_size", "is_sound_geometry", "open_handle"]
 
 
 def index_file_size(hash_slot_num: int, index_num: int) -> int:
@@ -55,7 +54,16 @@ def _check_name(path: str) -> None:
         ) from None
 
 
+def is_sound_geometry(hash_slot_num: int, index_num: int) -> bool:
+    """Return whether there is a slot, an entry to write, and a size that 31 bits hold."""
+    if hash_slot_num < 1 or index_num < 2:
+        return False
+    return index_file_size(hash_slot_num, index_num) <= INT32_MAX
+
+
 def _check_geometry(path: str, hash_slot_num: int, index_num: int) -> None:
+    if is_sound_geometry(hash_slot_num, index_num):
+        return
     if hash_slot_num < 1 or index_num < 2:
         raise InvalidArgumentError(
             f"{hash_slot_num} slots and {index_num} entries leave no entry to write",
@@ -63,10 +71,9 @@ def _check_geometry(path: str, hash_slot_num: int, index_num: int) -> None:
             path=path,
         )
     size = index_file_size(hash_slot_num, index_num)
-    if size > INT32_MAX:
-        raise InvalidArgumentError(
-            f"an index file has at most {INT32_MAX} bytes", law="RMQIDX-1", path=path, actual=size
-        )
+    raise InvalidArgumentError(
+        f"an index file has at most {INT32_MAX} bytes", law="RMQIDX-1", path=path, actual=size
+    )
 
 
 def _check_length(path: str, length: int, expected: int) -> None:

@@ -21,7 +21,7 @@ from segproof.errors import (
     NumberFormatError,
 )
 from segproof.files import REAL_FILES, Files
-from segproof.kafka.segment_state import now_ms
+from segproof.numbers import now_ms
 from segproof.rocketmq.index_file import IndexFile
 from segproof.rocketmq.key_hash import build_key
 from segproof.rocketmq.message import TAGS, DispatchRequest

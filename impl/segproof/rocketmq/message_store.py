@@ -16,7 +16,7 @@ from datetime import tzinfo
 from typing import Final, NamedTuple, Self
 
 from segproof.files import REAL_FILES, Files
-from segproof.kafka.segment_state import now_ms
+from segproof.numbers import now_ms
 from segproof.rocketmq.commit_log import MAPPED_FILE_BYTES, CommitLog, LogFile
 from segproof.rocketmq.consume_queue import max_physic_offset
 from segproof.rocketmq.index_service import IndexService

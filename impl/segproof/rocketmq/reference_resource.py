@@ -10,7 +10,7 @@ Used by: index_file.
 import threading
 from collections.abc import Callable
 
-from segproof.kafka.segment_state import now_ms
+from segproof.numbers import now_ms
 
 __all__ = ["ReferenceResource"]
 

@@ -23,9 +23,9 @@ from segproof.kafka.checkpoint_file import (
     READ_BYTES_MAX,
     CheckpointFile,
     EntryFormatter,
-    parse_int,
     read_checkpoint,
 )
+from segproof.numbers import parse_int
 from segproof_harness.memory_files import MemoryFiles
 
 
