@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Spark data source `segproof`: `spark.read.format("segproof").option("table", "findings")`.
 
-Options: `path` (one file, partition directory or data directory, or store of RocketMQ; several as a JSON list in
-`paths`), `table` (`findings`), `deep` (`true` reads every record), `limit_bytes` (bytes that a
-batch may have, and inflate to, for its records to be read).
+Options: `path` (one file, partition directory, data directory or store of RocketMQ; several as a
+JSON list in `paths`), `table` (`findings`), `deep` (`true` reads every record), `limit_bytes`
+(bytes that a batch may have, and inflate to, for its records to be read).
 
 The paths are walked as `segproof.verify` walks them, by its own functions; what names and
 directories alone say is found there. Each task then holds partitions of about the same number of

@@ -54,9 +54,9 @@ def command(
     """Show what is in a file, line by line.
 
     There is one line for each entry, batch or record. Of a RocketMQ index file the header comes
-    first. The zeros at the end of an index that was
-    never trimmed are not shown; with --profile they are, as the release reads them. Keys, values
-    and header values are base64. With --profile a whole file is read into memory.
+    first. The zeros at the end of an index that was never trimmed are not shown; with --profile
+    they are, as the release reads them. Keys, values and header values are base64. With --profile a
+    whole file is read into memory.
 
     \b
     Examples:
@@ -65,47 +65,54 @@ def command(
       segproof dump my-topic-0 --profile kafka-4.3.1
       segproof dump store/index/20261121011525910
     """
-    from segproof_harness.reading.rows import segment_file, segment_files
-
     release = known_profile(profile)
     name = os.fspath(path)
     try:
         if (place := _place(path, name)) is not None:
             check_profile_of(release, "rocketmq")
-            if not _dump_places(place, release, records, hash_slots, output_format):
-                raise typer.Exit(EXIT_FINDINGS)
-            return
-        if hash_slots is not None:
-            refuse("--hash-slots is for index files of RocketMQ")
-        check_profile_of(release, "kafka")
-        if path.is_dir():
-            files = list(segment_files(name))
-            if not files:
-                refuse(
-                    f"{name}: no log or index file in this directory; "
-                    "give the directory of one partition, such as TOPIC-0"
-                )
-            sane = [
-                _dump(each, release, records, output_format, in_directory=True) for each in files
-            ]
-            if not all(sane):
-                raise typer.Exit(EXIT_FINDINGS)
-            return
-        file = segment_file(name)
-        if file is None and path.exists():
-            refuse(
-                f"{name}: not the name of a log or an index; it must be OFFSET.log, "
-                "OFFSET.index, OFFSET.timeindex or OFFSET.txnindex"
-            )
-        if file is None:
-            refuse(f"{name}: no such file or directory")
-        check_readable(path)  # a path that can't be read is usage, not bad data
-        if not _dump(file, release, records, output_format, in_directory=False):
-            raise typer.Exit(EXIT_FINDINGS)
+            sane = _dump_places(place, release, records, hash_slots, output_format)
+        else:
+            if hash_slots is not None:
+                refuse("--hash-slots is for index files of RocketMQ")
+            check_profile_of(release, "kafka")
+            sane = _dump_segments(path, release, records, output_format)
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
         refuse(reason_of(error))
+    if not sane:
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+def _dump_segments(
+    path: Path, profile: "Profile | None", records: bool, output_format: Format
+) -> bool:
+    """Write the rows of a file of Kafka's, or of all in a directory; return whether all are read.
+
+    Raises: OSError.
+    """
+    from segproof_harness.reading.rows import segment_file, segment_files
+
+    name = os.fspath(path)
+    if path.is_dir():
+        files = list(segment_files(name))
+        if not files:
+            refuse(
+                f"{name}: no log or index file in this directory; "
+                "give the directory of one partition, such as TOPIC-0"
+            )
+        sane = [_dump(each, profile, records, output_format, in_directory=True) for each in files]
+        return all(sane)
+    file = segment_file(name)
+    if file is None and path.exists():
+        refuse(
+            f"{name}: not the name of a log or an index; it must be OFFSET.log, "
+            "OFFSET.index, OFFSET.timeindex or OFFSET.txnindex"
+        )
+    if file is None:
+        refuse(f"{name}: no such file or directory")
+    check_readable(path)  # a path that can't be read is usage, not bad data
+    return _dump(file, profile, records, output_format, in_directory=False)
 
 
 def _place(path: Path, name: str) -> "Place | None":

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -42,6 +42,7 @@ from segproof_harness.cli.lookup_keys import (
 
 if TYPE_CHECKING:
     from segproof.lookup import LookupStep, OffsetAnswer, TimestampAnswer
+    from segproof_model.profiles import Profile
 
     Ask = Callable[..., OffsetAnswer | TimestampAnswer]
 
@@ -57,23 +58,55 @@ OFFSET_FIELDS = (
 TIMESTAMP_FIELDS = ("timestamp", "offset")
 
 
+OffsetOption = Annotated[
+    list[int] | None, typer.Option("--offset", metavar="N", help="An offset; may be repeated.")
+]
+TimestampOption = Annotated[
+    list[int] | None,
+    typer.Option("--timestamp", metavar="MS", help="Milliseconds since 1970; may be repeated."),
+]
+OffsetsOption = Annotated[
+    str | None,
+    typer.Option("--offsets", metavar="FILE", help="Offsets, one per line; - is stdin."),
+]
+TimestampsOption = Annotated[
+    str | None,
+    typer.Option("--timestamps", metavar="FILE", help="Timestamps, one per line; - is stdin."),
+]
+ExplainOption = Annotated[
+    bool,
+    typer.Option(
+        "--explain",
+        help="Show each step: segment, index slot, position, scan; for keys hash, slot, and why"
+        " each entry was taken or left.",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What is asked of a partition."""
+
+    offsets: list[int] | None
+    offsets_file: str | None
+    timestamps: list[int] | None
+    timestamps_file: str | None
+    explain: bool
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether anything is."""
+        return bool(self.offsets or self.offsets_file or self.timestamps or self.timestamps_file)
+
+
 def command(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A partition directory.")],
-    offset: Annotated[
-        list[int] | None, typer.Option("--offset", metavar="N", help="An offset; may be repeated.")
-    ] = None,
-    timestamp: Annotated[
-        list[int] | None,
-        typer.Option("--timestamp", metavar="MS", help="Milliseconds since 1970; may be repeated."),
-    ] = None,
-    offsets: Annotated[
-        str | None,
-        typer.Option("--offsets", metavar="FILE", help="Offsets, one per line; - is stdin."),
-    ] = None,
-    timestamps: Annotated[
-        str | None,
-        typer.Option("--timestamps", metavar="FILE", help="Timestamps, one per line; - is stdin."),
-    ] = None,
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A partition directory, or a RocketMQ store.")
+    ],
+    offset: OffsetOption = None,
+    timestamp: TimestampOption = None,
+    offsets: OffsetsOption = None,
+    timestamps: TimestampsOption = None,
     key: KeyOption = None,
     keys: KeysOption = None,
     phy_offset: PhyOffsetOption = None,
@@ -81,14 +114,7 @@ def command(
     end: EndOption = None,
     max_num: MaxOption = None,
     raw: RawOption = False,
-    explain: Annotated[
-        bool,
-        typer.Option(
-            "--explain",
-            help="Show each step: segment, index slot, position, scan; for keys hash, slot, and"
-            " why each entry was taken or left.",
-        ),
-    ] = False,
+    explain: ExplainOption = False,
     hash_slots: HashSlotsOption = None,
     profile: ProfileOption = None,
     output_format: FormatOption = Format.TEXT,
@@ -115,30 +141,34 @@ def command(
       segproof lookup store --key TopicTest#order-1 --explain
     """
     release = known_profile(profile)
-    name = os.fspath(directory)
-    by_number = bool(offset or timestamp or offsets or timestamps)
-    by_key = bool(key or keys or phy_offset)
-    if not (by_number or by_key):
+    numbers = Numbers(offset, offsets, timestamp, timestamps, explain)
+    asked = Asked(key or [], keys, phy_offset or [], begin, end, max_num, raw, explain, hash_slots)
+    if not (numbers.is_asked or asked.is_asked):
         refuse(
             "nothing asked: give --offset, --timestamp, --offsets or --timestamps, or for a store"
             " of RocketMQ --key, --keys or --phy-offset"
         )
+    name = os.fspath(directory)
     if is_of_rocketmq(name):
-        if by_number:
+        if numbers.is_asked:
             refuse(
                 f"{name}: a store of RocketMQ, which is asked with --key, --keys or --phy-offset;"
                 " --offset and --timestamp are for Kafka's partitions"
             )
-        asked = Asked(
-            key or [], keys, phy_offset or [], begin, end, max_num, raw, explain, hash_slots
-        )
         answer_store(name, asked, release, output_format)
         return
-    if by_key or begin is not None or end is not None or max_num is not None or raw or hash_slots:
+    if asked.is_given:
         refuse(
             f"{name}: no store or index folder of RocketMQ, and --key, --keys, --phy-offset,"
             " --begin, --end, --max, --raw and --hash-slots are for these"
         )
+    _answer_partition(name, numbers, release, output_format)
+
+
+def _answer_partition(
+    name: str, numbers: Numbers, release: "Profile | None", output_format: Format
+) -> None:
+    """Write the answers about a partition; exit code 1 where its files are damaged."""
     check_profile_of(release, "kafka")
     from segproof.errors import SegproofError
     from segproof.lookup import PartitionReader
@@ -157,12 +187,16 @@ def command(
         refuse(str(error))
     with guard:
         sane = True
-        for numbers, ask, fields in (
-            (_asked(offset, offsets), opened.lookup_offset, OFFSET_FIELDS),
-            (_asked(timestamp, timestamps), opened.lookup_timestamp, TIMESTAMP_FIELDS),
+        for targets, ask, fields in (
+            (_asked(numbers.offsets, numbers.offsets_file), opened.lookup_offset, OFFSET_FIELDS),
+            (
+                _asked(numbers.timestamps, numbers.timestamps_file),
+                opened.lookup_timestamp,
+                TIMESTAMP_FIELDS,
+            ),
         ):
-            for number in numbers:
-                sane &= _answer(number, ask, fields, explain, output_format, opened)
+            for target in targets:
+                sane &= _answer(target, ask, fields, numbers.explain, output_format, opened)
     if not sane:
         raise typer.Exit(EXIT_FINDINGS)
 

@@ -87,6 +87,17 @@ class Asked:
     hash_slots: int | None
 
     @property
+    def is_asked(self) -> bool:
+        """Whether anything is."""
+        return bool(self.keys or self.keys_file or self.phy_offsets)
+
+    @property
+    def is_given(self) -> bool:
+        """Whether anything is that is for stores only."""
+        limits = (self.begin, self.end, self.max_num, self.hash_slots)
+        return self.is_asked or self.raw or any(each is not None for each in limits)
+
+    @property
     def window(self) -> tuple[int, int, int]:
         """Begin, end, and how many offsets at most."""
         return (

@@ -86,25 +86,28 @@ CutOption = Annotated[
         help="With --out: leave out what follows the last valid batch of the last log.",
     ),
 ]
+InPlaceOption = Annotated[
+    bool, typer.Option("--in-place", help="Replace the index files in DIR itself.")
+]
+CopyOption = Annotated[
+    bool, typer.Option("--copy", help="With --out: copy the logs, don't link them.")
+]
 
 
 def command(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="The directory of one partition.")
+        Path,
+        typer.Argument(metavar="DIR", help="The directory of one partition, or a RocketMQ store."),
     ],
     out: OutOption = None,
-    in_place: Annotated[
-        bool, typer.Option("--in-place", help="Replace the index files in DIR itself.")
-    ] = False,
+    in_place: InPlaceOption = False,
     index_interval_bytes: IntervalOption = None,
     max_index_bytes: RoomOption = 10485760,
     hash_slots: HashSlotsOption = None,
     index_num: IndexNumOption = None,
     profile: ReleaseOption = None,
     cut_tail: CutOption = False,
-    copy: Annotated[
-        bool, typer.Option("--copy", help="With --out: copy the logs, don't link them.")
-    ] = False,
+    copy: CopyOption = False,
     jobs: JobsOption = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
@@ -136,10 +139,7 @@ def command(
       segproof rebuild /var/lib/kafka/data/my-topic-0 --in-place
       segproof rebuild /home/rocketmq/store --out new-index
     """
-    if (out is None) != in_place:
-        refuse("give either --out DIR2 or --in-place")
-    if in_place and (cut_tail or copy):
-        refuse("--cut-tail and --copy need --out: in place no log is cut or copied")
+    _check_target(out, in_place, cut_tail or copy)
     check_readable(directory)
     if is_store(directory):
         if index_interval_bytes is not None or copy:
@@ -151,19 +151,34 @@ def command(
         return
     if hash_slots is not None or index_num is not None:
         refuse(f"{directory}: no store of RocketMQ, and --hash-slots and --index-num are for these")
-    index_key = _index_key(profile)
-    started = time.monotonic()
-    rebuilt = _rebuild(
+    _rebuild_partition(
         directory,
         out,
+        output_format,
         in_place=in_place,
         index_interval_bytes=index_interval_bytes,
         max_index_bytes=max_index_bytes,
-        index_key=index_key,
+        index_key=_index_key(profile),
         cut_tail=cut_tail,
         copy=copy,
         jobs=jobs or cores(),
     )
+
+
+def _check_target(out: Path | None, in_place: bool, changes_logs: bool) -> None:
+    """Refuse options that do not go together."""
+    if (out is None) != in_place:
+        refuse("give either --out DIR2 or --in-place")
+    if in_place and changes_logs:
+        refuse("--cut-tail and --copy need --out: in place no log is cut or copied")
+
+
+def _rebuild_partition(
+    directory: Path, out: Path | None, output_format: Format, **options: Any
+) -> None:
+    """Rebuild, and write what was done; exit code 1 for findings."""
+    started = time.monotonic()
+    rebuilt = _rebuild(directory, out, **options)
     _write(rebuilt, output_format, time.monotonic() - started)
     if rebuilt.findings:
         raise typer.Exit(EXIT_FINDINGS)
