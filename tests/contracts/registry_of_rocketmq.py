@@ -94,18 +94,18 @@ CONTRACTS = (
         "key_hash.hash_of_characters",
         f"{INDEX}:hash_of_utf8",
         ("RMQHASH-1", "RMQHASH-2"),
-        "any code point behind 0 to 3 letters and before one, from UTF-8 and from Python's texts",
+        "any code point but ASCII, behind 0 to 4 letters and before one",
         (
             Mutant("code >= 65536", "code > 65536"),
             Mutant("code % 1024", "code % 512"),
-            Mutant("position += character % 8", "position += 1"),
+            Mutant("    code = 56320 + code", "    code = 56321 + code"),
         ),
     ),
     Contract(
         "key_hash.hash_of_composed_key",
         f"{RECORDS}:key_hash",
         ("RMQHASH-1", "RMQHASH-2", "RMQHASH-5"),
-        "a topic of one letter, a key of any code point and a letter",
+        "a topic of three letters, a key of any code point but ASCII, and a letter",
         (
             Mutant("code >= 65536", "code > 65536", "extend_hash"),
             Mutant("absolute_hash(hashed)", "hashed"),
@@ -141,11 +141,11 @@ CONTRACTS = (
     ),
     Contract(
         "index_file.geometry_is_sound",
-        "segproof.rocketmq.index_opening:_check_geometry",
+        "segproof.rocketmq.index_opening:is_sound_geometry",
         ("RMQIDX-1", "RMQIDX-9"),
-        "every two int32",
+        "every two integers",
         (
-            Mutant("size > INT32_MAX", "size > INT32_MAX + 1"),
+            Mutant("<= INT32_MAX", "<= INT32_MAX + 1"),
             Mutant("index_num < 2", "index_num < 1"),
             Mutant("hash_slot_num < 1", "hash_slot_num < 0"),
         ),
@@ -205,22 +205,32 @@ CONTRACTS = (
     Contract(
         "index_file.walk_of_damaged_chains",
         f"{INDEX}:walk_chain",
-        ("RMQIDX-32", "RMQIDX-33", "RMQIDX-35", "RMQIDX-36", "RMQIDX-40"),
+        ("RMQIDX-32", "RMQIDX-34", "RMQIDX-35", "RMQIDX-36", "RMQIDX-40"),
         "3 entries of one slot, any slot, any hashes, differences and previous indexes, index "
-        "counts from 0 to 5, any times",
+        "counts from 0 to 5, from 0 ms to 2^62 ms",
         (
             Mutant("            return CORRUPT\n        at", "            return 0\n        at"),
             Mutant("0 < current < above:\n        return", "0 < current <= above:\n        return"),
             Mutant("time_diff < 0", "time_diff <= 0"),
+            Mutant("== key_hash and ", ">= key_hash and "),
+        ),
+    ),
+    Contract(
+        "index_file.walk_in_time",
+        f"{INDEX}:walk_chain",
+        ("RMQIDX-33", "RMQIDX-36"),
+        "2 entries of one slot as above, any times",
+        (
             Mutant("begin <= time_read <= end", "begin <= time_read"),
-            Mutant("time_read < begin:", "time_read <= begin:"),
+            Mutant("begin <= time_read <= end", "begin < time_read <= end"),
+            Mutant("if time_read < begin:", "if time_read <= begin:"),
         ),
     ),
     Contract(
         "index_file.walk_until_enough",
         f"{INDEX}:walk_chain",
         ("RMQIDX-31", "RMQIDX-40"),
-        "2 entries of one slot as above, 0 to 2 offsets wanted",
+        "2 entries of one slot as above, 0 to 2 offsets wanted, from 0 ms to 2^62 ms",
         (
             Mutant("if current != 0 and not 0 < current < above", "if False"),
             Mutant("count + 2 < len(walk)", "count + 1 < len(walk)"),
@@ -230,7 +240,7 @@ CONTRACTS = (
         "index_file.walk_in_pieces",
         f"{INDEX}:walk_chain",
         ("RMQIDX-31",),
-        "2 entries of one slot as above, one offset at a time",
+        "2 entries of one slot as above, one offset at a time, from 0 ms to 2^62 ms",
         (
             Mutant("walk[1] = above", "walk[1] = current"),
             Mutant("walk[0] = current", "walk[0] = above"),
@@ -240,7 +250,7 @@ CONTRACTS = (
         "index_file.walks_side_by_side",
         f"{INDEX}:walk_chains",
         ("RMQIDX-31", "RMQIDX-33", "RMQIDX-35", "RMQIDX-36", "RMQIDX-40"),
-        "2 slots and 2 entries as above, 1 or 2 offsets wanted of each",
+        "2 slots and 2 entries as above, 1 or 2 offsets wanted of each, from 0 ms to 2^62 ms",
         (
             Mutant("0 <= cursors[lane] < limit", "0 <= cursors[lane] <= limit"),
             Mutant("leads_on *= 1 if matched", "leads_on *= 1 if 2 * matched", "visit_entries"),
@@ -281,7 +291,7 @@ CONTRACTS = (
         ("RMQIDX-17", "RMQIDX-18", "RMQIDX-24", "RMQIDX-30"),
         "2 slots, room for 2 entries, index counts from 1 to 4, two hashes of either slot",
         (
-            Mutant("header[5] < index_num", "header[5] <= index_num"),
+            Mutant("header[5] < index_num", "header[5] < index_num - 1"),
             Mutant("len(hashes), number + index_num - header[5]", "len(hashes)"),
             Mutant("if previous == 0", "if previous <= 1"),
         ),
@@ -323,7 +333,7 @@ CONTRACTS = (
         "store_checkpoint.fields_decode",
         f"{CHECKPOINT}:_FIELDS",
         ("RMQCKPT-1",),
-        "any 48 raw bytes",
+        "any 48 raw bytes of six numbers that are not negative",
         (Mutant('">6q"', '"<6q"', "*"),),
     ),
     Contract(
@@ -366,8 +376,8 @@ CONTRACTS = (
         "message.sum_of_sizes",
         f"{RECORDS}:read_message",
         ("RMQLOG-1", "RMQLOG-3"),
-        "records of both versions, IPv4 and IPv6 hosts, any length to 255, any body length to "
-        "255, any 7 raw bytes of topic and properties",
+        "records of both versions, either host IPv6, any length to 255, a body of 0 or 1 bytes, "
+        "any 5 raw bytes of topic and properties",
         (
             Mutant("flags // 16 % 2", "flags // 8 % 2"),
             Mutant("topic_length < 0 or ", ""),

@@ -15,7 +15,7 @@ from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
-from segproof.errors import CorruptIndexError, InvalidArgumentError
+from segproof.errors import CorruptIndexError
 from segproof.kernels import rocketmq_index as kernels
 from segproof.rocketmq import index_file as implementation
 from segproof.rocketmq import index_header, index_opening
@@ -198,18 +198,13 @@ def header_decode(data: bytes) -> bool:
 def geometry_is_sound(hash_slot_num: int, index_num: int) -> bool:
     """A file is opened exactly with slots and entries whose size 31 bits hold; then sizes agree.
 
-    pre: -(2**31) <= hash_slot_num < 2**31
-    pre: -(2**31) <= index_num < 2**31
     post: _
     """
-    try:
-        index_opening._check_geometry("0", hash_slot_num, index_num)
-    except InvalidArgumentError:
-        return not model.is_sound_geometry(hash_slot_num, index_num)
-    size = index_opening.index_file_size(hash_slot_num, index_num)
-    if not model.is_sound_geometry(hash_slot_num, index_num):
+    is_sound = index_opening.is_sound_geometry(hash_slot_num, index_num)
+    if is_sound != model.is_sound_geometry(hash_slot_num, index_num):
         return False
-    return size == model.index_file_size(hash_slot_num, index_num)
+    size = index_opening.index_file_size(hash_slot_num, index_num)
+    return not is_sound or size == model.index_file_size(hash_slot_num, index_num)
 
 
 def seconds_of_entry(begin_timestamp: int, store_timestamp: int) -> bool:
@@ -339,7 +334,7 @@ def _found(cells: Cells, slots: int, index_count: int, entries: int, *asked: int
 
 
 def walk_of_damaged_chains(
-    slot: int, one: Entry, two: Entry, three: Entry, index_count: int, begin: int, end: int
+    slot: int, one: Entry, two: Entry, three: Entry, index_count: int
 ) -> bool:
     """A walk ends, whatever slot and entries say, and finds or refuses what the model does.
 
@@ -348,13 +343,22 @@ def walk_of_damaged_chains(
     post: _
     """
     cells = _file((slot,), one, two, three)
-    asked = 1, index_count, 4, 5, 3, begin, end
+    asked = 1, index_count, 4, 5, 3, 0, 2**62
     return _found(cells, *asked) == _expected(cells, *asked)
 
 
-def walk_until_enough(
-    slot: int, one: Entry, two: Entry, max_num: int, begin: int, end: int
-) -> bool:
+def walk_in_time(slot: int, one: Entry, two: Entry, begin: int, end: int) -> bool:
+    """A walk finds what lies between two times, and ends behind the first that is too old.
+
+    pre: -(2**31) <= slot < 2**31 and _is_stored(one, two)
+    post: _
+    """
+    cells = _file((slot,), one, two)
+    asked = 1, 3, 3, 5, 2, begin, end
+    return _found(cells, *asked) == _expected(cells, *asked)
+
+
+def walk_until_enough(slot: int, one: Entry, two: Entry, max_num: int) -> bool:
     """A walk stops when it has found as many as are wanted, and looks at where that one leads.
 
     pre: -(2**31) <= slot < 2**31 and _is_stored(one, two)
@@ -364,12 +368,12 @@ def walk_until_enough(
     cells = _file((slot,), one, two)
     for wanted in range(3):
         if max_num == wanted:
-            asked = 1, 3, 3, 5, wanted, begin, end
+            asked = 1, 3, 3, 5, wanted, 0, 2**62
             return _found(cells, *asked) == _expected(cells, *asked)
     return False
 
 
-def walk_in_pieces(slot: int, one: Entry, two: Entry, begin: int, end: int) -> bool:
+def walk_in_pieces(slot: int, one: Entry, two: Entry) -> bool:
     """A walk that goes on from where it stopped finds what one walk finds.
 
     pre: -(2**31) <= slot < 2**31 and _is_stored(one, two)
@@ -377,19 +381,17 @@ def walk_in_pieces(slot: int, one: Entry, two: Entry, begin: int, end: int) -> b
     """
     cells = _file((slot,), one, two)
     whole, piece = [slot, 3, 7, 7], [slot, 3, 7]
-    count = _walk_chain(cells, 1, 1000, 5, begin, end, whole)
+    count = _walk_chain(cells, 1, 1000, 5, 0, 2**62, whole)
     answers: list[int] = []
     for _ in range(3):
-        size = _walk_chain(cells, 1, 1000, 5, begin, end, piece)
+        size = _walk_chain(cells, 1, 1000, 5, 0, 2**62, piece)
         if size == kernels.CORRUPT:
             return bool(count == kernels.CORRUPT)
         answers += piece[2 : 2 + size]
     return answers == whole[2 : 2 + count] and piece[0] == 0
 
 
-def walks_side_by_side(
-    slots: tuple[int, int], one: Entry, two: Entry, max_num: int, begin: int, end: int
-) -> bool:
+def walks_side_by_side(slots: tuple[int, int], one: Entry, two: Entry, max_num: int) -> bool:
     """Two chains walked side by side give what each gives alone, or the error of either.
 
     pre: all(-(2**31) <= slot < 2**31 for slot in slots) and _is_stored(one, two)
@@ -400,9 +402,9 @@ def walks_side_by_side(
     starts, found = [0, 9, 9], [7] * 4
     scratch = [0, 0], [0, 0], [0] * 5, [0] * 5
     state = _walk_chains(
-        cells, 2, 3, 1000, [6, 5], 0, 2, max_num, begin, end, *scratch, starts, found
+        cells, 2, 3, 1000, [6, 5], 0, 2, max_num, 0, 2**62, *scratch, starts, found
     )
-    expected = [_expected(cells, 2, 3, 3, asked, max_num, begin, end) for asked in (6, 5)]
+    expected = [_expected(cells, 2, 3, 3, asked, max_num, 0, 2**62) for asked in (6, 5)]
     if CORRUPT in expected:
         return bool(state == kernels.CORRUPT)
     answers = tuple(tuple(found[starts[n] : starts[n + 1]]) for n in (0, 1))

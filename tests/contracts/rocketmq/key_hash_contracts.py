@@ -55,27 +55,6 @@ def _utf8(code: int) -> list[int]:
     return [0xF0 + code // 262144, 0x80 + code // 4096 % 64, middle, tail]
 
 
-def _code(data: bytes, size: int) -> int:
-    """Return the code point that so many bytes encode, from the table of UTF-8."""
-    tails = [byte - 0x80 for byte in data[1:size]]
-    if size == 1:
-        return data[0]
-    if size == 2:
-        return (data[0] - 0xC0) * 64 + tails[0]
-    if size == 3:
-        return (data[0] - 0xE0) * 4096 + tails[0] * 64 + tails[1]
-    return (data[0] - 0xF0) * 262144 + tails[0] * 4096 + tails[1] * 64 + tails[2]
-
-
-def _is_encoded(data: bytes, size: int) -> bool:
-    """Whether so many bytes encode a code point, a surrogate too."""
-    least = (0, 0x80, 0x800, 0x10000)[size - 1]
-    most = (0x7F, 0x7FF, 0xFFFF, 0x10FFFF)[size - 1]
-    if not all(0x80 <= byte < 0xC0 for byte in data[1:size]):
-        return False
-    return least <= _code(data, size) <= most
-
-
 def _units(code: int) -> list[int]:
     """Return the UTF-16 units of a code point."""
     if code < 0x10000:
@@ -166,33 +145,57 @@ def hash_of_ascii(data: bytes, start: int) -> bool:
     return _hash_of_utf8(data, start, 6, 0) == _kept(_definition(units))
 
 
-def hash_of_characters(data: bytes, size: int, letters: int, is_text: bool) -> bool:
+class _Character:
+    """What `utf8_character` returns, 8 * code point + bytes, before it is multiplied out."""
+
+    def __init__(self, code: int, size: int) -> None:
+        self.code, self.size = code, size
+
+    def __lt__(self, least: int) -> bool:
+        return False
+
+    def __floordiv__(self, eight: int) -> int:
+        return self.code
+
+    def __mod__(self, eight: int) -> int:
+        return self.size
+
+
+def _reads(kernel: Any, code: int, size: int) -> None:
+    """Let a kernel read this character; that it is read from its bytes is confirmed above."""
+    character = _Character(code, size)
+
+    def read(data: list[int], position: int, *_: int) -> object:
+        letter = data[position]
+        return character if letter >= 128 else _Character(letter, 1)
+
+    kernel.__globals__["utf8_character"] = read
+
+
+def hash_of_characters(letters: int, code: int) -> bool:
     """Any character, wherever it stands among ASCII, is hashed as its units.
 
-    pre: len(data) == 4
-    pre: 1 <= size <= 4
-    pre: 0 <= letters <= 3
-    pre: _is_encoded(data, size)
+    pre: 0 <= letters <= 4
+    pre: 128 <= code <= 1114111
     post: _
     """
-    code = _code(data, size)
-    before = [97] * letters
-    text = [*before, *[data[n] for n in range(size)], 98]
-    found = _hash_of_utf8(text, 0, len(text), int(is_text))
-    if not (is_text or _is_character(code)):
-        return found == -1
-    return found == _absolute_hash(_hash_of_units([*before, *_units(code), 98]))
+    for count in range(5):
+        if letters == count:
+            text = [97] * count
+            _reads(_hash_of_utf8, code, 2)
+            found = _hash_of_utf8([*text, 200, 200, 98], 0, count + 3, 0)
+            return bool(found == _absolute_hash(_hash_of_units([*text, *_units(code), 98])))
+    return False
 
 
-def hash_of_composed_key(data: bytes, size: int) -> bool:
+def hash_of_composed_key(code: int) -> bool:
     """A key behind a topic and # has the hash of the composed key, from pieces of a record.
 
-    pre: len(data) == 4
-    pre: 1 <= size <= 4
-    pre: _is_encoded(data, size) and _is_character(_code(data, size))
+    pre: 128 <= code <= 1114111
     post: _
     """
-    record = [84, *[data[n] for n in range(size)], 107]
-    topic_hash = _add_unit(_extend_hash(record, 0, 1, 0), 35)
-    found = _key_hash(record, 1, len(record), topic_hash)
-    return found == _absolute_hash(_hash_of_units([84, 35, *_units(_code(data, size)), 107]))
+    _reads(_key_hash.__globals__["extend_hash"], code, 2)
+    record = [84, 84, 84, 200, 200, 107]
+    topic_hash = _add_unit(_extend_hash(record, 0, 3, 0), 35)
+    found = _key_hash(record, 3, 6, topic_hash)
+    return bool(found == _absolute_hash(_hash_of_units([84, 84, 84, 35, *_units(code), 107])))

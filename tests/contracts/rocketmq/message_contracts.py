@@ -31,8 +31,8 @@ def _signed(data: list[int]) -> int:
 def sum_of_sizes(data: bytes, flags: int, is_old: bool) -> bool:
     """A record is sound exactly if its length is the sum of its fields, none of them negative.
 
-    pre: len(data) == 9
-    pre: flags in (0, 16, 32, 48)
+    pre: len(data) == 7 and data[1] <= 1
+    pre: flags in (16, 32)
     post: _
     """
     head = 84 + 12 * (flags // 16 % 2) + 12 * (flags // 32 % 2)

@@ -25,6 +25,7 @@ def fields_decode(data: bytes) -> bool:
     """Read the fields.
 
     pre: len(data) == 48
+    pre: all(data[number] < 128 for number in range(0, 48, 8))
     post: _
     """
     directory = Directory((("checkpoint", data),))
