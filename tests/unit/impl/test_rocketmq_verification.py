@@ -61,6 +61,8 @@ MORE: dict[str, tuple[str, Damage]] = {
     "a previous index of 2^31-1": ("RMQDISK-9", overwrite(INDEX, entry(9, 16), int32(MAX))),
     "a chain cut off": ("RMQDISK-11", overwrite(INDEX, entry(6, 16), int32(0))),
     "a hash below 0": ("RMQDISK-10", overwrite(INDEX, entry(9), int32(-9))),
+    "a hash of the message before, less 2^31": (
+        "RMQDISK-30", overwrite(INDEX, entry(4), int32(1829193424 - 2**31))),
     "an offset below 0": ("RMQDISK-15", overwrite(INDEX, entry(1, 4), int64(-1))),
     "the begin offset": ("RMQDISK-16", overwrite(INDEX, 16, int64(1))),
     "the end timestamp": ("RMQDISK-13", overwrite(INDEX, 8, int64(1795223795079))),

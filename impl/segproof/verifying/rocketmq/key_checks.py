@@ -28,7 +28,8 @@ from segproof.verifying.rocketmq.record_keys import keys_of, tag_key_of
 __all__ = ["KeyChecks"]
 
 SERVICE = "index-service"
-HASHES = 1 << 31
+HASHES = 1 << 32
+"""Room for a hash in a number that begins with a message: also for a negative, unlawful one."""
 
 Int64Array = NDArray[np.int64]
 
@@ -143,7 +144,7 @@ class KeyChecks:
             inside = place < len(offsets)
             is_there[inside] = offsets[place[inside]] == rows.phy_offset[inside]
             self._no_message(entries.summary, rows, ~is_there)
-            coded = place * HASHES + rows.key_hash
+            coded = place * HASHES + rows.key_hash % HASHES
             is_right = is_there & np.isin(coded, allowed)
             self._wrong_key(entries.summary, rows, is_there & ~is_right, block, place)
             self._times(entries.summary, rows, is_right, block, place)
