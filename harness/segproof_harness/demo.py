@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The main job on the real files that ship with the package, in under two minutes.
 
-Verify them; compare what `dump` and `lookup` say with recorded answers of the real classes; replay
-random histories on model and implementation; then verify and replay again on Spark. What is
-missing here (Java, an extra) reads `not run` with the reason and the remedy, never as a pass.
+Verify them; compare what `dump` and `lookup` say with recorded answers of the real classes, and of
+stores of RocketMQ what their index answers; replay random histories on model and implementation;
+then verify and replay again on Spark. What is missing here (Java, an extra) reads `not run` with
+the reason and the remedy, never as a pass.
 
 Used by: the verb `demo`.
 """
@@ -67,6 +68,8 @@ def run(say: Say) -> Iterator[Row]:
     yield timed("verify real files", lambda: _verify(say))
     yield timed("answers of Kafka 4.3.1", lambda: _compare(say, None))
     yield timed(f"the same, profile {PROFILE}", lambda: _compare(say, PROFILE))
+    yield timed("verify RocketMQ stores", lambda: _verify_stores(say))
+    yield timed("answers of RocketMQ", lambda: _compare_stores(say))
     for name in structure_ids():
         yield timed(f"replay {name}", partial(_replay, name, say))
     yield from _others(say)
@@ -87,20 +90,28 @@ def timed(what: str, do: Callable[[], tuple[bool, str]]) -> Row:
 
 
 def _verify(say: Say) -> tuple[bool, str]:
-    from segproof.verification import verify
     from segproof_harness.reading.conformance import partition_of
 
+    return _verify_all(say, [partition_of(scenario) for scenario in scenarios()], "directories")
+
+
+def _verify_stores(say: Say) -> tuple[bool, str]:
+    return _verify_all(say, stores(), "stores")
+
+
+def _verify_all(say: Say, places: list[Path], what: str) -> tuple[bool, str]:
+    from segproof.verification import verify
+
     notes = wrong = size = 0
-    for scenario in scenarios():
-        partition = partition_of(scenario)
-        size += sum(path.stat().st_size for path in partition.iterdir())
-        for finding in verify(partition, deep=True):
+    for place in places:
+        size += sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
+        for finding in verify(place, deep=True):
             if finding.is_defect:
                 wrong += 1
                 say(str(finding))
             else:
                 notes += 1
-    figures = f"{len(scenarios())} directories, {size / 1e6:.1f} MB, every record: {wrong} findings"
+    figures = f"{len(places)} {what}, {size / 1e6:.1f} MB, every record: {wrong} findings"
     return wrong == 0, f"{figures}, {notes} notes"
 
 
@@ -118,6 +129,20 @@ def _compare(say: Say, profile_name: str | None) -> tuple[bool, str]:
     return total.mismatched == 0, (
         f"{total.total} answers, {lookups} of them lookups: {total.mismatched} differ"
     )
+
+
+def _compare_stores(say: Say) -> tuple[bool, str]:
+    from segproof_harness.reading.store_conformance import compare_store, load_scenario
+
+    total = differ = 0
+    for store in stores():
+        tally = compare_store(load_scenario(store.parent), None)
+        total += tally.total
+        differ += len(tally.mismatches)
+        for line in tally.mismatches:
+            say(f"{store.parent.name}: {line}")
+    releases = ", ".join(sorted({store.parent.name.rpartition("-")[2] for store in stores()}))
+    return differ == 0, f"{total} answers of {releases}: {differ} differ"
 
 
 def _replay(structure_id: str, say: Say) -> tuple[bool, str]:

@@ -30,11 +30,11 @@ def command(
     ] = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Check real Kafka files that ship with segproof.
+    """Check real files of Kafka and RocketMQ that ship with segproof.
 
-    They are verified, read and looked up in, and compared with recorded answers of Kafka itself;
-    random histories are replayed on model and implementation; files and histories are checked
-    again on local Spark, if there is one. Takes less than two minutes, writes nothing
+    They are verified, read and looked up in, and compared with recorded answers of the releases
+    that wrote them; random histories are replayed on model and implementation; files and histories
+    are checked again on local Spark, if there is one. Takes less than two minutes, writes nothing
     beside the package, needs no extra; what is missing is said, with the remedy.
 
     \b
@@ -49,7 +49,7 @@ def command(
     from segproof_harness.demo import FAILED, NOT_RUN, run
 
     started = time.monotonic()
-    summarise("segproof demo: real Kafka files, checked in this process and on Spark")
+    summarise("segproof demo: real files, checked in this process and on Spark")
     rows = []
     for row in run(complain):
         rows.append(row)

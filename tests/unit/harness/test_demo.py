@@ -17,7 +17,9 @@ from segproof_harness.broken_files import EXAMPLES, finding_of
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the demo take one directory and few histories, on a machine without Java."""
     one = [each for each in demo.scenarios() if each.name == "v1-gzip"]
+    store = [each for each in demo.stores() if each.parent.name == "small-5.5.1"]
     monkeypatch.setattr(demo, "scenarios", lambda: one)
+    monkeypatch.setattr(demo, "stores", lambda: store)
     monkeypatch.setattr(demo, "HISTORIES", 3)
     monkeypatch.setenv("PATH", "/nonexistent")
     monkeypatch.delenv("JAVA_HOME", raising=False)
@@ -62,7 +64,21 @@ def test_a_finding_fails_the_demo(
     assert 1 == cli.run(["demo"])
     shown = capsys.readouterr()
     assert "verify real files              FAILED" in shown.out
+    assert "verify RocketMQ stores         FAILED" in shown.out
     assert "BATCH-2" in shown.err
+
+
+def test_an_answer_that_differs_fails_the_demo(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One answer of a store that is not the recorded one makes its row FAILED, and is shown."""
+    monkeypatch.setattr(
+        "segproof.rocketmq.store_checkpoint.StoreCheckpoint.min_timestamp", property(lambda _: 7)
+    )
+    assert 1 == cli.run(["demo"])
+    shown = capsys.readouterr()
+    assert "answers of RocketMQ            FAILED" in shown.out
+    assert "small-5.5.1: checkpoint minTimestamp: expected" in shown.err
 
 
 def test_copy_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
