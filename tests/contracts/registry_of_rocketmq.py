@@ -206,21 +206,21 @@ CONTRACTS = (
         "index_file.walk_of_damaged_chains",
         f"{INDEX}:walk_chain",
         ("RMQIDX-32", "RMQIDX-34", "RMQIDX-35", "RMQIDX-36", "RMQIDX-40"),
-        "3 entries of one slot, any slot, any hashes, differences and previous indexes, index "
-        "counts from 0 to 5, from 0 ms to 2^62 ms",
+        "3 entries of one slot, any slot, any previous indexes, any seconds of the second entry, "
+        "index counts from 0 to 5",
         (
             Mutant("            return CORRUPT\n        at", "            return 0\n        at"),
             Mutant("0 < current < above:\n        return", "0 < current <= above:\n        return"),
             Mutant("time_diff < 0", "time_diff <= 0"),
-            Mutant("== key_hash and ", ">= key_hash and "),
         ),
     ),
     Contract(
         "index_file.walk_in_time",
         f"{INDEX}:walk_chain",
         ("RMQIDX-33", "RMQIDX-36"),
-        "2 entries of one slot as above, any times",
+        "2 entries in one chain, any hashes, any seconds, any times",
         (
+            Mutant("== key_hash and ", ">= key_hash and "),
             Mutant("begin <= time_read <= end", "begin <= time_read"),
             Mutant("begin <= time_read <= end", "begin < time_read <= end"),
             Mutant("if time_read < begin:", "if time_read <= begin:"),
@@ -230,7 +230,7 @@ CONTRACTS = (
         "index_file.walk_until_enough",
         f"{INDEX}:walk_chain",
         ("RMQIDX-31", "RMQIDX-40"),
-        "2 entries of one slot as above, 0 to 2 offsets wanted, from 0 ms to 2^62 ms",
+        "2 entries of one slot, any slot, hashes and previous indexes, 0 to 2 offsets wanted",
         (
             Mutant("if current != 0 and not 0 < current < above", "if False"),
             Mutant("count + 2 < len(walk)", "count + 1 < len(walk)"),
@@ -240,7 +240,7 @@ CONTRACTS = (
         "index_file.walk_in_pieces",
         f"{INDEX}:walk_chain",
         ("RMQIDX-31",),
-        "2 entries of one slot as above, one offset at a time, from 0 ms to 2^62 ms",
+        "2 entries of one slot, any slot, hashes and previous indexes, one offset at a time",
         (
             Mutant("walk[1] = above", "walk[1] = current"),
             Mutant("walk[0] = current", "walk[0] = above"),
@@ -250,7 +250,7 @@ CONTRACTS = (
         "index_file.walks_side_by_side",
         f"{INDEX}:walk_chains",
         ("RMQIDX-31", "RMQIDX-33", "RMQIDX-35", "RMQIDX-36", "RMQIDX-40"),
-        "2 slots and 2 entries as above, 1 or 2 offsets wanted of each, from 0 ms to 2^62 ms",
+        "2 slots, 2 entries, any slots, hashes and previous indexes, 1 or 2 offsets wanted of each",
         (
             Mutant("0 <= cursors[lane] < limit", "0 <= cursors[lane] <= limit"),
             Mutant("leads_on *= 1 if matched", "leads_on *= 1 if 2 * matched", "visit_entries"),
@@ -333,7 +333,7 @@ CONTRACTS = (
         "store_checkpoint.fields_decode",
         f"{CHECKPOINT}:_FIELDS",
         ("RMQCKPT-1",),
-        "any 48 raw bytes of six numbers that are not negative",
+        "any 48 raw bytes",
         (Mutant('">6q"', '"<6q"', "*"),),
     ),
     Contract(
@@ -376,8 +376,8 @@ CONTRACTS = (
         "message.sum_of_sizes",
         f"{RECORDS}:read_message",
         ("RMQLOG-1", "RMQLOG-3"),
-        "records of both versions, either host IPv6, any length to 255, a body of 0 or 1 bytes, "
-        "any 5 raw bytes of topic and properties",
+        "records of both versions, either host IPv6, lengths of 102 to 106, a body of 0 or 1 "
+        "bytes, any 5 raw bytes of topic and properties",
         (
             Mutant("flags // 16 % 2", "flags // 8 % 2"),
             Mutant("topic_length < 0 or ", ""),

@@ -282,14 +282,9 @@ Entry = tuple[int, int, int]
 """What an entry says: its hash, its seconds, its previous index."""
 
 
-def _is_stored(*entries: Entry) -> bool:
-    """Whether these are numbers of 32 bits, and hashes of 31."""
-    for key_hash, seconds, previous in entries:
-        if not 0 <= key_hash < 2**31 or not -(2**31) <= seconds < 2**31:
-            return False
-        if not -(2**31) <= previous < 2**31:
-            return False
-    return True
+def _is_stored(*numbers: int) -> bool:
+    """Whether these are numbers of 32 bits."""
+    return -(2**31) <= min(numbers) and max(numbers) < 2**31
 
 
 class _Bounded(Cells):
@@ -334,38 +329,40 @@ def _found(cells: Cells, slots: int, index_count: int, entries: int, *asked: int
 
 
 def walk_of_damaged_chains(
-    slot: int, one: Entry, two: Entry, three: Entry, index_count: int
+    slot: int, previous: tuple[int, int, int], seconds: int, index_count: int
 ) -> bool:
-    """A walk ends, whatever slot and entries say, and finds or refuses what the model does.
+    """A walk ends, wherever slot and entries lead to, and finds or refuses what the model does.
 
-    pre: -(2**31) <= slot < 2**31 and _is_stored(one, two, three)
+    pre: _is_stored(slot, *previous, seconds)
     pre: 0 <= index_count <= 5
     post: _
     """
-    cells = _file((slot,), one, two, three)
+    cells = _file((slot,), (5, 0, previous[0]), (5, seconds, previous[1]), (5, 0, previous[2]))
     asked = 1, index_count, 4, 5, 3, 0, 2**62
     return _found(cells, *asked) == _expected(cells, *asked)
 
 
-def walk_in_time(slot: int, one: Entry, two: Entry, begin: int, end: int) -> bool:
+def walk_in_time(hashes: tuple[int, int], seconds: tuple[int, int], begin: int, end: int) -> bool:
     """A walk finds what lies between two times, and ends behind the first that is too old.
 
-    pre: -(2**31) <= slot < 2**31 and _is_stored(one, two)
+    pre: _is_stored(*hashes, *seconds) and min(hashes) >= 0
     post: _
     """
-    cells = _file((slot,), one, two)
+    cells = _file((2,), (hashes[0], seconds[0], 0), (hashes[1], seconds[1], 1))
     asked = 1, 3, 3, 5, 2, begin, end
     return _found(cells, *asked) == _expected(cells, *asked)
 
 
-def walk_until_enough(slot: int, one: Entry, two: Entry, max_num: int) -> bool:
+def walk_until_enough(
+    slot: int, hashes: tuple[int, int], previous: tuple[int, int], max_num: int
+) -> bool:
     """A walk stops when it has found as many as are wanted, and looks at where that one leads.
 
-    pre: -(2**31) <= slot < 2**31 and _is_stored(one, two)
+    pre: _is_stored(slot, *hashes, *previous) and min(hashes) >= 0
     pre: 0 <= max_num <= 2
     post: _
     """
-    cells = _file((slot,), one, two)
+    cells = _file((slot,), (hashes[0], 0, previous[0]), (hashes[1], 0, previous[1]))
     for wanted in range(3):
         if max_num == wanted:
             asked = 1, 3, 3, 5, wanted, 0, 2**62
@@ -373,13 +370,13 @@ def walk_until_enough(slot: int, one: Entry, two: Entry, max_num: int) -> bool:
     return False
 
 
-def walk_in_pieces(slot: int, one: Entry, two: Entry) -> bool:
+def walk_in_pieces(slot: int, hashes: tuple[int, int], previous: tuple[int, int]) -> bool:
     """A walk that goes on from where it stopped finds what one walk finds.
 
-    pre: -(2**31) <= slot < 2**31 and _is_stored(one, two)
+    pre: _is_stored(slot, *hashes, *previous) and min(hashes) >= 0
     post: _
     """
-    cells = _file((slot,), one, two)
+    cells = _file((slot,), (hashes[0], 0, previous[0]), (hashes[1], 0, previous[1]))
     whole, piece = [slot, 3, 7, 7], [slot, 3, 7]
     count = _walk_chain(cells, 1, 1000, 5, 0, 2**62, whole)
     answers: list[int] = []
@@ -391,14 +388,16 @@ def walk_in_pieces(slot: int, one: Entry, two: Entry) -> bool:
     return answers == whole[2 : 2 + count] and piece[0] == 0
 
 
-def walks_side_by_side(slots: tuple[int, int], one: Entry, two: Entry, max_num: int) -> bool:
+def walks_side_by_side(
+    slots: tuple[int, int], hashes: tuple[int, int], previous: tuple[int, int], max_num: int
+) -> bool:
     """Two chains walked side by side give what each gives alone, or the error of either.
 
-    pre: all(-(2**31) <= slot < 2**31 for slot in slots) and _is_stored(one, two)
+    pre: _is_stored(*slots, *hashes, *previous) and min(hashes) >= 0
     pre: 1 <= max_num <= 2
     post: _
     """
-    cells = _file(slots, one, two)
+    cells = _file(slots, (hashes[0], 0, previous[0]), (hashes[1], 0, previous[1]))
     starts, found = [0, 9, 9], [7] * 4
     scratch = [0, 0], [0, 0], [0] * 5, [0] * 5
     state = _walk_chains(

@@ -32,6 +32,7 @@ def sum_of_sizes(data: bytes, flags: int, is_old: bool) -> bool:
     """A record is sound exactly if its length is the sum of its fields, none of them negative.
 
     pre: len(data) == 7 and data[1] <= 1
+    pre: 102 <= data[0] <= 106
     pre: flags in (16, 32)
     post: _
     """

@@ -11,26 +11,23 @@ from typing import Any
 
 from segproof.rocketmq import store_checkpoint as implementation
 from segproof_model.directory import Directory
+from segproof_model.integers import int64_at
 from segproof_model.profiles import SEGPROOF
-from segproof_model.rocketmq import store_checkpoint as model
+from segproof_model.rocketmq.store_checkpoint import FIELDS as FIELD_NAMES
 from segproof_model.rocketmq.store_checkpoint import StoreCheckpoint
 
 FIELDS = implementation._FIELDS.format
 """The layout by which the fields are read and written."""
 
-model.FILE_SIZE = struct.calcsize(FIELDS)  # the zeros behind the fields say nothing
-
 
 def fields_decode(data: bytes) -> bool:
-    """Read the fields.
+    """Read the fields: int64 after int64, in the model's order.
 
     pre: len(data) == 48
-    pre: all(data[number] < 128 for number in range(0, 48, 8))
     post: _
     """
-    directory = Directory((("checkpoint", data),))
-    checkpoint = StoreCheckpoint.open("checkpoint", directory=directory, profile=SEGPROOF).after
-    return checkpoint.values == struct.unpack(FIELDS, data)
+    expected = tuple(int64_at(data, 8 * number) for number in range(len(FIELD_NAMES)))
+    return expected == struct.unpack(FIELDS, data)
 
 
 def safe_times(physic: int, logics: int, index: int) -> bool:
