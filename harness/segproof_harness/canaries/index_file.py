@@ -41,9 +41,8 @@ class R01IndexFile(IndexFile):
 
     def index_key_hash_method(self, key: str) -> int:
         """Return the hash without the rule for the least one."""
-        if key is not None and hash_code(key) == LEAST:
-            return LEAST
-        return super().index_key_hash_method(key)
+        found = super().index_key_hash_method(key)
+        return LEAST if hash_code(key) == LEAST else found
 
 
 class R01bIndexFile(_Patched):
@@ -122,9 +121,10 @@ class R23IndexFile(IndexFile):
         self, phy_offsets: list[int], key: str, max_num: int, begin: int, end: int
     ) -> list[int]:
         """Hold, then look at the key."""
-        if key is None:
-            self._resource.hold()
-        return super().select_phy_offset(phy_offsets, key, max_num, begin, end)
+        self._resource.hold()
+        found = super().select_phy_offset(phy_offsets, key, max_num, begin, end)
+        self._resource.release()
+        return found
 
 
 class R31IndexFile(_Patched):

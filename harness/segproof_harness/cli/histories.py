@@ -73,7 +73,7 @@ def structures_of(structure: str, profile: str, subjects: list[str]) -> tuple[st
         refuse(f"no structure {structure!r}; known: {', '.join(STRUCTURE_IDS)}, {ALL}")
     if profile not in PROFILES:
         refuse(f"no profile {profile!r}; known: {', '.join(PROFILES)}")
-    wanted = (structure,)
+    wanted: tuple[str, ...] = (structure,)
     if structure == ALL:
         wanted = tuple(
             name for name in STRUCTURE_IDS if profile in structure_named(name).profile_names

@@ -74,8 +74,8 @@ def _some_geometry(choose: Choose) -> tuple[Value, ...]:
 
 def geometry_of(situation: Situation) -> tuple[int, int]:
     """Return the numbers of slots and entries of the last opening."""
-    slots, entries = situation.opened["geometry"]  # type: ignore[misc]  # checked by the trace
-    return slots, entries
+    geometry: Any = situation.opened["geometry"]
+    return geometry[0], geometry[1]
 
 
 def image_of(situation: Situation) -> IndexImage:

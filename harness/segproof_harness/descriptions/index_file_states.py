@@ -28,7 +28,7 @@ def is_put(event: Event) -> bool:
 
 def written(event: Event) -> IndexEntry:
     """Return the entry that a put has written."""
-    entry = event.after.entry(event.before.index_count)
+    entry: IndexEntry | None = event.after.entry(event.before.index_count)
     assert entry is not None
     return entry
 

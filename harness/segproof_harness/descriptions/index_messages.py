@@ -12,6 +12,7 @@ from typing import Any
 from segproof_harness.descriptions import index_arguments as draw
 from segproof_harness.descriptions import index_damage
 from segproof_harness.descriptions.index_arguments import IndexImage
+from segproof_harness.descriptions.indexes import clamp64
 from segproof_harness.generation import (
     INT32_MAX,
     INT32_MIN,
@@ -59,8 +60,8 @@ def now_of(situation: Situation) -> int:
 
 def geometry_of(situation: Situation) -> tuple[int, int]:
     """Return the numbers of slots and entries of the last opening."""
-    slots, entries = situation.opened["geometry"]  # type: ignore[misc]  # checked by the trace
-    return slots, entries
+    geometry: Any = situation.opened["geometry"]
+    return geometry[0], geometry[1]
 
 
 def images_of(situation: Situation) -> list[IndexImage]:
@@ -217,7 +218,7 @@ def some_expired(choose: Choose, situation: Situation) -> int:
         return INT64_MIN
     ends = [image.end_phy_offset for image in images_of(situation)]
     if ends and not one_in(choose, 5):
-        return draw.clamp64(beside(choose, choose.one_of(ends)))
+        return clamp64(beside(choose, choose.one_of(ends)))
     return choose.one_of((0, INT64_MAX, INT64_MIN, 300))
 
 
@@ -286,7 +287,7 @@ def _some_checkpoint(
     """Return a checkpoint whose index time is that of some file, or beside it; seldom too short."""
     images = [IndexImage(data, *geometry) for name, data in files.items() if name[:6] == FOLDER]
     times = [image.end_timestamp for image in images] or [0]
-    index = draw.clamp64(beside(choose, choose.one_of((*times, 0))))
+    index = clamp64(beside(choose, choose.one_of((*times, 0))))
     fields = (draw.NOW_MS, draw.NOW_MS - 1_000, index, 7, 9)
     data = b"".join(field.to_bytes(8, "big", signed=True) for field in fields)
     size = choose.one_of((CHECKPOINT_SIZE, CHECKPOINT_SIZE, CHECKPOINT_SIZE, 24, 0, 4100))

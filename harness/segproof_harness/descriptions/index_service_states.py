@@ -57,7 +57,7 @@ def _in_two_files(event: Event) -> bool:
 
 
 def _comes_again(event: Event) -> bool:
-    files = event.before.files if event.before is not None else ()
+    files: Any = event.before.files if event.before is not None else ()
     return (
         _is_built(event)
         and bool(files)

@@ -11,13 +11,14 @@ import pytest
 
 from segproof_harness import cli
 from segproof_harness.cli.histories import structures_of
+from segproof_harness.operations import Value
 from segproof_harness.structures import STRUCTURE_IDS, Setup, structure_named
 from segproof_harness.subjects import subject_named
 from segproof_harness.traces import TraceError, read_trace
 from segproof_harness.workloads import make_history
 from segproof_model.profiles import PROFILES
 
-GEOMETRY = {"geometry": (2, 4), "now_ms": 1_700_000_000_000, "damage": ()}
+OPENING: dict[str, Value] = {"geometry": (2, 4), "now_ms": 1_700_000_000_000, "damage": ()}
 
 
 def test_every_release_is_of_one_system() -> None:
@@ -47,7 +48,7 @@ def test_all_means_the_structures_of_the_release(capsys: pytest.CaptureFixture[s
 def test_files_in_folders_are_compared(name: str) -> None:
     """They are there at the beginning, and each image tells them with their folder."""
     files = {"index/1": bytes(128), "index/notes/why": b"x", "checkpoint": bytes(4096)}
-    setup = Setup(GEOMETRY, files)
+    setup = Setup(OPENING, files)
     subject = subject_named(name, structure_named("index-service"))
     model = subject_named("model", structure_named("index-service"))
     assert model.start(setup) == subject.start(setup)

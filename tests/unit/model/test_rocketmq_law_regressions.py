@@ -23,7 +23,13 @@ def opened(image: bytes, index_num: int) -> IndexFile:
 
 def asked(state: IndexFile, max_num: int) -> Transition:
     """Return the step of a query for the key `a`."""
-    arguments = {"phy_offsets": (), "key": "a", "max_num": max_num, "begin": 0, "end": 2**62}
+    arguments: dict[str, Any] = {
+        "phy_offsets": (),
+        "key": "a",
+        "max_num": max_num,
+        "begin": 0,
+        "end": 2**62,
+    }
     step = state.select_phy_offset(**arguments)
     return Transition(state, "select_phy_offset", arguments, step.after, step.outcome)
 
