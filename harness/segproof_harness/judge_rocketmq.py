@@ -23,7 +23,7 @@ __all__ = ["ONLY_NOTES", "StoreJudge", "store_disagreements", "stores_below"]
 
 NOT_JUDGED = frozenset({"RMQDISK-2", "RMQDISK-3", "DISK-1", "DISK-2", "DISK-7"})
 ONLY_NOTES = frozenset({"RMQDISK-14", "RMQDISK-22", "RMQDISK-34", "RMQDISK-38"})
-WHILE_RUNNING = frozenset({"RMQDISK-32", "RMQDISK-33", "RMQDISK-37"})
+WHILE_RUNNING = frozenset({"RMQDISK-31", "RMQDISK-32", "RMQDISK-33", "RMQDISK-37"})
 """Laws that a store may break for a moment, and as long as its broker has not done its work."""
 ImageLaw = Callable[[bytes, int], bool]
 StoreLaw = Callable[["StoreJudge"], bool]

@@ -266,6 +266,8 @@ class KeyChecks:
         inside = (at > self._begin) & (at <= self._end)
         if self._records.log.min_offset >= self._begin:
             inside |= (at == self._begin) & (at <= self._end)
+        if self._is_running:
+            inside &= at < self._end  # the broker may be, or have died, amid this message's keys
         if self._is_whole:
             for code in lacking[inside].tolist():
                 self._report_missing(block, offsets, code // HASHES, code % HASHES)

@@ -24,12 +24,14 @@ from segproof.rocketmq.message import (
     CRC_MASK,
     MAGIC_V1,
     MAGIC_V2,
+    CheckResult,
     DispatchRequest,
     Message,
     check_message_and_return_size,
     dispatch_request_of,
 )
 from segproof.verifying.reporting import Reporter
+from segproof.verifying.segments import PAUSES_SECONDS, wait_for_a_step
 
 __all__ = ["LogBlock", "LogRecords"]
 
@@ -140,7 +142,7 @@ class LogRecords:
         block = LogBlock(position)
         failed = False
         try:
-            for offset, result in alone.scan(one.start):
+            for offset, result in self._records(alone, one, is_last):
                 message = result.message
                 if not result.success or message is None:
                     failed = True
@@ -168,13 +170,38 @@ class LogRecords:
         block.end = position if failed else file_end
         yield block
 
+    def _records(
+        self, alone: CommitLog, one: LogFile, is_last: bool
+    ) -> Iterator[tuple[int, CheckResult]]:
+        """Yield the records of one file, and what ends them if that is no blank end.
+
+        A broker may be writing the last record: what can't be read there is looked at again.
+        """
+        at, pauses = one.start, iter(PAUSES_SECONDS[:2] if is_last else ())
+        while True:
+            failed = None
+            for offset, result in alone.scan(at):
+                if not result.success or result.message is None:
+                    failed = offset, result
+                    break
+                yield offset, result
+                at = offset + result.size
+            if failed is None:
+                return
+            pause = next(pauses, None) if self._holds_more(one, at) else None
+            if pause is None or not wait_for_a_step([one.path], self._files, pause):
+                yield failed
+                return
+
     def _is_dark(self, one: LogFile, position: int, is_last: bool, failed: bool) -> bool:
         """Return whether the file holds something behind the last record that can be read."""
-        if not failed or not is_last:
-            return failed
+        return failed and (not is_last or self._holds_more(one, position))
+
+    def _holds_more(self, one: LogFile, offset: int) -> bool:
+        """Return whether something else than zeros begins at an offset."""
         file = self._files.open(one.path)
         try:
-            return bool(file.pread(8, position - one.start).strip(b"\0"))
+            return bool(file.pread(8, offset - one.start).strip(b"\0"))
         finally:
             file.close()
 
