@@ -175,23 +175,26 @@ class LogRecords:
     ) -> Iterator[tuple[int, CheckResult]]:
         """Yield the records of one file, and what ends them if that is no blank end.
 
-        A broker may be writing the last record: what can't be read there is looked at again.
+        A broker may be writing the last record: what can't be read there is looked at again, and
+        where it can be read then, this look ends before it.
         """
-        at, pauses = one.start, iter(PAUSES_SECONDS[:2] if is_last else ())
-        while True:
-            failed = None
-            for offset, result in alone.scan(at):
-                if not result.success or result.message is None:
-                    failed = offset, result
-                    break
-                yield offset, result
-                at = offset + result.size
-            if failed is None:
+        for offset, result in alone.scan(one.start):
+            if not result.success or result.message is None:
+                if not (is_last and self._is_being_written(alone, one, offset)):
+                    yield offset, result
                 return
-            pause = next(pauses, None) if self._holds_more(one, at) else None
-            if pause is None or not wait_for_a_step([one.path], self._files, pause):
-                yield failed
-                return
+            yield offset, result
+
+    def _is_being_written(self, alone: CommitLog, one: LogFile, offset: int) -> bool:
+        """Return whether a record appears where there was none, or part of one, a moment ago."""
+        if not self._holds_more(one, offset):
+            return False
+        for pause in PAUSES_SECONDS:
+            if alone.check(offset).success:
+                return True
+            if not wait_for_a_step([one.path], self._files, pause):
+                break
+        return False
 
     def _is_dark(self, one: LogFile, position: int, is_last: bool, failed: bool) -> bool:
         """Return whether the file holds something behind the last record that can be read."""
