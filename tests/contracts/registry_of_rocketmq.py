@@ -83,7 +83,7 @@ CONTRACTS = (
         "key_hash.hash_of_ascii",
         f"{INDEX}:hash_of_utf8",
         ("RMQHASH-1", "RMQHASH-2"),
-        "any 0 to 6 ASCII letters",
+        "any 0 to 9 ASCII letters",
         (
             Mutant("two * 961", "two * 31"),
             Mutant("923521", "29791"),
@@ -207,7 +207,7 @@ CONTRACTS = (
         f"{INDEX}:walk_chain",
         ("RMQIDX-32", "RMQIDX-34", "RMQIDX-35", "RMQIDX-36", "RMQIDX-40"),
         "3 entries of one slot, any slot, any previous indexes, any seconds of the second entry, "
-        "index counts from 0 to 5",
+        "index counts 1, 4 and 5",
         (
             Mutant("            return CORRUPT\n        at", "            return 0\n        at"),
             Mutant("0 < current < above:\n        return", "0 < current <= above:\n        return"),
@@ -250,7 +250,7 @@ CONTRACTS = (
         "index_file.walks_side_by_side",
         f"{INDEX}:walk_chains",
         ("RMQIDX-31", "RMQIDX-33", "RMQIDX-35", "RMQIDX-36", "RMQIDX-40"),
-        "2 slots, 2 entries, any slots, hashes and previous indexes, 1 or 2 offsets wanted of each",
+        "2 slots, 2 entries, any slots and previous indexes, 1 or 2 offsets wanted of each of 2 hashes",
         (
             Mutant("0 <= cursors[lane] < limit", "0 <= cursors[lane] <= limit"),
             Mutant("leads_on *= 1 if matched", "leads_on *= 1 if 2 * matched", "visit_entries"),
@@ -376,8 +376,8 @@ CONTRACTS = (
         "message.sum_of_sizes",
         f"{RECORDS}:read_message",
         ("RMQLOG-1", "RMQLOG-3"),
-        "records of both versions, either host IPv6, lengths of 102 to 106, a body of 0 or 1 "
-        "bytes, any 5 raw bytes of topic and properties",
+        "records of both versions, either host IPv6, whole or with a byte missing, a body of 0 "
+        "or 1 bytes, any 5 raw bytes of topic and properties",
         (
             Mutant("flags // 16 % 2", "flags // 8 % 2"),
             Mutant("topic_length < 0 or ", ""),

@@ -284,7 +284,7 @@ Entry = tuple[int, int, int]
 
 def _is_stored(*numbers: int) -> bool:
     """Whether these are numbers of 32 bits."""
-    return -(2**31) <= min(numbers) and max(numbers) < 2**31
+    return all(-(2**31) <= number < 2**31 for number in numbers)
 
 
 class _Bounded(Cells):
@@ -334,7 +334,7 @@ def walk_of_damaged_chains(
     """A walk ends, wherever slot and entries lead to, and finds or refuses what the model does.
 
     pre: _is_stored(slot, *previous, seconds)
-    pre: 0 <= index_count <= 5
+    pre: index_count in (1, 4, 5)
     post: _
     """
     cells = _file((slot,), (5, 0, previous[0]), (5, seconds, previous[1]), (5, 0, previous[2]))
@@ -345,7 +345,7 @@ def walk_of_damaged_chains(
 def walk_in_time(hashes: tuple[int, int], seconds: tuple[int, int], begin: int, end: int) -> bool:
     """A walk finds what lies between two times, and ends behind the first that is too old.
 
-    pre: _is_stored(*hashes, *seconds) and min(hashes) >= 0
+    pre: _is_stored(*hashes, *seconds)
     post: _
     """
     cells = _file((2,), (hashes[0], seconds[0], 0), (hashes[1], seconds[1], 1))
@@ -358,7 +358,7 @@ def walk_until_enough(
 ) -> bool:
     """A walk stops when it has found as many as are wanted, and looks at where that one leads.
 
-    pre: _is_stored(slot, *hashes, *previous) and min(hashes) >= 0
+    pre: _is_stored(slot, *hashes, *previous)
     pre: 0 <= max_num <= 2
     post: _
     """
@@ -373,7 +373,7 @@ def walk_until_enough(
 def walk_in_pieces(slot: int, hashes: tuple[int, int], previous: tuple[int, int]) -> bool:
     """A walk that goes on from where it stopped finds what one walk finds.
 
-    pre: _is_stored(slot, *hashes, *previous) and min(hashes) >= 0
+    pre: _is_stored(slot, *hashes, *previous)
     post: _
     """
     cells = _file((slot,), (hashes[0], 0, previous[0]), (hashes[1], 0, previous[1]))
@@ -389,15 +389,15 @@ def walk_in_pieces(slot: int, hashes: tuple[int, int], previous: tuple[int, int]
 
 
 def walks_side_by_side(
-    slots: tuple[int, int], hashes: tuple[int, int], previous: tuple[int, int], max_num: int
+    slots: tuple[int, int], is_other: bool, previous: tuple[int, int], max_num: int
 ) -> bool:
     """Two chains walked side by side give what each gives alone, or the error of either.
 
-    pre: _is_stored(*slots, *hashes, *previous) and min(hashes) >= 0
+    pre: _is_stored(*slots, *previous)
     pre: 1 <= max_num <= 2
     post: _
     """
-    cells = _file(slots, (hashes[0], 0, previous[0]), (hashes[1], 0, previous[1]))
+    cells = _file(slots, (6 if is_other else 5, 0, previous[0]), (5, 0, previous[1]))
     starts, found = [0, 9, 9], [7] * 4
     scratch = [0, 0], [0, 0], [0] * 5, [0] * 5
     state = _walk_chains(

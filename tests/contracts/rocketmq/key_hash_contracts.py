@@ -112,8 +112,8 @@ def characters_are_read(code: int, is_text: bool) -> bool:
     data = _utf8(code)
     found = _utf8_character(data, 0, len(data), int(is_text))
     if not (is_text or _is_character(code)):
-        return found == -1
-    return found == 8 * code + len(data)
+        return bool(found == -1)
+    return bool(found == 8 * code + len(data))
 
 
 def nothing_else_is_read(data: bytes, end: int) -> bool:
@@ -136,13 +136,13 @@ def nothing_else_is_read(data: bytes, end: int) -> bool:
 def hash_of_ascii(data: bytes, start: int) -> bool:
     """Four at a time and one by one, ASCII is hashed as its units are.
 
-    pre: len(data) == 6
-    pre: 0 <= start <= 6
+    pre: len(data) == 9
+    pre: 0 <= start <= 9
     pre: all(byte < 128 for byte in data)
     post: _
     """
-    units = [data[n] for n in range(start, 6)]
-    return _hash_of_utf8(data, start, 6, 0) == _kept(_definition(units))
+    units = [data[n] for n in range(start, 9)]
+    return bool(_hash_of_utf8(data, start, 9, 0) == _kept(_definition(units)))
 
 
 class _Character:

@@ -28,37 +28,32 @@ def _signed(data: list[int]) -> int:
     return number - 256 ** len(data) if data[0] >= 128 else number
 
 
-def sum_of_sizes(data: bytes, flags: int, is_old: bool) -> bool:
+def sum_of_sizes(data: bytes, flags: int, is_old: bool, has_body: bool, is_cut: bool) -> bool:
     """A record is sound exactly if its length is the sum of its fields, none of them negative.
 
-    pre: len(data) == 7 and data[1] <= 1
-    pre: 102 <= data[0] <= 106
+    pre: len(data) == 5
     pre: flags in (16, 32)
     post: _
     """
-    head = 84 + 12 * (flags // 16 % 2) + 12 * (flags // 32 % 2)
+    body = [0, 0, 0, 1, 66] if has_body else [0, 0, 0, 0]
     magic = [0, 0, 0, 167 if is_old else 171]
-    start = [0, 0, 0, data[0], *magic, *bytes(31), flags, *bytes(head - 40)]
-    # A body of 0, 1 or any other number of bytes, then what is left: the end of the record.
-    record = [*start, 0, 0, 0, data[1], *data[2:]]
+    # One host has 20 bytes, the other 8; what lies between size, flags and body says nothing.
+    head = [*magic, *bytes(31), flags, *bytes(56), *body]
+    total = 4 + len(head) + len(data) + (1 if is_cut else 0)
+    record = [0, 0, 0, total, *head, *data]
     size = _read_message(record, 0, len(record), _NAMES, 0, [0] * 16)
-    return size == _size_of(record, head, is_old)
+    is_sound = not is_cut and _adds_up(list(data), 1 if is_old else 2)
+    return bool(size == (total if is_sound else -1))
 
 
-def _size_of(record: list[int], head: int, is_old: bool) -> int:
-    """Return the length of a record, or -1 if its fields do not add up to it."""
-    total = record[3]
-    if total > len(record):
-        return -1
-    rest = record[head + 4 + record[head + 3] : total]
-    width = 1 if is_old else 2
-    if len(rest) < width:
-        return -1
+def _adds_up(rest: list[int], width: int) -> bool:
+    """Whether these are the length of a topic, the topic, that of properties, and properties."""
     topic_length = _signed(rest[:width])
-    rest = rest[width + topic_length :] if topic_length >= 0 else []
-    if len(rest) < 2 or max(_signed(rest[:2]), 0) != len(rest) - 2:
-        return -1
-    return total
+    for length in range(len(rest) - width - 1):
+        if topic_length == length:
+            tail = rest[width + length :]
+            return max(_signed(tail[:2]), 0) == len(tail) - 2
+    return False
 
 
 def keys_of_spaces(keys: bytes) -> bool:
