@@ -83,12 +83,19 @@ CONTRACTS = (
         "key_hash.hash_of_ascii",
         f"{INDEX}:hash_of_utf8",
         ("RMQHASH-1", "RMQHASH-2"),
-        "any 0 to 9 ASCII letters",
+        "any 0 to 6 ASCII letters",
         (
             Mutant("two * 961", "two * 31"),
-            Mutant("923521", "29791"),
+            Mutant("three * 31 + four", "three * 31"),
             Mutant("position + 4 <= end", "position + 3 <= end"),
         ),
+    ),
+    Contract(
+        "key_hash.hash_of_two_blocks",
+        f"{INDEX}:hash_of_utf8",
+        ("RMQHASH-1", "RMQHASH-2"),
+        "9 ASCII letters, any first and any fifth",
+        (Mutant("923521", "29791"),),
     ),
     Contract(
         "key_hash.hash_of_characters",
@@ -250,7 +257,7 @@ CONTRACTS = (
         "index_file.walks_side_by_side",
         f"{INDEX}:walk_chains",
         ("RMQIDX-31", "RMQIDX-33", "RMQIDX-35", "RMQIDX-36", "RMQIDX-40"),
-        "2 slots, 2 entries, any slots and previous indexes, 1 or 2 offsets wanted of each of 2 hashes",
+        "2 slots, 2 entries, any slots and previous indexes, 1 or 2 offsets wanted",
         (
             Mutant("0 <= cursors[lane] < limit", "0 <= cursors[lane] <= limit"),
             Mutant("leads_on *= 1 if matched", "leads_on *= 1 if 2 * matched", "visit_entries"),
@@ -370,19 +377,6 @@ CONTRACTS = (
         (
             Mutant("self._waited_ms() >= interval", "self._waited_ms() > interval"),
             Mutant("-1000 - self.ref_count", "-1000"),
-        ),
-    ),
-    Contract(
-        "message.sum_of_sizes",
-        f"{RECORDS}:read_message",
-        ("RMQLOG-1", "RMQLOG-3"),
-        "records of both versions, either host IPv6, whole or with a byte missing, a body of 0 "
-        "or 1 bytes, any 5 raw bytes of topic and properties",
-        (
-            Mutant("flags // 16 % 2", "flags // 8 % 2"),
-            Mutant("topic_length < 0 or ", ""),
-            Mutant("stop > end", "stop > end + 1"),
-            Mutant("at + properties_length != stop", "at + properties_length > stop"),
         ),
     ),
     Contract(

@@ -136,13 +136,24 @@ def nothing_else_is_read(data: bytes, end: int) -> bool:
 def hash_of_ascii(data: bytes, start: int) -> bool:
     """Four at a time and one by one, ASCII is hashed as its units are.
 
-    pre: len(data) == 9
-    pre: 0 <= start <= 9
+    pre: len(data) == 6
+    pre: 0 <= start <= 6
     pre: all(byte < 128 for byte in data)
     post: _
     """
-    units = [data[n] for n in range(start, 9)]
-    return bool(_hash_of_utf8(data, start, 9, 0) == _kept(_definition(units)))
+    units = [data[n] for n in range(start, 6)]
+    return bool(_hash_of_utf8(data, start, 6, 0) == _kept(_definition(units)))
+
+
+def hash_of_two_blocks(data: bytes) -> bool:
+    """Four letters at a time are hashed as units behind four others too.
+
+    pre: len(data) == 2
+    pre: data[0] < 128 and data[1] < 128
+    post: _
+    """
+    text = [data[0], 97, 98, 99, data[1], 97, 98, 99, 100]
+    return bool(_hash_of_utf8(text, 0, 9, 0) == _kept(_definition(text)))
 
 
 class _Character:
