@@ -94,7 +94,7 @@ CONTRACTS = (
         "key_hash.hash_of_two_blocks",
         f"{INDEX}:hash_of_utf8",
         ("RMQHASH-1", "RMQHASH-2"),
-        "9 ASCII letters, any first and any fifth",
+        "9 ASCII letters, any first",
         (Mutant("923521", "29791"),),
     ),
     Contract(
@@ -216,7 +216,10 @@ CONTRACTS = (
         "3 entries of one slot, any slot, any previous indexes, any seconds of the second entry, "
         "index counts 1, 4 and 5",
         (
-            Mutant("            return CORRUPT\n        at", "            return 0\n        at"),
+            Mutant(
+                "0 < current < above:\n            return",
+                "0 < current <= above:\n            return",
+            ),
             Mutant("0 < current < above:\n        return", "0 < current <= above:\n        return"),
             Mutant("time_diff < 0", "time_diff <= 0"),
         ),
@@ -261,7 +264,7 @@ CONTRACTS = (
         (
             Mutant("0 <= cursors[lane] < limit", "0 <= cursors[lane] <= limit"),
             Mutant("leads_on *= 1 if matched", "leads_on *= 1 if 2 * matched", "visit_entries"),
-            Mutant("previous >= current", "previous > current", "visit_entries"),
+            Mutant("previous < 0 or ", "", "visit_entries"),
         ),
     ),
     Contract(
