@@ -91,13 +91,6 @@ CONTRACTS = (
         ),
     ),
     Contract(
-        "key_hash.hash_of_two_blocks",
-        f"{INDEX}:hash_of_utf8",
-        ("RMQHASH-1", "RMQHASH-2"),
-        "9 ASCII letters, any first",
-        (Mutant("923521", "29791"),),
-    ),
-    Contract(
         "key_hash.hash_of_characters",
         f"{INDEX}:hash_of_utf8",
         ("RMQHASH-1", "RMQHASH-2"),

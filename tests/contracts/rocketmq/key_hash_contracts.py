@@ -145,16 +145,6 @@ def hash_of_ascii(data: bytes, start: int) -> bool:
     return bool(_hash_of_utf8(data, start, 6, 0) == _kept(_definition(units)))
 
 
-def hash_of_two_blocks(first: int) -> bool:
-    """Four letters at a time are hashed as units behind four others too.
-
-    pre: 0 <= first < 128
-    post: _
-    """
-    text = [first, 97, 98, 99, 100, 101, 102, 103, 104]
-    return bool(_hash_of_utf8(text, 0, 9, 0) == _absolute_hash(_hash_of_units(text)))
-
-
 class _Character:
     """What `utf8_character` returns, 8 * code point + bytes, before it is multiplied out."""
 
