@@ -46,7 +46,7 @@ EXIT_CLOSED_PIPE = 141
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 VERBS = (demo, verify, dump, lookup, rebuild, replay, explain, bench, doctor)
 
-HELP = """Kafka index and segment files: read them, check them, say what they mean.
+HELP = """Index and log files of Kafka and RocketMQ: read them, check them, say what they mean.
 
 Files are opened read-only, and nothing is written beside them; only rebuild --in-place replaces
 index files.
@@ -59,6 +59,7 @@ Examples:
   segproof verify /var/lib/kafka/data
   segproof dump 00000000000000000000.index --format jsonl
   segproof lookup my-topic-0 --offset 4711 --explain
+  segproof lookup store --key TopicTest#order-1 --explain
   segproof rebuild my-topic-0 --out rebuilt/my-topic-0
 """
 
