@@ -90,7 +90,8 @@ def entries_at_end(offsets: tuple[int, int, int, int], files: int, asked: int, l
     """
     older, newer = _File(list(offsets[:files])), _File(list(offsets[files:]))
     checkpoint = StoreCheckpoint(SEGPROOF, "", Directory())
-    service = _Model(SEGPROOF, "", 1, 9, Directory(), checkpoint, (older, newer))  # type: ignore[arg-type]
+    listed: Any = (older, newer)
+    service = _Model(SEGPROOF, "", 1, 9, Directory(), checkpoint, listed)
     expected = min(limit, service._entries_of(asked))
     return bool(_implemented(older, newer)._entries_at_end(asked, limit) == expected)
 
