@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Planted defects: each is caught by replay, and its one-line reproducer shows it again.
 
-Used by: the tox environments `py311` to `py313`.
+Used by: the tox environment `canaries`.
 """
 
 import shlex
