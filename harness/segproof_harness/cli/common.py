@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 if TYPE_CHECKING:
+    from segproof.findings import Finding
     from segproof_model.profiles import Profile
 
 EXIT_CLEAN = 0
@@ -144,6 +145,16 @@ def write_row(row: dict[str, Any], output_format: Format, prefix: str = "") -> N
 
     pairs = (f"{name}: {_shown(value)}" for name, value in row.items())
     sys.stdout.write(prefix + printable(" ".join(pairs)) + "\n")
+
+
+def write_findings(findings: "Iterable[Finding]", output_format: Format) -> None:
+    """Write findings on standard output."""
+    from segproof_harness.report import write_jsonl, write_text
+
+    write = write_jsonl if output_format is Format.JSONL else write_text
+    for finding in findings:
+        write(finding.to_json(), sys.stdout)
+    sys.stdout.flush()
 
 
 def _shown(value: Any) -> str:

@@ -4,7 +4,6 @@
 Used by: cli.
 """
 
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -27,6 +26,7 @@ from segproof_harness.cli.common import (
     reason_of,
     refuse,
     summarise,
+    write_findings,
     write_row,
 )
 from segproof_harness.cli.rebuild_store import (
@@ -207,8 +207,6 @@ def _index_key(profile: str | None) -> Literal["last_offset", "first_offset"]:
 
 
 def _write(rebuilt: "Rebuilt", output_format: Format, seconds: float) -> None:
-    from segproof_harness.report import write_jsonl, write_text
-
     for file in rebuilt.files:
         row = {
             "path": file.path,
@@ -219,10 +217,7 @@ def _write(rebuilt: "Rebuilt", output_format: Format, seconds: float) -> None:
             "interval_from": file.interval_from,
         }
         write_row(row, output_format)
-    write = write_jsonl if output_format is Format.JSONL else write_text
-    for finding in rebuilt.findings:
-        write(finding.to_json(), sys.stdout)
-    sys.stdout.flush()
+    write_findings(rebuilt.findings, output_format)
     for left_out in rebuilt.left_out:
         complain(f"left out: {left_out}")
     if rebuilt.cut_bytes:

@@ -5,7 +5,6 @@ Used by: cli/rebuild.py.
 """
 
 import os
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from segproof_harness.cli.common import (
     reason_of,
     refuse,
     summarise,
+    write_findings,
     write_row,
 )
 
@@ -126,13 +126,16 @@ def _geometry(asked: StoreRebuild) -> "Geometry":
                 f"{folder}: the old index files do not tell how many slots and entries they have:"
                 " give --hash-slots and --index-num (maxHashSlotNum and maxIndexNum of the broker)"
             )
+    if old is DEFAULT_GEOMETRY and asked.hash_slots is None and asked.index_num is None:
+        complain(
+            f"no old index file tells how many slots and entries to make: {old.hash_slot_num} and"
+            f" {old.index_num}, RocketMQ's defaults; --hash-slots and --index-num say others"
+        )
     slots = old.hash_slot_num if asked.hash_slots is None else asked.hash_slots
     return Geometry(slots, old.index_num if asked.index_num is None else asked.index_num)
 
 
 def _write(rebuilt: "RebuiltIndex", output_format: Format, seconds: float) -> None:
-    from segproof_harness.report import write_jsonl, write_text
-
     for file in rebuilt.files:
         row = {
             "path": file.path,
@@ -141,10 +144,7 @@ def _write(rebuilt: "RebuiltIndex", output_format: Format, seconds: float) -> No
             "changed": file.changed,
         }
         write_row(row, output_format)
-    write = write_jsonl if output_format is Format.JSONL else write_text
-    for finding in rebuilt.findings:
-        write(finding.to_json(), sys.stdout)
-    sys.stdout.flush()
+    write_findings(rebuilt.findings, output_format)
     for name in rebuilt.removed:
         complain(f"removed: {name}")
     if rebuilt.left_bytes:

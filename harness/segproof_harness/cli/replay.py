@@ -4,7 +4,6 @@
 Used by: cli.
 """
 
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +18,7 @@ from segproof_harness.cli.common import (
     reason_of,
     refuse,
     summarise,
+    write_findings,
 )
 from segproof_harness.cli.histories import (
     ALL,
@@ -135,11 +135,7 @@ def _replay_seeds(
 
 
 def _show(result: "Result", output_format: Format, seconds: float) -> None:
-    from segproof_harness.report import write_jsonl, write_text
-
-    write = write_jsonl if output_format is Format.JSONL else write_text
-    for finding in result.findings:
-        write(finding.to_json(), sys.stdout)
+    write_findings(result.findings, output_format)
     verdict = _verdict(len(result.findings))
     summarise(f"{compared(result.counters)} in {seconds:.1f} s: {verdict}")
 

@@ -17,10 +17,11 @@ import pytest
 
 from segproof.files import RealFiles
 from segproof_harness import cli
-from segproof_harness.demo import scenarios
+from segproof_harness.demo import scenarios, stores
 from segproof_harness.reading.conformance import partition_of
 
 BY_NAME = {scenario.name: partition_of(scenario) for scenario in scenarios()}
+(STORE,) = (store for store in stores() if store.parent.name == "small-5.5.1")
 FIELDS = [
     "path", "entries", "old_entries", "changed", "index_interval_bytes", "interval_from",
 ]  # fmt: skip
@@ -193,3 +194,16 @@ def test_progress_on_a_terminal(copy: Path) -> None:
     assert done.returncode == 0
     assert "rebuild" in shown
     assert "9 index files rebuilt" in shown
+
+
+def test_a_store_without_an_index_gets_one_as_by_default(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That nothing told how large the index was is said, unless the caller tells."""
+    store = tmp_path / "store"
+    shutil.copytree(STORE, store, ignore=shutil.ignore_patterns("index"))
+    out = tmp_path / "new"
+    assert 0 == cli.run(["rebuild", str(store), "--out", str(out / "a"), "--index-num", "50"])
+    assert "no old index file" not in capsys.readouterr().err
+    assert 0 == cli.run(["rebuild", str(store), "--out", str(out / "b")])
+    assert "no old index file tells how many slots" in capsys.readouterr().err
