@@ -46,6 +46,8 @@ __all__ = ["KeyAnswer", "StoreReader"]
 INT64_MAX = (1 << 63) - 1
 INT64 = 1 << 64
 NOT_FOUND = "no message has this key in this time"
+ASKED_KINDS = (PlaceKind.STORE, PlaceKind.INDEX_FOLDER, PlaceKind.INDEX_FILE)
+SHOWN_OFFSETS = 3
 _INT32 = Struct(">i")
 _ENTRY = Struct(">iqii")
 
@@ -59,6 +61,9 @@ class KeyAnswer:
     phy_offsets: tuple[int, ...] = ()
     """Newest first."""
     reason: str | None = None
+    """Why there is none, or why some may be missing."""
+    unreadable: tuple[int, ...] = ()
+    """Offsets that entries of the key's hash lead to, where the log has no message to read."""
     steps: tuple[LookupStep, ...] = field(default=(), compare=False)
 
 
@@ -83,6 +88,7 @@ class _Question:
     is_raw: bool
     steps: list[LookupStep]
     found: list[int] = field(default_factory=list)
+    unreadable: list[int] = field(default_factory=list)
 
     def step(self, action: str, path: str, **facts: int | str | None) -> None:
         self.steps.append(LookupStep(action, path, facts))
@@ -108,7 +114,7 @@ class StoreReader:
         self.steps: tuple[LookupStep, ...] = ()
         """Of the last question, as far as it went."""
         place = place_of(self.path, files)
-        if place is None:
+        if place is None or place.kind not in ASKED_KINDS:
             raise SegproofError(
                 "neither a store of RocketMQ nor index files of one",
                 path=self.path,
@@ -185,11 +191,10 @@ class StoreReader:
         for number, path in reversed(list(enumerate(paths))):
             if not self._one_file(question, path, key_hash, number == 0):
                 break
-        reason = None
-        if not question.found:
-            reason = NOT_FOUND if paths else "there is no index file"
         steps = tuple(question.steps) if explain else ()
-        return KeyAnswer(question.target, tuple(question.found), reason, steps)
+        unreadable = tuple(question.unreadable)
+        reason = _reason(question, bool(paths))
+        return KeyAnswer(question.target, tuple(question.found), reason, unreadable, steps)
 
     def _geometry(self, path: str) -> Geometry:
         if path not in self._geometries:
@@ -212,8 +217,8 @@ class StoreReader:
         """Look into one file; return whether an older one is to be asked."""
         file = self._files.open(path)
         try:
-            header = read_stored_header(file)
-            if header is None or header.index_count <= 1:
+            header = _sound_header(file)
+            if header.index_count <= 1:
                 question.step("file", path, entries=0, taken="no: it has no entry")
                 return True
             begin, end = header.begin_timestamp, header.end_timestamp
@@ -269,8 +274,12 @@ class StoreReader:
             return None
         if hit.phy_offset < self.log.min_offset:
             return "no: its message has expired"
+        if hit.phy_offset >= self.log.max_offset:  # a broker may have begun a file since
+            self.log = CommitLog.open(self.path, files=self._files)
         message = self.log.look_message(hit.phy_offset)
         if message is None:
+            if hit.phy_offset not in question.unreadable:
+                question.unreadable.append(hit.phy_offset)
             return "no: there is no message at its offset"
         request = dispatch_request_of(message)
         keys = [*keys_of(request), tag_key_of(request)]
@@ -278,6 +287,33 @@ class StoreReader:
             return None
         has_hash = any(key is not None and index_key_hash(key) == key_hash for key in keys)
         return "no: another key of the same hash" if has_hash else "no: not a key of its message"
+
+
+def _reason(question: _Question, has_files: bool) -> str | None:
+    """Return why there is no answer, or why some of it may be missing."""
+    if offsets := question.unreadable:
+        shown = ", ".join(map(str, offsets[:SHOWN_OFFSETS]))
+        if len(offsets) > SHOWN_OFFSETS:
+            shown += f" and {len(offsets) - SHOWN_OFFSETS} more"
+        return (
+            f"entries of its hash lead to offsets where the commit log has no message: {shown};"
+            " --raw shows them, `segproof verify` tells what is damaged"
+        )
+    if question.found:
+        return None
+    return NOT_FOUND if has_files else "there is no index file"
+
+
+def _sound_header(file: File) -> StoredHeader:
+    """Return the header of a file. Raises: CorruptIndexError where there is none, or no count."""
+    header = read_stored_header(file)
+    if header is None:
+        raise CorruptIndexError("it is shorter than a header", law="RMQDISK-1", path=file.path)
+    if header.index_count < 0:
+        raise CorruptIndexError(
+            f"the index count is {header.index_count}", law="RMQDISK-4", path=file.path, position=36
+        )
+    return header
 
 
 def _is_time_matched(header: StoredHeader, begin: int, end: int) -> bool:

@@ -204,8 +204,9 @@ def _answer_key(target: str, asked: Asked, reader: Any, output_format: Format) -
     else:
         steps = answer.steps
         row["phy_offsets"] = list(answer.phy_offsets)
+        sane = not answer.unreadable
         if answer.reason is not None:
-            row |= {"phy_offsets": None, "reason": answer.reason}
+            row |= {"phy_offsets": row["phy_offsets"] or None, "reason": answer.reason}
     if output_format is Format.JSONL and asked.explain:
         row["steps"] = [asdict(step) for step in steps]
     write_row(row, output_format)
@@ -247,6 +248,8 @@ def _why_no_message(target: int, reader: Any) -> str:
         return f"the commit log begins at {log.min_offset}"
     if log is not None and target >= log.max_offset:
         return f"the commit log ends before {log.max_offset}"
+    if log is not None and log.file_of(target) is None:
+        return "the file of the commit log that held this offset is missing"
     return "no message begins here"
 
 

@@ -38,9 +38,10 @@ CHECKPOINT_FIELDS = (
     "index_msg_timestamp",
     "master_flushed_offset",
     "confirm_phy_offset",
+    "logics_physical_offset",
 )
 CRC_MASK = 0x7FFFFFFF
-_TIMES = Struct(">5q")
+_FIELDS = Struct(">6q")
 _UNIT = Struct(">qiq")
 _PIECE_BYTES = _UNIT.size * 8192
 
@@ -283,9 +284,9 @@ def _queue_rows(path: str, files: Files) -> Iterator[Row]:
 
 
 def _checkpoint_row(path: str, profile: Profile | None, files: Files) -> Row:
-    data = contents(path, files, _TIMES.size)
-    if len(data) < _TIMES.size:
+    data = contents(path, files, _FIELDS.size)
+    if len(data) < _FIELDS.size:
         raise SegproofError(f"a checkpoint of {len(data)} bytes", law="RMQDISK-20", path=path)
-    row = dict(zip(CHECKPOINT_FIELDS, _TIMES.unpack(data), strict=True))
+    row = dict(zip(CHECKPOINT_FIELDS, _FIELDS.unpack(data), strict=True))
     known = len(row) if profile is None else profile.rmq_checkpoint_fields
     return {name: row[name] for name in CHECKPOINT_FIELDS[:known]}

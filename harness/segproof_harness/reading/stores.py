@@ -14,7 +14,7 @@ import os
 from functools import cached_property
 from typing import Any
 
-from segproof.errors import SegproofError
+from segproof.errors import CorruptIndexError, SegproofError
 from segproof.files import REAL_FILES, Files
 from segproof.lookup_answers import LookupStep
 from segproof.rocketmq.commit_log import CommitLog
@@ -29,6 +29,7 @@ from segproof_model.rocketmq.index_service import IndexService, QueryOffsetResul
 from segproof_model.rocketmq.message import CheckResult, check_message_and_return_size
 
 RECORD_LIMIT_BYTES = 64 << 20
+INT32_MAX = (1 << 31) - 1
 INT64_MAX = (1 << 63) - 1
 
 
@@ -70,9 +71,9 @@ class StoreAsFound:
     def service(self) -> IndexService:
         """The service that has loaded the files. Raises: SegproofError, OSError."""
         paths = self._reader.index_paths()
-        images = {f"index/{os.path.basename(one)}": contents(one, self._files) for one in paths}
-        directory = Directory(tuple(sorted(images.items())))
         geometry = self._geometry(paths)
+        images = {f"index/{os.path.basename(one)}": self._image(one) for one in paths}
+        directory = Directory(tuple(sorted(images.items())))
         opened = IndexService.open(
             "", *geometry, directory=directory, profile=self._profile, now_ms=0
         ).after
@@ -80,6 +81,15 @@ class StoreAsFound:
         if isinstance(loaded.outcome, Raised):
             raise ModelRaisedError(loaded.outcome, self.path)
         return loaded.after
+
+    def _image(self, path: str) -> bytes:
+        """Return the bytes of an index file. Raises: CorruptIndexError for a file of over 2 GiB."""
+        status = self._files.status(path)
+        if status is not None and status.size_bytes > INT32_MAX:
+            raise CorruptIndexError(
+                f"no index file has {status.size_bytes} bytes", law="RMQDISK-1", path=path
+            )
+        return contents(path, self._files)
 
     def _geometry(self, paths: list[str]) -> Geometry:
         """Return what a broker would be configured for: that of the newest file that tells it."""

@@ -95,8 +95,9 @@ class CommitLog:
     ) -> Self:
         """List the files of a commit log; without a folder there is none.
 
-        Their size is the smallest step from one name to the next, or the length of a lone file,
-        where None is given. Raises: InvalidArgumentError for a size outside 1..2^31-1; OSError.
+        Where None is given their size is the one that most of their lengths and of the steps from
+        one name to the next have, the smallest of these: so a file that is missing or cut changes
+        nothing. Raises: InvalidArgumentError for a size outside 1..2^31-1; OSError.
         """
         if mapped_file_size is not None and not 0 < mapped_file_size <= INT32_MAX:
             raise InvalidArgumentError(
@@ -250,6 +251,8 @@ def _found_files(folder: str, files: Files) -> list[tuple[int, str, int]]:
 
 
 def _inferred_size(found: list[tuple[int, str, int]]) -> int:
-    steps = [after[0] - before[0] for before, after in pairwise(found)]
-    size = min(steps) if steps else (found[0][2] if found else MAPPED_FILE_BYTES)
-    return min(size or MAPPED_FILE_BYTES, INT32_MAX)
+    """Return the size that most lengths and steps say: some files may be missing, or cut."""
+    sizes = [length for _, _, length in found]
+    sizes += [after[0] - before[0] for before, after in pairwise(found)]
+    lawful = [size for size in sizes if 0 < size <= INT32_MAX]
+    return max(lawful, key=lambda size: (lawful.count(size), -size), default=MAPPED_FILE_BYTES)

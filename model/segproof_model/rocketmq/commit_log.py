@@ -88,8 +88,8 @@ class CommitLog:
     ) -> "Step[CommitLog] | Step[Directory]":
         """Name the log; nothing is made.
 
-        Without a size it is the smallest step from one file to the next, or the length of the only
-        file. A size outside 1..2^31-1 is an invalid argument.
+        Without a size it is the one that most lengths of files, and steps from one to the next,
+        have; of several the smallest. A size outside 1..2^31-1 is an invalid argument.
         """
         if mapped_file_size is not None and not 0 < mapped_file_size <= INT32_MAX:
             return Step(directory, Raised(ErrorKind.INVALID_ARGUMENT))
@@ -174,5 +174,6 @@ def _found(store_path: str, directory: Directory) -> tuple[LogFile, ...]:
 
 def _inferred_size(files: tuple[LogFile, ...]) -> int:
     steps = [after.start - before.start for before, after in pairwise(files)]
-    size = min(steps, default=len(files[0].data) if files else 0)
-    return min(size or MAPPED_FILE_SIZE, INT32_MAX)
+    sizes = steps + [len(file.data) for file in files]
+    lawful = sorted(size for size in sizes if 0 < size <= INT32_MAX)
+    return max(lawful, key=lawful.count, default=MAPPED_FILE_SIZE)

@@ -12,7 +12,6 @@ import posixpath
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
 from struct import Struct
 
 from segproof.errors import SegproofError
@@ -38,7 +37,6 @@ __all__ = ["LogBlock", "LogRecords"]
 SERVICE = "index-service"
 BLOCK_RECORDS = 4096
 PIECE_BYTES = 1 << 22
-INT32_MAX = (1 << 31) - 1
 _START = Struct(">ii")
 _INT32 = Struct(">i")
 
@@ -67,7 +65,7 @@ class LogRecords:
         self._store = store
         self._files = files
         self._reporter = reporter
-        self.log = _opened(store, files) if log is None else log
+        self.log = CommitLog.open(store, files=files) if log is None else log
         """Its files. Raises: OSError."""
         self.end = self.log.max_offset
         """Behind the last record; of the log as far as it was read."""
@@ -305,21 +303,3 @@ class LogRecords:
                     return
         finally:
             file.close()
-
-
-def _opened(store: str, files: Files) -> CommitLog:
-    """Open a log of whose files some may be missing, or cut.
-
-    Their length is the one that most of them have, or that most names are apart. Raises: OSError.
-    """
-    log = CommitLog.open(store, files=files)
-    starts = [one.start for one in log.log_files]
-    found = [after - before for before, after in pairwise(starts)]
-    for one in log.log_files:
-        status = files.status(one.path)
-        found.append(0 if status is None else status.size_bytes)
-    lawful = [size for size in found if 0 < size <= INT32_MAX]
-    if not lawful:
-        return log
-    usual = max(set(lawful), key=lambda size: (lawful.count(size), -size))
-    return CommitLog.open(store, usual, files=files)

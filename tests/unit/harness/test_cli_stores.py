@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the verbs say of stores of RocketMQ that lost something: each as an operator met it.
+
+Used by: the tox environments `py311` to `py313`.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from segproof.files import REAL_FILES
+from segproof.rebuilding.rocketmq_index import rebuild_index
+from segproof.rocketmq.commit_log import CommitLog
+from segproof.store_lookup import StoreReader
+from segproof_harness.cli import run
+from segproof_harness.memory_files import MemoryFiles
+from segproof_harness.memory_stores import message_of, write_log
+from segproof_harness.reading.store_conformance import write_file
+from segproof_model.directory import Directory
+from segproof_model.rocketmq.commit_log import CommitLog as ModelLog
+
+DATA = Path(__file__).resolve().parents[3] / "harness/segproof_harness/data/rocketmq"
+SMALL = DATA / "small-5.5.1" / "store"
+SIZE = 1000
+KEYS = 25
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Return a store with a log of five files, and an index."""
+    path = tmp_path / "store"
+    messages = [message_of("T", {"KEYS": f"k{number}"}) for number in range(KEYS)]
+    write_log(REAL_FILES, str(path), messages, SIZE)
+    assert len(rebuild_index(path, None, 8, 50, in_place=True).files) == 1
+    return path
+
+
+def asked(
+    capsys: pytest.CaptureFixture[str], *words: object
+) -> tuple[int, list[dict[str, object]], str]:
+    """Return the exit code of a command, its rows, and what it says on stderr."""
+    code = run([*map(str, words), "--format", "jsonl"])
+    out, err = capsys.readouterr()
+    return code, [json.loads(line) for line in out.splitlines()], err
+
+
+def copied(tmp_path: Path, source: Path = SMALL) -> Path:
+    """Return a copy that may be changed."""
+    target = tmp_path / "copy"
+    shutil.copytree(source, target, copy_function=shutil.copyfile)
+    return target
+
+
+@pytest.mark.parametrize(
+    ("sizes", "wanted"),
+    [
+        ({0: 1000, 1000: 1000, 3000: 1000}, 1000),
+        ({0: 1000, 2000: 1000}, 1000),
+        ({0: 1000, 3000: 1000, 4000: 7}, 1000),
+        ({0: 300, 1000: 1000}, 1000),
+        ({0: 300}, 300),
+        ({0: 0}, 1 << 30),
+        ({}, 1 << 30),
+        ({0: 1000, 1 << 40: 900}, 900),
+    ],
+)
+def test_size_of_log_files(sizes: dict[int, int], wanted: int) -> None:
+    """It was the smallest step between two names: twice too large where a file is missing."""
+    files = MemoryFiles()
+    images = {f"commitlog/{start:020d}": bytes(size) for start, size in sizes.items()}
+    for name, image in images.items():
+        write_file(files, f"/s/{name}", image)
+    directory = Directory(tuple(sorted(images.items())))
+    assert wanted == CommitLog.open("/s", files=files).mapped_file_size
+    assert wanted == ModelLog.open("", directory=directory).after.mapped_file_size  # type: ignore[union-attr]
+
+
+def test_a_key_whose_message_is_lost(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the log lost a message, `no message has this key` was the answer, with code 0."""
+    code, (row,), _ = asked(capsys, "lookup", store, "--key", "T#k12")
+    (offset,) = row["phy_offsets"]  # type: ignore[misc, attr-defined]
+    assert code == 0
+    (store / "commitlog" / f"{offset // SIZE * SIZE:020d}").unlink()
+    words = ["--key", "T#k12", "--key", "T#none", "--phy-offset", offset]
+    code, (row, none, lost), _ = asked(capsys, "lookup", store, *words)
+    assert (1, None) == (code, row["phy_offsets"])
+    assert f"the commit log has no message: {offset};" in str(row["reason"])
+    assert none["reason"] == "no message has this key in this time"
+    assert "is missing" in str(lost["reason"])
+    code, (row,), _ = asked(capsys, "lookup", store, "--key", "T#k12", "--raw")
+    assert (0, [offset]) == (code, row["phy_offsets"])
+
+
+def test_a_log_that_grows_while_keys_are_asked(store: Path) -> None:
+    """A reader that was open when a file of the log began did not know it."""
+    last = sorted((store / "commitlog").iterdir())[-1]
+    moved = last.rename(store / "later")
+    reader = StoreReader(store)
+    moved.rename(last)
+    (offset,) = reader.lookup_key(f"T#k{KEYS - 1}").phy_offsets
+    assert offset >= int(last.name)
+
+
+@pytest.mark.parametrize("name", ["checkpoint", "commitlog/" + "0" * 20])
+def test_files_that_hold_no_keys_are_refused(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A single file of the log was asked as if it were a folder of index files."""
+    code, rows, said = asked(capsys, "lookup", SMALL / name, "--key", "T#k")
+    assert (2, []) == (code, rows)
+    assert "name the directory that holds commitlog and index" in said
+
+
+@pytest.mark.parametrize(
+    ("size", "count", "said"), [(39, None, "shorter than a header"), (1384, -1, "count is -1")]
+)
+def test_an_index_file_without_a_sound_header(
+    tmp_path: Path, size: int, count: int | None, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was said to have no entry, and no message to have the key, with code 0."""
+    store = copied(tmp_path)
+    (path,) = (store / "index").iterdir()
+    data = bytearray(path.read_bytes()[:size])
+    if count is not None:
+        data[36:40] = count.to_bytes(4, "big", signed=True)
+    path.write_bytes(data)
+    code, (row,), _ = asked(capsys, "lookup", store, "--key", "TopicTest#order-1")
+    assert (1, None) == (code, row["phy_offsets"])
+    assert said in str(row["reason"])
+
+
+def test_a_release_reads_no_file_that_is_too_large(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file of 3 GiB was read into memory before anything was known of it."""
+    store = copied(tmp_path)
+    (path,) = (store / "index").iterdir()
+    with open(store / "index" / "20991121011607553", "wb") as file:
+        file.truncate(3 << 30)
+    words = ["lookup", store, "--key", "TopicTest#order-1", "--profile", "rocketmq-5.5.1"]
+    code, (row,), _ = asked(capsys, *words)
+    assert code == 1
+    assert "no index file has 3221225472 bytes" in str(row["reason"])
+    assert path.stat().st_size == 1384
+
+
+def test_all_six_fields_of_the_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
+    """The sixth field of newer releases was not shown."""
+    _, (row,), _ = asked(capsys, "dump", SMALL / "checkpoint")
+    assert (6, 599) == (len(row), row["logics_physical_offset"])
+    _, (row,), _ = asked(capsys, "dump", SMALL / "checkpoint", "--profile", "rocketmq-5.3.3")
+    assert len(row) == 5
