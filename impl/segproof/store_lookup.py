@@ -301,6 +301,8 @@ def _reason(question: _Question, has_files: bool) -> str | None:
         )
     if question.found:
         return None
+    if question.max_num < 1:
+        return "no offset is asked for"
     return NOT_FOUND if has_files else "there is no index file"
 
 

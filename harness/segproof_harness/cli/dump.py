@@ -99,7 +99,7 @@ def _dump_segments(
         if not files:
             refuse(
                 f"{name}: no log or index file in this directory; "
-                "give the directory of one partition, such as TOPIC-0"
+                "give the directory of one partition, such as TOPIC-0, or a store of RocketMQ"
             )
         sane = [_dump(each, profile, records, output_format, in_directory=True) for each in files]
         return all(sane)
@@ -107,7 +107,8 @@ def _dump_segments(
     if file is None and path.exists():
         refuse(
             f"{name}: not the name of a log or an index; it must be OFFSET.log, "
-            "OFFSET.index, OFFSET.timeindex or OFFSET.txnindex"
+            "OFFSET.index, OFFSET.timeindex or OFFSET.txnindex, or of RocketMQ the 17 digits of an "
+            "index file or the 20 digits of a file of a log or queue"
         )
     if file is None:
         refuse(f"{name}: no such file or directory")

@@ -107,8 +107,9 @@ def rebuild_index(
 
     `out` is a new or an empty directory; only index files come into it. Nothing else changes.
     Findings, and then nothing is written: a log with a hole, or one that holds something else than
-    zeros behind its last intact message; `cut_tail` takes what is before that. A log that is older
-    than its oldest file is taken as it is.
+    zeros behind its last intact message, or one without a message beside an index with entries;
+    `cut_tail` takes what is before that. A log that is older than its oldest file is taken as it
+    is.
     Memory: one index file, the messages of 4 MiB, or one message of up to 64 MiB.
     Raises, with nothing changed: InvalidArgumentError for arguments that don't fit, and a store
     without a log; FileExistsError for a directory that is not empty; SegproofError where a broker
@@ -180,6 +181,8 @@ class _Rebuild:
                 hint="stop the broker, or rebuild from a copy or a snapshot of the disk",
             )
         left_bytes, findings = self._judge_end(reader)
+        if not self._messages and not self._wanted.cut_tail:
+            findings = findings or self._without_messages()
         if findings:
             return RebuiltIndex((), findings, (), self._messages, with_tags, tags_from, left_bytes)
         rows = tuple(self._row(one, place.directory) for one in built)
@@ -259,6 +262,23 @@ class _Rebuild:
                 position,
                 words,
                 "copy the log from a replica, or let `--cut-tail` take what is before this place",
+            ),
+        )
+
+    def _without_messages(self) -> tuple[Finding, ...]:
+        """Return a finding if the old index leads to messages: the log is gone, or another one."""
+        paths = [os.path.join(self._old_directory, name) for name in self._old_names]
+        entries = sum(_entries_of(path, self._files) for path in paths)
+        if not entries:
+            return ()
+        return (
+            _finding(
+                self._log.log_files[0].path,
+                0,
+                f"the commit log has no message, and the old index has {entries} entries",
+                "copy the log from a replica, or mount what holds it; if the messages are gone for"
+                " good, let `--out DIR2 --cut-tail` make what is left, which is nothing",
+                law="RMQDISK-28",
             ),
         )
 

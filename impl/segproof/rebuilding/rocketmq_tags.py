@@ -11,6 +11,7 @@ from itertools import islice
 
 from segproof.files import Files
 from segproof.rocketmq.commit_log import CommitLog
+from segproof.rocketmq.geometry import find_geometry
 from segproof.rocketmq.index_table import Geometry, entry_blocks, read_stored_header
 from segproof.rocketmq.key_hash import build_key, index_key_hash
 from segproof.rocketmq.message import dispatch_request_of
@@ -27,7 +28,8 @@ def tags_in_old_index(
 ) -> bool | None:
     """Return whether the first of the files that can tell has entries for tags; None: none can.
 
-    A file tells if it has the entries of a message with tags that the log still has.
+    A file tells if it has the entries of a message with tags that the log still has. One of
+    another length than `geometry` gives has the geometry that it tells itself.
     Raises: TooLargeError; OSError.
     """
     for path in paths:
@@ -41,8 +43,13 @@ def _in_file(path: str, geometry: Geometry, log: CommitLog, files: Files) -> boo
     file = files.open(path)
     try:
         header = read_stored_header(file)
-        if header is None or file.size() != geometry.file_size or header.index_count <= 1:
+        if header is None or header.index_count <= 1:
             return None
+        if file.size() != geometry.file_size:
+            found = find_geometry(path, files=files).geometry
+            if found is None:
+                return None
+            geometry = found
         stop = min(header.index_count, geometry.index_num, ENTRIES + 1)
         first = max(header.begin_phy_offset, log.min_offset)
         known: dict[int, set[int]] = {}

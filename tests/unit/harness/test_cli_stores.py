@@ -150,3 +150,39 @@ def test_all_six_fields_of_the_checkpoint(capsys: pytest.CaptureFixture[str]) ->
     assert (6, 599) == (len(row), row["logics_physical_offset"])
     _, (row,), _ = asked(capsys, "dump", SMALL / "checkpoint", "--profile", "rocketmq-5.3.3")
     assert len(row) == 5
+
+
+@pytest.mark.parametrize("size", [0, SIZE])
+def test_a_log_without_a_message_makes_no_index(
+    store: Path, size: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In place all index files were removed, with code 0, if the log was empty or zeroed."""
+    for path in (store / "commitlog").iterdir():
+        path.write_bytes(bytes(size))
+    if not size:
+        for path in sorted((store / "commitlog").iterdir())[1:]:
+            path.unlink()
+    old = {path.name: path.read_bytes() for path in (store / "index").iterdir()}
+    code, (found,), err = asked(capsys, "rebuild", store, "--in-place")
+    assert (1, "RMQDISK-28") == (code, found["law"])
+    assert "nothing was written" in err
+    assert old == {path.name: path.read_bytes() for path in (store / "index").iterdir()}
+    assert 1 == asked(capsys, "rebuild", store, "--out", store.parent / "new")[0]
+    assert 0 == asked(capsys, "rebuild", store, "--out", store.parent / "new", "--cut-tail")[0]
+
+
+def test_tags_are_those_of_the_old_files_whatever_their_size(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With other slots than the old files' the release's default was taken, not their tags."""
+    store = copied(tmp_path, DATA / "small-4.9.8" / "store")
+    words = ["rebuild", store, "--in-place", "--hash-slots", 10, "--index-num", 100]
+    code, (row,), err = asked(capsys, *words)
+    assert (0, 26) == (code, row["entries"])
+    assert "without entries for tags (by the old index)" in err
+
+
+def test_no_offset_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    """`--max 0` said that no message has the key."""
+    _, (row,), _ = asked(capsys, "lookup", SMALL, "--key", "TopicTest#order-1", "--max", 0)
+    assert row["reason"] == "no offset is asked for"

@@ -182,6 +182,7 @@ def _compare_index_time(
             actual=stored,
             severity=Severity.NOTE,
             reproduce_path=store,
+            hint="nothing, since the broker makes them new; so it is after a rebuild, too",
         )
 
 
