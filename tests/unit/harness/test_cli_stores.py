@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from segproof.files import REAL_FILES
+from segproof.files import REAL_FILES, File, RealFiles
 from segproof.rebuilding.rocketmq_index import rebuild_index
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.store_lookup import StoreReader
+from segproof.verification import verify
 from segproof_harness.cli import run
 from segproof_harness.memory_files import MemoryFiles
 from segproof_harness.memory_stores import message_of, write_log
@@ -188,3 +189,25 @@ def test_no_offset_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     """`--max 0` said that no message has the key."""
     _, (row,), _ = asked(capsys, "lookup", SMALL, "--key", "TopicTest#order-1", "--max", 0)
     assert row["reason"] == "no offset is asked for"
+
+
+class DeniedFiles(RealFiles):
+    """Real files, one of which may not be opened."""
+
+    def __init__(self, denied: str) -> None:
+        self._denied = denied
+
+    def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
+        """Open. Raises: PermissionError."""
+        if path.endswith(self._denied):
+            raise PermissionError(13, "Permission denied", path)
+        return super().open(path, writable=writable, create=create)
+
+
+@pytest.mark.parametrize("folder", ["small-4.9.8", "rolled-4.9.8"])
+def test_an_index_file_that_may_not_be_read(folder: str) -> None:
+    """Each message in it was said to have no entry, or the store to have none at all."""
+    store = DATA / folder / "store"
+    names = sorted(path.name for path in (store / "index").iterdir())
+    found = verify(store, files=DeniedFiles(names[len(names) // 2]))
+    assert ["DISK-1"] == [one.law for one in found]

@@ -88,6 +88,7 @@ class KeyChecks:
         is_running: bool,
         files: Files,
         reporter: Reporter,
+        is_complete: bool = True,
     ) -> None:
         self._store = store
         self._records = records
@@ -96,7 +97,8 @@ class KeyChecks:
         usable = [one for one in summaries if one.stop > 1 and one.is_ordered]
         self._open = [(one, files.open(one.path)) for one in usable]
         self._entries = [_Entries(one, file) for one, file in self._open]
-        self._is_whole = len(usable) == sum(not one.is_empty for one in summaries)
+        is_whole = len(usable) == sum(not one.is_empty for one in summaries)
+        self._is_whole = is_whole and is_complete
         self._begin = min((one.header.begin_phy_offset for one in usable), default=0)
         self._end = max((one.header.end_phy_offset for one in usable), default=-1)
         self._expired = dict.fromkeys((one.path for one in usable), 0)

@@ -100,14 +100,14 @@ def _single(place: Place, wanted: Wanted, files: Files, advance: Advance) -> Ite
 
 def _index_folder(
     folder: str, wanted: Wanted, files: Files, advance: Advance
-) -> tuple[list[IndexSummary], list[Finding]]:
-    """Return the index files of a folder, and all findings about them."""
+) -> tuple[list[IndexSummary], list[Finding], bool]:
+    """Return the index files of a folder, all findings, and whether each file could be read."""
     reporter = Reporter(wanted)
     try:
         names = check_index_names(folder, files, reporter)
     except OSError as error:
         report_unreadable(folder, error, reporter, SERVICE)
-        return [], reporter.finish()
+        return [], reporter.finish(), False
     answers = find_geometries(folder, names, hash_slot_num=wanted.hash_slots, files=files)
     summaries, found = [], reporter.drain()
     for name in names:
@@ -122,7 +122,7 @@ def _index_folder(
         if summary is not None:
             summaries.append(summary)
     check_order(summaries, folder, reporter)
-    return summaries, [*found, *reporter.finish()]
+    return summaries, [*found, *reporter.finish()], len(answers) == len(names)
 
 
 def _unreadable(path: str, files: Files, reporter: Reporter, folder: str) -> None:
@@ -143,8 +143,9 @@ def _store(store: str, wanted: Wanted, files: Files, advance: Advance) -> Iterat
     folder = posixpath.join(store, "index")
     status = files.status(folder)
     summaries: list[IndexSummary] = []
+    is_complete = True
     if status is not None and status.is_directory:
-        summaries, found = _index_folder(folder, wanted, files, advance)
+        summaries, found, is_complete = _index_folder(folder, wanted, files, advance)
         yield from found
     checkpoint = posixpath.join(store, "checkpoint")
     if files.status(checkpoint) is not None:
@@ -155,7 +156,10 @@ def _store(store: str, wanted: Wanted, files: Files, advance: Advance) -> Iterat
         time = read_index_time(checkpoint, files)
         check_abort(abort, marker, summaries, reporter, time)
     yield from reporter.drain()
-    yield from _log(store, summaries, marker is not None, files, reporter, advance, status is None)
+    has_index = status is not None and (is_complete or bool(summaries))
+    yield from _log(
+        store, summaries, marker is not None, files, reporter, advance, has_index, is_complete
+    )
 
 
 def _log(
@@ -165,7 +169,8 @@ def _log(
     files: Files,
     reporter: Reporter,
     advance: Advance,
-    has_no_index: bool,
+    has_index: bool,
+    is_complete: bool,
 ) -> Iterator[Finding]:
     """Yield the findings of the commit log, and of what is compared with it."""
     queues = QueueChecks(store, files, reporter)
@@ -186,8 +191,8 @@ def _log(
     records.check_names()
     keys = None
     try:
-        if not has_no_index:
-            keys = KeyChecks(store, summaries, records, is_running, files, reporter)
+        if has_index:
+            keys = KeyChecks(store, summaries, records, is_running, files, reporter, is_complete)
         for block in records.blocks():
             if keys is not None:
                 keys.add(block)
