@@ -144,7 +144,7 @@ def find_partitions(path: str, files: Files, reporter: Reporter) -> Iterator[Par
         found = found or bool(partition.segments)
         yield partition
     if not found:
-        reporter.add("DISK-20", path, "there is nothing of Kafka's to verify here")
+        reporter.add("DISK-20", path, "there is nothing of Kafka's here, and no store of RocketMQ")
 
 
 def _has_traces_only(names: list[str]) -> bool:

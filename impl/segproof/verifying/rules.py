@@ -83,8 +83,8 @@ RULES: dict[str, Rule] = {
     **_rules("partition-log", NOTE, "the broker removes or completes it at its next start",
              "LOAD-1"),
     **_rules("partition-log", WARNING, "give the path of a partition or data directory, or of a"
-             " .log, .index, .timeindex or .txnindex file, a snapshot or a checkpoint",
-             "DISK-20"),
+             " .log, .index, .timeindex or .txnindex file, a snapshot or a checkpoint; of RocketMQ"
+             " the whole store, its index folder or an index file", "DISK-20"),
     # offset index
     **_rules("offset-index", ERROR, REBUILD, "OFFIDX-1", "OFFIDX-2", "DISK-8", "SEG-7"),
     **_rules("offset-index", WARNING, "no record is lost, but each read behind the last entry goes"
