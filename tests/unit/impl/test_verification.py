@@ -30,6 +30,7 @@ from segproof.verification import VERIFIED_LAWS, verify
 from segproof.verifying.reporting import FINDINGS_PER_LAW, Described, Reporter, Wanted
 from segproof.verifying.rules import RULES
 from segproof.verifying.running import Progress
+from segproof_harness.structures import STRUCTURE_IDS
 
 DATA = Path(segproof_harness.__file__).parent / "data" / "kafka"
 ZERO = "0" * 20
