@@ -59,8 +59,9 @@ def _short_pauses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     What a test has just written counts as recent: each finding would be waited for otherwise.
     """
     if "schedules" not in request.path.parts:
-        name = "segproof.verifying.segments.sleep"
-        monkeypatch.setattr(name, lambda seconds: time.sleep(seconds / 50))
+        for module in ("lookup", "recent_changes", "verifying.segments"):
+            name = f"segproof.{module}.sleep"
+            monkeypatch.setattr(name, lambda seconds: time.sleep(seconds / 50))
 
 
 def left_out() -> set[str]:

@@ -23,6 +23,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
+from time import sleep
 from typing import Any, Self, TypeVar
 
 from segproof.errors import CorruptIndexError, SegproofError
@@ -33,7 +34,7 @@ from segproof.kafka.segment_names import segment_file_name
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kafka.transaction_index import TransactionIndex
 from segproof.lookup_answers import LookupStep, OffsetAnswer, TimestampAnswer
-from segproof.recent_changes import changed_recently, until_steady
+from segproof.recent_changes import PAUSES_SECONDS, changed_recently, until_steady
 
 __all__ = [
     "LookupStep",
@@ -307,6 +308,8 @@ class PartitionReader:
         self._readers: OrderedDict[int, SegmentReader] = OrderedDict()
         self._largest_timestamps: dict[int, int] = {}
         self._steps = _Steps(False)
+        self._waits = list(PAUSES_SECONDS[::-1])
+        """How long to wait before the next misses are believed, beside a writer."""
         until_steady(self._list, lambda: changed_recently([self.path], files))
 
     def _list(self) -> None:
@@ -331,15 +334,20 @@ class PartitionReader:
     def _ask(self, ask: Callable[[], Answer], is_sure: Callable[[Answer], bool]) -> Answer:
         """Return an answer from files that fit each other.
 
-        One that is not sure is taken from the files as they are, if they have changed meanwhile.
+        One that is not sure is asked for again while the files change: a writer may be in the
+        middle of a step, such as making an index anew.
         """
 
         def once() -> Answer:
             answer = ask()
-            if is_sure(answer) or not self._is_changing():
-                return answer
-            self._list()
-            return ask()
+            while not is_sure(answer) and self._is_changing():
+                is_last = not self._waits
+                sleep(0 if is_last else self._waits.pop())
+                self._list()
+                answer = ask()
+                if is_last:
+                    break
+            return answer
 
         def may_change() -> bool:
             changing, known = self._is_changing(), self.base_offsets

@@ -4,14 +4,14 @@
 Used by: lookup.py, verifying/segments.py.
 """
 
-import time
 from collections.abc import Callable, Iterable
+from time import sleep, time_ns
 from typing import TypeVar
 
 from segproof.errors import SegproofError
 from segproof.files import Files
 
-__all__ = ["changed_recently", "until_steady"]
+__all__ = ["PAUSES_SECONDS", "changed_recently", "until_steady"]
 
 Answer = TypeVar("Answer")
 RECENT_NS = 1_000_000_000
@@ -26,7 +26,7 @@ def changed_recently(paths: Iterable[str], files: Files) -> bool:
             status = files.status(path)
         except OSError:
             continue
-        if status is None or abs(time.time_ns() - status.modified_ns) < RECENT_NS:
+        if status is None or abs(time_ns() - status.modified_ns) < RECENT_NS:
             return True
     return False
 
@@ -42,5 +42,5 @@ def until_steady(ask: Callable[[], Answer], may_change: Callable[[], bool]) -> A
         except (SegproofError, FileNotFoundError):
             if not may_change():
                 raise
-        time.sleep(pause)
+        sleep(pause)
     return ask()
