@@ -127,8 +127,8 @@ def command(
 
     Of a store of RocketMQ the index files are made new from the commit log, as a broker fed with it
     makes them: with --out into DIR2, which gets index files only, else in the store itself. Slots
-    and entries are those of the old files. --profile says whether tags are indexed (from 5.4.0 on);
-    by default as in the old files.
+    and entries are those of the old files. --profile says whether tags are indexed (from 5.4.0 on)
+    and whether the header counts puts (up to 4.7.0); by default as in the old files.
 
     Exit code 1 for findings, 2 where a broker is at work in DIR or DIR2 can't be used.
 

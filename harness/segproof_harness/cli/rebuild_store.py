@@ -91,6 +91,7 @@ def _rebuild(asked: StoreRebuild) -> "RebuiltIndex":
                 *geometry,
                 in_place=asked.out is None,
                 index_tags=None if release is None else release.rmq_tags_indexed,
+                count_puts=None if release is None else release.rmq_slot_count_each_put,
                 cut_tail=asked.cut_tail,
                 on_progress=show,
             )

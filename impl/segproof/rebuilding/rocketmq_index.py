@@ -8,9 +8,8 @@ one left; a broker passes the working directory by. Where the new files have oth
 was killed between two of them leaves old ones beside new ones: then an entry may be found twice.
 
 Upstream: RocketMQ 5.5.1: IndexService.buildIndex, DefaultMessageStore.lockFile.
-Laws: RMQLOG-5 to RMQLOG-7, RMQSVC-6, RMQSVC-11 to RMQSVC-16.
-Not covered: the slot count of releases up to 4.7.0, which counts puts; the checkpoint of the store,
-  which stays as it is.
+Laws: RMQLOG-5 to RMQLOG-7, RMQIDX-24, RMQSVC-6, RMQSVC-11 to RMQSVC-16.
+Not covered: the checkpoint of the store, which stays as it is.
 Used by: the command line.
 """
 
@@ -28,7 +27,7 @@ from segproof.files import REAL_FILES, Files, FileStatus, SharedFiles
 from segproof.findings import Finding, Severity
 from segproof.rebuilding.rocketmq_log import LogReader, MessageBlock, announce
 from segproof.rebuilding.rocketmq_places import Built, IndexInPlace, NewIndexDirectory
-from segproof.rebuilding.rocketmq_tags import tags_in_old_index
+from segproof.rebuilding.rocketmq_releases import counts_puts_in_old_index, tags_in_old_index
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog
 from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.index_service import INDEX, IndexService, index_file_name
@@ -42,6 +41,8 @@ BUILT_FROM_MS: Final = 946_684_800_000
 """The time that names the first file while it is built: 2000-01-01."""
 NAMED_MS_MAX: Final = 253_402_127_999_999
 """The end of 30 December 9999: later times are no names in every zone."""
+SLOT_COUNT_AT: Final = 32
+"""Where a header has its slot count."""
 ZERO_CHECK_BYTES: Final = 1 << 20
 _ZEROS: Final = bytes(ZERO_CHECK_BYTES)
 
@@ -92,6 +93,7 @@ def rebuild_index(
     *,
     in_place: bool = False,
     index_tags: bool | None = None,
+    count_puts: bool | None = None,
     mapped_file_size: int | None = None,
     cut_tail: bool = False,
     zone: tzinfo | None = None,
@@ -102,6 +104,8 @@ def rebuild_index(
 
     Slots and entries are those of each new file. `index_tags` says whether messages with tags have
     an entry for them, which releases from 5.4.0 on write; None: as the old index has it, else yes.
+    `count_puts` says whether the slot count of a header counts puts, as releases up to 4.7.0 do,
+    and not slots; None: as the old index has it, else slots.
     The files are named as the old ones if these are as many, else by the store time of their first
     message, in the zone (None: local).
 
@@ -136,7 +140,8 @@ def rebuild_index(
     place = IndexInPlace(store, files) if out is None else NewIndexDirectory(os.fspath(out), files)
     old = _old_names(store, files)
     with place as working_directory:
-        return _Rebuild(log, wanted, old, files).run(working_directory, place, index_tags)
+        run = _Rebuild(log, wanted, old, files)
+        return run.run(working_directory, place, index_tags, count_puts)
 
 
 class _Rebuild:
@@ -158,6 +163,7 @@ class _Rebuild:
         working_directory: str,
         place: IndexInPlace | NewIndexDirectory,
         index_tags: bool | None,
+        count_puts: bool | None,
     ) -> RebuiltIndex:
         """Build, name and put in place; return what was done."""
         before = self._statuses()
@@ -174,6 +180,9 @@ class _Rebuild:
         with service:
             self._build(service, reader)
             built = self._named(service)
+        if self._counts_puts(count_puts):
+            for one in built:
+                _store_count_of_puts(one, self._files)
         if before != self._statuses():
             raise SegproofError(
                 "the log changed while it was read: a broker is at work here",
@@ -204,6 +213,12 @@ class _Rebuild:
         paths = [os.path.join(self._old_directory, name) for name in reversed(self._old_names)]
         found = tags_in_old_index(paths, self._wanted.geometry, self._log, self._files)
         return (True, "default") if found is None else (found, "old index")
+
+    def _counts_puts(self, count_puts: bool | None) -> bool:
+        if count_puts is not None:
+            return count_puts
+        paths = [os.path.join(self._old_directory, name) for name in self._old_names]
+        return counts_puts_in_old_index(paths, self._wanted.geometry, self._files)
 
     def _statuses(self) -> list[FileStatus | None]:
         """Return what each file of the log is, and the folder: a new file changes that."""
@@ -321,6 +336,16 @@ def _feed(service: IndexService, block: MessageBlock) -> None:
     service.put_hashes(entries.hashes, entries.phy_offsets, entries.store_timestamps)
     if entries.last_message < len(offsets) - 1:
         service.retry_get_and_create_index_file()  # a message without keys begins a file too
+
+
+def _store_count_of_puts(built: Built, files: SharedFiles) -> None:
+    """Let the slot count of a header be that of its entries (RMQIDX-24), durably."""
+    file = files.open(built.path, writable=True)
+    try:
+        file.pwrite(built.entries.to_bytes(4, "big"), SLOT_COUNT_AT)
+        file.sync()
+    finally:
+        file.close()
 
 
 def _holes(log: CommitLog) -> tuple[Finding, ...]:

@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether an old index has entries for the tags of messages, as releases from 5.4.0 on write them.
+"""What an old index shows of the release that wrote it: entries for tags, and what it counts.
 
-Upstream: RocketMQ 5.4.0 to 5.5.1: IndexService.buildIndex.
-Laws: RMQSVC-14.
+Upstream: RocketMQ 5.4.0 to 5.5.1: IndexService.buildIndex; up to 4.7.0: IndexFile.putKey.
+Laws: RMQSVC-14, RMQIDX-24.
 Used by: rebuilding/rocketmq_index.py.
 """
 
 from collections.abc import Sequence
 from itertools import islice
 
+import numpy as np
+
 from segproof.files import Files
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.geometry import find_geometry
-from segproof.rocketmq.index_table import Geometry, entry_blocks, read_stored_header
+from segproof.rocketmq.index_table import Geometry, entry_blocks, read_slots, read_stored_header
 from segproof.rocketmq.key_hash import build_key, index_key_hash
 from segproof.rocketmq.message import dispatch_request_of
 
-__all__ = ["tags_in_old_index"]
+__all__ = ["counts_puts_in_old_index", "tags_in_old_index"]
 
 ENTRIES = 1 << 16
 MESSAGES = 4096
@@ -37,6 +39,26 @@ def tags_in_old_index(
         if found is not None:
             return found
     return None
+
+
+def counts_puts_in_old_index(paths: Sequence[str], geometry: Geometry, files: Files) -> bool:
+    """Return whether the slot count of a header is that of the entries, more than there are slots.
+
+    False where none of the files can tell. Raises: OSError.
+    """
+    for path in paths:
+        file = files.open(path)
+        try:
+            header = read_stored_header(file)
+            if header is None or file.size() != geometry.file_size:
+                continue
+            entries, counted = header.index_count - 1, header.hash_slot_count
+            used = int(np.count_nonzero(read_slots(file, geometry)))
+            if used < entries and counted in (used, entries):
+                return counted == entries
+        finally:
+            file.close()
+    return False
 
 
 def _in_file(path: str, geometry: Geometry, log: CommitLog, files: Files) -> bool | None:
