@@ -94,6 +94,23 @@ def test_same_findings_for_every_kind_of_path(
     assert sorted(local, key=repr) == sorted(verify_on_spark(spark, [path]), key=repr)
 
 
+def test_same_findings_in_stores_of_rocketmq(spark: "SparkSession", tmp_path: Path) -> None:
+    """Stores lie below one folder, an index file of one of them is damaged."""
+    from segproof_spark.verification import verify_on_spark
+
+    with as_file(files("segproof_harness") / "data" / "rocketmq") as carried:
+        for store in sorted(carried.glob("*/store")):
+            shutil.copytree(store, tmp_path / store.parent.name, copy_function=shutil.copyfile)
+    index = min((tmp_path / "rolled-4.9.8" / "index").iterdir())
+    data = bytearray(index.read_bytes())
+    data[43] ^= 0x3F
+    index.write_bytes(data)
+    local = [finding.to_json() for finding in verify(tmp_path)]
+    assert any(str(finding["law"]).startswith("RMQDISK-") for finding in local)
+    assert any(finding["severity"] == "error" for finding in local)
+    assert sorted(local, key=repr) == sorted(verify_on_spark(spark, [tmp_path]), key=repr)
+
+
 def test_a_closed_directory_is_a_finding(
     data_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
