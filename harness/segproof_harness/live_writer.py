@@ -13,6 +13,8 @@ import argparse
 import json
 import os
 import random
+import signal
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -202,10 +204,10 @@ class LiveWriter:
         self.steps += 1
         return name
 
-    def run(self, seconds: float, rate: float) -> None:
-        """Do so many steps a second, at most, for some seconds."""
+    def run(self, seconds: float, rate: float, stop: threading.Event) -> None:
+        """Do so many steps a second, at most, for some seconds or until told to stop."""
         begin = time.monotonic()
-        while (now := time.monotonic() - begin) < seconds:
+        while (now := time.monotonic() - begin) < seconds and not stop.is_set():
             if self.steps > now * rate:
                 time.sleep(1 / rate)
             self.step()
@@ -335,7 +337,9 @@ class LiveWriter:
 
 
 def main() -> None:
-    """Write for some seconds."""
+    """Write for some seconds; a SIGTERM ends it in good order behind the step that it is in."""
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("folder")
     parser.add_argument("journal")
@@ -347,7 +351,7 @@ def main() -> None:
     left_out = options.without.split(",")
     steps = tuple(each for each in STEPS if each[0] not in left_out)
     writer = LiveWriter(options.folder, options.journal, options.seed, steps=steps)
-    writer.run(options.seconds, options.rate)
+    writer.run(options.seconds, options.rate, stop)
     writer.close()
 
 
