@@ -83,7 +83,7 @@ def test_wrong_options_are_refused_in_the_same_words(wrong: list[str]) -> None:
 def test_findings_beyond_the_most_are_counted(spark: "SparkSession") -> None:
     """Findings that are not brought to the driver are counted, and the summary says so."""
     from segproof_spark import replay
-    from segproof_spark.cli import _counted
+    from segproof_spark.cli.replay import _counted
 
     canary = next(canary for canary in CANARIES if canary.canary_id == "K-14")
     subjects = ("model", canary.subject_name)

@@ -15,8 +15,9 @@ from typer.testing import CliRunner
 from segproof.files import RealFiles
 from segproof.verification import verify
 from segproof_spark.cli import app
-from segproof_spark.data_source import FindingsReader, SegproofDataSource, Task, packed
+from segproof_spark.data_source import SegproofDataSource
 from segproof_spark.findings import FINDING_FIELDS, finding_row
+from segproof_spark.tables.findings import FindingsReader, Task, packed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verbs below `segproof spark`.
+
+Used by: segproof_harness.cli, through the entry-point group `segproof.commands`.
+"""
+
+import typer
+
+from segproof_spark.cli import replay, verify
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="spark",
+    help="The same checks on Spark: on all cores by default, on a cluster with --master.",
+    no_args_is_help=True,
+)
+app.command("verify")(verify.command)
+app.command("replay")(replay.command)
