@@ -39,6 +39,7 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=_SLOW,
 )
+settings.register_profile("ci-again", settings.get_profile("ci"), max_examples=40)
 settings.register_profile(
     "fuzz",
     max_examples=20_000,

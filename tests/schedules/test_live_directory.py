@@ -222,6 +222,9 @@ def test_readers_in_threads_of_the_writer(tmp_path: Path) -> None:
             failures.append(repr(error))
             stop.set()
 
+    # Often, or who waits for the disk at each step hardly ever has its turn.
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)
     threads = [threading.Thread(target=guarded, args=(one,)) for one in (look_up, read)]
     for thread in threads:
         thread.start()
@@ -231,6 +234,7 @@ def test_readers_in_threads_of_the_writer(tmp_path: Path) -> None:
     stop.set()
     for thread in threads:
         thread.join()
+    sys.setswitchinterval(interval)
     writer.close()
     assert [] == failures
     assert min(looks) > 10
