@@ -1,63 +1,212 @@
 # SPDX-License-Identifier: Apache-2.0
 """Start Spark, or say plainly why it was not run.
 
+A session is local, on a standalone cluster, on the cluster of `spark-submit`, or a client of Spark
+Connect. The rest of the package asks nothing else of it than DataFrames.
+
 Used by: the verbs, the demo, the tests.
 """
 
 import importlib.util
 import os
+import re
+import socket
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from segproof_harness.java import REMEDY, java_problem, java_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+__all__ = [
+    "LOCAL",
+    "SETTINGS",
+    "Setting",
+    "SparkNotRunError",
+    "check_spark",
+    "cores_of",
+    "is_connect",
+    "start_session",
+]
+
+LOCAL = "local[*]"
 LOGGING = Path(__file__).with_name("log4j2.properties")
+CONNECT_PORT = 15002
+MAX_FAILURES = "spark.task.maxFailures"
+REACH_SECONDS = 5.0
+"""How long a master or a Connect server may take to accept a connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting of Spark that every session gets."""
+
+    name: str
+    value: str
+    why: str
+
+
+SETTINGS = (
+    Setting(
+        "spark.driver.extraJavaOptions",
+        f"-Dlog4j2.configurationFile=file:{LOGGING}",
+        "The driver logs errors only, so that its usual lines do not hide findings.",
+    ),
+    Setting("spark.ui.enabled", "false", "No port is opened on the machine of the driver."),
+    Setting(
+        "spark.ui.showConsoleProgress",
+        "false",
+        "The verbs draw their own bar, and only where a person looks.",
+    ),
+    Setting(
+        "spark.sql.shuffle.partitions",
+        "8",
+        "Few rows are exchanged: findings and counters. Jobs that exchange more say how many "
+        "tasks they want.",
+    ),
+    Setting(
+        "spark.sql.execution.arrow.maxRecordsPerBatch",
+        "1000",
+        "Bounds what a Python worker holds at once: a row may be a history with its findings.",
+    ),
+    Setting(
+        "spark.sql.python.filterPushdown.enabled",
+        "true",
+        "Filters reach the data source, which then leaves out files; Spark has this off.",
+    ),
+)
+"""What the checks ask of Spark. On Spark Connect only the settings of SQL can be asked for."""
 
 
 class SparkNotRunError(Exception):
     """Spark cannot run here; the text gives the reason and the remedy."""
 
 
-def check_spark() -> None:
-    """Raise SparkNotRunError if Spark cannot start here."""
-    for package in ("pyspark", "pyarrow", "pandas"):
-        if importlib.util.find_spec(package) is None:
+def check_spark(remote: str | None = None) -> None:
+    """Raise SparkNotRunError if Spark cannot start here; a client of Connect needs no Java."""
+    packages = ["pyspark", "pyarrow", "pandas"]
+    if remote is not None:
+        packages += ["grpc", "google.rpc", "zstandard"]
+    for package in packages:
+        if not _is_there(package):
             raise SparkNotRunError(
                 f"{package} is not installed; install it with: pip install 'segproof[spark]'"
             )
-    problem = java_problem(java_version())
+    problem = None if remote is not None else java_problem(java_version())
     if problem is not None:
         raise SparkNotRunError(f"{problem}; {REMEDY}")
 
 
-def start_session(master: str = "local[*]") -> "SparkSession":
+def start_session(
+    master: str = LOCAL,
+    *,
+    remote: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> "SparkSession":
     """Return a session with the settings the checks need; an existing one is taken as it is.
 
+    With `remote`, a URL `sc://HOST:PORT`, it is a client of Spark Connect. `settings` are added to
+    `SETTINGS`. Below `spark-submit` the master is the one that was given there.
     Raises: SparkNotRunError.
     """
-    check_spark()
+    check_spark(remote)
+    wanted = {one.name: one.value for one in SETTINGS} | dict(settings or {})
+    if remote is not None:
+        return _connect(remote, wanted)
+    return _start(master, wanted)
+
+
+def is_connect(session: "SparkSession") -> bool:
+    """Return whether the session is a client of Spark Connect."""
+    return type(session).__module__.startswith("pyspark.sql.connect.")
+
+
+def cores_of(session: "SparkSession") -> int:
+    """Return how many tasks the session runs at a time, once a first one has run."""
+    # Executors of a cluster come up after the session: a task waits for the first.
+    session.range(1).count()
+    if not is_connect(session):
+        return session.sparkContext.defaultParallelism
+    # A range without a number of partitions is cut into as many as there are cores.
+    tasks = session.range(1 << 16).selectExpr("spark_partition_id() AS task").distinct()
+    return tasks.count()
+
+
+def _is_there(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:  # of the package above it
+        return False
+
+
+def _start(master: str, wanted: dict[str, str]) -> "SparkSession":
+    """Start a driver in this process."""
     # Workers take `python3` from PATH otherwise, and may miss segproof there.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if master.startswith("local"):
         # Without a name service for this host Spark would look for an address to bind to.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if master.startswith("spark://"):
+        _check_reach(master.removeprefix("spark://").split(","), f"Spark master {master}")
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.master(master).appName("segproof")
-    settings = {
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{LOGGING}",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.shuffle.partitions": "8",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
-        # Pushed filters are off by default for Python data sources.
-        "spark.sql.python.filterPushdown.enabled": "true",
-    }
-    for name, value in settings.items():
+    builder = SparkSession.builder.appName("segproof")
+    if not (_below_spark_submit() and master == LOCAL):
+        builder = builder.master(_with_failures(master, wanted.get(MAX_FAILURES)))
+    for name, value in wanted.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def _connect(remote: str, wanted: dict[str, str]) -> "SparkSession":
+    """Open a session at a server of Spark Connect."""
+    address = urlsplit(remote)
+    if address.scheme != "sc" or not address.hostname:
+        raise SparkNotRunError(f"{remote!r} is no address of Spark Connect; say sc://HOST:PORT")
+    place = f"{address.hostname}:{address.port or CONNECT_PORT}"
+    _check_reach([place], f"Spark Connect server {remote.partition(';')[0]}")
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.remote(remote).getOrCreate()
+    for name, value in wanted.items():
+        if session.conf.isModifiable(name):
+            session.conf.set(name, value)
+    return session
+
+
+def _below_spark_submit() -> bool:
+    """Return whether `spark-submit` has started this process, and with it the JVM."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _with_failures(master: str, failures: str | None) -> str:
+    """Return the master with the failures a task may have, which local ones tell nowhere else.
+
+    >>> _with_failures("local[2]", "4"), _with_failures("spark://a:7077", "4")
+    ('local[2,4]', 'spark://a:7077')
+    """
+    local = re.fullmatch(r"local(?:\[(\*|\d+)\])?", master)
+    if failures is None or local is None:
+        return master
+    return f"local[{local[1] or 1},{failures}]"
+
+
+def _check_reach(places: list[str], what: str) -> None:
+    """Raise SparkNotRunError unless one of the places HOST:PORT accepts a connection."""
+    reason = ""
+    for place in places:
+        host, _, port = place.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), REACH_SECONDS).close()
+            return
+        except ValueError:
+            reason = f"{place!r} is not HOST:PORT"
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+    raise SparkNotRunError(f"{what} cannot be reached: {reason}")
