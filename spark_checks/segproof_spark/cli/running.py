@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the verbs below `segproof spark` share: the session, and the bar of progress.
+"""What the verbs below `segproof spark` share: the session, its errors, and the bar of progress.
 
 Spark is imported inside the functions only.
 Used by: the verbs.
@@ -8,38 +8,94 @@ Used by: the verbs.
 import contextlib
 import sys
 import threading
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from segproof_harness.cli.common import EXIT_USAGE, complain, shows_progress
+from segproof_harness.cli.common import (
+    EXIT_INTERNAL_ERROR,
+    EXIT_USAGE,
+    complain,
+    refuse,
+    shows_progress,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Master", "progress_of", "running"]
+__all__ = ["Master", "Remote", "progress_of", "running"]
 
 Master = Annotated[
     str, typer.Option("--master", help="Spark master: local[N], local[*], spark://HOST:PORT.")
 ]
+Remote = Annotated[
+    str | None,
+    typer.Option(
+        "--remote",
+        metavar="URL",
+        envvar="SPARK_REMOTE",
+        help="Spark Connect server, sc://HOST:PORT, instead of a master.",
+    ),
+]
+Show = Callable[[int, int], None]
+"""Called with the tasks done and the tasks known of."""
 
 
 @contextlib.contextmanager
-def running(master: str, what: str) -> Iterator["SparkSession"]:
-    """Open a session, show progress on a terminal, and stop the session."""
-    from segproof_spark.session import SparkNotRunError, start_session
+def running(
+    master: str,
+    what: str,
+    *,
+    remote: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator["SparkSession"]:
+    """Open a session, show progress on a terminal, and stop the session.
 
+    An error of Spark ends the verb with one line: exit 2 if the call or the place where Spark runs
+    is wrong, 3 otherwise.
+    """
+    from segproof_spark.session import LOCAL, SparkNotRunError, start_session
+
+    if remote is not None and master != LOCAL:
+        refuse("give --master or --remote, not both")
     try:
-        session = start_session(master)
+        session = _told(lambda: start_session(master, remote=remote, settings=settings))
     except SparkNotRunError as reason:
         complain(f"Spark: not run: {reason}")
         raise typer.Exit(EXIT_USAGE) from None
     try:
-        with progress_of(session, what):
+        with _telling(), progress_of(session, what):
             yield session
     finally:
-        session.stop()
+        # A cluster that is gone cannot be told to stop.
+        with contextlib.suppress(Exception):
+            session.stop()
+
+
+def _told(start: "Callable[[], SparkSession]") -> "SparkSession":
+    with _telling():
+        return start()
+
+
+@contextlib.contextmanager
+def _telling() -> Iterator[None]:
+    """Turn an error of Spark into one line and an exit code."""
+    try:
+        yield
+    except Exception as error:
+        from segproof_spark.failures import failure_of
+
+        if not _is_of_spark(error):
+            raise
+        failure = failure_of(error)
+        complain(f"Spark: {failure.text}")
+        raise typer.Exit(EXIT_USAGE if failure.is_usage else EXIT_INTERNAL_ERROR) from None
+
+
+def _is_of_spark(error: Exception) -> bool:
+    """Return whether Spark, or a way to it, has raised this."""
+    return type(error).__module__.partition(".")[0] in ("pyspark", "py4j", "grpc")
 
 
 @contextlib.contextmanager
@@ -51,28 +107,58 @@ def progress_of(session: "SparkSession", what: str) -> Iterator[None]:
     from rich.console import Console
     from rich.progress import Progress
 
-    done = threading.Event()
+    from segproof_spark.session import is_connect
+
+    watching = _told_by_connect if is_connect(session) else _asked_of_driver
     with Progress(
         console=Console(stderr=True, soft_wrap=True),
         transient=True,
         redirect_stdout=sys.stdout.isatty(),
     ) as bar:
         task = bar.add_task(what, total=None)
-
-        def watch() -> None:
-            tracker = session.sparkContext.statusTracker()
-            while not done.wait(0.5):
-                stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
-                known = [stage for stage in stages if stage is not None]
-                if known:
-                    total = sum(stage.numTasks for stage in known)
-                    finished = sum(stage.numCompletedTasks for stage in known)
-                    bar.update(task, total=total, completed=finished)
-
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
-        try:
+        with watching(session, lambda done, total: bar.update(task, completed=done, total=total)):
             yield
-        finally:
-            done.set()
-            watcher.join()
+
+
+@contextlib.contextmanager
+def _told_by_connect(session: "SparkSession", show: Show) -> Iterator[None]:
+    """Let the server of Connect tell its progress."""
+
+    def told(stages: Iterable[Any] | None, *rest: Any, **more: Any) -> None:
+        known = list(stages or ())
+        if known:
+            show(
+                sum(stage.num_completed_tasks for stage in known),
+                sum(stage.num_tasks for stage in known),
+            )
+
+    session.registerProgressHandler(told)
+    try:
+        yield
+    finally:
+        session.removeProgressHandler(told)
+
+
+@contextlib.contextmanager
+def _asked_of_driver(session: "SparkSession", show: Show) -> Iterator[None]:
+    """Ask the driver in this process from time to time."""
+    done = threading.Event()
+
+    def watch() -> None:
+        tracker = session.sparkContext.statusTracker()
+        while not done.wait(0.5):
+            stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
+            known = [stage for stage in stages if stage is not None]
+            if known:
+                show(
+                    sum(stage.numCompletedTasks for stage in known),
+                    sum(stage.numTasks for stage in known),
+                )
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
