@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compare the lookups of a whole log, across its segments, with a table of its batches.
+
+A log has no bulk lookup of its own. So this asks as its reader does (LOG-1, LOG-6, LOG-15): the
+segment below an offset, then those behind it while none of its batches reaches the offset; for a
+timestamp the first segment whose largest one is not below. In each segment the bulk lookup answers.
+A sample is asked of `PartitionLog`, and of the model of each segment.
+Used by: units.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from segproof.kafka import LogConfig, LogSegments, PartitionLog
+from segproof_harness.codecs import CODECS
+from segproof_harness.memory_files import MemoryFiles
+from segproof_model.directory import Directory
+from segproof_model.kafka.log_config import LogConfig as ModelLogConfig
+from segproof_model.kafka.log_segment import LogSegment as ModelLogSegment
+from segproof_model.profiles import SEGPROOF
+from segproof_spark.lookups.comparing import Comparison
+from segproof_spark.lookups.drawing import Draw, Int64Array
+from segproof_spark.lookups.log_images import DIRECTORY, LogImage, Truth
+from segproof_spark.lookups.sweeps import INT64_MAX, Asked
+
+__all__ = ["Answers", "ask_offsets", "ask_times", "check_log", "check_log_samples"]
+
+OFFSET_LAW, TIME_LAW = "LOG-6", "LOG-15"
+TIME_SHARE = 4
+"""One in so many lookups is by timestamp, the others by offset."""
+SAMPLES = 160
+"""So many offsets, and timestamps, are asked of the log itself and of the model."""
+MODEL_BYTES_MAX = 1 << 18
+"""The model is asked for logs of at most so many bytes: it reads all of them for each answer."""
+
+Answers = tuple[Int64Array, Int64Array, Int64Array]
+
+
+def check_log(
+    comparison: Comparison, segments: LogSegments, truth: Truth, draw: Draw, count: int
+) -> list[Asked]:
+    """Look up at least `count` offsets and timestamps; return a sample of both, in this order."""
+    comparison.entries = truth.batches
+    start = segments.base_offsets()[0]
+    each = count // TIME_SHARE
+    samples: list[Asked] = []
+
+    def ask_all(law: str, call: str, ranges: Any, ask: Callable[[Int64Array], Answers]) -> None:
+        is_offset = law == OFFSET_LAW
+        wanted = count - each if is_offset else each
+        kept: list[Asked] = []
+        for asked in ranges.blocks(draw, _borders(ranges.lows), wanted, bool(draw.number(0, 1))):
+            comparison.compare(
+                law, call, asked.targets, asked.expected, lambda asked=asked: ask(asked.targets)
+            )
+            kept.append(_part(asked, SAMPLES // 2))
+        samples.append(_part(_joined(kept), SAMPLES))
+
+    ask_all(
+        OFFSET_LAW,
+        "read_many across segments",
+        truth.offsets,
+        lambda targets: ask_offsets(segments, targets),
+    )
+    ask_all(
+        TIME_LAW,
+        "find_offset_by_timestamp_many across segments",
+        truth.times,
+        lambda targets: ask_times(segments, targets, start),
+    )
+    return samples
+
+
+def _borders(lows: Int64Array) -> list[int]:
+    middles = [0, 1 << 31, 1 << 32, INT64_MAX, *lows[:3].tolist(), *lows[-3:].tolist()]
+    return [middle + step for middle in middles for step in (-1, 0, 1)]
+
+
+def _joined(parts: list[Asked]) -> Asked:
+    expected = zip(*(part.expected for part in parts), strict=True)
+    return Asked(
+        np.concatenate([part.targets for part in parts]),
+        tuple(np.concatenate(columns) for columns in expected),
+        np.concatenate([part.ranges for part in parts]),
+    )
+
+
+def _part(asked: Asked, count: int) -> Asked:
+    step = slice(0, None, max(len(asked.targets) // count, 1))
+    return Asked(
+        asked.targets[step], tuple(part[step] for part in asked.expected), asked.ranges[step]
+    )
+
+
+# --- asking all segments
+
+
+def ask_offsets(segments: LogSegments, targets: Int64Array) -> Answers:
+    """Return number of the segment, position and size in bytes of the batch of each offset."""
+    numbers = {id(segment): number for number, segment in enumerate(segments)}
+    listed = list(segments)
+    numbers[id(None)] = -1
+    floor = segments.floor_segment
+    asked = np.fromiter(
+        (numbers[id(floor(target))] for target in targets.tolist()), np.int64, len(targets)
+    )
+    found = np.full(len(targets), -1, np.int64)
+    positions, sizes = np.full((2, len(targets)), -1, np.int64)
+    for number, segment in enumerate(listed):
+        places = np.flatnonzero(asked == number)
+        if not len(places):
+            continue
+        positions[places], sizes[places] = segment.read_many(targets[places])
+        is_missing = positions[places] < 0
+        found[places[~is_missing]] = number
+        asked[places[is_missing]] = number + 1
+    return found, positions, sizes
+
+
+def ask_times(segments: LogSegments, targets: Int64Array, start: int) -> Answers:
+    """Return number of the segment, timestamp and offset of the first record of each timestamp.
+
+    The last segment is asked whatever its largest timestamp: a log that is only read has not looked
+    behind the last entry of its index (SEG-49).
+    """
+    found, timestamps, offsets = np.full((3, len(targets)), -1, np.int64)
+    is_open = np.ones(len(targets), bool)
+    last = len(segments) - 1
+    for number, segment in enumerate(segments):
+        is_here = is_open if number == last else is_open & (targets <= segment.largest_timestamp)
+        places = np.flatnonzero(is_here)
+        if not len(places):
+            continue
+        answers = segment.find_offset_by_timestamp_many(targets[places], start)
+        timestamps[places], offsets[places] = answers
+        found[places[answers[1] >= 0]] = number
+        is_open = is_open & ~is_here
+    return found, timestamps, offsets
+
+
+# --- the sample
+
+
+def check_log_samples(
+    comparison: Comparison, image: LogImage, files: MemoryFiles, samples: list[Asked]
+) -> None:
+    """Ask the model of each segment, then the log itself, for a sample of all that was asked."""
+    offsets, times = samples
+    images = files.images(DIRECTORY)
+    if sum(map(len, images.values())) <= MODEL_BYTES_MAX:
+        _ask_models(comparison, image, images, offsets, times)
+    start = image.segments[0][0]
+    config = LogConfig(index_interval_bytes=image.interval_bytes, segment_index_bytes=1 << 20)
+    log = PartitionLog.open(
+        DIRECTORY, config, start, files=files, time=lambda: 0, draw=lambda: 0
+    )
+    with log:
+        _ask_log(comparison, log, image, offsets, times)
+
+
+def _rows(sample: Asked) -> list[tuple[int, tuple[int, ...]]]:
+    expected = zip(*(part.tolist() for part in sample.expected), strict=True)
+    return list(zip(sample.targets.tolist(), expected, strict=True))
+
+
+def _ask_log(
+    comparison: Comparison, log: PartitionLog, image: LogImage, offsets: Asked, times: Asked
+) -> None:
+    bases = [base for base, _ in image.segments]
+    end = image.rows[-1].last_offset + 1
+
+    def read(target: int) -> tuple[int, ...]:
+        place = log.read(target, 1, "log_end", True).fetch_offset_metadata
+        return bases.index(place.segment_base_offset), place.relative_position_in_segment
+
+    for target, expected in _rows(offsets):
+        if bases[0] <= target < end:  # outside, the log refuses
+            comparison.compare_one(
+                OFFSET_LAW,
+                f"read({target}) of the log",
+                expected[:2],
+                lambda target=target: read(target),
+            )
+            comparison.by_single += 1
+    for target, expected in _rows(times):
+        right = None if expected[0] < 0 else expected[1:]
+
+        def fetch(target: int = target) -> tuple[int, ...] | None:
+            found = log.fetch_offset_by_timestamp(target)
+            return None if found is None else (found.timestamp, found.offset)
+
+        comparison.compare_one(
+            TIME_LAW, f"fetch_offset_by_timestamp({target}) of the log", right, fetch
+        )
+        comparison.by_single += 1
+
+
+def _ask_models(
+    comparison: Comparison,
+    image: LogImage,
+    images: dict[str, bytes],
+    offsets: Asked,
+    times: Asked,
+) -> None:
+    """Ask the model of the segment that holds the answer."""
+    config = ModelLogConfig(index_interval_bytes=image.interval_bytes)
+    directory = Directory(tuple(sorted(images.items())))
+    models: dict[int, Any] = {}
+
+    def model(number: int) -> Any:
+        if number not in models:
+            models[number] = ModelLogSegment.open(
+                "", image.segments[number][0], config, True,
+                directory=directory, profile=SEGPROOF, codecs=CODECS,
+            ).after  # fmt: skip
+        return models[number]
+
+    def position(number: int, target: int) -> tuple[int, int]:
+        found = model(number).translate_offset(target).outcome
+        return found.position, found.size_bytes
+
+    def record(number: int, target: int) -> tuple[int, int]:
+        start = image.segments[0][0]
+        found = model(number).find_offset_by_timestamp(target, start).outcome
+        return found.timestamp, found.offset
+
+    for law, sample, ask in ((OFFSET_LAW, offsets, position), (TIME_LAW, times, record)):
+        for target, (number, *expected) in _rows(sample):
+            if number >= 0:
+                comparison.compare_one(
+                    law,
+                    f"the model's answer for {target} in segment {image.segments[number][0]}",
+                    tuple(expected),
+                    lambda ask=ask, number=number, target=target: ask(number, target),
+                )
+                comparison.by_model += 1
