@@ -20,8 +20,10 @@ LINE_LENGTH_MAX = 400
 REMEDIES = (
     (
         re.compile(r"No module named '(?:segproof|numpy|pyarrow|pandas|google_crc32c|cramjam)"),
-        "a Python worker lacks it: install segproof's dependencies there, and segproof itself or "
-        "ship it with --py-files (segproof spark bundle)",
+        (
+            "a Python worker lacks it: install segproof's dependencies there, and segproof itself "
+            "or ship it with --py-files (segproof spark bundle)"
+        ),
     ),
     (
         re.compile(r"PYTHON_VERSION_MISMATCH|[Pp]ython in worker has different"),

@@ -6,7 +6,7 @@ Used by: segproof_harness.cli, through the entry-point group `segproof.commands`
 
 import typer
 
-from segproof_spark.cli import replay, verify
+from segproof_spark.cli import bundle, replay, verify
 
 __all__ = ["app"]
 
@@ -17,3 +17,4 @@ app = typer.Typer(
 )
 app.command("verify")(verify.command)
 app.command("replay")(replay.command)
+app.command("bundle")(bundle.command)

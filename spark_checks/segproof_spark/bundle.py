@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bundle: segproof's packages as one zip file, for workers that have not installed it.
+
+Spark puts a zip given by `--py-files` on the path of its Python workers; a wheel it takes without
+a word, and then nothing can be imported. The zip holds sources and no real data, and is the same
+byte for byte whenever it is made of the same release by the same sources. What segproof needs of
+other projects (numpy, pyarrow, pandas, a CRC-32C, ...) has to be installed on the workers.
+
+numba keeps compiled kernels of a zip in the folder NUMBA_CACHE_DIR, or in the user's cache, as it
+does for installed packages.
+
+Used by: the verb `spark bundle`; session, which sends it to a cluster.
+"""
+
+import os
+import zipfile
+from collections.abc import Iterator
+from importlib import metadata
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+__all__ = ["PACKAGES", "SCRIPT", "write_bundle"]
+
+PACKAGES = ("segproof", "segproof_harness", "segproof_model", "segproof_spark")
+KINDS = (".py", ".typed", ".properties", ".json")
+"""The ends of the names that are taken; real data of Kafka and RocketMQ are not."""
+LEFT_OUT = frozenset({"__pycache__", "kafka", "rocketmq"})
+"""Folders that are left out below `data`."""
+FIRST_TIME = (1980, 1, 1, 0, 0, 0)
+"""The earliest time that a zip can tell."""
+MODE = 0o644 << 16
+
+SCRIPT = '''# SPDX-License-Identifier: Apache-2.0
+"""What spark-submit runs: spark-submit --py-files BUNDLE THIS spark verify PATH..."""
+
+from segproof_harness.cli import main
+
+main()
+'''
+"""A program for `spark-submit`, which takes no module of a zip as one."""
+
+ENTRY_POINTS = """[console_scripts]
+segproof = segproof_harness.cli:main
+
+[segproof.commands]
+spark = segproof_spark.cli:app
+
+[segproof.demo]
+spark = segproof_spark.demo:rows
+"""
+
+
+def write_bundle(target: str | os.PathLike[str]) -> int:
+    """Write the bundle and return its size in bytes. Raises: OSError."""
+    target = Path(target)
+    # Nobody ever finds half a bundle under the name.
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_STORED) as bundle:
+            for name, data in sorted(_members()):
+                entry = zipfile.ZipInfo(name, FIRST_TIME)
+                entry.external_attr = MODE
+                entry.create_system = 3  # Unix, whatever runs here
+                bundle.writestr(entry, data)
+        unfinished.replace(target)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return target.stat().st_size
+
+
+def _members() -> Iterator[tuple[str, bytes]]:
+    """Yield names and contents."""
+    for package in PACKAGES:
+        yield from _below(files(package), package, False)
+    release = _release()
+    folder = f"segproof-{release}.dist-info"
+    yield f"{folder}/METADATA", _metadata(release).encode()
+    yield f"{folder}/entry_points.txt", ENTRY_POINTS.encode()
+    yield "__main__.py", SCRIPT.encode()
+
+
+def _below(folder: Traversable, name: str, is_data: bool) -> Iterator[tuple[str, bytes]]:
+    for one in folder.iterdir():
+        inner = f"{name}/{one.name}"
+        if one.is_file():
+            if one.name.endswith(KINDS):
+                yield inner, one.read_bytes()
+        elif one.name != "__pycache__" and not (is_data and one.name in LEFT_OUT):
+            yield from _below(one, inner, is_data or one.name == "data")
+
+
+def _release() -> str:
+    """Return the release of the sources; 0 where nothing is installed."""
+    try:
+        return metadata.version("segproof")
+    except metadata.PackageNotFoundError:
+        return "0"
+
+
+def _metadata(release: str) -> str:
+    return f"Metadata-Version: 2.1\nName: segproof\nVersion: {release}\n"
