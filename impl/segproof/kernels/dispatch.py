@@ -119,19 +119,40 @@ def _cache_folder() -> str:
 
 
 def compile_function(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile `function`, and the kernels it calls, keeping the result in the user's cache."""
-    import numba  # half a second; never on `import segproof`
+    """Compile `function`, and the kernels it calls, keeping the result in the user's cache.
 
+    Out of a zip, or where nothing may be kept, it is compiled anew in each process.
+    """
     config: Any = import_module("numba.core.config")
     folder = os.environ.get("NUMBA_CACHE_DIR") or _cache_folder()
-    if not os.path.isdir(folder) and sys.stderr is not None:
-        print("segproof: compiling kernels, once for this machine", file=sys.stderr)
     with _NUMBA_LOCK:
         before, config.CACHE_DIR = config.CACHE_DIR, folder
         try:
-            return _linked(function, lambda plain: numba.njit(plain, cache=True), {})
+            # A zip that Spark ships lies elsewhere in each run: kept by its path is kept for ever.
+            if os.path.isfile(function.__code__.co_filename):
+                return _compiled_and_kept(function, folder)
+        except RuntimeError as error:
+            if "cannot cache" not in str(error):
+                raise
         finally:
             config.CACHE_DIR = before
+        return _linked(function, _compiled, {})
+
+
+def _compiled(plain: Callable[..., Any]) -> Callable[..., Any]:
+    import numba  # half a second; never on `import segproof`
+
+    compiled: Callable[..., Any] = numba.njit(plain)
+    return compiled
+
+
+def _compiled_and_kept(function: Callable[..., Any], folder: str) -> Callable[..., Any]:
+    """Compile and keep the result. Raises: RuntimeError where no folder can be written."""
+    import numba
+
+    if not os.path.isdir(folder) and sys.stderr is not None:
+        print("segproof: compiling kernels, once for this machine", file=sys.stderr)
+    return _linked(function, lambda plain: numba.njit(plain, cache=True), {})
 
 
 def _linked(

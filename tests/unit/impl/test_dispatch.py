@@ -5,11 +5,14 @@ Used by: the tox environments `quick`, `py311` to `py313` and `oldest`.
 """
 
 import contextlib
+import importlib
 import subprocess
 import sys
 import threading
 import types
+import zipfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -172,3 +175,28 @@ def test_threads_that_compile_keep_the_folder(monkeypatch: pytest.MonkeyPatch) -
         thread.join()
     assert ["folder", "folder"] == seen
     assert "" == config.CACHE_DIR
+
+
+@pytest.mark.needs("numba")
+def test_where_nothing_can_be_kept_it_is_compiled_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a worker whose folders are all closed, numba refused, and each deep check died of it."""
+    # No folder can be made below /proc, whoever asks.
+    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.setenv(name, "/proc/none")
+    closed = types.FunctionType(doubled.source.__code__.replace(co_filename="/proc/version"), {})
+    assert 14 == dispatch.compile_function(closed)(7)
+
+
+@pytest.mark.needs("numba")
+def test_nothing_is_kept_of_a_zip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A zip that Spark ships lies elsewhere in each run, so what is kept would never be found."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    with zipfile.ZipFile(tmp_path / "code.zip", "w") as code:
+        code.writestr("zipped_kernel.py", "def tripled(number):\n    return number * 3\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "code.zip"))
+    tripled = importlib.import_module("zipped_kernel").tripled
+    assert 21 == dispatch.compile_function(tripled)(7)
+    assert ["code.zip"] == [path.name for path in tmp_path.iterdir()]
