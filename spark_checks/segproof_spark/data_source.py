@@ -1,25 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Spark data source `segproof`: `spark.read.format("segproof").option("table", "findings")`.
+"""The Spark data source `segproof`: `spark.read.format("segproof").option("table", "batches")`.
 
-Options: `path` (one file, partition directory, data directory or store of RocketMQ; several as a
-JSON list in `paths`), `table` (`findings`), `deep` (`true` reads every record), `limit_bytes`
-(bytes that a batch may have, and inflate to, for its records to be read).
+The tables, their columns and the options stand in `tables/schemas.py` and on the reference page.
+`register(session)` makes the format known to a session and lets it push filters down;
+`session.dataSource.register(SegproofDataSource)` does the first alone, with no setting changed.
 
 Used by: `spark verify`, and anyone with a Spark session.
 """
 
 import json
 import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
-from segproof_spark.findings import FINDING_DDL
 from segproof_spark.tables.findings import FindingsReader
+from segproof_spark.tables.reader import PushingTableReader, TableReader, places_of
+from segproof_spark.tables.request import columns_of, flag, number, request_of, table_of
+from segproof_spark.tables.schemas import TABLES, ddl_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["PushingDataSource", "SegproofDataSource", "register"]
+
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
 class SegproofDataSource(DataSource):
-    """The data source `segproof`; see the module's docstring for its options."""
+    """The data source `segproof`, in any session."""
+
+    reader_class: type[TableReader] = TableReader
 
     @classmethod
     def name(cls) -> str:
@@ -27,21 +40,59 @@ class SegproofDataSource(DataSource):
         return "segproof"
 
     def schema(self) -> str:
-        """Return the columns of the table."""
-        table = self.options.get("table", "findings")
-        if table != "findings":
-            raise ValueError(f"segproof has no table {table!r}; known: findings")
-        return FINDING_DDL
+        """Return the columns of the table. Raises: ValueError."""
+        return ddl_of(columns_of(table_of(self.options), self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the reader of the table."""
-        paths = json.loads(self.options.get("paths", "[]"))
+        """Return the reader of the table. Raises: ValueError; OSError for a glob in vain."""
+        given = [(field.name, field.dataType.simpleString()) for field in schema.fields]
+        request = request_of(self.options, given)
+        paths = self._paths()
+        if request.table == "findings":
+            return self._findings_reader(paths, request.columns)
+        return self.reader_class(places_of(paths), request)
+
+    def _findings_reader(self, paths: list[str], columns: tuple[str, ...]) -> DataSourceReader:
+        from segproof_spark.arrow_files import expand, is_url
+
+        if columns != TABLES["findings"].names:
+            raise ValueError("segproof: schema: the table findings is read with all its columns")
+        places = [each if is_url(each) else os.path.abspath(each) for each in expand(paths)]
+        limit = number(self.options, "limit_bytes", 0) or None
+        return FindingsReader(places, flag(self.options, "deep"), limit)
+
+    def _paths(self) -> list[str]:
+        text = self.options.get("paths", "[]")
+        try:
+            paths = json.loads(text)
+        except ValueError:
+            paths = None
+        if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+            raise ValueError(f"segproof: option paths: {text!r} is no JSON list of texts")
         if "path" in self.options:
             paths.append(self.options["path"])
         if not paths:
-            raise ValueError("segproof: no path; use .load(PATH) or .option('path', PATH)")
-        deep = self.options.get("deep", "false").lower() == "true"
-        limit = int(self.options["limit_bytes"]) if "limit_bytes" in self.options else None
-        if limit is not None and limit < 1:
-            raise ValueError("segproof: limit_bytes must be 1 or more")
-        return FindingsReader([os.path.abspath(path) for path in paths], deep, limit)
+            raise ValueError("segproof: option path: there is none; use .load(PATH)")
+        return paths
+
+
+class PushingDataSource(SegproofDataSource):
+    """The same for a session that pushes filters down to Python data sources."""
+
+    reader_class = PushingTableReader
+
+
+def register(session: "SparkSession") -> None:
+    """Make the format `segproof` known to a session, with filters pushed down where Spark can.
+
+    Sets `spark.sql.python.filterPushdown.enabled`, which Spark has from 4.1 on.
+    """
+    pushes = _release(session.version) >= (4, 1)
+    if pushes:
+        session.conf.set(PUSHDOWN, "true")
+    session.dataSource.register(PushingDataSource if pushes else SegproofDataSource)
+
+
+def _release(version: str) -> tuple[int, ...]:
+    parts: Sequence[str] = version.split(".")[:2]
+    return tuple(int(part) for part in parts)

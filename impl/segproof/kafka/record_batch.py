@@ -331,12 +331,20 @@ class RecordBatch:
         Raises: InvalidRecordError, InvalidArgumentError, CorruptRecordError, OutOfBoundsError,
         TooLargeError, SegproofError. Laws: BATCH-8 to BATCH-11, BATCH-16 to BATCH-18.
         """
-        if self.is_legacy:
-            blocks = legacy_blocks(self._whole(limit), limit)
-        else:
-            blocks = self._blocks(limit, _ROWS_AT_ONCE)
-        for block in blocks:
+        for block in self.record_blocks(limit=limit):
             yield from block
+
+    def record_blocks(
+        self, rows_at_once: int = _ROWS_AT_ONCE, *, limit: int = UNCOMPRESSED_LIMIT_BYTES
+    ) -> Iterator[RecordColumns]:
+        """Yield the records of `records` as numpy arrays, in blocks of at most so many rows.
+
+        No block is empty. The same records come before an error as there. Raises: as `records`.
+        """
+        if self.is_legacy:
+            yield from legacy_blocks(self._whole(limit), limit, rows_at_once)
+        else:
+            yield from self._blocks(limit, rows_at_once)
 
     def times(self, *, limit: int = UNCOMPRESSED_LIMIT_BYTES) -> Iterator[tuple[int, int]]:
         """Yield (timestamp, offset) of every record; raise where reading them fails.

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table `batches`: the headers of a log, a row for each batch.
+
+Used by: reader.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from segproof.compression import COMPRESSION_NAMES
+from segproof.errors import SegproofError
+from segproof.files import Files
+from segproof.kafka.record_file import RecordFile
+from segproof.kafka.record_writer import TIMESTAMP_TYPES
+from segproof_harness.reading.rows import BATCH_FIELDS, LARGE_BATCH_BYTES, field_of
+from segproof_spark.tables.columns import Make, arrow_schema, batch_of, names_of
+from segproof_spark.tables.logs import Headers, LogReader, is_too_old, opened, start_position
+from segproof_spark.tables.request import Request
+from segproof_spark.tables.walk import Unit
+
+__all__ = ["batches", "one_by_one"]
+
+
+def batches(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
+    """Yield the batches of a log.
+
+    Raises: OSError; SegproofError where it cannot be read on, behind the batches before.
+    """
+    if is_too_old(unit, request, "max_timestamp", files):
+        return
+    with opened(unit, files) as log:
+        start = start_position(log, unit, request, files)
+        reader = LogReader(log, start=start, with_checksums=request.wants("crc_valid"))
+        for headers in reader:
+            made = batch_of(request, unit, len(headers.table), _columns(headers))
+            rows = one_by_one(headers, request.wants("record_count"), request.wants("base_offset"))
+            yield _patched(made, rows, headers, request, log) if len(rows) else made
+
+
+def one_by_one(headers: Headers, count: bool, base_offset: bool) -> Any:
+    """Return the rows of which the table of headers does not say everything that is asked for."""
+    table = headers.table
+    is_legacy = table["magic"] < 2
+    if not count:
+        is_legacy = is_legacy & (table["attributes"] & 7 != 0) & base_offset
+    return np.flatnonzero(~headers.is_known | is_legacy)
+
+
+def _columns(headers: Headers) -> dict[str, Make]:
+    """Return the columns as the table of headers has them."""
+    table = headers.table
+    attributes = table["attributes"]
+    is_batch = table["magic"] == 2
+
+    def plain(name: str) -> Make:
+        return lambda: np.ascontiguousarray(table[name])
+
+    def timestamp_types() -> Any:
+        is_append = attributes & 8 != 0
+        return names_of(np.where(table["magic"] == 0, 0, 1 + is_append), TIMESTAMP_TYPES)
+
+    names = (
+        "base_offset", "last_offset", "position", "max_timestamp", "producer_id", "producer_epoch",
+        "base_sequence", "magic", "record_count",
+    )  # fmt: skip
+    columns = {name: plain(name) for name in names}
+    columns["size"] = plain("size_bytes")
+    columns["compression"] = lambda: names_of(attributes & 7, COMPRESSION_NAMES)
+    columns["timestamp_type"] = timestamp_types
+    columns["is_transactional"] = lambda: is_batch & (attributes & 16 != 0)
+    columns["is_control"] = lambda: is_batch & (attributes & 32 != 0)
+    columns["crc_valid"] = lambda: headers.crc_valid
+    return columns
+
+
+def _patched(made: Any, rows: Any, headers: Headers, request: Request, log: RecordFile) -> Any:
+    """Return the batch of rows with those that are read by themselves put in."""
+    columns = {name: made.column(name).to_pylist() for name in request.columns}
+    for row in rows.tolist():
+        values = _row_at(log, int(headers.table["position"][row]), columns)
+        for name, value in values.items():
+            columns[name][row] = value
+    schema = arrow_schema(request)
+    arrays = [pa.array(columns[field.name], field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _row_at(log: RecordFile, position: int, wanted: dict[str, Any]) -> dict[str, Any]:
+    """Return the wanted fields of one batch, as `dump` tells them.
+
+    A compressed message above the limit of `dump` is not read: its base offset and count are null.
+    """
+    batch = next(log.batches(position))
+    is_large = batch.is_legacy and batch.size_bytes > LARGE_BATCH_BYTES
+    row: dict[str, Any] = {}
+    for name, attribute in BATCH_FIELDS.items():
+        if name not in wanted:
+            continue
+        if is_large and name in ("base_offset", "record_count"):
+            row[name] = None
+        elif batch.is_legacy and name == "record_count":
+            row[name] = _count(batch)
+        else:
+            row[name] = field_of(batch, attribute)
+    return row
+
+
+def _count(batch: Any) -> int | None:
+    try:
+        return sum(len(block) for block in batch.record_blocks())
+    except SegproofError:
+        return None

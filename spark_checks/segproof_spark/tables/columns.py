@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrow arrays of the tables: from numpy, from slices of one buffer, and constants.
+
+Used by: the tables.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from segproof_spark.tables.request import Request
+from segproof_spark.tables.schemas import TABLES
+from segproof_spark.tables.walk import Unit
+
+__all__ = ["HEADERS_TYPE", "arrow_schema", "batch_of", "merged", "names_of", "slices_of"]
+
+MERGED_ROWS = 16_384
+MERGED_BYTES = 4 << 20
+
+Make = Callable[[], Any]
+"""Makes one column: an array of Arrow's or of numpy's."""
+
+HEADERS_TYPE = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+_TYPES = {
+    "string": pa.string(),
+    "bigint": pa.int64(),
+    "int": pa.int32(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "array<struct<key: string, value: binary>>": HEADERS_TYPE,
+}
+
+
+def arrow_schema(request: Request) -> Any:
+    """Return the schema of the batches that a request gets, as Spark has it."""
+    table = TABLES[request.table]
+    return pa.schema([(name, _TYPES[table[name].kind]) for name in request.columns])
+
+
+def batch_of(request: Request, unit: Unit, count: int, makers: Mapping[str, Make]) -> Any:
+    """Return a batch of `count` rows; of the makers only those of wanted columns are called."""
+    schema = arrow_schema(request)
+    of_unit = {
+        "path": unit.path,
+        "directory": unit.directory,
+        "segment_base_offset": unit.base_offset,
+    }
+    arrays = []
+    for field in schema:
+        if field.name in makers:
+            made = makers[field.name]()
+            if not isinstance(made, pa.Array):
+                made = pa.array(made, field.type)
+            elif made.type != field.type:
+                made = made.cast(field.type)
+        else:
+            made = pa.repeat(pa.scalar(of_unit[field.name], field.type), count)
+        arrays.append(made)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def merged(batches: Iterable[Any]) -> Iterator[Any]:
+    """Join small batches to larger ones of bounded size; each costs as much as hundreds of rows."""
+    kept: list[Any] = []
+    rows = size_bytes = 0
+    for batch in batches:
+        kept.append(batch)
+        rows += batch.num_rows
+        size_bytes += batch.nbytes
+        if rows >= MERGED_ROWS or size_bytes >= MERGED_BYTES:
+            yield _joined(kept)
+            kept, rows, size_bytes = [], 0, 0
+    if rows:
+        yield _joined(kept)
+
+
+def _joined(batches: list[Any]) -> Any:
+    if len(batches) == 1:
+        return batches[0]
+    table = pa.Table.from_batches(batches).combine_chunks()
+    return table.to_batches()[0]
+
+
+def names_of(codes: NDArray[Any], names: tuple[str, ...]) -> Any:
+    """Return the names of codes as strings; a code without one is null."""
+    is_known = codes < len(names)
+    indices = pa.array(codes.astype(np.int32), mask=~is_known)
+    return pc.take(pa.array(names), indices)
+
+
+def slices_of(data: Any, positions: NDArray[np.int64], lengths: NDArray[np.int64]) -> Any:
+    """Return slices of a buffer as binary, copied; length -1 means null.
+
+    The slices rise and do not overlap. An array over the whole buffer, whose even elements are the
+    slices and whose odd ones lie between, is taken by Arrow itself, so no slice costs a step here.
+    """
+    count = len(positions)
+    if not count:
+        return pa.array([], pa.binary())
+    is_null = lengths < 0
+    ends = np.where(is_null, 0, positions + lengths)
+    reached = np.maximum.accumulate(ends)
+    starts = np.where(is_null, np.concatenate(([0], reached[:-1])), positions)
+    bounds = np.empty(2 * count, np.int32)
+    bounds[0::2] = starts
+    bounds[1::2] = np.where(is_null, starts, ends)
+    assert bool((np.diff(bounds) >= 0).all())
+    assert bounds[-1] <= len(data)
+    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(data)]
+    whole = pa.Array.from_buffers(pa.binary(), 2 * count - 1, buffers)
+    return whole.take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int64), mask=is_null))

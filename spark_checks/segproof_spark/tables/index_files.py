@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of the index files: `index_entries`, `time_index_entries`, `aborted_transactions`.
+
+Files are read in pieces; an entry costs no step of Python.
+
+Upstream: Kafka, OffsetIndex, TimeIndex, TransactionIndex.
+Used by: reader, segments, logs.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segproof.errors import CorruptIndexError, SegproofError
+from segproof.files import File, Files
+from segproof.kafka.transaction_index import read_aborted_txns
+from segproof_spark.tables.columns import batch_of
+from segproof_spark.tables.request import Request
+from segproof_spark.tables.walk import Unit
+
+__all__ = ["aborted_transactions", "genuine_entries", "index_entries", "whole_entries"]
+
+ENTRY_TYPES: Final = {
+    ".index": np.dtype([("offset", ">i4"), ("position", ">i4")]),
+    ".timeindex": np.dtype([("timestamp", ">i8"), ("offset", ">i4")]),
+}
+ABORTED_BYTES: Final = 34
+PIECE_ENTRIES: Final = 1 << 15
+
+Entries = NDArray[np.void]
+
+
+def index_entries(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
+    """Yield the entries of an offset or time index, but for the zeros at its end.
+
+    Raises: OSError; CorruptIndexError for a partial entry, behind the whole ones.
+    """
+    (suffix,) = unit.suffixes
+    base = np.int64(unit.base_offset or 0)
+    file = files.open(unit.path)
+    try:
+        for first, block in genuine_entries(file, suffix):
+            yield _block(request, unit, first, block, base)
+        _refuse_partial(file, ENTRY_TYPES[suffix].itemsize, unit.path)
+    finally:
+        file.close()
+
+
+def _block(request: Request, unit: Unit, first: int, block: Entries, base: np.int64) -> Any:
+    makers = {
+        "entry": lambda: np.arange(first, first + len(block), dtype=np.int64),
+        "offset": lambda: block["offset"].astype(np.int64) + base,
+        "position": lambda: block["position"].astype(np.int64),
+        "timestamp": lambda: block["timestamp"].astype(np.int64),
+    }
+    return batch_of(request, unit, len(block), makers)
+
+
+def genuine_entries(file: File, suffix: str) -> Iterator[tuple[int, Entries]]:
+    """Yield the number of its first entry and a block of entries, up to the last that is not zero.
+
+    Zeros are held back until something follows them: they cost no memory, whatever their number.
+    """
+    dtype = ENTRY_TYPES[suffix]
+    zeros = 0
+    for number, block in _blocks(file, dtype):
+        used = np.flatnonzero(block.view(np.uint8).reshape(len(block), -1).any(axis=1))
+        if not len(used):
+            zeros += len(block)
+            continue
+        for first in range(number - zeros, number, PIECE_ENTRIES):
+            yield first, np.zeros(min(PIECE_ENTRIES, number - first), dtype)
+        kept = int(used[-1]) + 1
+        yield number, block[:kept]
+        zeros = len(block) - kept
+
+
+def _blocks(file: File, dtype: "np.dtype[np.void]") -> Iterator[tuple[int, Entries]]:
+    """Yield all whole entries of a file, with the number of the first in each block."""
+    number = 0
+    while True:
+        data = file.pread(PIECE_ENTRIES * dtype.itemsize, number * dtype.itemsize)
+        count = len(data) // dtype.itemsize
+        if count:
+            yield number, np.frombuffer(data, dtype, count)
+        if count < PIECE_ENTRIES:
+            return
+        number += count
+
+
+def whole_entries(file: File, suffix: str) -> int:
+    """Return how many entries a file has: before the zeros at its end, or all of a `.txnindex`."""
+    if suffix not in ENTRY_TYPES:
+        return file.size() // ABORTED_BYTES
+    count = 0
+    for first, block in genuine_entries(file, suffix):
+        count = first + len(block)
+    return count
+
+
+def aborted_transactions(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
+    """Yield the entries of a transaction index.
+
+    Raises: OSError; SegproofError at an entry of an unknown version; CorruptIndexError for a
+    partial entry; both behind the entries before.
+    """
+    file = files.open(unit.path)
+    try:
+        number = 0
+        while data := file.pread(PIECE_ENTRIES * ABORTED_BYTES, number * ABORTED_BYTES):
+            block = read_aborted_txns(data)
+            unknown = np.flatnonzero(block["version"])
+            known = block[: int(unknown[0])] if len(unknown) else block
+            if len(known):
+                yield _aborted_block(request, unit, number, known)
+            if len(unknown):
+                at = number + int(unknown[0])
+                raise SegproofError(
+                    f"entry {at} has version {block['version'][unknown[0]]}; only 0 is known",
+                    law="TXNIDX-2",
+                    path=unit.path,
+                    position=at * ABORTED_BYTES,
+                )
+            if len(block) < PIECE_ENTRIES:
+                break
+            number += len(block)
+        _refuse_partial(file, ABORTED_BYTES, unit.path)
+    finally:
+        file.close()
+
+
+def _aborted_block(request: Request, unit: Unit, first: int, block: NDArray[Any]) -> Any:
+    def column(name: str) -> Any:
+        return lambda: np.ascontiguousarray(block[name])
+
+    names = ("version", "producer_id", "first_offset", "last_offset", "last_stable_offset")
+    makers = {name: column(name) for name in names}
+    makers["entry"] = lambda: np.arange(first, first + len(block), dtype=np.int64)
+    return batch_of(request, unit, len(block), makers)
+
+
+def _refuse_partial(file: File, entry_bytes: int, path: str) -> None:
+    if partial := file.size() % entry_bytes:
+        raise CorruptIndexError(
+            f"{partial} bytes behind the last whole entry",
+            path=path,
+            position=file.size() - partial,
+        )

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading a log for the tables: where to begin, the headers as arrays, and how it ends.
+
+Headers and checksums come from `BatchScan`, thousands at a time. What a table of headers does not
+say (a message of magic 0 or 1 that is compressed or counted, a batch smaller than its own header,
+one whose header ends behind the file) is read one by one, as `segproof dump` reads it.
+
+Upstream: Kafka 4.3.1: LogSegment.translateOffset, FileLogInputStream.
+Laws: BATCH-12, SCAN-1 to SCAN-7, SCAN-10.
+Used by: batches, records, segments.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segproof.errors import CorruptRecordError, SegproofError
+from segproof.files import Files
+from segproof.kafka.batch_table import BATCH_DTYPE, BatchScan, CheckedBatches, check_batches
+from segproof.kafka.record_batch import BATCH_HEADER_BYTES, RecordBatch
+from segproof.kafka.record_file import RecordFile
+from segproof_spark.tables.index_files import genuine_entries
+from segproof_spark.tables.request import Request
+from segproof_spark.tables.schemas import TABLES
+from segproof_spark.tables.walk import Unit
+
+__all__ = [
+    "Headers",
+    "LogReader",
+    "batch_filter",
+    "is_too_old",
+    "opened",
+    "refuse_left_over",
+    "start_position",
+]
+
+
+class Headers(NamedTuple):
+    """Some batches in file order."""
+
+    table: NDArray[np.void]
+    """Rows of BATCH_DTYPE."""
+    crc_valid: NDArray[np.bool_] | None
+    """Whether size and checksum are right, where that was asked for."""
+    is_known: NDArray[np.bool_]
+    """False where the row does not say what the batch says; it is to be read by itself."""
+
+
+@contextmanager
+def opened(unit: Unit, files: Files) -> Iterator[RecordFile]:
+    """Open a log to read it. Raises: OSError; SegproofError for a file too large for a log."""
+    log = RecordFile.open(unit.path, mutable=False, files=files)
+    try:
+        yield log
+    finally:
+        log.close()
+
+
+class LogReader:
+    """The headers of one log, from a position on.
+
+    After the iteration `end_position` is where the last whole batch ends.
+    """
+
+    def __init__(self, log: RecordFile, *, start: int = 0, with_checksums: bool) -> None:
+        self._log = log
+        self._with_checksums = with_checksums
+        self.end_position = start
+
+    def __iter__(self) -> Iterator[Headers]:
+        """Yield the headers. Raises: OSError; what ends the scan, behind the batches before."""
+        log = self._log
+        scan = check_batches(log.file, self.end_position, log.end)
+        for table, crc_valid in self._parts(scan):
+            self.end_position = _end_of(table)
+            is_small = (table["magic"] == 2) & (table["size_bytes"] < BATCH_HEADER_BYTES)
+            yield Headers(table, crc_valid, ~is_small)
+        # A scan ends before a batch whose header the file cuts; this ends where the log ends.
+        for batch in log.batches(scan.end_position):
+            table = np.zeros(1, BATCH_DTYPE)
+            table["position"], table["size_bytes"] = batch.position, batch.size_bytes
+            table["magic"] = batch.magic
+            self.end_position = batch.position + batch.size_bytes
+            yield Headers(table, np.zeros(1, np.bool_), np.zeros(1, np.bool_))
+        refuse_left_over(log, self.end_position)
+
+    def _parts(self, scan: BatchScan) -> Iterator[tuple[NDArray[np.void], Any]]:
+        if not self._with_checksums:
+            for table in scan.tables():
+                yield table, None
+            return
+        part: CheckedBatches
+        for part in scan:
+            yield part.table, part.crc_valid
+
+
+def refuse_left_over(log: RecordFile, end_position: int) -> None:
+    """Raise CorruptRecordError if the log goes on behind its last whole batch."""
+    if left := log.end - end_position:
+        raise CorruptRecordError(
+            f"{left} bytes behind the last whole batch", path=log.name, position=end_position
+        )
+
+
+def _end_of(table: NDArray[np.void]) -> int:
+    return int(table["position"][-1] + table["size_bytes"][-1])
+
+
+def start_position(log: RecordFile, unit: Unit, request: Request, files: Files) -> int:
+    """Return where to begin to read for the pushed filters: 0, or a batch that the index names.
+
+    The entry is believed only where its position holds a whole batch of magic 2 with a right
+    checksum that begins at or below the least offset asked for. A job that is to fail on damage
+    begins at 0, since it is asked for all of it.
+    """
+    columns = TABLES[request.table].offset_columns
+    least = max((request.filters.range(column).low for column in columns), default=0)
+    base = unit.base_offset
+    if request.fail_on_damage or base is None or least <= base:
+        return 0
+    try:
+        position = _indexed(unit.sibling(".index"), least - base, files)
+        batch = next(log.batches(position), None) if position else None
+        if batch is None or batch.magic < 2 or batch.size_bytes < BATCH_HEADER_BYTES:
+            return 0
+        return position if base <= batch.base_offset <= least and batch.is_valid() else 0
+    except (OSError, SegproofError):
+        return 0
+
+
+def _indexed(path: str, distance: int, files: Files) -> int:
+    """Return the position of the last entry at or below a relative offset; 0 without one."""
+    file = files.open(path)
+    position = last = -1
+    try:
+        for _, block in genuine_entries(file, ".index"):
+            offsets = block["offset"].astype(np.int64)
+            if int(offsets[0]) <= last or bool((np.diff(offsets) <= 0).any()):
+                return 0
+            last = int(offsets[-1])
+            at = int(np.searchsorted(offsets, distance, "right"))
+            if at:
+                position = int(block["position"][at - 1])
+            if at < len(offsets):
+                break
+    finally:
+        file.close()
+    return max(position, 0)
+
+
+def batch_filter(request: Request) -> Any:
+    """Return a function that says whether a batch may hold a record that passes the filters.
+
+    Only a batch of magic 2 whose checksum is right is believed when it says that it does not.
+    """
+    offsets, timestamps = request.filters.range("offset"), request.filters.range("timestamp")
+    if not {"offset", "timestamp"} & request.filters.ranges.keys():
+        return lambda batch: True
+
+    def may_pass(batch: RecordBatch) -> bool:
+        try:
+            if batch.magic < 2 or (
+                offsets.meets(batch.base_offset, batch.last_offset)
+                and batch.max_timestamp >= timestamps.low
+            ):
+                return True
+            return not batch.is_valid()
+        except SegproofError:
+            return True
+
+    return may_pass
+
+
+def is_too_old(unit: Unit, request: Request, column: str, files: Files) -> bool:
+    """Return whether the time index of a closed segment says that no record is young enough.
+
+    Only where the request trusts it: an index that lost its end says less than there is.
+    """
+    least = request.filters.range(column).low
+    if not request.trust_time_index or unit.next_base_offset is None or least <= 0:
+        return False
+    last = None
+    try:
+        file = files.open(unit.sibling(".timeindex"))
+    except OSError:
+        return False
+    try:
+        for _, block in genuine_entries(file, ".timeindex"):
+            last = int(block["timestamp"][-1])
+    except OSError:
+        return False
+    finally:
+        file.close()
+    return last is not None and last < least

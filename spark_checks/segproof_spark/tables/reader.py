@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The readers of all tables but `findings`: which tasks there are, and what a task yields.
+
+A task has whole files, of about as many bytes as was asked for. Damage ends the rows of one file
+and leaves the others alone, unless the job is to fail.
+
+Used by: data_source.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from segproof.errors import SegproofError
+from segproof.files import Files
+from segproof_spark.tables.request import Request
+from segproof_spark.tables.walk import Unit, units_below
+
+__all__ = ["DamagedFileError", "FilesTask", "PushingTableReader", "TableReader", "places_of"]
+
+FILE_BYTES: Final = 256 << 10
+"""What opening a file costs, in bytes read meanwhile: many small files are shared out too."""
+
+Place = tuple[Files, str]
+"""Where to read, and the path there."""
+
+
+class DamagedFileError(SegproofError):
+    """A file cannot be read on, and the job was to fail then."""
+
+
+@dataclass
+class FilesTask(InputPartition):
+    """What one task is given."""
+
+    units: tuple[tuple[int, Unit], ...] = ()
+    """Files, each with the number of the place that it lies in."""
+
+    def __post_init__(self) -> None:
+        super().__init__(None)
+
+
+class TableReader(DataSourceReader):
+    """Reads the rows of one table."""
+
+    def __init__(self, places: Sequence[Place], request: Request) -> None:
+        self.places = list(places)
+        self.request = request
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return the tasks: whole files, packed in order.
+
+        Raises: OSError for a path that cannot be read.
+        """
+        tasks: list[InputPartition] = []
+        units: list[tuple[int, Unit]] = []
+        taken = 0
+        for number, unit in self._units():
+            cost = unit.size_bytes + FILE_BYTES
+            if units and taken + cost > self.request.task_bytes:
+                tasks.append(FilesTask(tuple(units)))
+                units, taken = [], 0
+            units.append((number, unit))
+            taken += cost
+        return [*tasks, FilesTask(tuple(units))]
+
+    def _units(self) -> Iterator[tuple[int, Unit]]:
+        seen: set[str] = set()
+        for number, (files, path) in enumerate(self.places):
+            for unit in units_below(path, self.request, files):
+                if unit.path not in seen:
+                    seen.add(unit.path)
+                    yield number, unit
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Yield the rows of one task as Arrow batches. Raises: DamagedFileError, if asked to."""
+        from segproof_spark.tables.columns import merged
+
+        assert isinstance(partition, FilesTask)
+        return merged(self._batches(partition))
+
+    def _batches(self, task: FilesTask) -> Iterator[Any]:
+        read = _reading(self.request.table)
+        for number, unit in task.units:
+            try:
+                if not unit.problem or self.request.table == "segments":
+                    yield from read(unit, self.request, self.places[number][0])
+                problem = unit.problem
+            except (OSError, SegproofError) as error:
+                problem = str(error)
+            if problem and self.request.fail_on_damage:
+                where = "" if unit.path in problem else f"{unit.path}: "
+                raise DamagedFileError(
+                    f"{where}{problem}; the option on_damage=stop reads up to there"
+                ) from None
+
+
+class PushingTableReader(TableReader):
+    """The same, for sessions that push filters down to Python data sources.
+
+    Spark refuses a reader that takes filters where pushing them is off, so there are two.
+    """
+
+    def pushFilters(self, filters: Any) -> Iterable[Any]:  # noqa: N802 - Spark's name
+        """Note what the filters leave out, and leave every one to Spark too."""
+        for one in filters:
+            self.request.filters.add(one)
+        return list(filters)
+
+
+def _reading(table: str) -> Callable[[Unit, Request, Files], Iterator[Any]]:
+    """Return the function that reads a file of the table."""
+    from segproof_spark.tables.batches import batches
+    from segproof_spark.tables.index_files import aborted_transactions, index_entries
+    from segproof_spark.tables.records import records
+    from segproof_spark.tables.rocketmq import rocketmq_entries
+    from segproof_spark.tables.segments import segments
+
+    return {
+        "segments": segments,
+        "batches": batches,
+        "records": records,
+        "index_entries": index_entries,
+        "time_index_entries": index_entries,
+        "aborted_transactions": aborted_transactions,
+        "rocketmq_entries": rocketmq_entries,
+    }[table]
+
+
+def places_of(paths: Sequence[str]) -> list[Place]:
+    """Return where paths, URLs and globs of them lead.
+
+    Raises: FileNotFoundError or ValueError for a glob that nothing fits.
+    """
+    from segproof_spark.arrow_files import expand, files_of
+
+    return [files_of(path) for path in expand(paths)]

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a reader of the data source is asked for: options as text, columns, pushed filters.
+
+Every refusal is a ValueError that names the option. A pushed filter only leaves out what cannot
+have a row that passes it; Spark evaluates every filter again.
+
+Used by: data_source, reader, the tables.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from segproof.compression import UNCOMPRESSED_LIMIT_BYTES
+from segproof_spark.tables.schemas import OPTIONS, TABLES, Column, Table
+
+__all__ = ["Filters", "Range", "Request", "request_of", "table_of"]
+
+TASK_BYTES: Final = 128 << 20
+ON_DAMAGE: Final = ("stop", "fail")
+_INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
+_SPARKS_OWN: Final = frozenset({"serialization.format"})
+"""Options that Spark itself adds where a table is made by SQL."""
+
+
+@dataclass(slots=True)
+class Range:
+    """The integers from `low` to `high`, both inclusive."""
+
+    low: int = _INT64_MIN
+    high: int = _INT64_MAX
+
+    def meets(self, low: int, high: int) -> bool:
+        """Return whether an integer from `low` to `high`, both inclusive, is in it."""
+        return self.low <= high and low <= self.high
+
+
+@dataclass(slots=True)
+class Filters:
+    """What the pushed filters say, as far as it leaves out files or batches."""
+
+    ranges: dict[str, Range] = field(default_factory=dict)
+    """Column to its range."""
+    texts: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
+    """Column, one of `=`, `starts`, `ends`, `contains`, and the texts of which one must fit."""
+
+    def range(self, column: str) -> Range:
+        """Return the range of a column."""
+        return self.ranges.get(column, Range())
+
+    def passes(self, column: str, text: str) -> bool:
+        """Return whether a text may stand in a row that passes."""
+        return all(
+            any(_fits(how, text, each) for each in wanted)
+            for name, how, wanted in self.texts
+            if name == column
+        )
+
+    def add(self, pushed: object) -> None:
+        """Take in one filter of Spark's; what is not understood leaves nothing out.
+
+        Told by the name of its class: before 4.1 PySpark has none of these classes.
+        """
+        kind = type(pushed).__name__
+        attribute: Sequence[str] = getattr(pushed, "attribute", ())
+        value: Any = getattr(pushed, "value", None)
+        if len(attribute) != 1:
+            return
+        (column,) = attribute
+        if kind in _TEXT_FILTERS and isinstance(value, str):
+            self.texts.append((column, _TEXT_FILTERS[kind], (value,)))
+        elif kind == "In" and value and all(isinstance(each, str) for each in value):
+            self.texts.append((column, "=", tuple(value)))
+        else:
+            self._add_range(column, kind, value)
+
+    def _add_range(self, column: str, kind: str, value: Any) -> None:
+        values = value if kind == "In" else (value,)
+        if not values or not all(type(each) is int for each in values):
+            return
+        low, high = min(values), max(values)
+        known = self.ranges.setdefault(column, Range())
+        if kind in ("EqualTo", "EqualNullSafe", "In", "GreaterThanOrEqual", "GreaterThan"):
+            known.low = max(known.low, low + (kind == "GreaterThan"))
+        if kind in ("EqualTo", "EqualNullSafe", "In", "LessThanOrEqual", "LessThan"):
+            known.high = min(known.high, high - (kind == "LessThan"))
+
+
+_TEXT_FILTERS: Final = {
+    "EqualTo": "=",
+    "EqualNullSafe": "=",
+    "StringStartsWith": "starts",
+    "StringEndsWith": "ends",
+    "StringContains": "contains",
+}
+
+
+def _fits(how: str, text: str, wanted: str) -> bool:
+    if how == "=":
+        return text == wanted
+    if how == "starts":
+        return text.startswith(wanted)
+    return text.endswith(wanted) if how == "ends" else wanted in text
+
+
+@dataclass(slots=True)
+class Request:
+    """What is read, once the options are understood. Small and plain: it travels to workers."""
+
+    table: str
+    columns: tuple[str, ...]
+    """Names in the order of the result."""
+    fail_on_damage: bool = False
+    trust_time_index: bool = False
+    hash_slots: int | None = None
+    limit_bytes: int = UNCOMPRESSED_LIMIT_BYTES
+    task_bytes: int = TASK_BYTES
+    filters: Filters = field(default_factory=Filters)
+
+    def wants(self, *names: str) -> bool:
+        """Return whether one of these columns is asked for."""
+        return any(name in self.columns for name in names)
+
+
+def table_of(options: Mapping[str, str]) -> Table:
+    """Return the table that the options name. Raises: ValueError."""
+    name = options.get("table", "findings")
+    if name not in TABLES:
+        raise _refused("table", f"there is no table {name!r}; known: {', '.join(TABLES)}")
+    return TABLES[name]
+
+
+def columns_of(table: Table, options: Mapping[str, str]) -> tuple[Column, ...]:
+    """Return the columns that the options ask for. Raises: ValueError."""
+    if "columns" not in options:
+        return table.columns
+    _check_names(table, options)
+    names = [name.strip() for name in options["columns"].split(",")]
+    for name in names:
+        if name not in table.names:
+            raise _refused("columns", _no_column(table, name))
+    if len(set(names)) < len(names):
+        raise _refused("columns", "a column is named twice")
+    return tuple(table[name] for name in names)
+
+
+def request_of(options: Mapping[str, str], schema: Iterable[tuple[str, str]] = ()) -> Request:
+    """Return what the options ask for, with the columns of the schema that Spark hands over.
+
+    `schema` has names and types; empty, the options alone say it. Raises: ValueError.
+    """
+    table = table_of(options)
+    _check_names(table, options)
+    columns = columns_of(table, options)
+    if given := tuple(schema):
+        columns = _given_columns(table, given)
+    damage = options.get("on_damage", "stop").lower()
+    if damage not in ON_DAMAGE:
+        raise _refused("on_damage", f"{damage!r} is neither stop nor fail")
+    slots = options.get("hash_slots")
+    return Request(
+        table.name,
+        tuple(column.name for column in columns),
+        fail_on_damage=damage == "fail",
+        trust_time_index=flag(options, "trust_time_index"),
+        hash_slots=None if slots is None else number(options, "hash_slots", 0),
+        limit_bytes=number(options, "limit_bytes", UNCOMPRESSED_LIMIT_BYTES),
+        task_bytes=number(options, "task_bytes", TASK_BYTES),
+    )
+
+
+def flag(options: Mapping[str, str], name: str) -> bool:
+    """Return an option that is true or false; false unless given. Raises: ValueError."""
+    text = options.get(name, "false").lower()
+    if text not in ("true", "false"):
+        raise _refused(name, f"{options[name]!r} is neither true nor false")
+    return text == "true"
+
+
+def number(options: Mapping[str, str], name: str, default: int) -> int:
+    """Return an option that is a whole number from 1. Raises: ValueError."""
+    if name not in options:
+        return default
+    try:
+        value = int(options[name])
+    except ValueError:
+        raise _refused(name, f"{options[name]!r} is no whole number") from None
+    if value < 1:
+        raise _refused(name, "it must be 1 or more")
+    return value
+
+
+def _given_columns(table: Table, given: Sequence[tuple[str, str]]) -> tuple[Column, ...]:
+    for name, kind in given:
+        if name not in table.names:
+            raise ValueError(f"segproof: schema: {_no_column(table, name)}")
+        wanted = table[name].kind.replace(" ", "")
+        if kind.replace(" ", "") != wanted:
+            raise ValueError(f"segproof: schema: column {name!r} is {wanted}, not {kind}")
+    return tuple(table[name] for name, _ in given)
+
+
+def _no_column(table: Table, name: str) -> str:
+    return f"table {table.name} has no column {name!r}; it has {', '.join(table.names)}"
+
+
+def _check_names(table: Table, options: Mapping[str, str]) -> None:
+    known = {option.name: option for option in OPTIONS}
+    for name in options:
+        option = known.get(name.lower())
+        if option is None and name.lower() not in _SPARKS_OWN:
+            raise _refused(name, f"there is no such option; known: {', '.join(known)}")
+        if option is not None and option.tables and table.name not in option.tables:
+            raise _refused(
+                name, f"it is not for table {table.name}, only for {', '.join(option.tables)}"
+            )
+
+
+def _refused(option: str, words: str) -> ValueError:
+    return ValueError(f"segproof: option {option}: {words}")

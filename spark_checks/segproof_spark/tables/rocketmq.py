@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table `rocketmq_entries`: the entries of RocketMQ's index files.
+
+Upstream: RocketMQ 5.5.1: IndexFile, IndexHeader.
+Used by: reader.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from segproof.errors import CorruptIndexError
+from segproof.files import Files
+from segproof.rocketmq.geometry import find_geometry
+from segproof.rocketmq.index_table import (
+    Geometry,
+    StoredHeader,
+    entry_blocks,
+    read_stored_header,
+)
+from segproof_spark.tables.columns import batch_of
+from segproof_spark.tables.request import Request
+from segproof_spark.tables.walk import Unit
+
+__all__ = ["rocketmq_entries"]
+
+PIECE_ENTRIES = 1 << 16
+
+
+def rocketmq_entries(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
+    """Yield the entries of an index file, from 1 to before the count in its header.
+
+    Raises: OSError; CorruptIndexError for a file that is no index, or whose number of slots cannot
+    be told or does not fit, and where the file ends before the count, behind the entries before.
+    """
+    file = files.open(unit.path)
+    try:
+        header = read_stored_header(file)
+        if header is None:
+            raise CorruptIndexError("it is shorter than a header", law="RMQDISK-1", path=unit.path)
+        if header.index_count <= 1:
+            return
+        geometry = _geometry(unit.path, request, files)
+        stop = min(header.index_count, geometry.index_num)
+        index = 1
+        for first, block in entry_blocks(file, geometry, 1, stop):
+            for at in range(0, len(block), PIECE_ENTRIES):
+                piece = block[at : at + PIECE_ENTRIES]
+                yield _block(request, unit, first + at, piece, (geometry, header))
+            index = first + len(block)
+        if index < header.index_count:
+            raise CorruptIndexError(
+                f"the header counts {header.index_count - 1} entries; there are {index - 1}",
+                law="RMQDISK-1",
+                path=unit.path,
+                position=geometry.position_of(index),
+            )
+    finally:
+        file.close()
+
+
+def _geometry(path: str, request: Request, files: Files) -> Geometry:
+    geometry = find_geometry(path, hash_slot_num=request.hash_slots, files=files).geometry
+    if geometry is None and request.hash_slots is not None:
+        raise CorruptIndexError(
+            f"its length does not fit {request.hash_slots} slots", law="RMQDISK-1", path=path
+        )
+    if geometry is None:
+        raise CorruptIndexError(
+            "no number of slots fits the file: its entries can't be found",
+            law="RMQDISK-2",
+            path=path,
+            hint="say how many it has with the option hash_slots",
+        )
+    return geometry
+
+
+def _block(
+    request: Request,
+    unit: Unit,
+    first: int,
+    block: NDArray[Any],
+    file: tuple[Geometry, StoredHeader],
+) -> Any:
+    geometry, header = file
+    count = len(block)
+
+    def column(name: str) -> Any:
+        kind = np.int64 if name == "phy_offset" else np.int32
+        return lambda: block[name].astype(kind)
+
+    def slots() -> Any:
+        hashes = block["key_hash"].astype(np.int64)
+        return pa.array((hashes % geometry.hash_slot_num).astype(np.int32), mask=hashes < 0)
+
+    makers = {name: column(name) for name in ("key_hash", "phy_offset", "time_diff", "prev_index")}
+    makers["slot"] = slots
+    makers["index"] = lambda: np.arange(first, first + count, dtype=np.int32)
+    makers["begin_timestamp"] = lambda: np.full(count, header.begin_timestamp, np.int64)
+    return batch_of(request, unit, count, makers)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table `segments`: what the files of one base offset are, and what the log's headers say.
+
+Only what is asked for is read: lengths alone open no file, and without the count of wrong
+checksums no batch is summed.
+
+Used by: reader.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from segproof.errors import SegproofError
+from segproof.files import Files
+from segproof_spark.tables.batches import one_by_one
+from segproof_spark.tables.columns import batch_of
+from segproof_spark.tables.index_files import ABORTED_BYTES, ENTRY_TYPES, whole_entries
+from segproof_spark.tables.logs import Headers, LogReader, opened
+from segproof_spark.tables.request import Request
+from segproof_spark.tables.walk import Unit
+
+__all__ = ["segments"]
+
+LENGTHS = {
+    ".log": "log_bytes",
+    ".index": "offset_index_bytes",
+    ".timeindex": "time_index_bytes",
+    ".txnindex": "transaction_index_bytes",
+}
+COUNTS = {
+    ".index": "offset_index_entries",
+    ".timeindex": "time_index_entries",
+    ".txnindex": "aborted_transactions",
+}
+OF_HEADERS = (
+    "batch_count", "invalid_batch_count", "record_count", "first_offset", "last_offset",
+    "max_timestamp", "read_bytes",
+)  # fmt: skip
+
+
+def segments(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
+    """Yield the one row of a segment, or of a directory that cannot be listed.
+
+    Raises: OSError, SegproofError, what the column `damage` says, behind the row.
+    """
+    row = dict.fromkeys((*LENGTHS.values(), *COUNTS.values(), *OF_HEADERS))
+    row["next_base_offset"] = unit.next_base_offset
+    errors: list[OSError | SegproofError] = []
+    if not unit.problem:
+        for suffix in unit.suffixes:
+            try:
+                _add_file(row, suffix, unit, request, files)
+            except (OSError, SegproofError) as error:
+                errors.append(error)
+    damage = "; ".join(map(_words, errors)) or unit.problem or None
+
+    def column(value: object) -> Any:
+        return lambda: [value]
+
+    makers = {name: column(value) for name, value in {**row, "damage": damage}.items()}
+    yield batch_of(request, unit, 1, makers)
+    if errors:
+        raise errors[0]
+
+
+def _words(error: OSError | SegproofError) -> str:
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}" if error.strerror else str(error)
+    return str(error)
+
+
+def _add_file(
+    row: dict[str, int | None], suffix: str, unit: Unit, request: Request, files: Files
+) -> None:
+    """Put what one file says into the row. Raises: OSError; SegproofError for a damaged file."""
+    path = unit.path if len(unit.suffixes) == 1 else unit.sibling(suffix)
+    if request.wants(LENGTHS[suffix]):
+        status = files.status(path)
+        row[LENGTHS[suffix]] = None if status is None else status.size_bytes
+    if suffix == ".log" and request.wants(*OF_HEADERS, "damage"):
+        _add_headers(row, unit, request, files)
+    elif suffix in COUNTS and request.wants(COUNTS[suffix], "damage"):
+        file = files.open(path)
+        try:
+            row[COUNTS[suffix]] = whole_entries(file, suffix)
+            known = ENTRY_TYPES.get(suffix)
+            entry_bytes = ABORTED_BYTES if known is None else known.itemsize
+            if partial := file.size() % entry_bytes:
+                raise SegproofError(f"{partial} bytes behind the last whole entry", path=path)
+        finally:
+            file.close()
+
+
+def _add_headers(row: dict[str, int | None], unit: Unit, request: Request, files: Files) -> None:
+    """Put what the headers of a log say into the row, as far as they can be read."""
+    with_checksums = request.wants("invalid_batch_count")
+    with opened(unit, files) as log:
+        reader = LogReader(log, with_checksums=with_checksums)
+        row.update(batch_count=0, record_count=0, read_bytes=0)
+        if with_checksums:
+            row["invalid_batch_count"] = 0
+        try:
+            for headers in reader:
+                if row["batch_count"] == 0 and not len(one_by_one(headers, False, True)[:1]):
+                    row["first_offset"] = int(headers.table["base_offset"][0])
+                elif row["batch_count"] == 0:
+                    first = next(log.batches(), None)
+                    row["first_offset"] = None if first is None else _base_offset(first)
+                _add_table(row, headers)
+        finally:
+            row["read_bytes"] = reader.end_position
+
+
+def _base_offset(batch: Any) -> int | None:
+    try:
+        return int(batch.base_offset)
+    except SegproofError:
+        return None
+
+
+def _add_table(row: dict[str, int | None], headers: Headers) -> None:
+    table = headers.table[headers.is_known]
+    row["batch_count"] = (row["batch_count"] or 0) + len(headers.table)
+    counts = table["record_count"]
+    is_counted = len(table) == len(headers.table) and bool((counts >= 0).all())
+    if row["record_count"] is not None:
+        row["record_count"] += int(counts.sum()) if is_counted else 0
+        row["record_count"] = row["record_count"] if is_counted else None
+    if row["invalid_batch_count"] is not None and headers.crc_valid is not None:
+        row["invalid_batch_count"] += int(np.count_nonzero(~headers.crc_valid))
+    for name in ("last_offset", "max_timestamp"):
+        if len(table):
+            known, largest = row[name], int(table[name].max())
+            row[name] = largest if known is None else max(known, largest)

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of the data source say what `segproof dump` says of the same files. Without Spark."""
+
+import base64
+import shutil
+from collections.abc import Iterator
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segproof.errors import SegproofError
+from segproof.verifying.rocketmq.places import Place, PlaceKind
+from segproof_harness.reading.rows import batch_row, rows_of, segment_file
+from segproof_harness.reading.store_rows import store_rows
+from segproof_spark.tables.reader import FilesTask, TableReader, places_of
+from segproof_spark.tables.request import request_of
+from segproof_spark.tables.schemas import TABLES
+
+KAFKA = {
+    "batches": ".log",
+    "records": ".log",
+    "index_entries": ".index",
+    "time_index_entries": ".timeindex",
+    "aborted_transactions": ".txnindex",
+}
+
+
+@pytest.fixture(scope="module")
+def real_files() -> Iterator[Path]:
+    """Return the folder with the real files of the package."""
+    with as_file(files("segproof_harness") / "data") as data:
+        yield data
+
+
+@pytest.fixture
+def partition(real_files: Path, tmp_path: Path) -> Path:
+    """Return a partition of several segments, to be damaged."""
+    return Path(shutil.copytree(real_files / "kafka" / "plain" / "plain-0", tmp_path / "plain-0"))
+
+
+def read(table: str, path: Path | str, **options: str) -> list[dict[str, Any]]:
+    """Return the rows of a table, read in this process."""
+    reader = TableReader(places_of([str(path)]), request_of({"table": table, **options}))
+    rows: list[dict[str, Any]] = []
+    for task in reader.partitions():
+        for batch in reader.read(task):
+            rows += batch.to_pylist()
+    return rows
+
+
+def dumped(table: str, path: Path) -> list[dict[str, Any]]:
+    """Return the rows that `dump` shows of a file, up to its damage."""
+    file = segment_file(str(path))
+    assert file is not None
+    found: list[dict[str, Any]] = []
+    try:
+        for row in rows_of(file, with_records=table == "records"):
+            if table != "records" or "headers" in row:
+                found.append(row)
+    except SegproofError:
+        pass
+    return found
+
+
+def as_dump(table: str, row: dict[str, Any]) -> dict[str, Any]:
+    """Return what `dump` shows of a row: fewer fields, and bytes as base64."""
+
+    def text(data: bytes | None) -> str | None:
+        return None if data is None else base64.b64encode(data).decode("ascii")
+
+    if table != "records":
+        own = ("path", "directory", "segment_base_offset", "entry")
+        return {name: value for name, value in row.items() if name not in own}
+    headers = [{"key": each["key"], "value": text(each["value"])} for each in row["headers"]]
+    return {
+        "offset": row["offset"],
+        "timestamp": row["timestamp"],
+        "key": text(row["key"]),
+        "value": text(row["value"]),
+        "headers": headers,
+    }
+
+
+def same_as_dump(table: str, folder: Path) -> int:
+    """Compare all files of a table below a folder; return the number of rows."""
+    rows = read(table, folder)
+    paths = sorted(
+        path for path in folder.rglob(f"*{KAFKA[table]}") if path.parent.name != "logdir"
+    )
+    expected = [(str(path), row) for path in paths for row in dumped(table, path)]
+    assert expected == [(row["path"], as_dump(table, row)) for row in rows]
+    return len(rows)
+
+
+@pytest.mark.parametrize("table", KAFKA)
+def test_rows_are_those_of_dump(real_files: Path, table: str) -> None:
+    """Of every real file of Kafka's that the package carries, all formats and codecs of them."""
+    assert same_as_dump(table, real_files / "kafka") > 100 - 95 * (table == "aborted_transactions")
+
+
+def test_rows_of_rocketmq_are_those_of_dump(real_files: Path) -> None:
+    """Of every real index file of RocketMQ's that the package carries."""
+    rows = read("rocketmq_entries", real_files / "rocketmq")
+    paths = sorted((real_files / "rocketmq").glob("*/store/index/*"))
+    expected = []
+    for path in paths:
+        header, *entries = store_rows(Place(PlaceKind.INDEX_FILE, str(path)))
+        begin = header["begin_timestamp"]
+        expected += [(str(path), {"begin_timestamp": begin, **entry}) for entry in entries]
+    own = ("path", "directory")
+    found = [(row["path"], {k: v for k, v in row.items() if k not in own}) for row in rows]
+    assert expected == found
+    assert len(found) > 1000
+
+
+@pytest.mark.parametrize("table", ["batches", "records"])
+@pytest.mark.parametrize("damage", ["size", "magic", "cut", "header", "length", "zeros", "tiny"])
+def test_rows_up_to_the_damage(partition: Path, table: str, damage: str) -> None:
+    """A damaged rest ends the rows of its file there, those of the others go on, as in `dump`."""
+    log = min(partition.glob("*252.log"))
+    data = bytearray(log.read_bytes())
+    positions = [row["position"] for row in read("batches", log)]
+    at = positions[len(positions) // 2]
+    if damage == "size":
+        data[at + 8 : at + 12] = bytes(4)
+    elif damage == "magic":
+        data[at + 16] = 7
+    elif damage == "cut":
+        del data[at + 30 :]
+    elif damage == "header":
+        del data[at + 30 :]
+        data[at + 8 : at + 12] = (18).to_bytes(4, "big")
+    elif damage == "length":
+        data[at + 61] = 0x7E
+    elif damage == "zeros":
+        data[at:] = bytes(1000)
+    else:
+        data[at:] = data[at : at + 8] + (20).to_bytes(4, "big") + data[at + 12 : at + 32]
+        data += log.read_bytes()[at:]
+    log.write_bytes(data)
+    assert same_as_dump(table, partition) > 0
+    if table == "records" or damage not in ("header", "length", "tiny"):
+        with pytest.raises(SegproofError, match=r"252\.log.*on_damage=stop"):
+            read(table, partition, on_damage="fail")
+
+
+@pytest.mark.parametrize("table", ["index_entries", "time_index_entries", "aborted_transactions"])
+def test_rows_of_damaged_indexes(real_files: Path, tmp_path: Path, table: str) -> None:
+    """Zeros inside and behind, a partial entry, an unknown version: the rows of `dump`."""
+    source = real_files / "kafka" / "txn-a" / "txn-a-0"
+    for number, path in enumerate(sorted(source.glob(f"*{KAFKA[table]}"))):
+        data = path.read_bytes()
+        size = {".index": 8, ".timeindex": 12, ".txnindex": 34}[KAFKA[table]]
+        tails = (bytes(size * 40_000) + data[:size] + bytes(size * 70_000), b"\0\1\2", b"\7" * 90)
+        (tmp_path / path.name).write_bytes(data + tails[number])
+    assert same_as_dump(table, tmp_path) > 1
+
+
+def test_old_messages_are_counted(real_files: Path) -> None:
+    """The first offset and the count of a compressed message are in its records only."""
+    folder = real_files / "kafka" / "v1-gzip"
+    rows = read("batches", folder, columns="base_offset,record_count,magic,compression")
+    assert ["base_offset", "record_count", "magic", "compression"] == list(rows[0])
+    assert any(row["record_count"] > 1 and row["magic"] == 1 for row in rows)
+    few = read("batches", folder, columns="last_offset,magic")
+    assert len(rows) == len(few)
+
+
+def test_segments_say_what_batches_say(real_files: Path) -> None:
+    """Counts, offsets and lengths of the table `segments` are sums over the other tables."""
+    folder = real_files / "kafka"
+    segments = {row["path"]: row for row in read("segments", folder)}
+    batches = read("batches", folder)
+    for path, segment in segments.items():
+        own = [row for row in batches if row["path"] == path]
+        assert len(own) == segment["batch_count"]
+        assert sum(not row["crc_valid"] for row in own) == segment["invalid_batch_count"]
+        assert own[0]["base_offset"] == segment["first_offset"]
+        assert max(row["last_offset"] for row in own) == segment["last_offset"]
+        assert max(row["max_timestamp"] for row in own) == segment["max_timestamp"]
+        assert sum(row["size"] for row in own) == segment["read_bytes"]
+        assert Path(path).stat().st_size == segment["log_bytes"]
+        assert (segment["damage"] is None) == (segment["log_bytes"] == segment["read_bytes"])
+        if own[0]["magic"] == 2:
+            assert sum(row["record_count"] for row in own) == segment["record_count"]
+        index = Path(path).with_suffix(".index")
+        assert len(dumped("index_entries", index)) == segment["offset_index_entries"]
+        assert index.stat().st_size == segment["offset_index_bytes"]
+    assert len(segments) == len(list(folder.rglob("*-0/*.log")))
+
+
+def test_segments_tell_the_damage(partition: Path) -> None:
+    """Each file that ends early is named, and nothing is read that no column asks for."""
+    log, index = min(partition.glob("*252.log")), min(partition.glob("*252.index"))
+    with log.open("ab") as file:
+        file.write(b"123")
+    with index.open("ab") as file:
+        file.write(b"4")
+    (row,) = (row for row in read("segments", partition) if row["segment_base_offset"] == 252)
+    assert "252.log: byte" in row["damage"]
+    assert "3 bytes behind the last whole batch" in row["damage"]
+    assert "252.index: 1 bytes behind the last whole entry" in row["damage"]
+    lengths = read("segments", partition, columns="segment_base_offset,log_bytes")
+    assert log.stat().st_size in [row["log_bytes"] for row in lengths]
+
+
+def test_an_unreadable_file_leaves_the_others(partition: Path) -> None:
+    """A log that is a folder has no rows; the job goes on, or fails if it is to."""
+    whole = read("batches", partition)
+    log = min(partition.glob("*252.log"))
+    log.unlink()
+    log.mkdir()
+    rows = read("batches", partition)
+    assert [row for row in whole if row["path"] != str(log)] == rows
+    with pytest.raises(SegproofError, match=r"252\.log: not a regular file.*on_damage"):
+        read("batches", partition, on_damage="fail")
+    (row,) = (row for row in read("segments", partition) if row["path"] == str(log))
+    assert "not a regular file" in row["damage"]
+
+
+def test_only_what_a_broker_reads_is_found_in_folders(partition: Path) -> None:
+    """Names that a broker passes over are read only if they are named themselves."""
+    log = min(partition.glob("*252.log"))
+    others = (partition / "252.log", partition / f"{log.name}.deleted")
+    for other in others:
+        shutil.copy(log, other)
+    gone = partition.parent / f"gone-0.{'0' * 32}-delete"
+    shutil.copytree(partition, gone)
+    found = {row["path"] for row in read("batches", partition.parent)}
+    assert {str(path) for path in partition.glob(f"{'[0-9]' * 20}.log")} == found
+    for other in others:
+        rows = read("batches", other)
+        assert [252] == sorted({row["segment_base_offset"] for row in rows})
+        assert len(read("batches", log)) == len(rows)
+
+
+def test_each_file_is_read_once(partition: Path) -> None:
+    """Paths may overlap; tasks are cut by bytes and lose nothing."""
+    whole = read("batches", partition)
+    request = request_of({"table": "batches", "task_bytes": "1"})
+    reader = TableReader(places_of([str(partition), str(min(partition.glob("*.log")))]), request)
+    tasks = reader.partitions()
+    assert len(list(partition.glob("*.log"))) == len(tasks)
+    rows = [row for task in tasks for batch in reader.read(task) for row in batch.to_pylist()]
+    assert whole == rows
+    assert [] == [row for batch in reader.read(FilesTask()) for row in batch.to_pylist()]
+
+
+def test_paths_may_be_globs_and_urls(partition: Path) -> None:
+    """What is read by a URL or a glob is what is read by the path."""
+    whole = [row["offset"] for row in read("records", partition)]
+    assert whole == [row["offset"] for row in read("records", partition.parent / "plain-*")]
+    assert whole == [row["offset"] for row in read("records", partition.as_uri())]
+    with pytest.raises(FileNotFoundError):
+        read("records", partition.parent / "none-*")
+    with pytest.raises(FileNotFoundError):
+        read("records", partition.parent / "none")
+
+
+def test_batches_of_arrow_are_bounded(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records of many batches share one batch of Arrow's, and it is bounded by rows."""
+    whole = read("records", partition)
+    monkeypatch.setattr("segproof_spark.tables.records.ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("segproof_spark.tables.columns.MERGED_ROWS", 7)
+    reader = TableReader(places_of([str(partition)]), request_of({"table": "records"}))
+    batches = [batch for task in reader.partitions() for batch in reader.read(task)]
+    assert whole == [row for batch in batches for row in batch.to_pylist()]
+    assert max(batch.num_rows for batch in batches) < 21
+
+
+def test_a_large_batch_is_not_read(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Above the limit the rows of the file end; the option raises it."""
+    monkeypatch.setattr("segproof_spark.tables.records.LARGE_BATCH_BYTES", 20)
+    log = min(partition.glob("*252.log"))
+    assert [] == read("records", log, limit_bytes="30")
+    with pytest.raises(SegproofError, match=r"not read into memory.*limit_bytes"):
+        read("records", log, limit_bytes="30", on_damage="fail")
+    assert read("records", log)
+
+
+def test_every_column_of_dump_is_there() -> None:
+    """The table `batches` has every field of `dump`, under the same name."""
+
+    class Batch:
+        is_legacy = False
+
+        def __getattr__(self, name: str) -> Any:
+            return None
+
+    assert set(batch_row(Batch())) <= set(TABLES["batches"].names)
