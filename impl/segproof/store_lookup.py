@@ -29,6 +29,7 @@ from segproof.recent_changes import changed_recently, until_steady
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.geometry import find_geometries
 from segproof.rocketmq.index_table import (
+    ENTRY,
     ENTRY_BYTES,
     HEADER_BYTES,
     SLOT_BYTES,
@@ -49,7 +50,6 @@ NOT_FOUND = "no message has this key in this time"
 ASKED_KINDS = (PlaceKind.STORE, PlaceKind.INDEX_FOLDER, PlaceKind.INDEX_FILE)
 SHOWN_OFFSETS = 3
 _INT32 = Struct(">i")
-_ENTRY = Struct(">iqii")
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +341,7 @@ def _walk(
         data = file.pread(ENTRY_BYTES, position)
         if len(data) < ENTRY_BYTES:
             raise _corrupt(path, position, "the file ends here")
-        key_hash, phy_offset, difference, previous = _ENTRY.unpack(data)
+        key_hash, phy_offset, difference, previous = ENTRY.unpack(data)
         if difference < 0:
             raise _corrupt(path, position, f"the time difference is {difference}")
         time = (header.begin_timestamp + 1000 * difference + INT64 // 2) % INT64 - INT64 // 2

@@ -111,10 +111,10 @@ CONTRACTS = (
     ),
     Contract(
         "index_file.entry_decode",
-        f"{FILE}:_ENTRY",
+        "segproof.rocketmq.index_table:ENTRY",
         ("RMQIDX-3",),
         "any 20 raw bytes",
-        (Mutant('struct.Struct(">iqii")', 'struct.Struct(">qiii")', "*"),),
+        (Mutant('Struct(">iqii")', 'Struct(">qiii")', "*"),),
     ),
     Contract(
         "index_file.entry_encode",

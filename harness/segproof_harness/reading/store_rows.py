@@ -21,6 +21,7 @@ from segproof.rocketmq.commit_log import CommitLog, LogFile
 from segproof.rocketmq.geometry import find_geometry
 from segproof.rocketmq.index_table import Geometry, entry_blocks, read_stored_header
 from segproof.rocketmq.message import MAGIC_V1, string_to_message_properties
+from segproof.rocketmq.store_checkpoint import StoredCheckpoint
 from segproof.verifying.rocketmq.places import LOG_NAME, Place, PlaceKind
 from segproof_harness.reading.segments import ModelRaisedError
 from segproof_harness.reading.stores import contents
@@ -32,16 +33,7 @@ from segproof_model.rocketmq.message import check_message_and_return_size
 
 Row = dict[str, Any]
 
-CHECKPOINT_FIELDS = (
-    "physic_msg_timestamp",
-    "logics_msg_timestamp",
-    "index_msg_timestamp",
-    "master_flushed_offset",
-    "confirm_phy_offset",
-    "logics_physical_offset",
-)
 CRC_MASK = 0x7FFFFFFF
-_FIELDS = Struct(">6q")
 _UNIT = Struct(">qiq")
 _PIECE_BYTES = _UNIT.size * 8192
 
@@ -284,9 +276,12 @@ def _queue_rows(path: str, files: Files) -> Iterator[Row]:
 
 
 def _checkpoint_row(path: str, profile: Profile | None, files: Files) -> Row:
-    data = contents(path, files, _FIELDS.size)
-    if len(data) < _FIELDS.size:
-        raise SegproofError(f"a checkpoint of {len(data)} bytes", law="RMQDISK-20", path=path)
-    row = dict(zip(CHECKPOINT_FIELDS, _FIELDS.unpack(data), strict=True))
-    known = len(row) if profile is None else profile.rmq_checkpoint_fields
-    return {name: row[name] for name in CHECKPOINT_FIELDS[:known]}
+    file = files.open(path)
+    try:
+        size, stored = file.size(), StoredCheckpoint.read_from(file)
+    finally:
+        file.close()
+    if size < 8 * len(stored):
+        raise SegproofError(f"a checkpoint of {size} bytes", law="RMQDISK-20", path=path)
+    known = len(stored) if profile is None else profile.rmq_checkpoint_fields
+    return dict(list(stored._asdict().items())[:known])

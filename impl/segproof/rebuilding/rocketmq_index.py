@@ -30,6 +30,7 @@ from segproof.rebuilding.rocketmq_places import Built, IndexInPlace, NewIndexDir
 from segproof.rebuilding.rocketmq_releases import counts_puts_in_old_index, tags_in_old_index
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog
 from segproof.rocketmq.geometry import index_file_names
+from segproof.rocketmq.index_header import IndexHeader
 from segproof.rocketmq.index_service import INDEX, IndexService, index_file_name
 from segproof.rocketmq.index_table import Geometry
 
@@ -41,8 +42,6 @@ BUILT_FROM_MS: Final = 946_684_800_000
 """The time that names the first file while it is built: 2000-01-01."""
 NAMED_MS_MAX: Final = 253_402_127_999_999
 """The end of 30 December 9999: later times are no names in every zone."""
-SLOT_COUNT_AT: Final = 32
-"""Where a header has its slot count."""
 ZERO_CHECK_BYTES: Final = 1 << 20
 _ZEROS: Final = bytes(ZERO_CHECK_BYTES)
 
@@ -342,7 +341,7 @@ def _store_count_of_puts(built: Built, files: SharedFiles) -> None:
     """Let the slot count of a header be that of its entries (RMQIDX-24), durably."""
     file = files.open(built.path, writable=True)
     try:
-        file.pwrite(built.entries.to_bytes(4, "big"), SLOT_COUNT_AT)
+        file.pwrite(built.entries.to_bytes(4, "big"), IndexHeader.POSITIONS["hash_slot_count"])
         file.sync()
     finally:
         file.close()

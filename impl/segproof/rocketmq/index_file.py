@@ -37,6 +37,7 @@ from segproof.kernels import rocketmq_index as kernels
 from segproof.numbers import INT32_MAX, INT64_MAX, int64_array, now_ms
 from segproof.rocketmq.index_header import IndexHeader
 from segproof.rocketmq.index_opening import index_file_size, open_handle
+from segproof.rocketmq.index_table import ENTRY, ENTRY_DTYPE
 from segproof.rocketmq.key_hash import Keys, index_key_hash, index_key_hash_many
 from segproof.rocketmq.reference_resource import ReferenceResource
 
@@ -48,11 +49,7 @@ Published = tuple[memoryview, int, int]
 Answer = TypeVar("Answer")
 
 INT64_MIN: Final = -INT64_MAX - 1
-_ENTRY: Final = struct.Struct(">iqii")
 _INT32: Final = struct.Struct(">i")
-_ENTRY_DTYPE: Final = np.dtype(
-    [("key_hash", ">i4"), ("phy_offset", ">i8"), ("time_diff", ">i4"), ("prev_index", ">i4")]
-)
 _FOUND_AT_ONCE: Final = 16
 _SLOTS_TOGETHER: Final = 256
 """So many slots are looked at before the first of them is changed."""
@@ -86,7 +83,7 @@ class IndexFile:
     """
 
     SLOT_SIZE: ClassVar[int] = _INT32.size
-    ENTRY_SIZE: ClassVar[int] = _ENTRY.size
+    ENTRY_SIZE: ClassVar[int] = ENTRY.size
 
     file_name: str
     hash_slot_num: int
@@ -254,7 +251,7 @@ class IndexFile:
         """Return a private copy of the entries start..end-1."""
         first, last = self._entries_at + start * 20, self._entries_at + end * 20
         data = self._reading(lambda published: bytes(published[0][first:last]))
-        return np.frombuffer(data, _ENTRY_DTYPE)
+        return np.frombuffer(data, ENTRY_DTYPE)
 
     def is_write_full(self) -> bool:
         """Return whether no entry has room (RMQIDX-13)."""
@@ -302,7 +299,7 @@ class IndexFile:
         previous = _previous_index(_INT32.unpack_from(view, slot_at)[0], index_count)
         time_diff = _time_difference(store_timestamp, begin_timestamp)
         entry_at = self._entries_at + index_count * 20
-        _ENTRY.pack_into(view, entry_at, key_hash, phy_offset, time_diff, previous)
+        ENTRY.pack_into(view, entry_at, key_hash, phy_offset, time_diff, previous)
         self._written_below = index_count + 1
         _INT32.pack_into(view, slot_at, index_count)
         header = self._header
@@ -436,7 +433,7 @@ class IndexFile:
         view, index_count, _ = published
         while index_count <= head < self._written_below:
             entry_at = self._entries_at + head * self.ENTRY_SIZE
-            key_hash, _, _, previous = _ENTRY.unpack_from(view, entry_at)
+            key_hash, _, _, previous = ENTRY.unpack_from(view, entry_at)
             if 40 + key_hash % self.hash_slot_num * 4 != slot_at or previous >= head:
                 break
             head = previous

@@ -14,9 +14,9 @@ from typing import ClassVar, Final, Self
 
 from segproof.kernels.rocketmq_index import HEADER_BYTES
 
-__all__ = ["IndexHeader"]
+__all__ = ["HEADER", "IndexHeader"]
 
-_HEADER: Final = struct.Struct(">qqqqii")
+HEADER: Final = struct.Struct(">qqqqii")
 _INT64: Final = struct.Struct(">q")
 _INT32: Final = struct.Struct(">i")
 _INT32_MAX: Final = 2**31 - 1
@@ -72,12 +72,12 @@ class IndexHeader:
         """Return what is stored in at least 40 bytes, exactly, over a copy of them (RMQIDX-2)."""
         copy = memoryview(bytearray(data[:HEADER_BYTES]))
         header = cls(copy)
-        header.keep(_HEADER.unpack_from(copy))
+        header.keep(HEADER.unpack_from(copy))
         return header
 
     def to_bytes(self) -> bytes:
         """Return the numbers in memory as 40 bytes (RMQIDX-2)."""
-        return _HEADER.pack(*self.values())
+        return HEADER.pack(*self.values())
 
     def values(self) -> Values:
         """Return the numbers in memory, in the order in which they are stored."""
@@ -98,13 +98,13 @@ class IndexHeader:
 
     def load(self) -> None:
         """Take the numbers from the file; an index count below 1 is 1 in memory (RMQIDX-7)."""
-        self.keep(_HEADER.unpack_from(self._view))
+        self.keep(HEADER.unpack_from(self._view))
         if self.index_count <= 0:
             self.index_count = 1
 
     def update_byte_buffer(self) -> None:
         """Store the numbers as they are in memory."""
-        _HEADER.pack_into(self._view, 0, *self.values())
+        HEADER.pack_into(self._view, 0, *self.values())
 
     def begin_with(self, phy_offset: int, store_timestamp: int) -> None:
         """Set where the file begins: that of its first entry (RMQIDX-23)."""

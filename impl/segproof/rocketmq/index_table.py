@@ -6,7 +6,7 @@ Layout (big-endian): header of 40 bytes (begin timestamp 0:8, end timestamp 8:8,
   hash 0:4, offset 4:8, time difference in seconds 12:4, previous index 16:4).
 Upstream: RocketMQ 5.5.1: IndexFile, IndexHeader.
 Laws: RMQIDX-1, RMQIDX-2, RMQIDX-3.
-Used by: geometry, verifying.rocketmq, the command line.
+Used by: geometry, index_file, verifying.rocketmq, the command line.
 """
 
 from collections.abc import Iterator
@@ -17,8 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.files import File
+from segproof.kernels.rocketmq_index import HEADER_BYTES
+from segproof.rocketmq.index_header import HEADER
 
 __all__ = [
+    "ENTRY",
     "ENTRY_BYTES",
     "ENTRY_DTYPE",
     "HEADER_BYTES",
@@ -30,15 +33,15 @@ __all__ = [
     "read_stored_header",
 ]
 
-HEADER_BYTES: Final = 40
 SLOT_BYTES: Final = 4
 ENTRY_BYTES: Final = 20
 BLOCK_ENTRIES: Final = 1 << 18
+ENTRY: Final = Struct(">iqii")
+"""Key hash, offset, time difference, previous index."""
 ENTRY_DTYPE: Final = np.dtype(
     [("key_hash", ">i4"), ("phy_offset", ">i8"), ("time_diff", ">i4"), ("prev_index", ">i4")]
 )
 
-_HEADER = Struct(">qqqqii")
 Block = NDArray[np.void]
 
 
@@ -80,7 +83,7 @@ class StoredHeader(NamedTuple):
 def read_stored_header(file: File) -> StoredHeader | None:
     """Return the header, or None of a file that is shorter than that."""
     data = file.pread(HEADER_BYTES, 0)
-    return StoredHeader(*_HEADER.unpack(data)) if len(data) == HEADER_BYTES else None
+    return StoredHeader(*HEADER.unpack(data)) if len(data) == HEADER_BYTES else None
 
 
 def read_slots(file: File, geometry: Geometry) -> NDArray[np.int32]:

@@ -12,18 +12,34 @@ Used by: index_service, message_store.
 
 import os
 from struct import Struct
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from segproof.errors import IndexClosedError, InvalidArgumentError
 from segproof.files import REAL_FILES, File, Files
 
-__all__ = ["CHECKPOINT_BYTES", "StoreCheckpoint"]
+__all__ = ["CHECKPOINT_BYTES", "StoreCheckpoint", "StoredCheckpoint"]
 
 CHECKPOINT_BYTES: Final = 4096
 SAFETY_MS: Final = 3000
 """So much older than what it says a store takes its log and queues to be."""
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 _FIELDS = Struct(">6q")
+
+
+class StoredCheckpoint(NamedTuple):
+    """The six numbers as the file has them; `StoreCheckpoint` says what they mean."""
+
+    physic_msg_timestamp: int
+    logics_msg_timestamp: int
+    index_msg_timestamp: int
+    master_flushed_offset: int
+    confirm_phy_offset: int
+    logics_physical_offset: int
+
+    @classmethod
+    def read_from(cls, file: File) -> Self:
+        """Return what an open file begins with; what it is too short for is 0."""
+        return cls(*_FIELDS.unpack(file.pread(_FIELDS.size, 0).ljust(_FIELDS.size, b"\0")))
 
 
 class StoreCheckpoint:
@@ -46,7 +62,7 @@ class StoreCheckpoint:
     def __init__(self, path: str, file: File) -> None:
         self.path = path
         self._file: File | None = file
-        values = _FIELDS.unpack(file.pread(_FIELDS.size, 0).ljust(_FIELDS.size, b"\0"))
+        values = StoredCheckpoint.read_from(file)
         self.physic_msg_timestamp, self.logics_msg_timestamp, self.index_msg_timestamp = values[:3]
         self.master_flushed_offset, self.confirm_phy_offset = values[3:5]
         self.logics_physical_offset = values[5]

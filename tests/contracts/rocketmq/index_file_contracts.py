@@ -18,7 +18,7 @@ from typing import Any
 from segproof.errors import CorruptIndexError
 from segproof.kernels import rocketmq_index as kernels
 from segproof.rocketmq import index_file as implementation
-from segproof.rocketmq import index_header, index_opening
+from segproof.rocketmq import index_header, index_opening, index_table
 from segproof_model.directory import Directory
 from segproof_model.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import SEGPROOF
@@ -26,9 +26,9 @@ from segproof_model.rocketmq import index_file as model
 from segproof_model.rocketmq import index_header as model_header
 from segproof_model.rocketmq.index_header import IndexHeader
 
-ENTRY = implementation._ENTRY.format
+ENTRY = index_table.ENTRY.format
 """The layout by which the index reads and writes an entry."""
-HEADER = index_header._HEADER.format
+HEADER = index_header.HEADER.format
 CORRUPT = Raised(ErrorKind.CORRUPT_INDEX)
 
 _put_entries: Any = kernels.put_entries.interpreted
@@ -118,14 +118,14 @@ _set(
     kernels=kernels,
     array=_array,
     memoryview=lambda numbers: numbers,
-    _ENTRY=_Layout(implementation._ENTRY),
+    ENTRY=_Layout(index_table.ENTRY),
     _INT32=_Layout(implementation._INT32),
     _previous_index=kernels.previous_index.interpreted,
     _time_difference=kernels.time_difference.interpreted,
 )
 _set(
     index_header,
-    _HEADER=_Layout(index_header._HEADER),
+    HEADER=_Layout(index_header.HEADER),
     _INT32=_Layout(index_header._INT32),
     _INT64=_Layout(index_header._INT64),
 )

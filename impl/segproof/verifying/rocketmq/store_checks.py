@@ -8,17 +8,16 @@ Used by: verifying/rocketmq/running.py.
 import posixpath
 from collections.abc import Sequence
 from itertools import pairwise
-from struct import Struct
 
 from segproof.files import Files, FileStatus
 from segproof.findings import Severity
 from segproof.rocketmq.geometry import index_file_names
+from segproof.rocketmq.store_checkpoint import CHECKPOINT_BYTES, StoredCheckpoint
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rocketmq.index_checks import IndexSummary
 from segproof.verifying.segments import open_guarded, report_unreadable
 
 __all__ = [
-    "CHECKPOINT_BYTES",
     "check_abort",
     "check_checkpoint",
     "check_index_names",
@@ -28,9 +27,9 @@ __all__ = [
 ]
 
 SERVICE = "index-service"
-CHECKPOINT_BYTES = 4096
 DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-_TIMES = Struct(">5q")
+KNOWN_BYTES = 40
+"""What each release writes; with fewer bytes nothing is judged."""
 
 
 def is_time_name(name: str) -> bool:
@@ -125,7 +124,7 @@ def check_checkpoint(
     if file is None:
         return
     try:
-        size, data = file.size(), file.pread(_TIMES.size, 0)
+        size, stored = file.size(), StoredCheckpoint.read_from(file)
     except OSError as error:
         report_unreadable(path, error, reporter, SERVICE)
         return
@@ -139,17 +138,16 @@ def check_checkpoint(
             expected=CHECKPOINT_BYTES,
             actual=size,
         )
-    if len(data) < _TIMES.size:
+    if size < KNOWN_BYTES:
         return
-    times = _TIMES.unpack(data)
-    for place, value in enumerate(times[:3]):
+    for place, value in enumerate(stored[:3]):
         if value < 0:
             reporter.add(
                 "RMQDISK-20", path, f"the time {value} is below 0", position=8 * place,
                 expected="0 or more", actual=value,
             )  # fmt: skip
     if summaries is not None:
-        _compare_index_time(path, times[2], summaries, reporter)
+        _compare_index_time(path, stored.index_msg_timestamp, summaries, reporter)
 
 
 def _compare_index_time(
@@ -209,9 +207,9 @@ def read_index_time(path: str, files: Files) -> int:
     except OSError:
         return 0
     try:
-        data = file.pread(_TIMES.size, 0)
+        is_known = file.size() >= KNOWN_BYTES
+        return StoredCheckpoint.read_from(file).index_msg_timestamp if is_known else 0
     except OSError:
         return 0
     finally:
         file.close()
-    return int(_TIMES.unpack(data)[2]) if len(data) == _TIMES.size else 0
