@@ -14,6 +14,7 @@ import zlib
 from typing import Any
 
 import cramjam
+import numpy
 import xxhash
 
 from segproof_model.kafka.compression import GZIP, LZ4, SNAPPY, ZSTD, Codecs
@@ -71,9 +72,9 @@ def _into(decompress_into: Any, data: bytes, limit_bytes: int) -> bytes:
     """Inflate into a buffer that grows up to the limit: what does not fit then is refused."""
     capacity = min(limit_bytes, max(_SMALLEST_TARGET_BYTES, 4 * len(data)))
     while True:
-        target = bytearray(capacity)
+        target = numpy.empty(capacity, numpy.uint8)  # untouched pages cost nothing
         try:
-            return bytes(target[: decompress_into(data, target)])
+            return target[: decompress_into(data, target)].tobytes()
         except cramjam.DecompressionError:
             if capacity >= limit_bytes:
                 raise

@@ -9,8 +9,11 @@ Used by: machines, replay, shrink, Spark.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from functools import cache
+from operator import attrgetter
+from time import perf_counter
 from typing import Any
 
 from segproof.findings import Finding, Severity
@@ -31,6 +34,28 @@ HISTORY_SECONDS = 20.0
 
 
 @dataclass(slots=True)
+class OperationCounters:
+    """How much was compared by one operation; the opening is the operation `open`."""
+
+    histories: int = 0
+    """Histories that have it."""
+    operations: int = 0
+    answers_compared: int = 0
+    """Its answers, and the accessors that were compared beside the images after it."""
+    findings: int = 0
+    seconds: float = 0.0
+    """What it took to execute it everywhere, and to compare and judge what it left."""
+
+    def add(self, other: "OperationCounters") -> None:
+        """Add another run's figures."""
+        self.histories += other.histories
+        self.operations += other.operations
+        self.answers_compared += other.answers_compared
+        self.findings += other.findings
+        self.seconds += other.seconds
+
+
+@dataclass(slots=True)
 class Counters:
     """How much was compared."""
 
@@ -40,6 +65,14 @@ class Counters:
     images_compared: int = 0
     bytes_compared: int = 0
     sometimes: Counter[str] = field(default_factory=Counter)
+    by_operation: dict[str, OperationCounters] = field(default_factory=dict)
+    """The same by operation; the openings are `open`, which `operations` leaves out."""
+
+    def of(self, name: str) -> OperationCounters:
+        """Return the figures of one operation."""
+        if name not in self.by_operation:
+            self.by_operation[name] = OperationCounters()
+        return self.by_operation[name]
 
     def add(self, other: "Counters") -> None:
         """Add another run's figures."""
@@ -49,6 +82,8 @@ class Counters:
         self.images_compared += other.images_compared
         self.bytes_compared += other.bytes_compared
         self.sometimes.update(other.sometimes)
+        for name, counted in other.by_operation.items():
+            self.of(name).add(counted)
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures by name."""
@@ -59,6 +94,9 @@ class Counters:
             "images_compared": self.images_compared,
             "bytes_compared": self.bytes_compared,
             "sometimes": dict(sorted(self.sometimes.items())),
+            "by_operation": {
+                name: asdict(counted) for name, counted in sorted(self.by_operation.items())
+            },
         }
 
 
@@ -117,6 +155,47 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
+@cache
+def _own_fields(kind: type) -> Callable[[Any], tuple[Any, ...]]:
+    """Return what reads the fields of a state, but for what all states of a directory share."""
+    names = [item.name for item in fields(kind) if item.name not in ("directory", "now_ms")]
+    return attrgetter("image", *names)
+
+
+class _Judged:
+    """The state laws of one state after another; what is as it was keeps its verdict.
+
+    A part is as it was where its own file and its own fields are.
+    """
+
+    def __init__(self, structure: Structure) -> None:
+        self._structure = structure
+        self._state: Any = None
+        self._parts: dict[tuple[type, str], tuple[Any, ...]] = {}
+        """Fields and file of each part that kept the laws, by class and name of its file."""
+
+    def broken_by(self, state: Any) -> list[str]:
+        """Return the ids of the state laws that a state or one of its parts breaks."""
+        if state is self._state:
+            return []
+        broken = self._structure.judge_state(state)
+        known, self._parts = self._parts, {}
+        for part in self._structure.parts(state):
+            if not hasattr(part, "image"):
+                broken += broken_state_laws(part)
+                continue
+            kind: type = type(part)
+            key = kind, part.file_name if hasattr(part, "file_name") else part.name
+            seen = _own_fields(kind)(part)
+            if known.get(key) != seen:
+                broken += broken_state_laws(part)
+            self._parts[key] = seen
+        self._state = None if broken else state
+        if broken:
+            self._parts = {}
+        return broken
+
+
 class Comparison:
     """Subjects that go through histories side by side with the model."""
 
@@ -134,8 +213,8 @@ class Comparison:
         self.counters = Counters()
         self._image_every = image_every
         self._step = 0
-        self._judged: dict[str, dict[int, Any]] = {}
-        """By profile: the parts of the last state, which need not be judged again."""
+        self._seen: set[str] = set()
+        """The operations of this history."""
         self._sometimes = Sometimes(structure)
         self.counters.sometimes = self._sometimes.counts
         references = {profile_name: self.guide}
@@ -149,11 +228,23 @@ class Comparison:
                 references[wanted] = ModelSubject(structure, profile_named(wanted))
             self._pairs.append((subject, references[wanted]))
         self._references = tuple(references.values())
+        self._judged = {name: _Judged(structure) for name in references}
+        """By profile: what of the last state need not be judged again."""
+
+    def take_counters(self) -> Counters:
+        """Return what was counted since the last call, and begin to count anew."""
+        taken, self.counters = self.counters, Counters()
+        self._sometimes.counts = self.counters.sometimes
+        return taken
 
     def start(self, setup: Setup) -> Divergence | None:
         """Open everywhere."""
         self.counters.histories += 1
         self._step = 0
+        self._seen.clear()
+        return self._counted(setup.to_operation(), lambda: self._start(setup))
+
+    def _start(self, setup: Setup) -> Divergence | None:
         expected = {
             reference.profile_name: reference.start(setup) for reference in self._references
         }
@@ -165,6 +256,25 @@ class Comparison:
         """Execute one operation everywhere and compare."""
         self._step += 1
         self.counters.operations += 1
+        return self._counted(operation, lambda: self._apply(operation))
+
+    def _counted(
+        self, operation: Operation, execute: Callable[[], Divergence | None]
+    ) -> Divergence | None:
+        """Execute an operation, and count what was compared meanwhile as its own."""
+        counted, answers = self.counters.of(operation.name), self.counters.answers_compared
+        started = perf_counter()
+        found = execute()
+        counted.seconds += perf_counter() - started
+        counted.operations += 1
+        counted.answers_compared += self.counters.answers_compared - answers
+        counted.findings += found is not None
+        if operation.name not in self._seen:
+            self._seen.add(operation.name)
+            counted.histories += 1
+        return found
+
+    def _apply(self, operation: Operation) -> Divergence | None:
         expected = {
             reference.profile_name: reference.apply(operation) for reference in self._references
         }
@@ -212,13 +322,7 @@ class Comparison:
     def _broken_law(self, operation: Operation, reference: ModelSubject) -> Divergence | None:
         broken: list[str] = []
         if reference.state is not None:
-            broken += self.structure.judge_state(reference.state)
-            parts = list(self.structure.parts(reference.state))
-            known = self._judged.get(reference.profile_name, {})
-            for part in parts:
-                if known.get(id(part)) is not part:
-                    broken += broken_state_laws(part)
-            self._judged[reference.profile_name] = {id(part): part for part in parts}
+            broken += self._judged[reference.profile_name].broken_by(reference.state)
         for transition in reference.transitions:
             broken += self.structure.judge_step(transition)
         if not broken:
@@ -288,7 +392,12 @@ class Comparison:
         if self._step % self._image_every == 0:
             return None
         assert self.guide.event is not None
-        return self.compare_images(self.guide.event.operation)
+        operation = self.guide.event.operation
+        counted, answers = self.counters.of(operation.name), self.counters.answers_compared
+        found = self.compare_images(operation)
+        counted.answers_compared += self.counters.answers_compared - answers
+        counted.findings += found is not None
+        return found
 
     def run(self, trace: Trace, seconds: float = HISTORY_SECONDS) -> Divergence | None:
         """Go through a whole history; return the first divergence."""

@@ -22,7 +22,13 @@ from segproof_harness.shrink import shrink
 from segproof_harness.structures import structure_named
 from segproof_harness.subjects import subject_named
 from segproof_harness.traces import Trace, read_trace
-from segproof_harness.workloads import choose_for, draw_operation, make_history
+from segproof_harness.workloads import (
+    Weights,
+    choose_for,
+    draw_operation,
+    make_history,
+    written_weights,
+)
 
 LENGTH = 50
 """Operations of a history, by default."""
@@ -44,11 +50,18 @@ class Result:
 
 
 def seed_command(
-    structure_id: str, profile_name: str, seed: int, length: int, subjects: Sequence[str]
+    structure_id: str,
+    profile_name: str,
+    seed: int,
+    length: int,
+    subjects: Sequence[str],
+    weights: Weights | None = None,
 ) -> str:
     """Return the command that replays one seed."""
     chosen = f"--structure {structure_id} --profile {profile_name} --seed {seed} --length {length}"
-    return f"segproof replay {chosen} --count 1 --subjects {shlex.quote(','.join(subjects))}"
+    drawn = f" --weights {written_weights(weights)}" if weights else ""
+    named = shlex.quote(",".join(subjects))
+    return f"segproof replay {chosen} --count 1{drawn} --subjects {named}"
 
 
 def trace_command(path: str | Path, subjects: Sequence[str]) -> str:
@@ -69,7 +82,9 @@ def comparison(
     return Comparison(structure, profile_name, named, image_every=image_every)
 
 
-def run_seed(comparing: Comparison, seed: int, length: int) -> Divergence | None:
+def run_seed(
+    comparing: Comparison, seed: int, length: int, weights: Weights | None = None
+) -> Divergence | None:
     """Draw the history of a seed and run it at once: the model runs only once."""
     choose = choose_for(comparing.structure.structure_id, seed)
     with time_limit(HISTORY_SECONDS):
@@ -77,7 +92,7 @@ def run_seed(comparing: Comparison, seed: int, length: int) -> Divergence | None
         for _ in range(length):
             if found is not None:
                 return found
-            found = comparing.apply(draw_operation(choose, comparing.guide))
+            found = comparing.apply(draw_operation(choose, comparing.guide, weights))
         return found or comparing.finish()
 
 
@@ -87,9 +102,10 @@ def replay_seed(
     seed: int,
     length: int = LENGTH,
     subjects: Sequence[str] = SUBJECTS,
+    weights: Weights | None = None,
 ) -> Result:
     """Run the history of one seed on the subjects."""
-    return replay_seeds(structure_id, profile_name, (seed,), length, subjects)
+    return replay_seeds(structure_id, profile_name, (seed,), length, subjects, weights=weights)
 
 
 def replay_seeds(
@@ -99,6 +115,7 @@ def replay_seeds(
     length: int = LENGTH,
     subjects: Sequence[str] = SUBJECTS,
     *,
+    weights: Weights | None = None,
     findings_max: int = 10,
     traces: str | Path | None = None,
     progress: Callable[[int], None] = lambda seed: None,
@@ -111,13 +128,13 @@ def replay_seeds(
     comparing = comparison(structure_id, profile_name, subjects)
     result = Result(counters=comparing.counters)
     for seed in seeds:
-        found = run_seed(comparing, seed, length)
+        found = run_seed(comparing, seed, length, weights)
         if found is not None:
-            command = seed_command(structure_id, profile_name, seed, length, subjects)
+            command = seed_command(structure_id, profile_name, seed, length, subjects, weights)
             if traces is None:
                 result.findings.append(found.to_finding(structure_id, command))
             else:
-                trace = make_history(structure_id, profile_name, seed, length)
+                trace = make_history(structure_id, profile_name, seed, length, weights)
                 result.findings.append(_shrunk(trace, subjects, Path(traces), command))
         progress(seed)
         if len(result.findings) >= findings_max:

@@ -5,7 +5,8 @@ The model runs along, so that arguments hit existing keys and borders.
 Used by: replay, Spark, golden tests.
 """
 
-from functools import cache
+from collections.abc import Mapping
+from functools import lru_cache
 
 from segproof_harness.generation import Choose, RandomChoose
 from segproof_harness.operations import Operation
@@ -14,26 +15,69 @@ from segproof_harness.subjects.model import ModelSubject
 from segproof_harness.traces import Trace
 from segproof_model.profiles import profile_named
 
+OTHERS = "others"
+"""In weights: all operations that have none of their own there."""
+WEIGHT_MAX = 10_000
+Weights = Mapping[str, int]
+"""How often operations are drawn, by name; those that are not named as often as usual."""
 
-def draw_operation(choose: Choose, reference: ModelSubject) -> Operation:
+
+def draw_operation(
+    choose: Choose, reference: ModelSubject, weights: Weights | None = None
+) -> Operation:
     """Draw the next operation of a workload.
 
-    Where nothing can succeed any more, every second one opens again.
+    Where nothing can succeed any more, every second one opens again, whatever the weights.
+    Raises: ValueError for weights that `check_weights` refuses.
     """
     structure = reference.structure
     situation = reference.situation()
     if reference.state is None or (not reference.is_usable() and choose.boolean()):
         name = "crash_reopen" if choose.boolean() else "reopen"
         return structure.by_name()[name].draw(choose, situation)
-    kinds, chances = _chances(structure)
+    kinds, chances = _chances(structure, tuple(weights.items()) if weights else ())
     return kinds[chances[choose.integer(0, len(chances) - 1)]].draw(choose, situation)
 
 
-@cache
-def _chances(structure: Structure) -> tuple[tuple[OperationKind, ...], tuple[int, ...]]:
+@lru_cache(maxsize=64)
+def _chances(
+    structure: Structure, weights: tuple[tuple[str, int], ...]
+) -> tuple[tuple[OperationKind, ...], tuple[int, ...]]:
+    given = dict(weights)
+    check_weights(structure, given)
     kinds = tuple(structure.by_name().values())
-    chances = [place for place, kind in enumerate(kinds) for _ in range(kind.weight)]
+    times = [given.get(kind.name, given.get(OTHERS, kind.weight)) for kind in kinds]
+    chances = [place for place, count in enumerate(times) for _ in range(count)]
     return kinds, tuple(chances)
+
+
+def check_weights(structure: Structure, weights: Weights) -> None:
+    """Raise ValueError, saying why, for weights with which nothing can be drawn."""
+    known = structure.by_name()
+    for name, weight in weights.items():
+        if name not in known and name != OTHERS:
+            words = ", ".join([*known, OTHERS])
+            raise ValueError(f"{structure.structure_id} has no operation {name!r}; known: {words}")
+        if not 0 <= weight <= WEIGHT_MAX:
+            raise ValueError(f"the weight of {name} must be from 0 to {WEIGHT_MAX}")
+    left = [weights.get(name, weights.get(OTHERS, kind.weight)) for name, kind in known.items()]
+    if not any(left):
+        raise ValueError(f"with these weights no operation of {structure.structure_id} is drawn")
+
+
+def weights_for(structure: Structure, weights: Weights) -> Weights:
+    """Return the weights of the operations that this structure has."""
+    known = structure.by_name()
+    return {name: one for name, one in weights.items() if name in known or name == OTHERS}
+
+
+def written_weights(weights: Weights) -> str:
+    """Return weights as the command line takes them.
+
+    >>> written_weights({"append": 10, "lookup": 1})
+    'append=10,lookup=1'
+    """
+    return ",".join(f"{name}={weight}" for name, weight in weights.items())
 
 
 def choose_for(structure_id: str, seed: int) -> RandomChoose:
@@ -41,7 +85,9 @@ def choose_for(structure_id: str, seed: int) -> RandomChoose:
     return RandomChoose(structure_id, seed)
 
 
-def make_history(structure_id: str, profile_name: str, seed: int, length: int) -> Trace:
+def make_history(
+    structure_id: str, profile_name: str, seed: int, length: int, weights: Weights | None = None
+) -> Trace:
     """Return the history of this seed."""
     structure = structure_named(structure_id)
     choose = choose_for(structure_id, seed)
@@ -50,7 +96,7 @@ def make_history(structure_id: str, profile_name: str, seed: int, length: int) -
     reference.start(setup)
     operations = []
     for _ in range(length):
-        operation = draw_operation(choose, reference)
+        operation = draw_operation(choose, reference, weights)
         reference.apply(operation)
         operations.append(operation)
     return Trace(structure_id, profile_name, setup, tuple(operations), seed)

@@ -27,7 +27,10 @@ class Directory:
 
     def read(self, name: str) -> bytes | None:
         """Return the bytes of the file, or None if there is none."""
-        return next((data for known, data in self.files if known == name), None)
+        for known, data in self.files:
+            if known == name:
+                return data
+        return None
 
     def write(self, name: str, data: bytes) -> "Directory":
         """Return the directory in which the file `name` holds exactly `data`."""

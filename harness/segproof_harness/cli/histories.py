@@ -4,11 +4,15 @@
 Used by: the verb `replay`, and `spark replay` of the Spark package.
 """
 
-from typing import Annotated, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
 from segproof_harness.cli.common import refuse
+
+if TYPE_CHECKING:
+    from segproof_harness.workloads import Weights
 
 ALL = "all"
 SUBJECTS = "model,impl"
@@ -39,6 +43,15 @@ SubjectsOption = Annotated[
         "--subjects",
         metavar="NAMES",
         help="Who runs them, separated by commas: model, model:PROFILE, impl, module:Class.",
+    ),
+]
+WeightsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--weights",
+        metavar="NAME=N,...",
+        help="How often operations are drawn, such as append=10,lookup=1; 'others' stands for all "
+        "that are not named, which are drawn as often as usual otherwise.",
     ),
 ]
 
@@ -84,6 +97,29 @@ def structures_of(structure: str, profile: str, subjects: list[str]) -> tuple[st
         except ValueError as error:
             refuse(str(error))
     return wanted
+
+
+def weights_of(weights: str | None, structures: Sequence[str]) -> "Weights | None":
+    """Return what `--weights` says; refuse what no structure has, or what leaves one nothing."""
+    from segproof_harness.structures import structure_named
+    from segproof_harness.workloads import check_weights, weights_for
+
+    if weights is None:
+        return None
+    given: dict[str, int] = {}
+    for item in weights.split(","):
+        name, equals, number = (part.strip() for part in item.partition("="))
+        if not (name and equals and number.isascii() and number.isdigit()) or name in given:
+            refuse(f"--weights: {item.strip()!r} is no NAME=NUMBER, or comes twice")
+        given[name] = int(number)
+    described = [structure_named(name) for name in structures]
+    strangers = set(given).difference(*(weights_for(one, given) for one in described))
+    try:
+        for one in described:
+            check_weights(one, given if strangers else weights_for(one, given))
+    except ValueError as error:
+        refuse(f"--weights: {error}")
+    return given
 
 
 def compared(counted: Counted) -> str:

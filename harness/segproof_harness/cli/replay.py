@@ -30,13 +30,16 @@ from segproof_harness.cli.histories import (
     SeedOption,
     StructureOption,
     SubjectsOption,
+    WeightsOption,
     compared,
     structures_of,
     subjects_of,
+    weights_of,
 )
 
 if TYPE_CHECKING:
     from segproof_harness.replay import Result
+    from segproof_harness.workloads import Weights
 
 
 def command(
@@ -49,6 +52,7 @@ def command(
     length: LengthOption = LENGTH,
     count: CountOption = 100,
     subjects: SubjectsOption = SUBJECTS,
+    weights: WeightsOption = None,
     traces: Annotated[
         Path, typer.Option("--traces", help="Where the trace of a divergence is saved.")
     ] = Path("traces"),
@@ -63,6 +67,7 @@ def command(
     \b
     Examples:
       segproof replay --structure offset-index --count 10000
+      segproof replay --structure offset-index --weights others=0,append=9,lookup=1
       segproof replay --structure time-index --subjects model,my.package:MyTimeIndex
       segproof replay traces/offset-index-segproof-17.jsonl
     """
@@ -74,7 +79,10 @@ def command(
         if trace is not None:
             result = _replay_trace(trace, names)
         else:
-            result = _replay_seeds(structure, profile, seed, length, count, names, traces)
+            wanted = structures_of(structure, profile, names)
+            drawn = weights_of(weights, wanted)
+            seeds = range(seed, seed + count)
+            result = _replay_seeds(wanted, profile, seeds, length, names, drawn, traces)
     except TraceError as error:
         refuse(str(error))
     except OSError as error:
@@ -99,24 +107,25 @@ def _replay_trace(trace: Path, subjects: list[str]) -> "Result":
 
 
 def _replay_seeds(
-    structure: str,
+    wanted: tuple[str, ...],
     profile: str,
-    seed: int,
+    seeds: range,
     length: int,
-    count: int,
     subjects: list[str],
+    weights: "Weights | None",
     traces: Path,
 ) -> "Result":
     from segproof_harness.replay import Result, replay_seeds
+    from segproof_harness.structures import structure_named
+    from segproof_harness.workloads import weights_for
 
-    wanted = structures_of(structure, profile, subjects)
     total = Result()
     done = 0
 
     def advance(seed: int) -> None:
         nonlocal done
         done += 1
-        show(done, count * len(wanted))
+        show(done, len(seeds) * len(wanted))
 
     with progress("replay", unit="histories") as show:
         for name in wanted:
@@ -124,9 +133,10 @@ def _replay_seeds(
                 replay_seeds(
                     name,
                     profile,
-                    range(seed, seed + count),
+                    seeds,
                     length,
                     subjects,
+                    weights=weights_for(structure_named(name), weights) if weights else None,
                     traces=traces,
                     progress=advance,
                 )

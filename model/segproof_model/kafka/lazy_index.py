@@ -83,6 +83,8 @@ class LazyIndex:
 
     def holds(self, index: Index) -> "LazyIndex":
         """Return the state in which the loaded index is this one."""
+        if index is self.index and index.directory is self.directory:
+            return self
         return replace(self, name=index.name, directory=index.directory, index=index)
 
     def get(self) -> Step["LazyIndex"]:

@@ -33,7 +33,9 @@ class LogSegments:
 
     def sees(self, directory: Directory) -> "LogSegments":
         """Return the same set over the directory as another operation left it."""
-        return LogSegments(tuple(segment.sees(directory) for segment in self.segments))
+        seen = tuple(segment.sees(directory) for segment in self.segments)
+        is_same = all(one is other for one, other in zip(seen, self.segments, strict=True))
+        return self if is_same else LogSegments(seen)
 
     def at(self, now_ms: int) -> "LogSegments":
         """Return the same set at this time of the clock."""

@@ -119,21 +119,22 @@ class PartitionParts:
 
     def sees(self, directory: Directory) -> Self:
         """Return the same state over this directory."""
-        parts = (self, self.leader_epoch_cache, self.producer_state_manager, *self.log_segments)
-        if all(part.sees(directory) is part for part in self.log_segments) and all(
-            part.directory is directory for part in parts
-        ):
+        parts = (self, self.leader_epoch_cache, self.producer_state_manager)
+        segments = self.log_segments.sees(directory)
+        if segments is self.log_segments and all(part.directory is directory for part in parts):
             return self
         return replace(
             self,
             directory=directory,
-            log_segments=self.log_segments.sees(directory),
+            log_segments=segments,
             leader_epoch_cache=replace(self.leader_epoch_cache, directory=directory),
             producer_state_manager=replace(self.producer_state_manager, directory=directory),
         )
 
     def with_segment(self, segment: LogSegment) -> Self:
         """Return the state with this segment, new or changed."""
+        if self.log_segments.get(segment.base_offset) is segment:
+            return self.sees(segment.directory)
         added = replace(self, log_segments=self.log_segments.add(segment))
         return added.sees(segment.directory)
 
@@ -143,7 +144,8 @@ class PartitionParts:
         """Let the segment with this base offset do something, now."""
         segment = self.log_segments.get(base_offset)
         assert segment is not None
-        step = operation(replace(segment, now_ms=self.now_ms))
+        is_now = segment.now_ms == self.now_ms
+        step = operation(segment if is_now else replace(segment, now_ms=self.now_ms))
         return Step(self.with_segment(step.after), step.outcome)
 
     def on_active(self, operation: Callable[[LogSegment], Step[LogSegment]]) -> Step[Self]:

@@ -205,9 +205,10 @@ class RecordFile:
         Without `start`: from the beginning of this file or slice.
         """
         position = self.start if start is None else start
+        image = self.image
         found: list[RecordBatch] = []
         while True:
-            batch = self._batch_at(position)
+            batch = self._batch_at(position, image)
             if not isinstance(batch, RecordBatch):
                 return Scan(tuple(found), batch)
             found.append(batch)
@@ -304,7 +305,7 @@ class RecordFile:
             return offset
         return LogOffsetPosition(offset, batch.position, batch.size_bytes)
 
-    def _batch_at(self, position: int) -> RecordBatch | None | Raised:
+    def _batch_at(self, position: int, image: bytes) -> RecordBatch | None | Raised:
         """Return the batch at `position`, None at the end of the range, or the error (SCAN-1)."""
         if position >= self.end - HEADER_UP_TO_MAGIC_BYTES:
             return None
@@ -312,7 +313,7 @@ class RecordFile:
             return KAFKA_ERROR
         if position < 0:
             return INVALID_ARGUMENT
-        header = self.image[position : position + HEADER_UP_TO_MAGIC_BYTES]
+        header = image[position : position + HEADER_UP_TO_MAGIC_BYTES]
         if len(header) < HEADER_UP_TO_MAGIC_BYTES:
             return Raised(self.profile.scanner_eof_kind)
         size = int32_at(header, 8)
@@ -324,7 +325,7 @@ class RecordFile:
         if self.profile.magic_checked_in_files and header[16] > 2:
             return CORRUPT_RECORD
         size_bytes = limit(LOG_OVERHEAD + size)
-        readable = self.image[position : position + max(size_bytes, BATCH_HEADER_BYTES)]
+        readable = image[position : position + max(size_bytes, BATCH_HEADER_BYTES)]
         return RecordBatch(readable, position, size_bytes, True, self.codecs, self.profile)
 
     def _refusal(self) -> Raised | None:

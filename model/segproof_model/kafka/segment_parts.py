@@ -83,15 +83,20 @@ class SegmentParts:
 
     def sees(self, directory: Directory) -> Self:
         """Return the same state over this directory."""
-        parts = (self, self.log, self.lazy_offset_index, self.lazy_time_index, self.txn_index)
-        if all(part.directory is directory for part in parts):
+        offset_index = self.lazy_offset_index.sees(directory)
+        time_index = self.lazy_time_index.sees(directory)
+        if (
+            self.directory is self.log.directory is self.txn_index.directory is directory
+            and offset_index is self.lazy_offset_index
+            and time_index is self.lazy_time_index
+        ):
             return self
         return replace(
             self,
             directory=directory,
             log=replace(self.log, directory=directory),
-            lazy_offset_index=self.lazy_offset_index.sees(directory),
-            lazy_time_index=self.lazy_time_index.sees(directory),
+            lazy_offset_index=offset_index,
+            lazy_time_index=time_index,
             txn_index=replace(self.txn_index, directory=directory),
         )
 
@@ -104,12 +109,14 @@ class SegmentParts:
 
     def with_lazy_offset_index(self, step: Step[LazyIndex]) -> Step[Self]:
         """Take over what the wrapper of the offset index did."""
-        after = replace(self, lazy_offset_index=step.after)
+        is_same = step.after is self.lazy_offset_index
+        after = self if is_same else replace(self, lazy_offset_index=step.after)
         return Step(after.sees(step.after.directory), step.outcome)
 
     def with_lazy_time_index(self, step: Step[LazyIndex]) -> Step[Self]:
         """Take over what the wrapper of the time index did."""
-        after = replace(self, lazy_time_index=step.after)
+        is_same = step.after is self.lazy_time_index
+        after = self if is_same else replace(self, lazy_time_index=step.after)
         return Step(after.sees(step.after.directory), step.outcome)
 
     def with_txn_index(self, step: Step[TransactionIndex]) -> Step[Self]:

@@ -73,10 +73,16 @@ def laws_of(structure: str, scope: Scope | None = None) -> tuple[Law, ...]:
 
 def structure_of(state: Any) -> str:
     """Return the structure of a state. Raises TypeError for anything else."""
-    for kind, structure in STRUCTURES.items():
-        if isinstance(state, kind):
+    kind: type = type(state)
+    return _structure_of_kind(kind)
+
+
+@cache
+def _structure_of_kind(kind: type) -> str:
+    for known, structure in STRUCTURES.items():
+        if issubclass(kind, known):
             return structure
-    raise TypeError(f"{type(state).__name__} is no state of a structure with laws")
+    raise TypeError(f"{kind.__name__} is no state of a structure with laws")
 
 
 def opening(

@@ -12,6 +12,7 @@ from segproof_model.laws.index_service import (
     STRUCTURE,
     begun,
     is_of_service,
+    listed,
     needs_file,
 )
 from segproof_model.laws.judging import succeeded
@@ -25,6 +26,7 @@ from segproof_model.laws.key_judging import (
     size_of,
 )
 from segproof_model.laws.registry import Transition, law
+from segproof_model.laws.remembering import remembered
 from segproof_model.outcomes import ErrorKind, Raised
 
 ROLLBACK = 12
@@ -36,6 +38,7 @@ def tokens(keys: str | None) -> list[str]:
     return re.findall("[^ ]+", keys or "")
 
 
+@remembered
 def composed(transition: Transition) -> list[str]:
     """Return the keys that a message is to be found under, in the order of their entries."""
     request = transition.arguments["request"]
@@ -54,20 +57,22 @@ def is_whole(file: Any) -> bool:
     return is_regular(file) and len(file.image) >= size_of(file.hash_slot_num, file.index_num)
 
 
+@remembered
 def built(transition: Transition) -> bool:
     """Return whether a message was offered to a service of regular files, none listed twice."""
     if not is_of_service(transition, "build_index") or not succeeded(transition):
         return False
-    files = transition.after.index_files
+    files = listed(transition.after)
     paths = {file.file_name for file in files}
     return len(paths) == len(files) and all(is_whole(file) for file in files)
 
 
+@remembered
 def added(transition: Transition) -> list[Visit]:
     """Return the entries that an operation put, in the order of the files."""
     before, after = transition.before, transition.after
     found: list[Visit] = []
-    for position, file in enumerate(after.index_files):
+    for position, file in enumerate(listed(after)):
         known = before.files[position].index_count if position < len(before.files) else 1
         end = min(file.index_count, file.index_num)
         entries = (entry_at(file, index) for index in range(max(known, 1), end))
@@ -92,7 +97,7 @@ def present(transition: Transition) -> int:
     if offset != end_before(transition):
         return 0
     count = 0
-    for file in reversed(transition.before.index_files):
+    for file in reversed(listed(transition.before)):
         for entry in reversed(all_entries(file)):
             if entry.phy_offset != offset:
                 return count
@@ -217,6 +222,7 @@ def asked_hash(transition: Transition) -> int:
     return kept_hash(f"{topic}#T#{key}" if is_tag else f"{topic}#{key}")
 
 
+@remembered
 def is_downward(file: Any) -> bool:
     """Return whether slots and entries lead to earlier entries only, none before the begin."""
     if not is_whole(file):
@@ -246,7 +252,7 @@ def newest_offsets_come_first(transition: Transition) -> bool:
     found = _found(transition)
     if len(found) > min(transition.arguments["max_num"], BATCH):
         return False
-    files = transition.before.index_files
+    files = listed(transition.before)
     if not all(is_downward(file) for file in files):
         return True
     wanted = asked_hash(transition)
@@ -290,7 +296,7 @@ def old_file_ends_query(transition: Transition) -> bool:
     if not answered(transition):
         return True
     begin, reached = transition.arguments["begin"], []
-    for file in reversed(transition.before.index_files):
+    for file in reversed(listed(transition.before)):
         reached.append(file)
         if _counts(file) and file.begin_timestamp < begin:
             break

@@ -26,6 +26,7 @@ from segproof_model.laws.key_judging import (
     time_of,
 )
 from segproof_model.laws.registry import Transition, law
+from segproof_model.laws.remembering import remembered
 from segproof_model.outcomes import ErrorKind, Raised
 from segproof_model.profiles import ROCKETMQ_4_7_0, ROCKETMQ_5_5_1
 from segproof_model.rocketmq.index_file import LONGEST_LIST, IndexFile
@@ -83,6 +84,7 @@ class Query:
         return self.chain.ending in bad and not self.is_cut
 
 
+@remembered
 def query_of(transition: Transition) -> Query | None:
     """Return the query that the step was, or None if it was none that looks at a chain."""
     if not is_of_file(transition, "select_phy_offset"):

@@ -37,8 +37,10 @@ from segproof_model.laws.key_judging import (
     written,
 )
 from segproof_model.laws.registry import Transition, law
+from segproof_model.laws.remembering import remembered
 from segproof_model.outcomes import ErrorKind, Raised
 from segproof_model.rocketmq.index_file import IndexFile
+from segproof_model.rocketmq.index_header import IndexHeader
 
 STRUCTURE = "index-file"
 CLASS = "RocketMQ IndexFile, 4.0.0 to 5.5.1"
@@ -62,8 +64,14 @@ def header_is_big_endian(file: Any) -> bool:
     slot count and index count as int32."""
     if not isinstance(file, IndexFile):
         return True
-    data = file.header.to_bytes()
-    return data == HEADER.pack(*memory(file)) and type(file.header).from_bytes(data) == file.header
+    return _is_big_endian(file.header)
+
+
+@remembered
+def _is_big_endian(header: IndexHeader) -> bool:
+    data = header.to_bytes()
+    fields = [getattr(header, name) for name in FIELDS]
+    return data == HEADER.pack(*fields) and type(header).from_bytes(data) == header
 
 
 @law("RMQIDX-3", structure=STRUCTURE, scope="step", source=PUT)

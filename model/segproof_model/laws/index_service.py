@@ -14,6 +14,7 @@ from segproof_model.integers import int64_at
 from segproof_model.laws.judging import succeeded
 from segproof_model.laws.key_judging import size_of
 from segproof_model.laws.registry import Transition, law
+from segproof_model.laws.remembering import remembered
 from segproof_model.outcomes import ErrorKind, Raised
 from segproof_model.rocketmq.index_service import IndexService
 
@@ -60,9 +61,17 @@ def in_order(names: Any) -> list[str]:
     return sorted(names, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
 
 
+@remembered
+def listed(service: Any) -> tuple[Any, ...]:
+    """Return the files of the list as they are now."""
+    files: tuple[Any, ...] = service.index_files
+    return files
+
+
+@remembered
 def begun(transition: Transition) -> list[Any]:
     """Return the files that the operation added to the list."""
-    files: list[Any] = list(transition.after.index_files)
+    files: list[Any] = list(listed(transition.after))
     return files[len(transition.before.files) :]
 
 
@@ -179,7 +188,7 @@ def full_file_is_continued(transition: Transition) -> bool:
     if not is_of_service(transition, *CREATING[:2]) or not succeeded(transition):
         return True
     before, after = transition.before, transition.after
-    last = after.index_files[-1]
+    last = listed(after)[-1]
     if transition.outcome != last:
         return False
     if not needs_file(before):
@@ -245,7 +254,7 @@ def names_of_one_millisecond(transition: Transition) -> bool:
     if transition.before.profile.rmq_names_distinct:
         fresh = not any(name in transition.before.directory for name in names)
         return fresh and len(set(names)) == len(names)
-    same = [file for file in transition.after.index_files if file.file_name in names]
+    same = [file for file in listed(transition.after) if file.file_name in names]
     return len({file.to_bytes() for file in same}) <= 1 and len(set(names)) <= 1
 
 
@@ -316,7 +325,7 @@ def held_file_stays_listed(transition: Transition) -> bool:
     removed = len(before.files) - len(after.files)
     if removed >= _expired(before, transition.arguments["offset"]):
         return True
-    kept = after.index_files[0]
+    kept = listed(after)[0]
     again = kept.select_phy_offset((), "", 64, -(2**63), 2**63 - 1)
     answers = isinstance(again.outcome, tuple) and bool(again.outcome)
     return not kept.is_available and not answers and kept.ref_count > 0

@@ -6,10 +6,12 @@ Used by: the laws of index files and of the index service.
 
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from segproof_model.laws.judging import low_32_bits
 from segproof_model.laws.registry import Transition
+from segproof_model.laws.remembering import remembered_by
 from segproof_model.rocketmq.index_file import IndexFile
 
 HEADER = struct.Struct(">qqqqii")
@@ -38,6 +40,7 @@ def java_hash(text: str) -> int:
     return low_32_bits(sum(unit * 31**power for unit, power in zip(units, powers, strict=True)))
 
 
+@lru_cache(maxsize=1024)
 def kept_hash(key: str) -> int:
     """Return what an entry keeps of a key."""
     hashed = java_hash(key)
@@ -136,6 +139,7 @@ def entry_at(file: Any, index: int) -> Visit | None:
     return Visit(index, *ENTRY.unpack_from(file.image, place))
 
 
+@remembered_by(lambda file: (file.image, file.hash_slot_num, file.index_num, file.index_count))
 def all_entries(file: Any) -> list[Visit]:
     """Return every entry from 1 to the count, exclusive, that there is room for in the file.
 

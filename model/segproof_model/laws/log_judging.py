@@ -16,7 +16,8 @@ from segproof_model.kafka.record_file import RecordFile
 from segproof_model.kafka.segment_names import segment_file_name
 from segproof_model.laws.judging import ABORTED_TXN, OFFSET_ENTRY, is_rising
 from segproof_model.laws.registry import Transition
-from segproof_model.laws.segment_judging import Batch, of_batch
+from segproof_model.laws.remembering import remembered, remembered_by
+from segproof_model.laws.segment_judging import Batch, of_batch, what_a_scan_reads
 
 STRUCTURE = "partition-log"
 APPENDS = ("append_as_leader", "append_as_follower")
@@ -51,11 +52,15 @@ def batches_of_file(directory: Directory, name: str) -> list[Batch] | None:
 
 def batches_of_segment(log: Any, base_offset: int) -> list[Batch]:
     """Return the batches of a segment, up to its logical end."""
-    segment = log.log_segments.get(base_offset)
-    scan = segment.log.batches()
-    return [one for batch in scan.batches if (one := of_batch(batch)) is not None]
+    return _batches_in(log.log_segments.get(base_offset).log)
 
 
+@remembered_by(what_a_scan_reads)
+def _batches_in(file: RecordFile) -> list[Batch]:
+    return [one for batch in file.batches().batches if (one := of_batch(batch)) is not None]
+
+
+@remembered
 def is_sound(log: Any) -> bool:
     """Return whether the offsets of the log rise, each segment's batches being its own."""
     bases = log.log_segments.base_offsets()
@@ -74,6 +79,7 @@ def is_sound(log: Any) -> bool:
     return is_rising(bases)
 
 
+@remembered
 def has_overlap(log: Any) -> bool:
     """Return whether a batch reaches into the next segment."""
     return any(

@@ -10,6 +10,7 @@ from segproof_model.directory import Directory
 from segproof_model.integers import INT32_MAX, int32_at, int32_bytes
 from segproof_model.kafka.record_file import RecordFile, Scan, scan_memory
 from segproof_model.laws.registry import Transition, law
+from segproof_model.laws.remembering import remembered
 from segproof_model.outcomes import ErrorKind, Raised
 from segproof_model.profiles import KAFKA_4_3_1, Profile
 
@@ -17,6 +18,12 @@ CORRUPT_RECORD = Raised(ErrorKind.CORRUPT_RECORD)
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
 KAFKA_ERROR = Raised(ErrorKind.KAFKA_ERROR)
 SCANNER = "FileLogInputStream.nextBatch"
+
+
+@remembered
+def scan_of(file: RecordFile) -> Scan:
+    """Return what a scan of the whole file or slice finds."""
+    return file.batches()
 
 
 def _end_of(scan: Scan, start: int) -> int:
@@ -40,7 +47,7 @@ def scan_ends_where_nothing_fits(file: RecordFile) -> bool:
     p > end - 12 - size after the size test."""
     if file.profile.scanner_limits_wrap or not file.is_open:
         return True
-    scan = file.batches()
+    scan = scan_of(file)
     position = _end_of(scan, file.start)
     fits_none = position >= file.end - 17
     size = 0 if fits_none else int32_at(file.image, position + 8)
@@ -51,7 +58,7 @@ def scan_ends_where_nothing_fits(file: RecordFile) -> bool:
 @law("SCAN-2", structure="record-file", scope="state", source=SCANNER)
 def small_sizes_are_corrupt(file: RecordFile) -> bool:
     """A size field < 14 met with at least 18 bytes left raises the corrupt-record error."""
-    scan = file.batches()
+    scan = scan_of(file)
     position = _end_of(scan, file.start)
     if not file.is_open or file.end - position < 18 or len(file.image) < position + 17:
         return True
@@ -82,7 +89,7 @@ def batches_tile_a_prefix(file: RecordFile) -> bool:
     """Batches returned by a scan tile a prefix of the range: each begins where the previous
     ends."""
     position = file.start
-    for batch in file.batches().batches:
+    for batch in scan_of(file).batches:
         if batch.position != position:
             return False
         position += batch.size_bytes
@@ -102,7 +109,7 @@ def huge_sizes_end_a_scan(batch: bytes, below_largest: int, profile: Profile) ->
 def end_of_file_inside_is_corrupt(file: RecordFile) -> bool:
     """A short read is continued until the wanted bytes or the end of file are reached; the end of
     file inside the believed size raises the corrupt-record error (releases >= 2.8)."""
-    scan = file.batches()
+    scan = scan_of(file)
     position = _end_of(scan, file.start)
     if not 0 <= position < file.end - 17 or not file.is_open:
         return True
@@ -115,7 +122,7 @@ def slices_keep_their_batches_inside(file: RecordFile) -> bool:
     """A scan of a slice never returns a batch that ends outside the slice."""
     return file.profile.scanner_limits_wrap or all(
         file.start <= batch.position and batch.position + batch.size_bytes <= file.end
-        for batch in file.batches().batches
+        for batch in scan_of(file).batches
     )
 
 
@@ -144,7 +151,7 @@ def short_headers_are_kafka_errors(file: RecordFile) -> bool:
     Kafka error, not the corrupt-record error."""
     return all(
         batch.last_offset == KAFKA_ERROR
-        for batch in file.batches().batches
+        for batch in scan_of(file).batches
         if batch.magic >= 2 and batch.position + 61 > len(file.image)
     )
 
@@ -257,7 +264,7 @@ def offset_search_finds_the_first(step: Transition) -> bool:
 def _offsets_increase(file: RecordFile) -> bool:
     """Whether each batch begins behind the one before it; the newest releases rely on it."""
     last = -1
-    for batch in file.batches().batches:
+    for batch in scan_of(file).batches:
         base, next_last = batch.base_offset, batch.last_offset
         if (
             isinstance(base, Raised)
@@ -299,7 +306,7 @@ def largest_timestamp_is_the_earliest(step: Transition) -> bool:
 @law("SCAN-20", structure="record-file", scope="state", source="FileRecords (0.11 on)")
 def preallocated_bytes_stay_unseen(file: RecordFile) -> bool:
     """No read of a preallocated file returns bytes beyond its logical size."""
-    ends = [batch.position + batch.size_bytes for batch in file.batches().batches]
+    ends = [batch.position + batch.size_bytes for batch in scan_of(file).batches]
     return len(file.read()) <= max(file.size, 0) and (
         file.profile.scanner_limits_wrap or all(end <= file.end for end in ends)
     )

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from segproof_model.kafka.log_segment import LogSegment
 from segproof_model.kafka.record_batch import RecordBatch
-from segproof_model.kafka.record_file import scan_memory
+from segproof_model.kafka.record_file import RecordFile, scan_memory
 from segproof_model.kafka.segment_recovery import Recovered
 from segproof_model.laws.judging import (
     ABORTED_TXN,
@@ -23,6 +23,7 @@ from segproof_model.laws.judging import (
     remembers_last_slot,
 )
 from segproof_model.laws.registry import Transition
+from segproof_model.laws.remembering import remembered, remembered_by
 from segproof_model.outcomes import Raised
 
 STRUCTURE = "log-segment"
@@ -61,9 +62,19 @@ def of_batch(batch: RecordBatch, start: int = 0) -> Batch | None:
     return Batch(start + batch.position, batch.size_bytes, *numbers)
 
 
+def what_a_scan_reads(file: RecordFile) -> tuple[object, ...]:
+    """Return all that the batches of a file follow from."""
+    return file.image, file.start, file.size, file.is_open, file.profile, file.codecs
+
+
 def batches_of(segment: Any) -> list[Batch] | None:
     """Return the batches of the log; None if they end in an error or can't be read."""
-    scan = segment.log.batches()
+    return _batches_in(segment.log)
+
+
+@remembered_by(what_a_scan_reads)
+def _batches_in(file: RecordFile) -> list[Batch] | None:
+    scan = file.batches()
     found = [of_batch(batch) for batch in scan.batches]
     known = [batch for batch in found if batch is not None]
     return None if scan.error is not None or len(known) < len(found) else known
@@ -133,6 +144,7 @@ def knows_indexes(segment: Any) -> bool:
     return offset_known and time_known
 
 
+@remembered
 def has_sound_offsets(segment: Any) -> bool:
     """Return whether the offset index tells the truth of an ordered log (SEG-7)."""
     batches = batches_of(segment)
@@ -171,6 +183,7 @@ def has_regular_times(segment: Any) -> bool:
     return whole and remembers_last_slot(index)
 
 
+@remembered
 def has_sound_times(segment: Any) -> bool:
     """Return whether each time entry is the largest timestamp up to the batch that it names."""
     batches = batches_of(segment)

@@ -155,6 +155,8 @@ index_last_update_phyoffset=0)
 
     def _seen(self, file: IndexFile) -> IndexFile:
         """Return a listed file with the directory and the time of now."""
+        if file.directory is self.directory and file.now_ms == self.now_ms:
+            return file
         return replace(file, directory=self.directory, now_ms=self.now_ms)
 
     def _with(self, position: int, file: IndexFile) -> Self:

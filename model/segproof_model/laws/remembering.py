@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers that are kept for a while: the laws ask the same of one state again and again.
+
+States, files and transitions are values, so what was found out about one stays true of it. They
+are known by identity here; to compare them would take longer than to ask anew.
+
+Used by: the modules of this package that read the states of random histories, which are small.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+Asking = TypeVar("Asking", bound=Callable[..., Any])
+KEPT_MAX = 64
+"""Answers kept of one function; then all are forgotten."""
+
+
+def remembered(ask: Asking) -> Asking:
+    """Keep the last answers of a function that takes values and has no effect.
+
+    Whoever asks must not change the answer.
+
+    >>> @remembered
+    ... def asked_anew(pair):
+    ...     return []
+    >>> pair = (1, 2)
+    >>> asked_anew(pair) is asked_anew(pair), asked_anew(pair) is asked_anew((2, 1))
+    (True, False)
+    """
+    return remembered_by(lambda *values: values)(ask)
+
+
+def remembered_by(known_by: Callable[..., tuple[object, ...]]) -> Callable[[Asking], Asking]:
+    """Do the same where an answer follows from less than the arguments, from `known_by` of them."""
+
+    def decorate(ask: Asking) -> Asking:
+        # The values are kept beside the answer, so no other object can have their identities.
+        kept: dict[tuple[int, ...], tuple[tuple[object, ...], Any]] = {}
+
+        @wraps(ask)
+        def answer(*given: Any) -> Any:
+            values = known_by(*given)
+            key = tuple(map(id, values))
+            found = kept.get(key)
+            if found is None:
+                if len(kept) >= KEPT_MAX:
+                    kept.clear()
+                found = kept[key] = values, ask(*given)
+            return found[1]
+
+        return cast(Asking, answer)
+
+    return decorate
