@@ -7,12 +7,18 @@ Connect. The rest of the package asks nothing else of it than DataFrames.
 Used by: the verbs, the demo, the tests.
 """
 
+import atexit
+import contextlib
+import functools
 import importlib.util
 import os
 import re
+import shutil
 import socket
 import sys
-from collections.abc import Mapping
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,10 +42,13 @@ __all__ = [
 
 LOCAL = "local[*]"
 LOGGING = Path(__file__).with_name("log4j2.properties")
+"""In values of settings, `{LOGGING}` stands for it."""
 CONNECT_PORT = 15002
 MAX_FAILURES = "spark.task.maxFailures"
 REACH_SECONDS = 5.0
 """How long a master or a Connect server may take to accept a connection."""
+WORKER_SECONDS = 60.0
+"""How long the first task may wait for a worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +63,7 @@ class Setting:
 SETTINGS = (
     Setting(
         "spark.driver.extraJavaOptions",
-        f"-Dlog4j2.configurationFile=file:{LOGGING}",
+        "-Dlog4j2.configurationFile=file:{LOGGING}",
         "The driver logs errors only, so that its usual lines do not hide findings.",
     ),
     Setting("spark.ui.enabled", "false", "No port is opened on the machine of the driver."),
@@ -115,7 +124,7 @@ def start_session(
     Raises: SparkNotRunError.
     """
     check_spark(remote)
-    wanted = {one.name: one.value for one in SETTINGS} | dict(settings or {})
+    wanted = _usual_settings() | dict(settings or {})
     if remote is not None:
         return _connect(remote, wanted)
     return _start(master, wanted)
@@ -137,6 +146,37 @@ def cores_of(session: "SparkSession") -> int:
     return tasks.count()
 
 
+def _usual_settings() -> dict[str, str]:
+    """Return `SETTINGS` by name, as far as they can be had here."""
+    found = {one.name: one.value.replace("{LOGGING}", str(LOGGING)) for one in SETTINGS}
+    if not LOGGING.is_file():  # Java reads nothing out of a bundle
+        del found["spark.driver.extraJavaOptions"]
+    return found
+
+
+def _ship(session: "SparkSession") -> None:
+    """Send the bundle to the workers, where segproof may be missing or be another release."""
+    bundle = _bundle()
+    if is_connect(session):
+        session.addArtifacts(bundle, pyfile=True)
+        return
+    here = list(sys.path)
+    session.sparkContext.addPyFile(bundle)
+    sys.path[:] = here  # this process has the packages, and keeps them when the session is gone
+
+
+@functools.cache
+def _bundle() -> str:
+    """Return the path of a bundle, which workers fetch from this process as long as it lives."""
+    from segproof_spark.bundle import write_bundle
+
+    folder = tempfile.mkdtemp(prefix="segproof-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    bundle = os.path.join(folder, "segproof.zip")
+    write_bundle(bundle)
+    return bundle
+
+
 def _is_there(package: str) -> bool:
     try:
         return importlib.util.find_spec(package) is not None
@@ -149,7 +189,7 @@ def _start(master: str, wanted: dict[str, str]) -> "SparkSession":
     # Workers take `python3` from PATH otherwise, and may miss segproof there.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    if master.startswith("local"):
+    if _is_local(master):
         # Without a name service for this host Spark would look for an address to bind to.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if master.startswith("spark://"):
@@ -161,7 +201,13 @@ def _start(master: str, wanted: dict[str, str]) -> "SparkSession":
         builder = builder.master(_with_failures(master, wanted.get(MAX_FAILURES)))
     for name, value in wanted.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    with _errors_of_start():
+        session = builder.getOrCreate()
+    if not _below_spark_submit() and not _is_local(master):
+        _ship(session)
+    if master.startswith("spark://"):
+        _wait_for_worker(session, master)
+    return session
 
 
 def _connect(remote: str, wanted: dict[str, str]) -> "SparkSession":
@@ -173,16 +219,58 @@ def _connect(remote: str, wanted: dict[str, str]) -> "SparkSession":
     _check_reach([place], f"Spark Connect server {remote.partition(';')[0]}")
     from pyspark.sql import SparkSession
 
-    session = SparkSession.builder.remote(remote).getOrCreate()
-    for name, value in wanted.items():
-        if session.conf.isModifiable(name):
-            session.conf.set(name, value)
+    with _errors_of_start():
+        session = SparkSession.builder.remote(remote).getOrCreate()
+        for name, value in wanted.items():
+            if session.conf.isModifiable(name):
+                session.conf.set(name, value)
+        _ship(session)
     return session
+
+
+@contextlib.contextmanager
+def _errors_of_start() -> Iterator[None]:
+    """Turn whatever Spark raises when it starts into SparkNotRunError."""
+    from segproof_spark.failures import failure_of
+
+    try:
+        yield
+    except Exception as error:
+        raise SparkNotRunError(failure_of(error).text) from error
+
+
+def _wait_for_worker(session: "SparkSession", master: str) -> None:
+    """Wait until a first task has run: a master without a free worker keeps a job for ever."""
+    errors: list[Exception] = []
+
+    def first_task() -> None:
+        try:
+            session.range(1).count()
+        except Exception as error:
+            errors.append(error)
+
+    task = threading.Thread(target=first_task, daemon=True)
+    task.start()
+    task.join(WORKER_SECONDS)
+    if task.is_alive():
+        session.stop()
+        raise SparkNotRunError(
+            f"no worker of {master} took a task within {WORKER_SECONDS:.0f} s; "
+            "are there workers, and have they cores and memory left?"
+        )
+    if errors:
+        session.stop()
+        with _errors_of_start():
+            raise errors[0]
 
 
 def _below_spark_submit() -> bool:
     """Return whether `spark-submit` has started this process, and with it the JVM."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _is_local(master: str) -> bool:
+    return re.fullmatch(r"local(?:\[.*\])?", master) is not None
 
 
 def _with_failures(master: str, failures: str | None) -> str:

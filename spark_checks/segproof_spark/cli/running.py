@@ -60,7 +60,7 @@ def running(
     if remote is not None and master != LOCAL:
         refuse("give --master or --remote, not both")
     try:
-        session = _told(lambda: start_session(master, remote=remote, settings=settings))
+        session = start_session(master, remote=remote, settings=settings)
     except SparkNotRunError as reason:
         complain(f"Spark: not run: {reason}")
         raise typer.Exit(EXIT_USAGE) from None
@@ -71,11 +71,6 @@ def running(
         # A cluster that is gone cannot be told to stop.
         with contextlib.suppress(Exception):
             session.stop()
-
-
-def _told(start: "Callable[[], SparkSession]") -> "SparkSession":
-    with _telling():
-        return start()
 
 
 @contextlib.contextmanager
