@@ -46,6 +46,8 @@ class LogImage:
     segments: tuple[tuple[int, tuple[bytes, ...]], ...]
     rows: tuple[BatchRow, ...]
     interval_bytes: int
+    is_slow: bool
+    """Whether some batches are compressed or of an older magic: each timestamp reads one anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,8 @@ def draw_log(draw: Draw, number: int) -> LogImage:
             offset = last + 1
         segments.append((base, tuple(data)))
         offset += draw.number(0, gaps - 1)
-    return LogImage(tuple(segments), tuple(rows), draw.one_of(INTERVALS))
+    is_slow = magic == 1 or len(codecs) > 1
+    return LogImage(tuple(segments), tuple(rows), draw.one_of(INTERVALS), is_slow)
 
 
 def _records(draw: Draw, offset: int, now: int, backwards: int, most: int) -> list[Record]:

@@ -30,6 +30,8 @@ __all__ = ["Answers", "ask_offsets", "ask_times", "check_log", "check_log_sample
 OFFSET_LAW, TIME_LAW = "LOG-6", "LOG-15"
 TIME_SHARE = 4
 """One in so many lookups is by timestamp, the others by offset."""
+SLOW_TIME_SHARE = 2000
+"""One in so many where each timestamp inflates a batch, or reads one of an older magic."""
 SAMPLES = 160
 """So many offsets, and timestamps, are asked of the log itself and of the model."""
 MODEL_BYTES_MAX = 1 << 18
@@ -39,12 +41,20 @@ Answers = tuple[Int64Array, Int64Array, Int64Array]
 
 
 def check_log(
-    comparison: Comparison, segments: LogSegments, truth: Truth, draw: Draw, count: int
+    comparison: Comparison,
+    segments: LogSegments,
+    truth: Truth,
+    draw: Draw,
+    count: int,
+    is_slow: bool,
 ) -> list[Asked]:
-    """Look up at least `count` offsets and timestamps; return a sample of both, in this order."""
+    """Look up at least `count` offsets and timestamps; return a sample of both, in this order.
+
+    `is_slow`: whether timestamps are dear, so that few are asked beside those of the records.
+    """
     comparison.entries = truth.batches
     start = segments.base_offsets()[0]
-    each = count // TIME_SHARE
+    each = count // (SLOW_TIME_SHARE if is_slow else TIME_SHARE)
     samples: list[Asked] = []
 
     def ask_all(law: str, call: str, ranges: Any, ask: Callable[[Int64Array], Answers]) -> None:
