@@ -6,7 +6,7 @@ Used by: segproof_harness.cli, through the entry-point group `segproof.commands`
 
 import typer
 
-from segproof_spark.cli import bundle, replay, verify
+from segproof_spark.cli import bundle, lookups, replay, verify
 
 __all__ = ["app"]
 
@@ -17,4 +17,5 @@ app = typer.Typer(
 )
 app.command("verify")(verify.command)
 app.command("replay")(replay.command)
+app.command("lookups")(lookups.command)
 app.command("bundle")(bundle.command)

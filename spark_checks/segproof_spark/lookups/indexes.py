@@ -82,7 +82,7 @@ def check_index(
             comparison.compare(
                 law, "lookup_many", asked.targets, asked.expected, _ask(index, asked.targets)
             )
-            samples.append(_every(asked, SAMPLES // 4))
+            samples.append(asked.sample(SAMPLES // 4))
         _check_samples(comparison, image, index, ranges, samples)
 
 
@@ -110,14 +110,6 @@ def _borders(image: IndexImage) -> list[int]:
     return [middle + step for middle in middles for step in (-1, 0, 1)]
 
 
-def _every(asked: Asked, count: int) -> Asked:
-    """Return about so many of the targets, evenly spread."""
-    step = slice(0, None, max(len(asked.targets) // count, 1))
-    return Asked(
-        asked.targets[step], tuple(part[step] for part in asked.expected), asked.ranges[step]
-    )
-
-
 # --- the sample
 
 
@@ -125,35 +117,25 @@ def _check_samples(
     comparison: Comparison, image: IndexImage, index: Any, ranges: Ranges, samples: list[Asked]
 ) -> None:
     """Ask the model and the single lookup for a sample of all that was asked."""
-    together = Asked(
-        np.concatenate([one.targets for one in samples]),
-        tuple(
-            np.concatenate(parts)
-            for parts in zip(*(one.expected for one in samples), strict=True)
-        ),
-        np.concatenate([one.ranges for one in samples]),
-    )
-    sample = _every(together, SAMPLES)
+    sample = Asked.joined(samples).sample(SAMPLES)
     law = LAWS[image.kind]
-    rows = list(zip(*(part.tolist() for part in sample.expected), strict=True))
-    for target, expected in zip(sample.targets.tolist(), rows, strict=True):
+    for target, expected in sample.rows():
         comparison.compare_one(
             law, f"lookup({target})", expected, lambda target=target: tuple(index.lookup(target))
         )
-    comparison.by_single += len(rows)
+    comparison.by_single += len(sample.targets)
     if len(image.keys) <= WHOLE_ENTRIES:
         _ask_model(comparison, image, sample)
         return
     if len(image.keys) <= WHOLE_ENTRIES_MAX:
-        _ask_model(comparison, image, _every(sample, WHOLE_SAMPLES))
+        _ask_model(comparison, image, sample.sample(WHOLE_SAMPLES))
     for window, part in _windows(image, ranges):
         _ask_model(comparison, window, part)
 
 
 def _ask_model(comparison: Comparison, image: IndexImage, sample: Asked) -> None:
     model = _model(image)
-    rows = zip(*(part.tolist() for part in sample.expected), strict=True)
-    for target, expected in zip(sample.targets.tolist(), rows, strict=True):
+    for target, expected in sample.rows():
         comparison.compare_one(
             LAWS[image.kind],
             f"the model's lookup({target})",

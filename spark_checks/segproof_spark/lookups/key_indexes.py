@@ -7,8 +7,9 @@ were asked for. No chain is walked for it.
 Used by: units.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -191,7 +192,7 @@ def _compare(
 def _lists(starts: Int64Array, offsets: Int64Array) -> list[list[int]]:
     values = offsets.tolist()
     bounds = starts.tolist()
-    return [values[low:high] for low, high in zip(bounds, bounds[1:], strict=False)]
+    return [values[low:high] for low, high in pairwise(bounds)]
 
 
 # --- the sample

@@ -13,7 +13,7 @@ import numpy as np
 
 from segproof.kafka import LogConfig, LogSegment, LogSegments, Record, write_batch
 from segproof_harness.memory_files import MemoryFiles
-from segproof_spark.lookups.drawing import Draw, Int64Array
+from segproof_spark.lookups.drawing import Draw
 from segproof_spark.lookups.sweeps import INT64_MAX, INT64_MIN, Ranges
 
 __all__ = ["DIRECTORY", "BatchRow", "LogImage", "Truth", "build_log", "draw_log", "truth_of"]

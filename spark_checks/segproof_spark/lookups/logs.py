@@ -65,8 +65,8 @@ def check_log(
             comparison.compare(
                 law, call, asked.targets, asked.expected, lambda asked=asked: ask(asked.targets)
             )
-            kept.append(_part(asked, SAMPLES // 2))
-        samples.append(_part(_joined(kept), SAMPLES))
+            kept.append(asked.sample(SAMPLES // 2))
+        samples.append(Asked.joined(kept).sample(SAMPLES))
 
     ask_all(
         OFFSET_LAW,
@@ -86,22 +86,6 @@ def check_log(
 def _borders(lows: Int64Array) -> list[int]:
     middles = [0, 1 << 31, 1 << 32, INT64_MAX, *lows[:3].tolist(), *lows[-3:].tolist()]
     return [middle + step for middle in middles for step in (-1, 0, 1)]
-
-
-def _joined(parts: list[Asked]) -> Asked:
-    expected = zip(*(part.expected for part in parts), strict=True)
-    return Asked(
-        np.concatenate([part.targets for part in parts]),
-        tuple(np.concatenate(columns) for columns in expected),
-        np.concatenate([part.ranges for part in parts]),
-    )
-
-
-def _part(asked: Asked, count: int) -> Asked:
-    step = slice(0, None, max(len(asked.targets) // count, 1))
-    return Asked(
-        asked.targets[step], tuple(part[step] for part in asked.expected), asked.ranges[step]
-    )
 
 
 # --- asking all segments
@@ -163,16 +147,9 @@ def check_log_samples(
         _ask_models(comparison, image, images, offsets, times)
     start = image.segments[0][0]
     config = LogConfig(index_interval_bytes=image.interval_bytes, segment_index_bytes=1 << 20)
-    log = PartitionLog.open(
-        DIRECTORY, config, start, files=files, time=lambda: 0, draw=lambda: 0
-    )
+    log = PartitionLog.open(DIRECTORY, config, start, files=files, time=lambda: 0, draw=lambda: 0)
     with log:
         _ask_log(comparison, log, image, offsets, times)
-
-
-def _rows(sample: Asked) -> list[tuple[int, tuple[int, ...]]]:
-    expected = zip(*(part.tolist() for part in sample.expected), strict=True)
-    return list(zip(sample.targets.tolist(), expected, strict=True))
 
 
 def _ask_log(
@@ -185,7 +162,7 @@ def _ask_log(
         place = log.read(target, 1, "log_end", True).fetch_offset_metadata
         return bases.index(place.segment_base_offset), place.relative_position_in_segment
 
-    for target, expected in _rows(offsets):
+    for target, expected in offsets.rows():
         if bases[0] <= target < end:  # outside, the log refuses
             comparison.compare_one(
                 OFFSET_LAW,
@@ -194,7 +171,7 @@ def _ask_log(
                 lambda target=target: read(target),
             )
             comparison.by_single += 1
-    for target, expected in _rows(times):
+    for target, expected in times.rows():
         right = None if expected[0] < 0 else expected[1:]
 
         def fetch(target: int = target) -> tuple[int, ...] | None:
@@ -237,7 +214,7 @@ def _ask_models(
         return found.timestamp, found.offset
 
     for law, sample, ask in ((OFFSET_LAW, offsets, position), (TIME_LAW, times, record)):
-        for target, (number, *expected) in _rows(sample):
+        for target, (number, *expected) in sample.rows():
             if number >= 0:
                 comparison.compare_one(
                     law,

@@ -8,7 +8,7 @@ Used by: units, the verb `spark lookups`.
 
 import os
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from segproof.errors import SegproofError
@@ -17,7 +17,7 @@ from segproof.kafka import LogSegment
 from segproof.lookup import segment_base_offsets
 from segproof.rocketmq import IndexFile
 from segproof.rocketmq.geometry import find_geometry, index_file_names
-from segproof_spark.arrow_files import files_of
+from segproof_spark.arrow_files import files_of, is_url
 from segproof_spark.lookups.comparing import Comparison, named_class
 from segproof_spark.lookups.drawing import Draw
 from segproof_spark.lookups.index_images import IndexKind, read_image
@@ -47,21 +47,33 @@ def real_units(
     count: int | None,
     *,
     seed: int = 0,
-    subjects: Mapping[str, str] | None = None,
+    subject: str = "",
+    index: int | None = None,
 ) -> list[Unit]:
     """Return units for every index and log in these places; `count` is shared out evenly.
 
+    With `index` only the units of that number, each with `count` lookups.
     Raises: OSError for a place that cannot be read.
     """
     found: list[Unit] = []
     for place in places:
         files, path = files_of(place)
+        query = place.partition("?")[2] if is_url(place) else ""
         for unit in _found(files, path, DEPTH_MAX):
             if unit.structure in structures:
-                subject = (subjects or {}).get(unit.structure, "")
-                found.append(replace(unit, root=place, seed=seed, subject=subject))
+                found.append(replace(unit, query=query, seed=seed, subject=subject))
+    if index is not None:
+        wanted = [_numbered(unit, index, count or COUNT_EACH) for unit in found]
+        return [unit for unit in wanted if unit.index == index]
     each = COUNT_EACH if count is None else -(-count // max(len(found), 1))
     return [part for unit in found for part in _parts(unit, each)]
+
+
+def _numbered(unit: Unit, index: int, count: int) -> Unit:
+    """Return the part of a number of a file; the parts of a log have theirs already."""
+    if unit.structure == "partition-log":
+        return replace(unit, count=count)
+    return replace(unit, index=index, count=count)
 
 
 def _parts(unit: Unit, count: int) -> Iterator[Unit]:
@@ -137,7 +149,7 @@ def _logs(files: Files, path: str) -> Iterator[Unit]:
 
 def run_real(comparison: Comparison, unit: Unit) -> None:
     """Do the lookups of a unit in real files and compare them."""
-    files, _ = files_of(unit.root or unit.path)
+    files, _ = files_of(unit.path + (f"?{unit.query}" if unit.query else ""))
     draw = Draw("lookups", unit.structure, unit.seed, unit.index, os.path.basename(unit.path))
     try:
         if unit.structure == "partition-log":

@@ -5,8 +5,8 @@ The file keeps no key, only its hash; a text of seven letters can be made for ev
 Used by: real_files.
 """
 
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray

@@ -29,6 +29,27 @@ class Asked:
     ranges: Int64Array
     """The number of the range that each target was made from."""
 
+    def sample(self, count: int) -> "Asked":
+        """Return about so many of the targets, evenly spread, as arrays of their own."""
+        step = slice(0, None, max(len(self.targets) // count, 1))
+        parts = tuple(part[step].copy() for part in self.expected)
+        return Asked(self.targets[step].copy(), parts, self.ranges[step].copy())
+
+    @classmethod
+    def joined(cls, several: Sequence["Asked"]) -> "Asked":
+        """Return all targets of several as one."""
+        parts = zip(*(one.expected for one in several), strict=True)
+        return cls(
+            np.concatenate([one.targets for one in several]),
+            tuple(np.concatenate(columns) for columns in parts),
+            np.concatenate([one.ranges for one in several]),
+        )
+
+    def rows(self) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """Yield each target with its answer."""
+        answers = zip(*(part.tolist() for part in self.expected), strict=True)
+        return zip(self.targets.tolist(), answers, strict=True)
+
 
 @dataclass(frozen=True, slots=True)
 class Ranges:

@@ -6,10 +6,11 @@ its path. It needs nothing but its name, so any process can do it, and anybody c
 Used by: running, the verb `spark lookups`.
 """
 
+import math
 import resource
 import shlex
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,8 +66,8 @@ class Unit:
     """Lookups wanted; each key and its neighbours are asked in any case."""
     path: str = ""
     """Of a real one; empty: generated."""
-    root: str = ""
-    """The place that was given, in which the path lies: it may be a URL with a query."""
+    query: str = ""
+    """What follows the ? of the URL in which the path lies."""
     subject: str = ""
     """`package.module:Class` in place of the implementation's class; empty: that itself."""
     geometry: tuple[int, int] = (0, 0)
@@ -84,7 +85,7 @@ class Unit:
         """One command line that does this unit again, without Spark."""
         words = ["segproof", "spark", "lookups"]
         if self.path:
-            words.append(self.root or self.path)
+            words.append(self.path + (f"?{self.query}" if self.query else ""))
         words += ["--structure", self.structure, "--seed", str(self.seed)]
         words += ["--index", str(self.index), "--count", str(self.count)]
         if self.subject:
@@ -113,22 +114,17 @@ def generated_units(
     structures: Sequence[str] = STRUCTURES,
     *,
     seed: int = 0,
-    subjects: Mapping[str, str] | None = None,
+    subject: str = "",
 ) -> list[Unit]:
     """Return units of generated indexes and logs with at least so many lookups together."""
     total = sum(SHARES[name] for name in structures)
     units: list[Unit] = []
     for name in structures:
-        left, number = max(round(count * SHARES[name] / total), 1), 0
-        subject = (subjects or {}).get(name, "")
+        left, number = max(math.ceil(count * SHARES[name] / total), 1), 0
         while left > 0:
             units.append(Unit(name, seed, number, min(left, LOOKUPS[name]), subject=subject))
             left -= LOOKUPS[name]
             number += 1
-    missing = count - sum(unit.count for unit in units)
-    if missing > 0:  # what rounding has lost
-        last = units[-1]
-        units[-1] = Unit(last.structure, seed, last.index, last.count + missing, subject=subject)
     return units
 
 
@@ -225,8 +221,3 @@ _RUNS = {
     "index-file": _run_keys,
     "partition-log": _run_log,
 }
-
-
-def results(units: Sequence[Unit]) -> Iterator[UnitResult]:
-    """Do the units one after the other."""
-    return map(run_unit, units)
