@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from segproof.errors import CorruptRecordError, SegproofError
 from segproof.files import Files
 from segproof.kafka.batch_table import BATCH_DTYPE, BatchScan, CheckedBatches, check_batches
-from segproof.kafka.record_batch import BATCH_HEADER_BYTES, RecordBatch
+from segproof.kafka.record_batch import BATCH_HEADER_BYTES
 from segproof.kafka.record_file import RecordFile
 from segproof_spark.tables.index_files import genuine_entries
 from segproof_spark.tables.request import Request
@@ -30,7 +30,6 @@ from segproof_spark.tables.walk import Unit
 __all__ = [
     "Headers",
     "LogReader",
-    "batch_filter",
     "is_too_old",
     "opened",
     "refuse_left_over",
@@ -149,29 +148,6 @@ def _indexed(path: str, distance: int, files: Files) -> int:
     finally:
         file.close()
     return max(position, 0)
-
-
-def batch_filter(request: Request) -> Any:
-    """Return a function that says whether a batch may hold a record that passes the filters.
-
-    Only a batch of magic 2 whose checksum is right is believed when it says that it does not.
-    """
-    offsets, timestamps = request.filters.range("offset"), request.filters.range("timestamp")
-    if not {"offset", "timestamp"} & request.filters.ranges.keys():
-        return lambda batch: True
-
-    def may_pass(batch: RecordBatch) -> bool:
-        try:
-            if batch.magic < 2 or (
-                offsets.meets(batch.base_offset, batch.last_offset)
-                and batch.max_timestamp >= timestamps.low
-            ):
-                return True
-            return not batch.is_valid()
-        except SegproofError:
-            return True
-
-    return may_pass
 
 
 def is_too_old(unit: Unit, request: Request, column: str, files: Files) -> bool:

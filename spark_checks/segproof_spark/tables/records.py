@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table `records`: every record of a log, read and inflated batch by batch.
+"""The table `records`: every record of a log.
 
-Records come as numpy arrays and one buffer; those of many batches are made one Arrow batch. Keys,
-values and headers are only taken out of the buffer if their columns are asked for.
+Neighbouring batches that are not compressed are read and decoded together; each other one is read
+and inflated by itself. Records come as numpy arrays and one buffer, and those of many batches are
+made one Arrow batch. Keys, values and headers are only taken out of the buffer if their columns are
+asked for.
 
+Upstream: Kafka 4.3.1: DefaultRecordBatch, DefaultRecord.
+Laws: BATCH-8 to BATCH-12, BATCH-16.
 Used by: reader.
 """
 
@@ -16,18 +20,12 @@ from numpy.typing import NDArray
 
 from segproof.errors import TooLargeError
 from segproof.files import Files
-from segproof.kafka.record_batch import RecordBatch
+from segproof.kafka.record_batch import BATCH_HEADER_BYTES
 from segproof.kafka.record_file import RecordFile
 from segproof.kafka.records import RecordColumns
-from segproof_harness.reading.rows import LARGE_BATCH_BYTES
+from segproof.kernels import records as kernels
 from segproof_spark.tables.columns import HEADERS_TYPE, Make, batch_of, slices_of
-from segproof_spark.tables.logs import (
-    batch_filter,
-    is_too_old,
-    opened,
-    refuse_left_over,
-    start_position,
-)
+from segproof_spark.tables.logs import Headers, LogReader, is_too_old, opened, start_position
 from segproof_spark.tables.request import Request
 from segproof_spark.tables.walk import Unit
 
@@ -36,12 +34,21 @@ __all__ = ["records"]
 ROWS_AT_ONCE = 1 << 15
 BYTES_AT_ONCE = 4 << 20
 """So many rows or bytes of several batches share one batch of Arrow's."""
+SPAN_BYTES = 1 << 20
+"""So many bytes of neighbouring batches are decoded together."""
+_MIN_RECORD_BYTES = 7
+_SEQUENCES = np.int64(1 << 31)
+
+Rows = NDArray[np.int64]
 
 
 class _Block(NamedTuple):
-    """Some records of one batch."""
+    """Some records of one batch, or all records of several batches."""
 
-    batch: RecordBatch
+    table: NDArray[np.void]
+    """The headers of the batches, rows of BATCH_DTYPE."""
+    counts: Rows
+    """How many of the records are in each of them."""
     columns: RecordColumns
 
 
@@ -53,57 +60,161 @@ def records(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
     if is_too_old(unit, request, "timestamp", files):
         return
     with opened(unit, files) as log:
+        start = start_position(log, unit, request, files)
         kept: list[_Block] = []
         rows = size_bytes = 0
-        blocks = _blocks(log, unit, request, files)
-        while True:
-            try:
-                block = next(blocks, None)
-            except BaseException:
-                if kept:
-                    yield _made(request, unit, kept)
-                raise
-            if block is not None:
+        try:
+            for block in _blocks(log, start, request):
                 kept.append(block)
                 rows += len(block.columns)
                 size_bytes += len(block.columns.data)
-            if kept and (block is None or rows >= ROWS_AT_ONCE or size_bytes >= BYTES_AT_ONCE):
+                if rows >= ROWS_AT_ONCE or size_bytes >= BYTES_AT_ONCE:
+                    whole, kept, rows, size_bytes = kept, [], 0, 0
+                    yield _made(request, unit, whole)
+        except GeneratorExit:
+            kept = []
+            raise
+        finally:
+            if kept:
                 yield _made(request, unit, kept)
-                kept, rows, size_bytes = [], 0, 0
-            if block is None:
-                return
 
 
-def _blocks(log: RecordFile, unit: Unit, request: Request, files: Files) -> Iterator[_Block]:
-    may_pass = batch_filter(request)
-    largest = max(LARGE_BATCH_BYTES, request.limit_bytes)
-    end = start_position(log, unit, request, files)
-    for batch in log.batches(end):
-        end = batch.position + batch.size_bytes
-        if not may_pass(batch):
-            continue
-        if batch.size_bytes > largest:
-            raise TooLargeError(
-                f"a batch of {batch.size_bytes} bytes is not read into memory",
-                path=unit.path,
-                position=batch.position,
-                hint="the option limit_bytes raises the limit",
-            )
-        for columns in batch.record_blocks(ROWS_AT_ONCE, limit=request.limit_bytes):
-            yield _Block(batch, columns)
-    refuse_left_over(log, end)
+def _blocks(log: RecordFile, start: int, request: Request) -> Iterator[_Block]:
+    """Yield the records from a position on. Raises: what ends them."""
+    is_filtered = bool({"offset", "timestamp"} & request.filters.ranges.keys())
+    for headers in LogReader(log, start=start, with_checksums=is_filtered):
+        wanted = _may_pass(headers, request) if is_filtered else headers.is_known | True
+        is_plain = _is_plain(headers, request) & wanted
+        row = 0
+        while row < len(wanted):
+            end = _end_of_span(headers.table, is_plain, row)
+            block = _decoded(log, headers.table[row:end]) if end > row else None
+            if block is not None:
+                yield block
+                row = end
+                continue
+            if wanted[row]:
+                yield from _one_by_one(log, headers.table[row : row + 1], request)
+            row += 1
+
+
+def _may_pass(headers: Headers, request: Request) -> NDArray[np.bool_]:
+    """Return which batches may hold a record that passes the filters.
+
+    Only a batch of magic 2 whose checksum is right is believed when it says that it does not.
+    """
+    table, filters = headers.table, request.filters
+    offsets, timestamps = filters.range("offset"), filters.range("timestamp")
+    meets = (table["base_offset"] <= offsets.high) & (table["last_offset"] >= offsets.low)
+    meets &= table["max_timestamp"] >= timestamps.low
+    is_sound = headers.is_known & (table["magic"] == 2)
+    if headers.crc_valid is not None:
+        is_sound &= headers.crc_valid
+    wanted: NDArray[np.bool_] = meets | ~is_sound
+    return wanted
+
+
+def _is_plain(headers: Headers, request: Request) -> NDArray[np.bool_]:
+    """Return which batches can be decoded where they are, with others."""
+    table = headers.table
+    most = (table["size_bytes"] - BATCH_HEADER_BYTES) // _MIN_RECORD_BYTES
+    is_plain: NDArray[np.bool_] = headers.is_known & (table["magic"] == 2)
+    is_plain &= (table["attributes"] & 7 == 0) & (
+        table["size_bytes"] <= min(SPAN_BYTES, request.limit_bytes)
+    )
+    is_plain &= (table["record_count"] >= 0) & (table["record_count"] <= most)
+    return is_plain
+
+
+def _end_of_span(table: NDArray[np.void], is_plain: NDArray[np.bool_], row: int) -> int:
+    """Return behind which row the batches from `row` on end that are decoded together."""
+    others = np.flatnonzero(~is_plain[row:])
+    end = row + int(others[0]) if len(others) else len(is_plain)
+    reach = int(table["position"][row]) + SPAN_BYTES
+    behind = table["position"][row:end] + table["size_bytes"][row:end]
+    return row + int(np.searchsorted(behind, reach, "right"))
+
+
+def _decoded(log: RecordFile, table: NDArray[np.void]) -> _Block | None:
+    """Return the records of neighbouring batches; None if one of them is damaged.
+
+    None too where the file became shorter, or where a sequence number has to be counted back.
+    """
+    first = int(table["position"][0])
+    size = int(table["position"][-1] + table["size_bytes"][-1]) - first
+    data = memoryview(log.file.pread(size, first))
+    counts = table["record_count"].astype(np.int64)
+    total = int(counts.sum())
+    rows = np.empty((total, kernels.RECORD_ROW), np.int64)
+    kernels.walk_records.announce(total)
+    places = zip(
+        (table["position"] - first).tolist(),
+        table["size_bytes"].tolist(),
+        counts.tolist(),
+        strict=True,
+    )
+    flat = rows.reshape(-1).data
+    at = 0
+    for position, size_bytes, count in places:
+        end = position + size_bytes
+        if end > len(data):
+            return None
+        if count:
+            done, status, _ = kernels.walk_records(
+                data[:end], position + BATCH_HEADER_BYTES, end, count, count,
+                flat[at * kernels.RECORD_ROW :],
+            )  # fmt: skip
+            if status != kernels.RECORDS_GOOD or done != count:
+                return None
+            at += count
+    if bool((rows[:, 1] < 0).any()):
+        return None
+    return _Block(table, counts, _columns(data, rows, table, counts))
+
+
+def _columns(data: memoryview, rows: Rows, table: NDArray[np.void], counts: Rows) -> RecordColumns:
+    """Return decoded records with what their batches say worked in, as `RecordBatch` does it."""
+
+    def of_batch(name: str) -> Rows:
+        return np.repeat(table[name].astype(np.int64), counts)
+
+    is_append = np.repeat(table["attributes"] & 8 != 0, counts)
+    timestamps = rows[:, 0] + of_batch("base_timestamp")
+    if is_append.any():
+        timestamps = np.where(is_append, of_batch("max_timestamp"), timestamps)
+    base = of_batch("base_sequence")
+    sequences = np.where(base < 0, np.int64(-1), (rows[:, 1] + base) % _SEQUENCES)
+    return RecordColumns(
+        data, rows[:, 1] + of_batch("base_offset"), timestamps, sequences, rows[:, 2], rows[:, 3],
+        rows[:, 4], rows[:, 5], rows[:, 6], rows[:, 7],
+    )  # fmt: skip
+
+
+def _one_by_one(log: RecordFile, table: NDArray[np.void], request: Request) -> Iterator[_Block]:
+    """Yield the records of one batch, as `dump` reads it. Raises: what ends them."""
+    batch = next(log.batches(int(table["position"][0])))
+    if batch.size_bytes > request.limit_bytes:
+        raise TooLargeError(
+            f"a batch of {batch.size_bytes} bytes is not read into memory",
+            path=log.name,
+            position=batch.position,
+            hint="the option limit_bytes raises the limit",
+        )
+    for columns in batch.record_blocks(ROWS_AT_ONCE, limit=request.limit_bytes):
+        yield _Block(table, np.array([len(columns)]), columns)
 
 
 def _made(request: Request, unit: Unit, blocks: list[_Block]) -> Any:
     """Return one batch of Arrow's with the records of all blocks."""
-    counts = np.array([len(block.columns) for block in blocks])
+    counts = np.concatenate([block.counts for block in blocks])
+    table = np.concatenate([block.table for block in blocks])
     parts = [block.columns for block in blocks]
 
-    def joined(name: str) -> NDArray[np.int64]:
+    def joined(name: str) -> Rows:
         return np.concatenate([getattr(part, name) for part in parts])
 
     def of_batch(name: str) -> Make:
-        return lambda: np.repeat([getattr(block.batch, name) for block in blocks], counts)
+        return lambda: np.repeat(table[name], counts)
 
     def sizes(name: str) -> Make:
         def make() -> Any:
@@ -112,11 +223,12 @@ def _made(request: Request, unit: Unit, blocks: list[_Block]) -> Any:
 
         return make
 
+    is_control = (table["magic"] == 2) & (table["attributes"] & 32 != 0)
     makers: dict[str, Make] = {
         "batch_position": of_batch("position"),
         "producer_id": of_batch("producer_id"),
         "producer_epoch": of_batch("producer_epoch"),
-        "is_control": of_batch("is_control"),
+        "is_control": lambda: np.repeat(is_control, counts),
         "offset": lambda: joined("offsets"),
         "timestamp": lambda: joined("timestamps"),
         "sequence": lambda: joined("sequences"),

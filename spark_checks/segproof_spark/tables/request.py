@@ -32,7 +32,7 @@ class Range:
 
     def meets(self, low: int, high: int) -> bool:
         """Return whether an integer from `low` to `high`, both inclusive, is in it."""
-        return self.low <= high and low <= self.high
+        return max(self.low, low) <= min(self.high, high)
 
 
 @dataclass(slots=True)
@@ -186,7 +186,7 @@ def number(options: Mapping[str, str], name: str, default: int) -> int:
     except ValueError:
         raise _refused(name, f"{options[name]!r} is no whole number") from None
     if value < 1:
-        raise _refused(name, "it must be 1 or more")
+        raise ValueError(f"segproof: option {name} must be 1 or more")
     return value
 
 
