@@ -10,7 +10,7 @@ Used by: verifying/segment_checks.py.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +19,16 @@ from segproof.checksums import crc32, crc32c
 from segproof.errors import SegproofError
 from segproof.files import File
 from segproof.findings import Severity
-from segproof.kafka.batch_table import BatchScan, BatchTable, CheckedBatches
+from segproof.kafka.batch_table import BatchTable, CheckedBatches
 from segproof.verifying.reporting import Described, Int64Array, Reporter
 from segproof.verifying.segments import Segment, report_shrunk
 
-__all__ = ["Block", "LogCheck", "blocks_of"]
+__all__ = ["Block", "LogCheck", "LogScan", "blocks_of"]
 
 STRUCTURE = "record-file"
 BLOCK_ROWS = 8192
-BLOCK_CHUNKS = 64
+BLOCK_BYTES = 32 << 20
+"""A block of large batches ends with the first one that begins so far behind its start."""
 FAR = 1 << 40
 """Stands for every distance from the base offset that 31 bits can't hold."""
 MAX_DISTANCE = (1 << 31) - 1
@@ -35,6 +36,18 @@ MIN_RECORD_BYTES = 7
 MAX_CRC_BYTES = 32 << 20
 
 Bools = NDArray[np.bool_]
+
+
+class LogScan(Protocol):
+    """What yields the batches of a log in order: `BatchScan`, or one that was made in pieces."""
+
+    end_position: int
+    """Where the scan stopped, once it is through."""
+    error: SegproofError | None
+    """Why it stopped, unless the log just ended."""
+
+    def __iter__(self) -> Iterator[CheckedBatches]:
+        """Yield the batches."""
 
 
 @dataclass(slots=True)
@@ -91,23 +104,35 @@ def distances(offsets: Int64Array, base_offset: int) -> Int64Array:
     return np.asarray(np.clip(apart, -FAR, FAR), np.int64)
 
 
-def blocks_of(scan: BatchScan, segment: Segment) -> Iterator[Block]:
-    """Yield the batches of a scan in blocks; each row knows the row behind it."""
+def blocks_of(scan: LogScan, segment: Segment) -> Iterator[Block]:
+    """Yield the batches of a scan in blocks; each row knows the row behind it.
+
+    Where a block ends follows from the batches alone, not from how the scan came by them.
+    """
     waiting: list[CheckedBatches] = []
     rows, carried = 0, _Carried()
     for checked in scan:
         waiting.append(checked)
         rows += len(checked.table)
-        if rows >= BLOCK_ROWS or len(waiting) >= BLOCK_CHUNKS:
-            joined = _joined(waiting)
-            if rows > 1:
-                block = _block(joined, segment, carried, rows - 1)
-                carried = block.carried
-                yield block
-            waiting = [_part(joined, rows - 1, rows)]
-            rows = 1
+        span = int(checked.table["position"][-1] - waiting[0].table["position"][0])
+        if rows <= BLOCK_ROWS and span < BLOCK_BYTES:
+            continue
+        joined, start = _joined(waiting), 0
+        while (end := _block_end(joined.table, start)) < rows:
+            block = _block(_part(joined, start, end + 1), segment, carried, end - start)
+            carried, start = block.carried, end
+            yield block
+        waiting = [_part(joined, start, rows)]
+        rows -= start
     if rows:
         yield _block(_joined(waiting), segment, carried, rows)
+
+
+def _block_end(table: BatchTable, start: int) -> int:
+    """Return behind which row the block ends that begins with row `start`."""
+    positions = table["position"]
+    end = int(np.searchsorted(positions, positions[start] + BLOCK_BYTES))
+    return min(end, start + BLOCK_ROWS)
 
 
 def _joined(parts: list[CheckedBatches]) -> CheckedBatches:
@@ -384,7 +409,7 @@ class LogCheck:
 
     # --- the end
 
-    def finish(self, scan: BatchScan, reach: int) -> None:
+    def finish(self, scan: LogScan, reach: int) -> None:
         """Judge how the scan ended; `reach` is the distance of the last offset, -1 for none."""
         rest = self._size - scan.end_position
         self._report_gaps(reach if rest <= 0 else None)

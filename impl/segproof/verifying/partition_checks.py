@@ -12,6 +12,7 @@ Used by: verifying/running.py.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from segproof.files import Files
 from segproof.findings import Finding, Severity
@@ -59,13 +60,16 @@ class PartitionCheck:
         self._wanted = wanted
         self._files = files
         self._log = _JoinedLog(partition, wanted, files)
+        self._segments: list[Segment] = []
 
     def add(self, segment: Segment, carry: LogCarry) -> None:
-        """Take the next segment."""
+        """Take the next segment, with what its files were when it was checked."""
+        self._segments.append(segment)
         self._log.add(segment, carry)
 
     def finish(self) -> list[Finding]:
         """Return the findings; look at the partition again, and again, where it takes that."""
+        self._partition = replace(self._partition, segments=tuple(self._segments))
         found = self._without_removed(self._log.finish())
         for number, pause in enumerate(PAUSES_SECONDS):
             if not any(one.is_defect for one in found):

@@ -19,7 +19,7 @@ from segproof.findings import Finding, Severity
 from segproof.verifying.directory_checks import ALL_FILES, list_again
 from segproof.verifying.names import segment_file_name
 from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.segment_checks import LogCarry, SegmentCheck
+from segproof.verifying.segment_checks import LogCarry, Scanning, SegmentCheck
 from segproof.verifying.segments import PAUSES_SECONDS, Segment, state_of, wait_for_a_step
 
 __all__ = ["SteadyCheck", "is_vanished", "key_of"]
@@ -31,19 +31,25 @@ Key = tuple[str, str, int | None, int | str | None]
 
 
 class SteadyCheck:
-    """Checks one segment; iterate `run` to the end, then `findings` and `carry` are there."""
+    """Checks one segment; iterate `run` to the end, then `findings` and `carry` are there.
 
-    def __init__(self, segment: Segment, wanted: Wanted, files: Files) -> None:
+    `scan` is for the first look only: the others read the log themselves.
+    """
+
+    def __init__(
+        self, segment: Segment, wanted: Wanted, files: Files, scan: Scanning | None = None
+    ) -> None:
         self._segment = segment
         self._wanted = wanted
         self._files = files
+        self._scan = scan
         self._next_seen = self._next_log(segment)
         self.findings: list[Finding] = []
         self.carry = LogCarry()
 
     def run(self) -> Iterator[int]:
         """Do all checks, again where it takes that; yield the bytes read since the last time."""
-        yield from self._look(self._segment)
+        yield from self._look(self._segment, self._scan)
         first = self.findings
         is_closed = self._segment.is_closed and not any(one.law in OF_NAMES for one in first)
         is_certain = is_closed and self._segment.is_unchanged(self._files)
@@ -71,9 +77,9 @@ class SteadyCheck:
             self._report_unsteady(dropped)
         self._explain_by_shrinking(first, segment)
 
-    def _look(self, segment: Segment) -> Iterator[int]:
+    def _look(self, segment: Segment, scan: Scanning | None = None) -> Iterator[int]:
         reporter = _reporter(segment, self._wanted)
-        check = SegmentCheck(segment, reporter, self._files)
+        check = SegmentCheck(segment, reporter, self._files, scan)
         yield from check.run()
         self.findings, self.carry = reporter.finish(), check.carry
 

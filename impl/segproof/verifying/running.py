@@ -27,7 +27,7 @@ from segproof.verifying.rocketmq.running import check_place, size_of
 from segproof.verifying.segment_checks import LogCarry
 from segproof.verifying.segments import Segment
 
-__all__ = ["Progress", "Work", "check", "plan", "run"]
+__all__ = ["Progress", "Work", "check", "plan", "run", "walk"]
 
 Work = Partition | Place
 """What is checked as a whole: a partition of Kafka, or a place of RocketMQ."""
@@ -92,17 +92,33 @@ def plan(path: str, wanted: Wanted, files: Files) -> tuple[list[Work], list[Find
 
     Raises: OSError where `path` itself can't be read.
     """
+    findings: list[Finding] = []
+    return list(walk(path, wanted, files, findings)), findings
+
+
+def walk(path: str, wanted: Wanted, files: Files, findings: list[Finding]) -> Iterator[Work]:
+    """Yield what lies at or below `path`; at the end `findings` has what the names alone say.
+
+    Raises: OSError where `path` itself can't be read.
+    """
     places = [replace(one, size_bytes=size_of(one, files)) for one in find_places(path, files)]
-    reporter = Reporter(wanted)
     if [one.path for one in places] == [path]:
-        return [*places], []
-    partitions = [_sized(one, files) for one in find_partitions(path, files, reporter)]
-    findings = reporter.finish()
-    if places and not any(one.segments for one in partitions):
-        return [*places], []
-    if places:
-        findings = [one for one in findings if one.law != NOTHING_HERE]
-    return [*partitions, *places], findings
+        yield from places
+        return
+    reporter = Reporter(wanted)
+    waiting: list[Partition] = []
+    is_kafkas = not places
+    for partition in find_partitions(path, files, reporter):
+        is_kafkas = is_kafkas or bool(partition.segments)
+        waiting.append(_sized(partition, files))
+        # Beside a store, directories without a segment count only where there are some with one.
+        if is_kafkas:
+            yield from waiting
+            waiting.clear()
+    if is_kafkas:
+        found = reporter.finish()
+        findings += [one for one in found if not places or one.law != NOTHING_HERE]
+    yield from places
 
 
 def check(works: Sequence[Work], wanted: Wanted, files: Files) -> Iterator[Finding]:

@@ -4,7 +4,7 @@
 Used by: verifying/running.py.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
@@ -26,10 +26,10 @@ from segproof.verifying.index_checks import (
 )
 from segproof.verifying.index_end import IndexEndCheck
 from segproof.verifying.leftovers import soften_leftovers
-from segproof.verifying.log_checks import Block, LogCheck, blocks_of
+from segproof.verifying.log_checks import Block, LogCheck, LogScan, blocks_of
 from segproof.verifying.lost_offsets import LostOffsetsCheck
 from segproof.verifying.producer_checks import ProducerCheck, ProducerTable, empty_table
-from segproof.verifying.reporting import Reporter
+from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segments import (
     Segment,
     open_guarded,
@@ -42,7 +42,7 @@ from segproof.verifying.transaction_checks import (
     TransactionMarkers,
 )
 
-__all__ = ["Cut", "LogCarry", "SegmentCheck"]
+__all__ = ["Cut", "LogCarry", "Scanning", "SegmentCheck", "scan_of"]
 
 STRUCTURES = {
     ".log": "record-file",
@@ -83,13 +83,38 @@ class LogCarry:
     cuts: list[Cut] = field(default_factory=list)
 
 
+Scanning = Callable[[File, int, Segment, Wanted], LogScan]
+"""Gives the scan of a log, by the open file and its size."""
+
+
+def scan_of(file: File, start: int, end: int, segment: Segment, wanted: Wanted) -> BatchScan:
+    """Return a scan of the batches in [start, end) of a log, for what is asked of the segment."""
+    limit = wanted.limit
+    return BatchScan(
+        file,
+        start,
+        end,
+        deep=wanted.deep and ".log" in segment.judged,
+        limit=limit or UNCOMPRESSED_LIMIT_BYTES,
+        max_batch_bytes=limit or MAX_BATCH_BYTES,
+    )
+
+
+def whole_scan(file: File, size: int, segment: Segment, wanted: Wanted) -> BatchScan:
+    """Return a scan of all batches of a log."""
+    return scan_of(file, 0, size, segment, wanted)
+
+
 class SegmentCheck:
     """Checks one segment; iterate `run` to the end, then `carry` is what follows from it."""
 
-    def __init__(self, segment: Segment, reporter: Reporter, files: Files) -> None:
+    def __init__(
+        self, segment: Segment, reporter: Reporter, files: Files, scan: Scanning | None = None
+    ) -> None:
         self._segment = segment
         self._reporter = reporter
         self._files = files
+        self._scan = scan or whole_scan
         self.carry = LogCarry()
 
     def run(self) -> Iterator[int]:
@@ -209,16 +234,7 @@ class SegmentCheck:
     ) -> Iterator[int]:
         segment, reporter = self._segment, self._reporter
         size = size_guarded(file, segment.path(".log"), reporter, STRUCTURES[".log"])
-        deep = reporter.wanted.deep and self._reads(".log")
-        limit = reporter.wanted.limit
-        scan = BatchScan(
-            file,
-            0,
-            size,
-            deep=deep,
-            limit=limit or UNCOMPRESSED_LIMIT_BYTES,
-            max_batch_bytes=limit or MAX_BATCH_BYTES,
-        )
+        scan = self._scan(file, size, segment, reporter.wanted)
         log = LogCheck(file, size, segment, reporter)
         lost = LostOffsetsCheck(file, segment, reporter)
         markers = TransactionMarkers(file, entries, missed_below, segment, reporter)
