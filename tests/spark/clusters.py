@@ -3,7 +3,8 @@
 of Spark Connect, and what has to be known of processes to kill one of them.
 
 Python on the workers finds segproof in zip files only, as on a cluster that has not installed it;
-numba is hidden too. A task that opens a file whose path has `held` in it can be held there.
+numba is hidden too. A task on a worker that opens a file whose path has `held` in it can be held
+there.
 
 Used by: test_cluster, test_connect, test_bad_places.
 """
@@ -59,7 +60,8 @@ os_open = os.open
 
 
 def held_open(path, *rest, **more):
-    if "held" in str(path) and os.path.exists(os.path.join(folder, "hold")):
+    is_executor = "SPARK_EXECUTOR_DIRS" in os.environ
+    if is_executor and "held" in str(path) and os.path.exists(os.path.join(folder, "hold")):
         with open(os.path.join(folder, "holder"), "w") as holder:
             holder.write(str(os.getpid()))
         while os.path.exists(os.path.join(folder, "hold")):

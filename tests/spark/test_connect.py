@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Both jobs through Spark Connect: the server has neither segproof nor numba."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from tests.spark.clusters import WAIT_SECONDS, Place, connect_server
+
+from segproof.verification import verify
+from segproof_spark.session import SparkNotRunError, check_spark
+
+
+@pytest.fixture(scope="module")
+def server(
+    tmp_path_factory: pytest.TempPathFactory, not_run: Callable[[str], NoReturn]
+) -> Iterator[Place]:
+    """Return a server of Spark Connect, or end the test as not run."""
+    try:
+        check_spark()
+        check_spark("sc://")
+    except SparkNotRunError as reason:
+        not_run(str(reason))
+    with connect_server(tmp_path_factory.mktemp("connect"), hidden=("numba",)) as place:
+        yield place
+
+
+def test_verify(server: Place, tmp_path: Path) -> None:
+    """The findings are those of one process."""
+    with as_file(files("segproof_harness") / "data" / "kafka") as carried:
+        shutil.copytree(carried / "plain" / "plain-0", tmp_path / "plain-0")
+    index = next((tmp_path / "plain-0").glob("*252.index"))
+    data = bytearray(index.read_bytes())
+    data[3] ^= 0xFF
+    index.write_bytes(data)
+    run = server.run(
+        *("spark", "verify", "--remote", server.address, str(tmp_path), "--format", "jsonl")
+    )
+    out, err = run.communicate(timeout=WAIT_SECONDS)
+    assert 1 == run.returncode, err
+    found = [json.loads(line) for line in out.splitlines()]
+    local = [finding.to_json() for finding in verify(tmp_path)]
+    assert any(finding["severity"] == "error" for finding in local)
+    assert sorted(local, key=repr) == sorted(found, key=repr)
+
+
+def test_replay(server: Place) -> None:
+    """Histories are counted as on any other Spark."""
+    run = server.run(
+        *("spark", "replay", "--remote", server.address, "--structure", "offset-index"),
+        *("--length", "20", "--count", "40"),
+    )
+    _, err = run.communicate(timeout=WAIT_SECONDS)
+    assert 0 == run.returncode, err
+    assert "40 histories" in err
+    assert "0 findings" in err
