@@ -38,10 +38,10 @@ FINDING_STRUCT = f"struct<{ddl(FINDING_COLUMNS, ': ')}>"
 
 
 def arrow_fields(columns: Mapping[str, str]) -> "list[pa.Field]":
-    """Return columns of strings and integers as Arrow fields."""
+    """Return columns of strings and numbers as Arrow fields."""
     import pyarrow as pa
 
-    kinds = {"string": pa.string(), "bigint": pa.int64()}
+    kinds = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64()}
     return [pa.field(name, kinds[kind]) for name, kind in columns.items()]
 
 

@@ -6,7 +6,7 @@ Used by: segproof_harness.cli, through the entry-point group `segproof.commands`
 
 import typer
 
-from segproof_spark.cli import bundle, lookups, replay, verify
+from segproof_spark.cli import bundle, lookups, replay, report, verify
 
 __all__ = ["app"]
 
@@ -17,5 +17,6 @@ app = typer.Typer(
 )
 app.command("verify")(verify.command)
 app.command("replay")(replay.command)
+app.command("report")(report.command)
 app.command("lookups")(lookups.command)
 app.command("bundle")(bundle.command)

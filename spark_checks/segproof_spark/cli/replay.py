@@ -4,13 +4,14 @@
 Used by: cli.
 """
 
+import os
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from segproof_harness.cli.common import EXIT_FINDINGS, Format, FormatOption, summarise
+from segproof_harness.cli.common import EXIT_FINDINGS, Format, FormatOption, refuse, summarise
 from segproof_harness.cli.histories import (
     ALL,
     LENGTH,
@@ -21,20 +22,41 @@ from segproof_harness.cli.histories import (
     SeedOption,
     StructureOption,
     SubjectsOption,
+    WeightsOption,
     compared,
     structures_of,
     subjects_of,
+    weights_of,
 )
-from segproof_spark.cli.running import Master, running
+from segproof_spark.cli.running import Master, Remote, running
 
 if TYPE_CHECKING:
-    from segproof_spark.replay import SparkReplay
+    from segproof_spark.replay import Summary
+
+SETTINGS = {"spark.task.maxFailures": "1"}
+"""A comparison that fails only sometimes is not run again until it passes."""
+OutOption = Annotated[
+    str | None,
+    typer.Option(
+        "--out",
+        metavar="DIR",
+        help="Write a row for each history there, as Parquet: a new directory, or a URL.",
+    ),
+]
 
 
-def _counted(result: "SparkReplay") -> str:
+def counted(result: "Summary") -> str:
     """Say how many findings are shown, and how many more there are."""
     cut = result.findings_cut
     return f"{len(result.findings)} findings" + (f"; {cut} more are not shown" if cut else "")
+
+
+def _check_new(out: str | None) -> None:
+    """Refuse a place where something is already, before any history is run."""
+    if out is None or "://" in out:
+        return
+    if not out or os.path.lexists(out):
+        refuse(f"--out {out}: " + ("there is something already" if out else "names no place"))
 
 
 def command(
@@ -44,36 +66,52 @@ def command(
     length: LengthOption = LENGTH,
     count: CountOption = 1000,
     subjects: SubjectsOption = SUBJECTS,
+    weights: WeightsOption = None,
+    out: OutOption = None,
     master: Master = "local[*]",
+    remote: Remote = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Run random histories on Spark and compare every answer, error and byte.
 
-    Each finding names the `segproof replay` that shows it in one process.
+    Each finding names the `segproof replay` that shows it in one process. A table on stderr says
+    what was compared by structure and operation; `segproof spark report DIR` shows it again.
 
     \b
-    Example:
+    Examples:
       segproof spark replay --structure offset-index --count 100000
+      segproof spark replay --count 20000 --length 100 --out replayed
     """
     from segproof_harness.report import write_jsonl, write_text
     from segproof_spark.replay import replay_on_spark
+    from segproof_spark.replay.job import ResultsLostError
+    from segproof_spark.replay.table import write_table
 
     names = subjects_of(subjects)
     structures = structures_of(structure, profile, names)
+    drawn = weights_of(weights, structures)
+    _check_new(out)
     started = time.monotonic()
-    with running(master, "replay") as session:
-        result = replay_on_spark(
-            session,
-            structures,
-            profile=profile,
-            seeds=range(seed, seed + count),
-            length=length,
-            subjects=names,
-        )
+    with running(master, "replay", remote=remote, settings=SETTINGS) as session:
+        try:
+            result = replay_on_spark(
+                session,
+                structures,
+                profile=profile,
+                seeds=range(seed, seed + count),
+                length=length,
+                subjects=names,
+                weights=drawn,
+                out=out,
+            )
+        except ResultsLostError as error:
+            refuse(f"--out {error}")
     write = write_jsonl if output_format is Format.JSONL else write_text
     for finding in result.findings:
         write(finding, sys.stdout)
     seconds = time.monotonic() - started
-    summarise(f"{compared(result)} on Spark in {seconds:.1f} s: {_counted(result)}")
-    if result.findings:
+    write_table(result, sys.stderr)
+    summarise(f"{compared(result.total)} on Spark in {seconds:.1f} s: {counted(result)}")
+    summarise(f"a Python worker held at most {result.total.worker_peak_bytes >> 20} MiB")
+    if result.total.findings:
         raise typer.Exit(EXIT_FINDINGS)

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which histories are run, cut into tasks that take about the same time.
+
+A history of a partition's log takes some ten times as long as one of an index, so tasks of equally
+many histories would leave cores idle. What a history takes is estimated from `COSTS_US`; the
+dearest tasks come first, and the small ones fill the end.
+
+The tasks are a range of numbers, one in each partition, and a function that makes a number into
+its histories: that works on Spark Connect too, and nothing is shuffled.
+
+Used by: job, and anyone with a Spark session.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from segproof_harness.structures import structure_named
+from segproof_harness.workloads import check_weights, weights_for
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["COSTS_US", "HISTORY_DDL", "Task", "histories_frame", "planned"]
+
+HISTORY_DDL = "structure string, profile string, seed bigint, length int, weights map<string, int>"
+"""A row for each history; the usual weights are null."""
+TASK_SECONDS = 10.0
+"""About what a task takes: long beside the 50 ms of a start, short beside a job."""
+TASKS_PER_CORE_MIN = 2
+ROWS_A_BATCH = 1000
+COSTS_US: Mapping[str, int] = {
+    "offset-index": 85,
+    "time-index": 80,
+    "transaction-index": 85,
+    "record-batch": 95,
+    "record-file": 105,
+    "log-segment": 390,
+    "partition-log": 1150,
+    "index-file": 220,
+    "index-service": 430,
+}
+"""Microseconds an operation on the model and the implementation together, at length 100.
+
+Measured once, on one core of a Xeon with CPython 3.11, of 30 histories each; only their ratios
+matter. They grow with the length, and with each further subject.
+"""
+COST_US = max(COSTS_US.values())
+"""Of a structure that is not in the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Histories of one structure that are run one after another."""
+
+    structure: str
+    profile: str
+    seeds: Sequence[int]
+    length: int
+    weights: tuple[tuple[str, int], ...] | None = None
+
+    @property
+    def seconds(self) -> float:
+        """What it is expected to take."""
+        cost = COSTS_US.get(self.structure, COST_US)
+        return len(self.seeds) * self.length * cost / 1e6
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the histories as rows of `HISTORY_DDL`."""
+        for seed in self.seeds:
+            yield {
+                "structure": self.structure,
+                "profile": self.profile,
+                "seed": seed,
+                "length": self.length,
+                "weights": self.weights,
+            }
+
+
+def histories_frame(
+    session: "SparkSession",
+    structures: Sequence[str],
+    profile: str,
+    seeds: Sequence[int],
+    length: int,
+    weights: Mapping[str, int] | None = None,
+) -> "DataFrame":
+    """Return the histories of each seed for each structure, cut into tasks.
+
+    A range as `seeds` travels as its bounds. Of the weights each structure gets those of its own
+    operations.
+    Raises: ValueError for weights with which nothing can be drawn.
+    """
+    from segproof_spark.session import cores_of
+
+    tasks = planned(structures, profile, seeds, length, weights, cores_of(session))
+    numbers = session.range(0, len(tasks), 1, len(tasks))
+    return numbers.mapInArrow(_Histories(tasks), HISTORY_DDL)
+
+
+def planned(
+    structures: Sequence[str],
+    profile: str,
+    seeds: Sequence[int],
+    length: int,
+    weights: Mapping[str, int] | None,
+    cores: int,
+) -> tuple[Task, ...]:
+    """Return the tasks, the dearest first: of about `TASK_SECONDS`, or shorter for all cores."""
+    whole = [Task(name, profile, seeds, length, _weights_of(name, weights)) for name in structures]
+    total = sum(one.seconds for one in whole)
+    seconds = min(TASK_SECONDS, total / (TASKS_PER_CORE_MIN * cores))
+    tasks = [part for one in whole for part in _cut(one, seconds)]
+    return tuple(sorted(tasks, key=lambda one: one.seconds, reverse=True))
+
+
+def _weights_of(
+    structure: str, weights: Mapping[str, int] | None
+) -> tuple[tuple[str, int], ...] | None:
+    if weights is None:
+        return None
+    described = structure_named(structure)
+    own = weights_for(described, weights)
+    check_weights(described, own)
+    return tuple(own.items())
+
+
+def _cut(task: Task, seconds: float) -> Iterator[Task]:
+    """Yield parts of a task of about equally many histories, that take at most so long."""
+    count = len(task.seeds)
+    parts = min(count, -int(-task.seconds // seconds)) if seconds else 0
+    for part in range(parts):
+        seeds = task.seeds[part * count // parts : (part + 1) * count // parts]
+        yield Task(task.structure, task.profile, seeds, task.length, task.weights)
+
+
+class _Histories:
+    """Makes the number of a task into its histories."""
+
+    def __init__(self, tasks: tuple[Task, ...]) -> None:
+        self._tasks = tasks
+
+    def __call__(self, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        import pyarrow as pa
+
+        schema = pa.schema(
+            [
+                pa.field("structure", pa.string()),
+                pa.field("profile", pa.string()),
+                pa.field("seed", pa.int64()),
+                pa.field("length", pa.int32()),
+                pa.field("weights", pa.map_(pa.string(), pa.int32())),
+            ]
+        )
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                rows = list(self._tasks[number].rows())
+                for start in range(0, len(rows), ROWS_A_BATCH):
+                    part = rows[start : start + ROWS_A_BATCH]
+                    yield pa.RecordBatch.from_pylist(part, schema=schema)
