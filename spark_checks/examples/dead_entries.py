@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Index entries that lead nowhere or that nobody reaches: `dead_entries.py PATH...`.
+
+Of Kafka's offset indexes those whose position is not the beginning of a batch; of RocketMQ's index
+files those that no chain of their slot leads to.
+"""
+
+import sys
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from segproof_spark.data_source import register
+from segproof_spark.session import start_session
+
+
+def entries_without_a_batch(spark: SparkSession, paths: list[str]) -> DataFrame:
+    """Return the entries of offset indexes at whose position no batch begins."""
+    reader = spark.read.format("segproof")
+    entries = reader.option("table", "index_entries").load(paths)
+    batches = (
+        spark.read.format("segproof")
+        .option("table", "batches")
+        .option("columns", "directory,segment_base_offset,position")
+        .load(paths)
+    )
+    place = ["directory", "segment_base_offset", "position"]
+    return entries.join(batches, place, "left_anti").orderBy("path", "entry")
+
+
+def unreachable_entries(spark: SparkSession, paths: list[str]) -> DataFrame:
+    """Return the entries of RocketMQ's index files that are neither last in their slot nor linked.
+
+    A slot leads to its last entry, and every entry to the one before it.
+    """
+    entries = spark.read.format("segproof").option("table", "rocketmq_entries").load(paths)
+    heads = entries.groupBy("path", "slot").agg(f.max("index").alias("index"))
+    linked = entries.select("path", "slot", f.col("prev_index").alias("index"))
+    reached = heads.unionByName(linked)
+    return entries.join(reached, ["path", "slot", "index"], "left_anti").orderBy("path", "index")
+
+
+if __name__ == "__main__":
+    with start_session() as session:
+        register(session)
+        entries_without_a_batch(session, sys.argv[1:]).show(20, truncate=False)
+        unreachable_entries(session, sys.argv[1:]).show(20, truncate=False)

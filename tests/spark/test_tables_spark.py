@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables through Spark: schemas, pushed filters, chosen columns, errors, and the examples."""
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.resources import as_file, files
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from segproof_spark.data_source import PushingDataSource, SegproofDataSource, register
+from segproof_spark.tables.reader import TableReader, places_of
+from segproof_spark.tables.request import request_of
+from segproof_spark.tables.schemas import TABLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "spark_checks" / "examples"
+READ = [name for name in TABLES if name != "findings"]
+
+
+@pytest.fixture(scope="module")
+def real_files() -> Iterator[Path]:
+    """Return the folder with the real files of the package."""
+    with as_file(files("segproof_harness") / "data") as data:
+        yield data
+
+
+@pytest.fixture
+def registered(spark: "SparkSession") -> "SparkSession":
+    """Return the session with the format made known."""
+    register(spark)
+    return spark
+
+
+def load(session: "SparkSession", table: str, path: Path, **options: str) -> "DataFrame":
+    """Return a table as a user gets it."""
+    reader = session.read.format("segproof").option("table", table).options(**options)
+    return reader.load(str(path))
+
+
+def rows_of(table: str, path: Path, **options: str) -> list[dict[str, Any]]:
+    """Return the rows of a table, read without Spark."""
+    reader = TableReader(places_of([str(path)]), request_of({"table": table, **options}))
+    tasks = reader.partitions()
+    return [row for task in tasks for batch in reader.read(task) for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize("table", READ)
+def test_spark_has_the_rows_of_the_reader(
+    registered: "SparkSession", real_files: Path, table: str
+) -> None:
+    """Every value of every real file, through Spark and back; types are those of the schema."""
+    folder = real_files / ("rocketmq" if table == "rocketmq_entries" else "kafka")
+    frame = load(registered, table, folder)
+    kinds = [(field.name, field.dataType.simpleString()) for field in frame.schema.fields]
+    assert [(each.name, each.kind.replace(" ", "")) for each in TABLES[table].columns] == kinds
+    found = [row.asDict(recursive=True) for row in frame.collect()]
+    for row in found:
+        for name in ("key", "value"):
+            if isinstance(row.get(name), bytearray):
+                row[name] = bytes(row[name])
+        for header in row.get("headers", ()):
+            header["value"] = None if header["value"] is None else bytes(header["value"])
+    assert sorted(rows_of(table, folder), key=repr) == sorted(found, key=repr)
+
+
+def test_filters_are_pushed_and_asked_again(registered: "SparkSession", real_files: Path) -> None:
+    """A filter leaves out files in the plan; what passes is the same without it."""
+    folder = real_files / "kafka" / "plain"
+    frame = load(registered, "records", folder, task_bytes="1")
+    whole = [row["offset"] for row in frame.select("offset").collect()]
+    wanted = frame.filter("offset between 300 and 310 and path like '%.log'")
+    assert [each for each in whole if 300 <= each <= 310] == [
+        row["offset"] for row in wanted.select("offset").orderBy("offset").collect()
+    ]
+    if issubclass(type(registered.version), str) and registered.version >= "4.1":
+        assert 1 == wanted.rdd.getNumPartitions()
+        assert frame.rdd.getNumPartitions() > 3
+
+
+def test_a_session_without_pushed_filters(spark: "SparkSession", real_files: Path) -> None:
+    """The plain class works where Spark's own setting is off, as it is by default."""
+    conf = "spark.sql.python.filterPushdown.enabled"
+    was_on = spark.conf.get(conf, "false")
+    spark.conf.set(conf, "false")
+    try:
+        spark.dataSource.register(SegproofDataSource)
+        frame = load(spark, "batches", real_files / "kafka" / "plain")
+        low = frame.filter("base_offset < 60").count()
+    finally:
+        spark.conf.set(conf, was_on or "false")
+    rows = rows_of("batches", real_files / "kafka" / "plain")
+    assert sum(row["base_offset"] < 60 for row in rows) == low
+
+
+def test_columns_are_chosen(registered: "SparkSession", real_files: Path) -> None:
+    """By the option, or by a schema of one's own; several paths; in SQL."""
+    folder = real_files / "kafka" / "plain"
+    by_option = load(registered, "records", folder, columns="timestamp,offset")
+    assert ["timestamp", "offset"] == by_option.columns
+    reader = registered.read.format("segproof").option("table", "records")
+    both = [str(folder), str(real_files / "kafka" / "txn-*")]
+    by_schema = reader.schema("offset bigint").load(both)
+    expected = len(rows_of("records", folder)) + len(rows_of("records", Path(both[1])))
+    assert expected == by_schema.count()
+    registered.sql(
+        "create or replace temporary view sizes using segproof "
+        f"options (table 'segments', columns 'log_bytes', path '{folder}')"
+    )
+    (row,) = registered.sql("select sum(log_bytes) as total from sizes").collect()
+    assert sum(path.stat().st_size for path in folder.rglob("*.log")) == row["total"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"table": "nothing"}, "option table: there is no table 'nothing'"),
+        ({"table": "batches", "columns": "nothing"}, "option columns: table batches has no column"),
+        ({"table": "batches", "on_damge": "stop"}, "option on_damge: there is no such option"),
+        (
+            {"table": "batches", "task_bytes": "many"},
+            "option task_bytes: 'many' is no whole number",
+        ),
+    ],
+)
+def test_errors_name_the_option(
+    registered: "SparkSession", real_files: Path, options: dict[str, str], words: str
+) -> None:
+    """What Spark shows has the name of the option in it."""
+    reader = registered.read.format("segproof").options(**options)
+    with pytest.raises(Exception) as refused:
+        reader.load(str(real_files)).count()
+    assert words.lower() in str(refused.value).lower()
+
+
+def test_damage_fails_the_job_if_asked(
+    registered: "SparkSession", real_files: Path, tmp_path: Path
+) -> None:
+    """The error names the file and the byte."""
+    log = tmp_path / f"{0:020d}.log"
+    log.write_bytes((real_files / "kafka/plain/plain-0" / log.name).read_bytes()[:-1])
+    assert load(registered, "batches", tmp_path).count() > 0
+    with pytest.raises(Exception, match=rf"{log.name}: byte \d+: \d+ bytes behind the last whole"):
+        load(registered, "batches", tmp_path, on_damage="fail").count()
+
+
+def test_the_name_of_the_format() -> None:
+    """Both classes are the same format."""
+    assert {"segproof"} == {PushingDataSource.name(), SegproofDataSource.name()}
+
+
+# --- the examples
+
+
+def example(name: str) -> ModuleType:
+    """Return a script as a module."""
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def run(session: "SparkSession", name: str, *paths: Path, function: str = "") -> list[Any]:
+    """Return the rows of an example."""
+    made = getattr(example(name), function or name)(session, [str(path) for path in paths])
+    rows: list[Any] = [row.asDict() for row in made.collect()]
+    return rows
+
+
+@pytest.fixture
+def broken(real_files: Path, tmp_path: Path) -> Path:
+    """Return a partition with a batch written twice, and an index entry that leads nowhere."""
+    partition = tmp_path / "txn-a-0"
+    shutil.copytree(real_files / "kafka" / "txn-a" / "txn-a-0", partition)
+    log = partition / f"{0:020d}.log"
+    first = next(row for row in rows_of("batches", log) if row["producer_id"] >= 0)
+    data = log.read_bytes()
+    log.write_bytes(data + data[first["position"] : first["position"] + first["size"]])
+    index = log.with_suffix(".index")
+    entries = bytearray(index.read_bytes())
+    entries[7] ^= 1
+    index.write_bytes(entries)
+    return partition
+
+
+def test_largest_gaps(registered: "SparkSession", real_files: Path) -> None:
+    """Of the compacted log: the same gaps as a loop over the batches finds."""
+    folder = real_files / "kafka" / "compacted"
+    rows = rows_of("batches", folder)
+    pairs = pairwise(rows)
+    gaps = [b["base_offset"] - a["last_offset"] - 1 for a, b in pairs]
+    expected = sorted((gap for gap in gaps if gap > 0), reverse=True)
+    assert expected == [row["missing"] for row in run(registered, "largest_gaps", folder)]
+    assert expected
+
+
+def test_timestamps_going_back(registered: "SparkSession", real_files: Path, broken: Path) -> None:
+    """The same batches as a loop finds; the one that was written twice is among them."""
+    for folder in (real_files / "kafka" / "plain", broken):
+        expected = []
+        newest = -1
+        rows = sorted(rows_of("batches", folder), key=lambda r: (r["base_offset"], r["position"]))
+        for row in rows:
+            if row["is_control"]:
+                continue
+            if row["max_timestamp"] < newest:
+                expected.append((row["base_offset"], newest - row["max_timestamp"]))
+            newest = max(newest, row["max_timestamp"])
+        found = run(registered, "timestamps_going_back", folder)
+        assert sorted(expected) == sorted((row["base_offset"], row["back_ms"]) for row in found)
+
+
+def test_batch_size_histogram(registered: "SparkSession", real_files: Path) -> None:
+    """All batches are in it, each in the power of two at or below its size."""
+    folder = real_files / "kafka"
+    rows = rows_of("batches", folder)
+    found = run(registered, "batch_size_histogram", folder)
+    assert len(rows) == sum(row["batches"] for row in found)
+    assert sum(row["size"] for row in rows) == sum(row["bytes"] for row in found)
+    for row in found:
+        low = row["at_least_bytes"]
+        own = [
+            each
+            for each in rows
+            if low <= each["size"] < 2 * low and each["compression"] == row["compression"]
+        ]
+        assert len(own) == row["batches"]
+
+
+def test_index_density(registered: "SparkSession", real_files: Path) -> None:
+    """A row for each log that is not empty."""
+    folder = real_files / "kafka"
+    found = run(registered, "index_density", folder)
+    logs = [path for path in folder.rglob("*-0/*.log") if path.stat().st_size]
+    assert len(logs) == len(found)
+    assert found == sorted(found, key=lambda row: -row["bytes_an_entry"])
+
+
+def test_dead_entries(registered: "SparkSession", real_files: Path, broken: Path) -> None:
+    """Sound files have none; a position that was changed is one, and an entry that was unhooked."""
+    function = "entries_without_a_batch"
+    assert [] == run(registered, "dead_entries", real_files / "kafka", function=function)
+    (dead,) = run(registered, "dead_entries", broken, function=function)
+    assert (0, 0) == (dead["segment_base_offset"], dead["entry"])
+    function = "unreachable_entries"
+    store = real_files / "rocketmq" / "collisions-4.9.8"
+    assert [] == run(registered, "dead_entries", store, function=function)
+
+
+def test_duplicates_by_producer(registered: "SparkSession", real_files: Path, broken: Path) -> None:
+    """A real log of transactions has none; a batch that was written twice is one."""
+    assert [] == run(registered, "duplicates_by_producer", real_files / "kafka" / "txn-a")
+    (twice,) = run(registered, "duplicates_by_producer", broken)
+    assert 2 == len(twice["base_offsets"])
+    assert 1 == len(set(twice["base_offsets"]))
+
+
+def test_an_example_is_a_script(spark: "SparkSession", real_files: Path) -> None:
+    """It runs by itself, with its own session."""
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / "index_density.py"), str(real_files / "kafka" / "plain")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert 0 == done.returncode, done.stderr
+    assert "bytes_an_entry" in done.stdout
