@@ -4,7 +4,8 @@
 Used by: units.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -80,14 +81,19 @@ def check_index(
         samples: list[Asked] = []
         for asked in ranges.blocks(draw, _borders(image), count, is_shuffled):
             comparison.compare(
-                law, "lookup_many", asked.targets, asked.expected, _ask(index, asked.targets)
+                law,
+                "lookup_many",
+                asked.targets,
+                asked.expected,
+                partial(index.lookup_many, asked.targets),
             )
             samples.append(asked.sample(SAMPLES // 4))
         _check_samples(comparison, image, index, ranges, samples)
 
 
-def _ask(index: Any, targets: Any) -> Callable[[], Any]:
-    return lambda: index.lookup_many(targets)
+def _one(index: Any, target: int) -> tuple[int, ...]:
+    """Return what an index, or its model, finds for one target."""
+    return tuple(index.lookup(target))
 
 
 def _ranges(image: IndexImage) -> Ranges:
@@ -120,9 +126,7 @@ def _check_samples(
     sample = Asked.joined(samples).sample(SAMPLES)
     law = LAWS[image.kind]
     for target, expected in sample.rows():
-        comparison.compare_one(
-            law, f"lookup({target})", expected, lambda target=target: tuple(index.lookup(target))
-        )
+        comparison.compare_one(law, f"lookup({target})", expected, partial(_one, index, target))
     comparison.by_single += len(sample.targets)
     if len(image.keys) <= WHOLE_ENTRIES:
         _ask_model(comparison, image, sample)
@@ -140,7 +144,7 @@ def _ask_model(comparison: Comparison, image: IndexImage, sample: Asked) -> None
             LAWS[image.kind],
             f"the model's lookup({target})",
             expected,
-            lambda target=target: tuple(model.lookup(target)),
+            partial(_one, model, target),
         )
     comparison.by_model += len(sample.targets)
 
@@ -184,6 +188,10 @@ def _check_probes(comparison: Comparison, image: IndexImage, index: Any, draw: D
     answers = [tuple(model.lookup(target)) for target in targets.tolist()]
     expected = np.array(answers, np.int64).reshape(-1, 2)
     comparison.compare(
-        law, "lookup_many", targets, (expected[:, 0], expected[:, 1]), _ask(index, targets)
+        law,
+        "lookup_many",
+        targets,
+        (expected[:, 0], expected[:, 1]),
+        partial(index.lookup_many, targets),
     )
     comparison.by_model += len(targets)

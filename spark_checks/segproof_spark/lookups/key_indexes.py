@@ -9,6 +9,7 @@ Used by: units.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -81,7 +82,7 @@ def _found_in(entries: Entries, groups: Int64Array, count: int, window: Window) 
     read = entries.times_read[by_slot]
     # In each slot: how many entries before this one, which are newer, are older than the window.
     is_old = read < window.begin
-    old_before = np.cumsum(is_old) - is_old
+    old_before: Int64Array = np.cumsum(is_old) - is_old
     is_first = np.ones(len(by_slot), bool)
     is_first[1:] = slots[by_slot[1:]] != slots[by_slot[:-1]]
     old_at_first = np.maximum.accumulate(np.where(is_first, old_before, 0))
@@ -221,14 +222,16 @@ def _check_sample(
     for raw, right in zip(keys.tolist(), _lists(*expected), strict=True):
         key = raw.decode()
         call = f"select_phy_offset({key!r}, {asked})"
-        comparison.compare_one(
-            LAW, call, right, lambda key=key: index.select_phy_offset([], key, *asked)
-        )
+        comparison.compare_one(LAW, call, right, partial(index.select_phy_offset, [], key, *asked))
         comparison.compare_one(
             LAW,
             f"the model's {call}",
             right,
-            lambda key=key: list(model.select_phy_offset([], key, *asked).outcome),
+            partial(_of_model, model, key, asked),
         )
     comparison.by_single += len(keys)
     comparison.by_model += len(keys)
+
+
+def _of_model(model: Any, key: str, asked: tuple[int, int, int]) -> list[int]:
+    return list(model.select_phy_offset([], key, *asked).outcome)

@@ -4,7 +4,7 @@
 Used by: units, logs.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 
 from segproof.kafka import LogConfig, LogSegment, LogSegments, Record, write_batch
 from segproof_harness.memory_files import MemoryFiles
-from segproof_spark.lookups.drawing import Draw
+from segproof_spark.lookups.drawing import Draw, Int64Array
 from segproof_spark.lookups.sweeps import INT64_MAX, INT64_MIN, Ranges
 
 __all__ = ["DIRECTORY", "BatchRow", "LogImage", "Truth", "build_log", "draw_log", "truth_of"]
@@ -56,17 +56,21 @@ class Truth:
 
     offsets: Ranges
     """Offsets to (segment, position, size in bytes) of the batch a read begins with; -1: none."""
+    floors: Int64Array
+    """Of each of these ranges the number of the segment with the greatest base offset not above it;
+    -1: below all."""
     times: Ranges
     """Timestamps to (segment, timestamp, offset) of the first record at or after; -1: none."""
     batches: int
 
 
-def truth_of(first_offset: int, rows: Iterable[BatchRow]) -> Truth:
-    """Return the answers of a log whose first segment has this base offset.
+def truth_of(base_offsets: Sequence[int], rows: Iterable[BatchRow]) -> Truth:
+    """Return the answers of a log whose segments have these base offsets.
 
     A batch answers the offsets behind the one before it, up to its last one. A record answers the
     timestamps above all before it, up to its own.
     """
+    first_offset = base_offsets[0]
     offsets = [(INT64_MIN, first_offset - 1, -1, -1, -1)] if first_offset > INT64_MIN else []
     times: list[tuple[int, int, int, int, int]] = []
     next_offset, largest, count = first_offset, -1, 0
@@ -82,7 +86,8 @@ def truth_of(first_offset: int, rows: Iterable[BatchRow]) -> Truth:
     offsets.append((next_offset, INT64_MAX, -1, -1, -1))
     if largest < INT64_MAX:
         times.append((largest + 1, INT64_MAX, -1, -1, -1))
-    return Truth(_ranges(offsets), _ranges(times), count)
+    cut, floors = _ranges(offsets).split_at(np.array(base_offsets, np.int64))
+    return Truth(cut, floors, _ranges(times), count)
 
 
 def _ranges(rows: list[tuple[int, int, int, int, int]]) -> Ranges:

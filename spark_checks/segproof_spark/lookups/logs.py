@@ -8,7 +8,7 @@ A sample is asked of `PartitionLog`, and of the model of each segment.
 Used by: units.
 """
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,11 +23,14 @@ from segproof_model.profiles import SEGPROOF
 from segproof_spark.lookups.comparing import Comparison
 from segproof_spark.lookups.drawing import Draw, Int64Array
 from segproof_spark.lookups.log_images import DIRECTORY, LogImage, Truth
-from segproof_spark.lookups.sweeps import INT64_MAX, Asked
+from segproof_spark.lookups.sweeps import INT64_MAX, Asked, Ranges
 
 __all__ = ["Answers", "ask_offsets", "ask_times", "check_log", "check_log_samples"]
 
-OFFSET_LAW, TIME_LAW = "LOG-6", "LOG-15"
+FLOOR_LAW, OFFSET_LAW, TIME_LAW = "LOG-1", "LOG-6", "LOG-15"
+FLOOR_SHARE = 16
+"""For one in so many offsets the log is asked for the segment below it: there is no bulk lookup for
+that, and a single one takes as long as all the rest. The others begin with the right segment."""
 TIME_SHARE = 4
 """One in so many lookups is by timestamp, the others by offset."""
 SLOW_TIME_SHARE = 2000
@@ -55,32 +58,60 @@ def check_log(
     comparison.entries = truth.batches
     start = segments.base_offsets()[0]
     each = count // (SLOW_TIME_SHARE if is_slow else TIME_SHARE)
-    samples: list[Asked] = []
+    return [
+        _sweep_offsets(comparison, segments, truth, draw, count - each),
+        _sweep_times(comparison, segments, truth.times, draw, each, start),
+    ]
 
-    def ask_all(law: str, call: str, ranges: Any, ask: Callable[[Int64Array], Answers]) -> None:
-        is_offset = law == OFFSET_LAW
-        wanted = count - each if is_offset else each
-        kept: list[Asked] = []
-        for asked in ranges.blocks(draw, _borders(ranges.lows), wanted, bool(draw.number(0, 1))):
-            comparison.compare(
-                law, call, asked.targets, asked.expected, lambda asked=asked: ask(asked.targets)
-            )
-            kept.append(asked.sample(SAMPLES // 2))
-        samples.append(Asked.joined(kept).sample(SAMPLES))
 
-    ask_all(
-        OFFSET_LAW,
-        "read_many across segments",
-        truth.offsets,
-        lambda targets: ask_offsets(segments, targets),
-    )
-    ask_all(
-        TIME_LAW,
-        "find_offset_by_timestamp_many across segments",
-        truth.times,
-        lambda targets: ask_times(segments, targets, start),
-    )
-    return samples
+def _sweep_offsets(
+    comparison: Comparison, segments: LogSegments, truth: Truth, draw: Draw, count: int
+) -> Asked:
+    """Look up offsets: first the segment below some of them, then the batches in segments."""
+    ranges, kept = truth.offsets, []
+    for asked in ranges.blocks(draw, _borders(ranges.lows), count, bool(draw.number(0, 1))):
+        floors = truth.floors[asked.ranges]
+        some = slice(0, None, FLOOR_SHARE if len(asked.targets) > FLOOR_SHARE**2 else 1)
+        targets = asked.targets[some]
+        comparison.compare(
+            FLOOR_LAW,
+            "floor_segment",
+            targets,
+            (floors[some],),
+            partial(_floors, segments, targets),
+        )
+        comparison.lookups -= len(targets)  # the same targets are counted with their batches
+        comparison.compare(
+            OFFSET_LAW,
+            "read_many across segments",
+            asked.targets,
+            asked.expected,
+            partial(ask_offsets, segments, asked.targets, floors),
+        )
+        kept.append(asked.sample(SAMPLES // 2))
+    return Asked.joined(kept).sample(SAMPLES)
+
+
+def _sweep_times(
+    comparison: Comparison,
+    segments: LogSegments,
+    ranges: Ranges,
+    draw: Draw,
+    count: int,
+    start: int,
+) -> Asked:
+    """Look up timestamps."""
+    kept = []
+    for asked in ranges.blocks(draw, _borders(ranges.lows), count, bool(draw.number(0, 1))):
+        comparison.compare(
+            TIME_LAW,
+            "find_offset_by_timestamp_many across segments",
+            asked.targets,
+            asked.expected,
+            partial(ask_times, segments, asked.targets, start),
+        )
+        kept.append(asked.sample(SAMPLES // 2))
+    return Asked.joined(kept).sample(SAMPLES)
 
 
 def _borders(lows: Int64Array) -> list[int]:
@@ -91,18 +122,22 @@ def _borders(lows: Int64Array) -> list[int]:
 # --- asking all segments
 
 
-def ask_offsets(segments: LogSegments, targets: Int64Array) -> Answers:
-    """Return number of the segment, position and size in bytes of the batch of each offset."""
+def _floors(segments: LogSegments, targets: Int64Array) -> tuple[Int64Array]:
+    """Return the number of the segment below each offset; -1 where there is none."""
     numbers = {id(segment): number for number, segment in enumerate(segments)}
-    listed = list(segments)
     numbers[id(None)] = -1
-    floor = segments.floor_segment
-    asked = np.fromiter(
-        (numbers[id(floor(target))] for target in targets.tolist()), np.int64, len(targets)
-    )
-    found = np.full(len(targets), -1, np.int64)
-    positions, sizes = np.full((2, len(targets)), -1, np.int64)
-    for number, segment in enumerate(listed):
+    found = [numbers[id(segments.floor_segment(target))] for target in targets.tolist()]
+    return (np.array(found, np.int64),)
+
+
+def ask_offsets(segments: LogSegments, targets: Int64Array, floors: Int64Array) -> Answers:
+    """Return number of the segment, position and size in bytes of the batch of each offset.
+
+    `floors` are the numbers of the segments to begin with; -1: the log has no such offset.
+    """
+    asked = floors.copy()
+    found, positions, sizes = np.full((3, len(targets)), -1, np.int64)
+    for number, segment in enumerate(segments):
         places = np.flatnonzero(asked == number)
         if not len(places):
             continue
@@ -162,24 +197,27 @@ def _ask_log(
         place = log.read(target, 1, "log_end", True).fetch_offset_metadata
         return bases.index(place.segment_base_offset), place.relative_position_in_segment
 
+    def fetch(target: int) -> tuple[int, ...] | None:
+        found = log.fetch_offset_by_timestamp(target)
+        return None if found is None else (found.timestamp, found.offset)
+
     for target, expected in offsets.rows():
         if bases[0] <= target < end:  # outside, the log refuses
             comparison.compare_one(
                 OFFSET_LAW,
                 f"read({target}) of the log",
                 expected[:2],
-                lambda target=target: read(target),
+                partial(read, target),
             )
             comparison.by_single += 1
     for target, expected in times.rows():
         right = None if expected[0] < 0 else expected[1:]
 
-        def fetch(target: int = target) -> tuple[int, ...] | None:
-            found = log.fetch_offset_by_timestamp(target)
-            return None if found is None else (found.timestamp, found.offset)
-
         comparison.compare_one(
-            TIME_LAW, f"fetch_offset_by_timestamp({target}) of the log", right, fetch
+            TIME_LAW,
+            f"fetch_offset_by_timestamp({target}) of the log",
+            right,
+            partial(fetch, target),
         )
         comparison.by_single += 1
 
@@ -220,6 +258,6 @@ def _ask_models(
                     law,
                     f"the model's answer for {target} in segment {image.segments[number][0]}",
                     tuple(expected),
-                    lambda ask=ask, number=number, target=target: ask(number, target),
+                    partial(ask, number, target),
                 )
                 comparison.by_model += 1

@@ -48,10 +48,13 @@ def read_truth(
     comparison: Comparison, directory: str, base_offsets: Sequence[int], files: Files
 ) -> Truth | None:
     """Return what segments that follow each other answer, or None, with a note why not."""
-    tables, first, is_cut = [], base_offsets[0], False
+    tables: list[NDArray[np.int64]] = []
+    first, is_cut = base_offsets[0], False
     for number, base in enumerate(base_offsets):
         path = f"{directory}/{segment_file_name(base, '.log')}"
-        table, is_cut = _table_of(comparison, number, path, files, sum(map(len, tables)))
+        table, is_cut = _table_of(
+            comparison, number, path, files, sum(table.shape[1] for table in tables)
+        )
         tables.append(table)
         if is_cut:
             break
@@ -69,7 +72,8 @@ def read_truth(
         offsets = _with_ends(offsets, first)
     paths = [f"{directory}/{segment_file_name(base, '.log')}" for base in base_offsets]
     times = _times(paths, files, numbers, positions, max_timestamps)
-    return Truth(offsets, times, rows.shape[1])
+    cut, floors = offsets.split_at(np.array(base_offsets, np.int64))
+    return Truth(cut, floors, times, rows.shape[1])
 
 
 def _table_of(
@@ -97,7 +101,6 @@ def _table_of(
 
 def _with_ends(ranges: Ranges, first: int) -> Ranges:
     """Return the ranges with those before and behind the log, which have no answer."""
-    lows, highs = [], []
     last = int(ranges.highs[-1])
     before = first > INT64_MIN
     behind = last < INT64_MAX

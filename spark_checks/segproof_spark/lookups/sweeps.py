@@ -6,6 +6,7 @@ Used by: indexes, logs.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -63,6 +64,18 @@ class Ranges:
     def __len__(self) -> int:
         return len(self.lows)
 
+    def split_at(self, lows: Int64Array) -> tuple["Ranges", Int64Array]:
+        """Cut ranges that follow each other without a gap, so that each of `lows` begins one.
+
+        Return also how many of the rising `lows` are not above each range, less one.
+        """
+        inside = lows[(lows >= self.lows[0]) & (lows <= self.highs[-1])]
+        begins = np.union1d(self.lows, inside)
+        ends = np.concatenate([begins[1:] - 1, self.highs[-1:]])
+        owners = np.cumsum(np.isin(begins, self.lows)) - 1
+        numbers = np.cumsum(np.isin(begins, lows)) - 1 + np.count_nonzero(lows < self.lows[0])
+        return Ranges(begins, ends, tuple(part[owners] for part in self.answers)), numbers
+
     def blocks(
         self, draw: Draw, borders: Sequence[int], count: int, first_shuffled: bool
     ) -> Iterator[Asked]:
@@ -87,7 +100,7 @@ class Ranges:
         self, draw: Draw, borders: Sequence[int], count: int
     ) -> Iterator[tuple[Int64Array, Int64Array]]:
         done = 0
-        for made in (self._at(borders), *self._ends_in_blocks()):
+        for made in chain([self._at(borders)], self._ends_in_blocks()):
             done += len(made[0])
             yield made
         while done < count and len(self):

@@ -166,10 +166,10 @@ def _subject(unit: Unit, usual: Any) -> Any:
 
 
 def _run_index(comparison: Comparison, unit: Unit, draw: Draw) -> None:
-    from segproof_spark.lookups.index_images import draw_image
+    from segproof_spark.lookups.index_images import IndexKind, draw_image
     from segproof_spark.lookups.indexes import CLASSES, check_index, in_memory
 
-    kind = "offset-index" if unit.structure == "offset-index" else "time-index"
+    kind: IndexKind = "offset-index" if unit.structure == "offset-index" else "time-index"
     path = "/00000000000000000000.index"
     image = draw_image(kind, draw, unit.index)
     check_index(
@@ -209,7 +209,7 @@ def _run_log(comparison: Comparison, unit: Unit, draw: Draw) -> None:
 
     image = draw_log(draw, unit.index)
     files, segments = build_log(image, _subject(unit, LogSegment))
-    truth = truth_of(image.segments[0][0], image.rows)
+    truth = truth_of([base for base, _ in image.segments], image.rows)
     samples = check_log(comparison, segments, truth, draw, unit.count, image.is_slow)
     segments.close()
     check_log_samples(comparison, image, files, samples)
