@@ -188,7 +188,6 @@ def new_place(folder: Path, hidden: Sequence[str]) -> Place:
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "SPARK_WORKER_DIR": str(folder / "work"),
         "SPARK_DAEMON_JAVA_OPTS": FAST_START,
-        "SPARK_DAEMON_MEMORY": "256m",
         "PYSPARK_PYTHON": str(python_without(folder, hidden)),
         "SEGPROOF_TRACEBACK": "1",
     }
