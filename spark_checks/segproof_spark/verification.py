@@ -1,55 +1,159 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verify files on Spark: the table `findings` of the data source, for several paths.
+"""Verify files on Spark: the findings of `segproof.verify`, whatever lies where.
+
+The paths are walked by the program that asks, as `verify` walks them. Then units of about the same
+cost are checked in parallel; large partitions are cut into segments, large segments into pieces,
+and joined afterwards: see verify/units.py and verify/running.py. No row is made twice, and nothing
+is gathered in the program but one row at a time.
 
 Used by: the verb `spark verify`, the demo.
 """
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from segproof.verifying.reporting import Wanted
+from segproof_spark.arrow_files import is_url
 from segproof_spark.findings import finding_of_row
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+    from segproof_spark.verify.units import Plan
+
+__all__ = ["Totals", "findings_frame", "verify_on_spark"]
+
+Path = str | os.PathLike[str]
+
+
+@dataclass(slots=True)
+class Totals:
+    """What a verification took; complete when its last finding was told."""
+
+    tasks: int = 0
+    units: int = 0
+    """Partitions, segments and pieces of segments that were checked."""
+    units_recalled: int = 0
+    """How many of them were taken from the checkpoint."""
+    bytes_read: int = 0
+    worker_peak_bytes: int = 0
+    """The most memory that a Python worker had."""
+
+    def add(self, payload: bytes) -> None:
+        """Add what a task told."""
+        told = json.loads(payload)
+        self.tasks += 1
+        self.units += told["units"]
+        self.units_recalled += told["units_recalled"]
+        self.bytes_read += told["bytes_read"]
+        self.worker_peak_bytes = max(self.worker_peak_bytes, told["worker_peak_bytes"])
 
 
 def findings_frame(
     session: "SparkSession",
-    paths: Sequence[str | os.PathLike[str]],
+    paths: Sequence[Path],
     *,
     deep: bool = False,
     limit: int | None = None,
+    laws: Collection[str] | None = None,
+    position: int | None = None,
+    hash_slots: int | None = None,
+    checkpoint: Path | None = None,
+    task_bytes: int | None = None,
 ) -> "DataFrame":
-    """Return the findings of all paths as a DataFrame with the fields of a finding.
+    """Return the findings of all paths and URLs as a DataFrame with the fields of a finding.
 
-    `deep` and `limit` are those of `segproof.verify`.
+    The paths are walked now, by this process; all workers must see the files under the same paths.
+    `checkpoint` is a folder, a path or URL that all workers can write to: what a run has put there
+    another one of the same question does not read again. `task_bytes` is about what a task reads,
+    by default as much as suits the data. The others are those of `segproof.verify`.
+
+    Raises: OSError where a path can't be read.
     """
-    from segproof_spark.data_source import SegproofDataSource
-
-    session.dataSource.register(SegproofDataSource)
-    reader = (
-        session.read.format("segproof")
-        .option("table", "findings")
-        .option("paths", json.dumps([os.path.abspath(path) for path in paths]))
-        .option("deep", str(deep).lower())
-    )
-    if limit is not None:
-        reader = reader.option("limit_bytes", str(limit))
-    return reader.load()
+    wanted = Wanted(None if laws is None else frozenset(laws), position, deep, limit, hash_slots)
+    rows = _rows(session, paths, wanted, checkpoint, task_bytes)
+    return rows.filter("finding IS NOT NULL").select("finding.*")
 
 
 def verify_on_spark(
     session: "SparkSession",
-    paths: Sequence[str | os.PathLike[str]],
+    paths: Sequence[Path],
     *,
     deep: bool = False,
     limit: int | None = None,
+    laws: Collection[str] | None = None,
+    position: int | None = None,
+    hash_slots: int | None = None,
+    checkpoint: Path | None = None,
+    task_bytes: int | None = None,
+    totals: Totals | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Yield the findings of all paths, each as its fields by name, in the order of their files."""
-    frame = findings_frame(session, paths, deep=deep, limit=limit).orderBy(
-        "path", "position", "law"
-    )
-    for row in frame.toLocalIterator():
-        yield finding_of_row(row.asDict())
+    """Yield the findings of all paths, each as its fields by name, in the order of their files.
+
+    The arguments are those of `findings_frame`; `totals` is filled meanwhile.
+    Raises: OSError where a path can't be read.
+    """
+    wanted = Wanted(None if laws is None else frozenset(laws), position, deep, limit, hash_slots)
+    rows = _rows(session, paths, wanted, checkpoint, task_bytes)
+    # One task sorts: a sort over several looks at all rows first, and so makes them twice.
+    told = rows.select("payload", "kind", "finding.*").repartition(1)
+    told = told.sortWithinPartitions("path", "position", "law", "message", "kind")
+    for row in told.toLocalIterator():
+        if row["law"] is not None:
+            yield finding_of_row(row.asDict())
+        elif totals is not None:
+            totals.add(bytes(row["payload"]))
+
+
+def _rows(
+    session: "SparkSession",
+    paths: Sequence[Path],
+    wanted: Wanted,
+    checkpoint: Path | None,
+    task_bytes: int | None,
+) -> "DataFrame":
+    """Return the rows of all stages, see verify/rows.py."""
+    from segproof_spark.session import cores_of
+    from segproof_spark.verify.checkpoint import open_checkpoint
+    from segproof_spark.verify.units import make_plan
+
+    places = [os.fspath(path) for path in paths]
+    places = [path if is_url(path) else os.path.abspath(path) for path in places]
+    cores = cores_of(session)
+    plan = make_plan(places, wanted, cores, task_bytes)
+    kept = None if checkpoint is None else open_checkpoint(os.fspath(checkpoint), wanted)
+    return _stages(session, plan, wanted, kept, cores)
+
+
+def _stages(
+    session: "SparkSession", plan: "Plan", wanted: Wanted, checkpoint: Any, cores: int
+) -> "DataFrame":
+    from segproof_spark.verify.rows import KEYS, ROW_DDL, batches_of_rows, rows_of_batches
+    from segproof_spark.verify.running import Verifying
+
+    tasks = plan.tasks
+    verifying = Verifying(wanted, tuple(plan.partitions), checkpoint)
+
+    def check(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        numbers = (each for batch in batches for each in batch.column(0).to_pylist())
+        return batches_of_rows(verifying.check_units(tasks[number] for number in numbers))
+
+    def judge(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        return batches_of_rows(verifying.judge_logs(rows_of_batches(batches)))
+
+    def join(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        return batches_of_rows(verifying.join_partitions(rows_of_batches(batches)))
+
+    count = len(tasks)
+    rows = session.range(0, count, 1, max(1, count)).mapInArrow(check, ROW_DDL)
+    if plan.logs:
+        rows = rows.repartition(min(plan.logs, 4 * cores), "partition", "segment")
+        rows = rows.sortWithinPartitions(*KEYS).mapInArrow(judge, ROW_DDL)
+    if plan.partitions:
+        rows = rows.repartition(min(len(plan.partitions), 4 * cores), "partition")
+        rows = rows.sortWithinPartitions(*KEYS).mapInArrow(join, ROW_DDL)
+    return rows

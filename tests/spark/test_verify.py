@@ -48,6 +48,39 @@ def test_same_findings_as_in_one_process(spark: "SparkSession", data_directory: 
     assert sorted(local, key=repr) == sorted(found, key=repr)
 
 
+def test_large_partitions_and_logs_are_cut(
+    spark: "SparkSession", data_directory: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Segments and pieces on Spark, joined there; a second time from the checkpoint."""
+    from segproof_spark.verification import Totals, findings_frame, verify_on_spark
+
+    for each in (data_directory, *data_directory.rglob("*")):
+        os.utime(each, ns=(10**18, 10**18))
+    local = sorted((finding.to_json() for finding in verify(data_directory)), key=repr)
+    checkpoint = tmp_path_factory.mktemp("checkpoint")
+    totals = []
+    for _ in range(2):
+        totals.append(Totals())
+        found = verify_on_spark(
+            spark,
+            [data_directory],
+            task_bytes=16_000,
+            checkpoint=checkpoint,
+            totals=totals[-1],
+        )
+        assert local == sorted(found, key=repr)
+    assert totals[0].tasks > totals[0].units // 2 > 20
+    assert (0, totals[1].units) == (totals[0].units_recalled, totals[1].units_recalled)
+    assert (True, True, 0) == (
+        totals[0].bytes_read > 10**6 // 2,
+        0 < totals[0].worker_peak_bytes < 512 << 20,
+        totals[1].bytes_read,
+    )
+    frame = findings_frame(spark, [data_directory], task_bytes=16_000)
+    assert list(FINDING_FIELDS) == frame.columns
+    assert len(local) == frame.count()
+
+
 @pytest.fixture
 def broker_directory(data_directory: Path) -> Path:
     """Return the data directory with all that may lie beside and around partitions."""
@@ -190,7 +223,7 @@ def test_unknown_tables_are_refused(spark: "SparkSession", data_directory: Path)
 def test_a_data_directory_is_cut_into_partitions(data_directory: Path) -> None:
     """Tasks are whole partition directories, none twice and none left out."""
     first, *tasks = FindingsReader([str(data_directory)], deep=False).partitions()
-    assert Task() == first
+    assert Task(places=(str(data_directory),)) == first
     cut = [one.directory for task in tasks if isinstance(task, Task) for one in task.partitions]
     assert sorted(str(path) for path in data_directory.iterdir()) == sorted(cut)
     assert [("a", "b"), ("c",)] == packed([(10, "a"), (10, "b"), (10, "c")], 20)

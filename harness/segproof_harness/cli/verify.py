@@ -115,7 +115,7 @@ def command(
       segproof verify my-topic-0/00000000000000000000.index --law OFFIDX-2
       segproof verify /home/rocketmq/store
     """
-    laws = _known_laws(law)
+    laws = known_laws(law)
     for path in paths:
         check_readable(path)
     started = time.monotonic()
@@ -171,7 +171,8 @@ def _found(asked: Asked, show: Show) -> "Iterator[Finding]":
         refuse(reason_of(error))
 
 
-def _known_laws(given: list[str] | None) -> frozenset[str] | None:
+def known_laws(given: list[str] | None) -> frozenset[str] | None:
+    """Return the laws that are asked for, None for all; refuse one that verify does not check."""
     if not given:
         return None
     from segproof.verification import VERIFIED_LAWS

@@ -6,8 +6,10 @@ Used by: cli.
 
 import sys
 import time
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,48 +17,162 @@ from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     Format,
     FormatOption,
+    HashSlotsOption,
     LimitOption,
     check_readable,
+    plural,
+    reason_of,
+    refuse,
     summarise,
 )
-from segproof_spark.cli.running import Master, running
+from segproof_harness.cli.verify import FailOn, known_laws
+from segproof_spark.cli.running import Master, Remote, running
+from segproof_spark.session import LOCAL
+
+if TYPE_CHECKING:
+    from segproof_spark.verification import Totals
+
+RETRIES = {"spark.task.maxFailures": "4"}
+"""A task whose worker was killed is run again; its findings count once."""
 
 
 def command(
     paths: Annotated[
-        list[Path],
-        typer.Argument(metavar="PATH", help="Files, partition directories, data directories."),
+        list[str],
+        typer.Argument(
+            metavar="PATH",
+            help="Files, partition directories, data directories, stores; globs; URLs.",
+        ),
     ],
-    deep: Annotated[bool, typer.Option("--deep", help="Read every record too.")] = False,
-    master: Master = "local[*]",
+    deep: Annotated[bool, typer.Option("--deep", help="Read each record too.")] = False,
+    master: Master = LOCAL,
+    remote: Remote = None,
+    law: Annotated[
+        list[str] | None,
+        typer.Option("--law", metavar="LAW-ID", help="Only this law; may be repeated."),
+    ] = None,
+    position: Annotated[
+        int | None, typer.Option("--position", min=0, help="Only findings at this byte of a file.")
+    ] = None,
     limit_bytes: LimitOption = None,
+    hash_slots: HashSlotsOption = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            "--checkpoint",
+            metavar="DIR",
+            help="Folder or URL for what is done: files whose size, time and digest are unchanged "
+            "are not read again.",
+        ),
+    ] = None,
+    task_bytes: Annotated[
+        int | None,
+        typer.Option(
+            "--task-bytes",
+            min=1,
+            help="About how much a task reads. Default: as suits the data, 64 MiB to 1 GiB.",
+        ),
+    ] = None,
+    fail_on: Annotated[
+        FailOn, typer.Option("--fail-on", help="The lowest severity that makes the exit code 1.")
+    ] = FailOn.WARNING,
+    max_findings: Annotated[
+        int | None, typer.Option("--max-findings", min=1, help="Show so many findings at most.")
+    ] = None,
+    no_notes: Annotated[
+        bool, typer.Option("--no-notes", help="Leave notes out; the closing line counts them.")
+    ] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Verify files on Spark, partition directories in parallel.
+    """Verify files on Spark: partitions, segments, and pieces of large segments in parallel.
 
-    The findings are those of `segproof verify`, with absolute paths. Every worker must see the
-    files under the same paths.
+    The findings are those of `segproof verify`, with absolute paths. This program and every worker
+    must see the files under the same paths. URLs are what Arrow reads, such as
+    s3://BUCKET/KEY?endpoint_override=HOST:PORT.
 
     \b
     Examples:
       segproof spark verify /var/lib/kafka/data
-      segproof spark verify --master spark://host:7077 /mnt/dumps/a /mnt/dumps/b
+      segproof spark verify --master spark://host:7077 '/mnt/dumps/*' --checkpoint /mnt/done
+      segproof spark verify 's3://dumps/broker-1?region=eu-central-1'
+    """
+    from segproof_spark.verification import Totals, verify_on_spark
+
+    laws = known_laws(law)
+    places = _places(paths)
+    started, totals = time.monotonic(), Totals()
+    try:
+        with running(master, "verify", remote=remote, settings=RETRIES) as session:
+            found = verify_on_spark(
+                session,
+                places,
+                deep=deep,
+                limit=limit_bytes,
+                laws=laws,
+                position=position,
+                hash_slots=hash_slots,
+                checkpoint=checkpoint,
+                task_bytes=task_bytes,
+                totals=totals,
+            )
+            counts, hidden = _told(found, output_format, max_findings, no_notes)
+    except OSError as error:  # a path has gone, or a URL is wrong; what is below is a finding
+        refuse(reason_of(error))
+    more = f", {plural(hidden, 'finding')} not shown" if hidden else ""
+    summarise(
+        f"{plural(counts['error'], 'error')}, {plural(counts['warning'], 'warning')}, "
+        f"{plural(counts['note'], 'note')} in {time.monotonic() - started:.1f} s{more}; "
+        + _used(totals)
+    )
+    if counts["error"] or (counts["warning"] and fail_on is FailOn.WARNING):
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+def _places(paths: list[str]) -> list[str]:
+    """Return what globs match; refuse a path that can't be read."""
+    from segproof_spark.arrow_files import expand, is_url
+
+    try:
+        places = expand(paths)
+    except OSError as error:
+        refuse(reason_of(error))
+    for place in places:
+        if not is_url(place):
+            check_readable(Path(place))
+    return places
+
+
+def _told(
+    findings: Iterator[dict[str, Any]], output_format: Format, limit: int | None, no_notes: bool
+) -> tuple[Counter[str], int]:
+    """Write findings, up to a limit; return how many of each severity, and how many not shown.
+
+    Without notes these are counted, and neither written nor held against the limit.
     """
     from segproof_harness.report import write_jsonl, write_text
-    from segproof_spark.verification import verify_on_spark
 
-    for path in paths:
-        check_readable(path)
     write = write_jsonl if output_format is Format.JSONL else write_text
-    started, defects, notes = time.monotonic(), 0, 0
-    with running(master, "verify") as session:
-        for finding in verify_on_spark(session, paths, deep=deep, limit=limit_bytes):
-            write(finding, sys.stdout)
-            if finding["severity"] == "note":
-                notes += 1
-            else:
-                defects += 1
-    seconds = time.monotonic() - started
-    summarise(f"{len(paths)} paths on Spark in {seconds:.1f} s: {defects} findings, {notes} notes")
-    if defects:
-        raise typer.Exit(EXIT_FINDINGS)
+    counts: Counter[str] = Counter()
+    written = hidden = 0
+    for finding in findings:
+        counts[finding["severity"]] += 1
+        if no_notes and finding["severity"] == "note":
+            continue
+        if limit is not None and written >= limit:
+            hidden += 1
+            continue
+        write(finding, sys.stdout)
+        written += 1
+    return counts, hidden
+
+
+def _used(totals: "Totals") -> str:
+    """Return in words what the verification took."""
+    recalled = ""
+    if totals.units_recalled:
+        recalled = f", {totals.units_recalled} of them from the checkpoint"
+    return (
+        f"{plural(totals.units, 'unit')} in {plural(totals.tasks, 'task')}{recalled}, "
+        f"{totals.bytes_read / 1e6:.0f} MB read, workers up to "
+        f"{totals.worker_peak_bytes / (1 << 20):.0f} MiB"
+    )

@@ -3,8 +3,9 @@
 
 The paths are walked as `segproof.verify` walks them, by its own functions; what names and
 directories alone say is found there. Each task then holds partitions of about the same number of
-bytes. What concerns several segments of one partition is judged in the task that has it, so a
-partition is never cut. Findings name files by their absolute paths.
+bytes. A data source has one stage, and what concerns several segments of one partition is judged
+in the task that has it, so a partition is never cut here; `spark verify` and `findings_frame` cut
+large ones, and find the same. Findings name files by their absolute paths.
 
 Used by: data_source.
 """
@@ -15,11 +16,12 @@ from typing import TypeVar
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from segproof.files import REAL_FILES
 from segproof.findings import Finding
 from segproof.verifying.reporting import Wanted
 from segproof.verifying.running import Work, check, plan
 from segproof_spark.findings import FINDING_FIELDS, finding_row
+from segproof_spark.verify.running import with_command
+from segproof_spark.verify.units import open_place
 
 TASK_BYTES = 1 << 30
 """Bytes of files that one task is given, unless a single partition has more."""
@@ -32,6 +34,8 @@ class Task(InputPartition):
 
     partitions: tuple[Work, ...] = ()
     """Partitions, and places of RocketMQ, to check."""
+    places: tuple[str, ...] = ()
+    """For each of them, the path or URL at or below which it lies."""
     findings: tuple[Finding, ...] = ()
     """Findings that are known already."""
 
@@ -54,24 +58,33 @@ class FindingsReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the tasks: whole partitions, packed to about `TASK_BYTES`, largest first."""
-        partitions: list[Work] = []
-        findings: list[Finding] = []
-        for path in self.paths:
-            found, known = plan(path, self.wanted, REAL_FILES)
-            partitions += found
-            findings += known
-        partitions.sort(key=lambda one: (one.size_bytes, one.directory), reverse=True)
-        sized = [(one.size_bytes, one) for one in partitions]
-        tasks = [Task(partitions=task) for task in packed(sized, TASK_BYTES)]
-        return [Task(findings=tuple(findings)), *tasks]
+        works: list[tuple[str, Work]] = []
+        tasks: list[InputPartition] = []
+        for place in self.paths:
+            files, path = open_place(place)
+            found, known = plan(path, self.wanted, files)
+            works += ((place, work) for work in found)
+            tasks.append(Task(findings=tuple(known), places=(place,)))
+        works.sort(key=lambda one: (one[1].size_bytes, one[1].directory), reverse=True)
+        for task in packed([(one[1].size_bytes, one) for one in works], TASK_BYTES):
+            places, partitions = zip(*task, strict=True)
+            tasks.append(Task(partitions=partitions, places=places))
+        return tasks
 
     def read(self, partition: InputPartition) -> Iterator[tuple[object, ...]]:
         """Yield the findings of one task."""
         assert isinstance(partition, Task)
-        found = check(partition.partitions, self.wanted, REAL_FILES)
-        for finding in (*partition.findings, *found):
-            row = finding_row(finding.to_json())
+        for place, finding in self._found(partition):
+            row = finding_row(with_command(finding.to_json(), place))
             yield tuple(row[name] for name in FINDING_FIELDS)
+
+    def _found(self, task: Task) -> Iterator[tuple[str, Finding]]:
+        for finding in task.findings:
+            yield task.places[0], finding
+        for place, work in zip(task.places, task.partitions, strict=False):
+            files, _ = open_place(place)
+            for finding in check([work], self.wanted, files):
+                yield place, finding
 
 
 def packed(units: Sequence[tuple[int, Unit]], task_bytes: int) -> list[tuple[Unit, ...]]:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.impl.test_corruptions import CORRUPTIONS, script
 
 from segproof.errors import SegproofError, TooLargeError
 from segproof.files import REAL_FILES, Files
@@ -40,7 +41,6 @@ from segproof.verifying.reporting import Wanted
 from segproof.verifying.running import plan
 from segproof.verifying.segments import Segment
 from segproof_harness.memory_files import MemoryFiles
-from tests.unit.impl.test_corruptions import CORRUPTIONS, script
 
 DATA = script.DATA
 Cut = Callable[[Segment, int, Files], list[int]]

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a verification found already: a small file for each unit that is done.
+
+A unit is not read again where its files have the sizes, the modification times and the digests that
+they had, the same is asked of it, and segproof is the same release. A digest is one of the first
+and the last 64 KiB of a file: a change in the middle shows by the modification time only. Of a unit
+that changed while it was read, or a moment before, or whose files could not be read, nothing is
+kept.
+
+The files are plain: a line with the digest of the rest, a line of JSON, and what the segment hands
+on to its partition as `segproof.verifying.carried_bytes` writes it. Each is written under another
+name first, so it is there whole or not at all; one that is damaged counts as none.
+
+Used by: verify/running.py.
+"""
+
+import hashlib
+import json
+import os
+import posixpath
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from segproof.files import File, Files
+from segproof.recent_changes import changed_recently
+from segproof.verifying.carried_bytes import carried_from_bytes
+from segproof.verifying.directory_checks import Partition
+from segproof.verifying.reporting import Wanted
+from segproof.verifying.running import Work
+from segproof.verifying.segments import Segment
+from segproof_harness.cli.common import release
+from segproof_spark.arrow_files import is_url
+from segproof_spark.findings import FINDING_FIELDS
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+
+__all__ = ["Checkpoint", "Kept", "Mark", "open_checkpoint"]
+
+FORMAT = 1
+DIGEST_BYTES = 64 << 10
+LEVELS_MAX = 8
+UNREAD = frozenset({"DISK-1", "DISK-2"})
+"""Laws of files that could not be read, or changed meanwhile: another time they may be right."""
+
+
+class Mark(NamedTuple):
+    """Which unit it is, and in which state its files are."""
+
+    name: str
+    """Of its file in the checkpoint."""
+    told: dict[str, Any]
+    """All that the findings of the unit follow from."""
+    paths: tuple[str, ...]
+
+
+class Kept(NamedTuple):
+    """What was found in a unit."""
+
+    findings: list[dict[str, Any]]
+    carry: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The files of one checkpoint, for one kind of question."""
+
+    place: str
+    """A folder: an absolute path or a URL."""
+    asked: str
+    """What is asked for, as JSON."""
+
+    def mark(self, unit: Work | Segment, files: Files) -> Mark | None:
+        """Return the mark of a unit, or None if its files can't be read or change just now."""
+        described = _described(unit)
+        try:
+            paths = tuple(_paths_of(unit, files))
+            states = [[path, *_state(path, files), _digest(path, files)] for path in paths]
+        except OSError:
+            return None
+        if changed_recently(paths, files):
+            return None
+        told = {"unit": described, "asked": json.loads(self.asked), "files": states}
+        key = json.dumps([described, told["asked"]], sort_keys=True).encode()
+        return Mark(hashlib.sha256(key).hexdigest() + ".unit", told, paths)
+
+    def recall(self, mark: Mark | None) -> Kept | None:
+        """Return what was found when the unit was in this very state, or None."""
+        if mark is None:
+            return None
+        filesystem, folder = _opened(self.place)
+        try:
+            with filesystem.open_input_stream(f"{folder}/{mark.name}") as stream:
+                data = stream.read()
+        except OSError:
+            return None
+        return _read(data, mark)
+
+    def keep(
+        self, mark: Mark | None, findings: list[dict[str, Any]], carry: bytes, files: Files
+    ) -> None:
+        """Write what was found in a unit, unless it has changed since. Raises: OSError."""
+        if mark is None or any(one["law"] in UNREAD for one in findings):
+            return
+        try:
+            now = [[path, *_state(path, files)] for path in mark.paths]
+        except OSError:
+            return
+        if now != [state[:-1] for state in mark.told["files"]]:
+            return
+        filesystem, folder = _opened(self.place)
+        told = json.dumps({**mark.told, "findings": findings}).encode()
+        rest = told + b"\n" + carry
+        data = hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest
+        path = f"{folder}/{mark.name}"
+        other = f"{path}.{uuid.uuid4().hex}.tmp"
+        with filesystem.open_output_stream(other) as stream:
+            stream.write(data)
+        filesystem.move(other, path)
+
+
+def open_checkpoint(place: str, wanted: Wanted) -> Checkpoint:
+    """Return the checkpoint in a folder, which is made if it is not there. Raises: OSError."""
+    place = place if is_url(place) else os.path.abspath(place)
+    filesystem, folder = _opened(place)
+    filesystem.create_dir(folder, recursive=True)
+    asked = {
+        "format": FORMAT,
+        "segproof": release(),
+        "laws": None if wanted.laws is None else sorted(wanted.laws),
+        "position": wanted.position,
+        "deep": wanted.deep,
+        "limit": wanted.limit,
+        "hash_slots": wanted.hash_slots,
+    }
+    return Checkpoint(place, json.dumps(asked, sort_keys=True))
+
+
+@lru_cache(maxsize=2)
+def _opened(place: str) -> "tuple[FileSystem, str]":
+    from pyarrow.fs import FileSystem, LocalFileSystem
+
+    if not is_url(place):
+        return LocalFileSystem(), place
+    filesystem, folder = FileSystem.from_uri(place)
+    return filesystem, folder.rstrip("/")
+
+
+def _read(data: bytes, mark: Mark) -> Kept | None:
+    """Return what a file of the checkpoint holds, if it is whole and of this mark."""
+    digest, _, rest = data.partition(b"\n")
+    if digest != hashlib.sha256(rest).hexdigest().encode():
+        return None
+    head, _, carry = rest.partition(b"\n")
+    try:
+        told = json.loads(head)
+        findings = told.pop("findings")
+        if carry:
+            carried_from_bytes(carry)
+        is_right = all(set(one) == set(FINDING_FIELDS) for one in findings)
+    except (ValueError, KeyError, TypeError):
+        return None
+    return Kept(findings, carry) if is_right and told == mark.told else None
+
+
+def _described(unit: Work | Segment) -> list[Any]:
+    """Return what a unit is, as JSON knows it."""
+    if isinstance(unit, Segment):
+        return [
+            "segment", unit.directory, unit.base_offset, sorted(unit.suffixes),
+            unit.next_base_offset, unit.is_stopped, sorted(unit.judged), list(unit.snapshots),
+        ]  # fmt: skip
+    if isinstance(unit, Partition):
+        segments = [_described(segment) for segment in unit.segments]
+        offsets = [list(each) for each in unit.offsets]
+        return ["partition", unit.directory, segments, list(unit.others), offsets]
+    return ["place", unit.kind.value, unit.path]
+
+
+def _paths_of(unit: Work | Segment, files: Files) -> Iterator[str]:
+    """Yield the files that are read for a unit. Raises: OSError."""
+    if isinstance(unit, Segment):
+        yield from map(unit.path, sorted(unit.suffixes))
+    elif isinstance(unit, Partition):
+        for segment in unit.segments:
+            yield from _paths_of(segment, files)
+        yield from map(unit.path, unit.others)
+    else:
+        yield from _below(unit.path, files, 0)
+
+
+def _below(path: str, files: Files, level: int) -> Iterator[str]:
+    status = files.status(path)
+    if status is None or not status.is_directory or level >= LEVELS_MAX:
+        yield path
+        return
+    for name in files.list_directory(path):
+        yield from _below(posixpath.join(path, name), files, level + 1)
+
+
+def _state(path: str, files: Files) -> list[int]:
+    """Return size and modification time. Raises: OSError, also if there is nothing."""
+    status = files.status(path)
+    if status is None:
+        raise FileNotFoundError(2, "no such file", path)
+    return [status.size_bytes, status.modified_ns]
+
+
+def _digest(path: str, files: Files) -> str:
+    """Return the digest of both ends of a file. Raises: OSError."""
+    file: File = files.open(path)
+    try:
+        size = file.size()
+        summed = hashlib.sha256(file.pread(min(size, DIGEST_BYTES), 0))
+        if size > DIGEST_BYTES:
+            start = max(DIGEST_BYTES, size - DIGEST_BYTES)
+            summed.update(file.pread(size - start, start))
+        return summed.hexdigest()
+    finally:
+        file.close()

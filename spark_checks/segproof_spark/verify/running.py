@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tasks of one verification do: check units, judge logs, join partitions.
+
+Three functions from rows to rows; the second and third are needed only where something was cut.
+All three run the verifier's own checks, so what changes meanwhile is looked at again as it does.
+
+Used by: verification; tests, without Spark.
+"""
+
+import json
+import shlex
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain, groupby
+from operator import attrgetter
+from typing import Any
+from urllib.parse import urlsplit
+
+from segproof.findings import Finding
+from segproof.kafka.batch_table import CheckedBatches
+from segproof.verifying.carried_bytes import carried_from_bytes, carried_to_bytes
+from segproof.verifying.directory_checks import Partition, sized
+from segproof.verifying.partition_checks import PartitionCheck
+from segproof.verifying.pieces import (
+    LogState,
+    Piece,
+    batches_from_bytes,
+    batches_to_bytes,
+    log_state,
+    piece_of,
+    scan_in_pieces,
+)
+from segproof.verifying.rechecking import SteadyCheck
+from segproof.verifying.reporting import Reporter, Wanted
+from segproof.verifying.running import check
+from segproof.verifying.segment_checks import Scanning
+from segproof.verifying.segments import FileState, Segment, report_unreadable, state_of
+from segproof_spark.arrow_files import is_url
+from segproof_spark.verify.checkpoint import Checkpoint
+from segproof_spark.verify.rows import (
+    CARRY,
+    LOG_BATCHES,
+    LOG_END,
+    LOG_STATE,
+    Row,
+    chunked,
+    finding,
+    task_row,
+)
+from segproof_spark.verify.units import (
+    Known,
+    PieceUnit,
+    SegmentUnit,
+    Unit,
+    WholeUnit,
+    open_place,
+    partition_of,
+    units_of,
+)
+
+__all__ = ["Verifying", "with_command"]
+
+
+STRUCTURE = "partition-log"
+
+
+class UnfitPieceError(Exception):
+    """A piece of a log could not be read, or is of another state of the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verifying:
+    """What all tasks of a verification need to know."""
+
+    wanted: Wanted
+    partitions: tuple[bytes, ...]
+    """Those of the plan."""
+    checkpoint: Checkpoint | None = None
+
+    # --- units
+
+    def check_units(self, tasks: Iterable[bytes]) -> Iterator[Row]:
+        """Yield the rows of all units of some tasks."""
+        for task in tasks:
+            count = recalled = size = 0
+            for unit in units_of(task):
+                count += 1
+                kept = yield from self._unit(unit)
+                recalled += kept
+                size += 0 if kept else _bytes_of(unit)
+            yield task_row(size, count, recalled)
+
+    def _unit(self, unit: Unit) -> Generator[Row, None, bool]:
+        """Yield the rows of one unit; return whether they come from the checkpoint."""
+        if isinstance(unit, Known):
+            yield from self._findings(unit.place, (one.to_json() for one in unit.findings))
+            return False
+        if isinstance(unit, PieceUnit):
+            return (yield from self._piece(unit))
+        if isinstance(unit, SegmentUnit):
+            return (yield from self._segment(unit.place, unit.partition, unit.number, unit.segment))
+        return (yield from self._whole(unit))
+
+    def _whole(self, unit: WholeUnit) -> Generator[Row, None, bool]:
+        files, _ = open_place(unit.place)
+
+        def found() -> Iterator[dict[str, Any]]:
+            try:
+                for each in check([unit.work], self.wanted, files):
+                    yield each.to_json()
+            except OSError as error:  # the place itself has gone
+                reporter = Reporter(self.wanted)
+                report_unreadable(unit.work.directory, error, reporter, STRUCTURE)
+                yield from (each.to_json() for each in reporter.finish())
+
+        if self.checkpoint is None:
+            yield from self._findings(unit.place, found())
+            return False
+        marked = self.checkpoint.mark(unit.work, files)
+        kept = self.checkpoint.recall(marked)
+        told = list(found()) if kept is None else kept.findings
+        if kept is None:
+            self.checkpoint.keep(marked, told, b"", files)
+        yield from self._findings(unit.place, told)
+        return kept is not None
+
+    def _segment(
+        self,
+        place: str,
+        partition: int,
+        number: int,
+        segment: Segment,
+        pieces: Callable[[LogState | None], Iterable[Piece]] | None = None,
+    ) -> Generator[Row, None, bool]:
+        """Check a segment, most of whose log may have been read before."""
+        files, _ = open_place(place)
+        marked = kept = None
+        if self.checkpoint is not None:
+            marked = self.checkpoint.mark(segment, files)
+            kept = self.checkpoint.recall(marked)
+        if kept is not None:
+            told, carried = kept.findings, kept.carry
+        else:
+            segment = sized(segment, files)
+            scan = None
+            if pieces is not None:
+                scan = scan_in_pieces(pieces(log_state(segment, files)))
+            done = self._steady(segment, place, scan)
+            told = [one.to_json() for one in done.findings]
+            carried = carried_to_bytes(done.carry, segment.seen)
+            if self.checkpoint is not None:
+                self.checkpoint.keep(marked, told, carried, files)
+        yield from self._findings(place, told)
+        yield from chunked(partition, number, CARRY, carried)
+        return kept is not None
+
+    def _steady(self, segment: Segment, place: str, scan: Scanning | None) -> SteadyCheck:
+        files, _ = open_place(place)
+        try:
+            steady = SteadyCheck(segment, self.wanted, files, scan)
+            for _ in steady.run():
+                pass
+        except UnfitPieceError:
+            return self._steady(segment, place, None)
+        return steady
+
+    def _piece(self, unit: PieceUnit) -> Generator[Row, None, bool]:
+        """Yield what a piece of a log has; without a last row it could not be read."""
+        files, _ = open_place(unit.place)
+        key = unit.partition, unit.number, unit.start
+        number = 1
+        state = log_state(unit.segment, files)
+        yield Row(*key, 0, LOG_STATE, json.dumps(state).encode())
+        if self.checkpoint is not None and state is not None:
+            marked = self.checkpoint.mark(unit.segment, files)
+            if self.checkpoint.recall(marked) is not None:
+                return True
+        segment, wanted = unit.segment, self.wanted
+        try:
+            for part in piece_of(segment, unit.start, unit.end, wanted, files):
+                yield Row(*key, number, LOG_BATCHES, batches_to_bytes(part))
+                number += 1
+        except OSError:
+            return False  # whoever judges the log reads it all, and says so
+        yield Row(*key, number, LOG_END)
+        return False
+
+    def _findings(self, place: str, told: Iterable[dict[str, Any]]) -> Iterator[Row]:
+        for each in told:
+            yield finding(with_command(each, place))
+
+    # --- logs
+
+    def judge_logs(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Judge each log whose pieces are among the rows; let all other rows pass.
+
+        The rows come by partition, segment, piece and number.
+        """
+        count = recalled = 0
+        for (partition, number), group in groupby(rows, attrgetter("partition", "segment")):
+            first, all_rows = _looked_at(group)
+            if first.kind != LOG_STATE:
+                yield from all_rows
+                continue
+            place, whole = partition_of(self.partitions[partition])
+            count += 1
+            recalled += yield from self._segment(
+                place, partition, number, whole.segments[number], _pieces_from(all_rows)
+            )
+        yield task_row(0, count, recalled)
+
+    # --- partitions
+
+    def join_partitions(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Join the segments of each partition; let the findings pass.
+
+        The rows come by partition, segment and number.
+        """
+        for key, group in groupby(rows, attrgetter("partition")):
+            if key is None:
+                yield from group
+                continue
+            place, partition = partition_of(self.partitions[key])
+            found = self._joined(place, partition, group)
+            yield from self._findings(place, (one.to_json() for one in found))
+        yield task_row(0, 0, 0)
+
+    def _joined(self, place: str, partition: Partition, rows: Iterable[Row]) -> list[Finding]:
+        files, _ = open_place(place)
+        now = tuple(state_of(files, partition.path(name)) for name in partition.others)
+        partition = replace(partition, others_seen=as_seen_here(partition.others_seen, now))
+        joined = PartitionCheck(partition, self.wanted, files)
+        count = 0
+        for number, group in groupby(rows, attrgetter("segment")):
+            if number != count:
+                break
+            carry, seen = carried_from_bytes(b"".join(row.payload or b"" for row in group))
+            segment = partition.segments[number]
+            seen = as_seen_here(seen, segment.look(files))
+            joined.add(replace(segment, seen=seen), carry)
+            count += 1
+        if count != len(partition.segments):
+            raise RuntimeError(f"segment {count} of {partition.directory} was not checked")
+        return joined.finish()
+
+
+def _bytes_of(unit: Unit) -> int:
+    if isinstance(unit, PieceUnit):
+        return unit.end - unit.start
+    if isinstance(unit, SegmentUnit):
+        return unit.segment.size_bytes
+    return unit.work.size_bytes if isinstance(unit, WholeUnit) else 0
+
+
+def _looked_at(rows: Iterator[Row]) -> tuple[Row, Iterator[Row]]:
+    """Return the first of some rows, and all of them."""
+    first = next(rows)
+    return first, chain((first,), rows)
+
+
+def _pieces_from(rows: Iterator[Row]) -> Callable[[LogState | None], Iterator[Piece]]:
+    """Return what gives the pieces of a log in a state, which its rows hold."""
+
+    def pieces(now: LogState | None) -> Iterator[Piece]:
+        for start, group in groupby(rows, attrgetter("piece")):
+            told, parts = _looked_at(group)
+            if (
+                now is None
+                or told.kind != LOG_STATE
+                or json.loads(told.payload or b"") != list(now)
+            ):
+                raise UnfitPieceError
+            yield start, _parts(parts)
+
+    return pieces
+
+
+def _parts(rows: Iterable[Row]) -> Iterator[CheckedBatches]:
+    for row in rows:
+        if row.kind == LOG_END:
+            return
+        if row.kind == LOG_BATCHES:
+            yield batches_from_bytes(row.payload or b"")
+    raise UnfitPieceError
+
+
+def as_seen_here(seen: tuple[FileState, ...], now: tuple[FileState, ...]) -> tuple[FileState, ...]:
+    """Return what another machine has seen as this one sees it: devices have other numbers."""
+    same = [(one.identity[1], one.size_bytes) for one in seen] == [
+        (one.identity[1], one.size_bytes) for one in now
+    ]
+    return now if same else seen
+
+
+def with_command(told: dict[str, Any], place: str) -> dict[str, Any]:
+    """Return a finding whose command works where the file is: behind a URL only Spark's verb."""
+    if not is_url(place):
+        return told
+    words = shlex.split(told["reproduce"])
+    query = urlsplit(place).query
+    words[:3] = ["segproof", "spark", "verify", words[2] + (f"?{query}" if query else "")]
+    return {**told, "reproduce": shlex.join(words)}

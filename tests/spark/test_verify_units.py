@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Units, logs and partitions as the tasks of `spark verify` check them. No Spark is started."""
+
+import json
+import os
+import random
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segproof.verification import verify
+from segproof.verifying.reporting import Wanted
+from segproof_spark.findings import finding_of_row
+from segproof_spark.verify import running
+from segproof_spark.verify.checkpoint import Checkpoint, open_checkpoint
+from segproof_spark.verify.rows import LOG_END, Row, batches_of_rows, rows_of_batches
+from segproof_spark.verify.running import Verifying
+from segproof_spark.verify.units import (
+    Known,
+    PieceUnit,
+    Plan,
+    SegmentUnit,
+    WholeUnit,
+    make_plan,
+    units_of,
+)
+
+OLD_NS = 10**18
+SMALL = 16_000
+"""Bytes of a task that cut the real segments into pieces."""
+
+
+def age(directory: Path) -> None:
+    """Make all files old: the verifier waits for a writer where one was there a moment ago."""
+    for each in (directory, *directory.rglob("*")):
+        os.utime(each, ns=(OLD_NS, OLD_NS))
+
+
+@pytest.fixture
+def data_directory(tmp_path: Path) -> Path:
+    """Return a folder with a data directory of real partitions, some damaged, and two stores."""
+    data = tmp_path / "data"
+    with as_file(files("segproof_harness") / "data") as carried:
+        for scenario in sorted((carried / "kafka").iterdir()):
+            for partition in scenario.iterdir():
+                if partition.is_dir() and partition.name != "logdir":
+                    shutil.copytree(partition, data / f"{scenario.name}-{partition.name}")
+        for store in sorted((carried / "rocketmq").glob("rolled*/store")):
+            shutil.copytree(store, tmp_path / store.parent.name, copy_function=shutil.copyfile)
+    damage(data / "plain-plain-0", "*252.index", 3, 19, 31)
+    damage(data / "plain-plain-0", "*252.log", 9000)
+    damage(data / "txn-a-txn-a-0", "*1014.log", 53)
+    (data / "plain-plain-0" / "stranger").touch()
+    age(tmp_path)
+    return tmp_path
+
+
+def damage(directory: Path, name: str, *places: int) -> None:
+    """Change some bytes of a file."""
+    for path in directory.glob(name):
+        data = bytearray(path.read_bytes())
+        for place in places:
+            data[place] ^= 0x15
+        path.write_bytes(data)
+
+
+def staged(
+    plan: Plan, wanted: Wanted, checkpoint: Checkpoint | None = None
+) -> tuple[list[Row], dict[str, int]]:
+    """Return the rows of findings that the stages bring, and the sums of what tasks told."""
+    verifying = Verifying(wanted, tuple(plan.partitions), checkpoint)
+    rows = [row for task in plan.tasks for row in sent(verifying.check_units([task]))]
+    rows = [*sent(verifying.judge_logs(in_order(rows)))]
+    rows = [*sent(verifying.join_partitions(in_order(rows)))]
+    told = [json.loads(row.payload or b"") for row in rows if row.kind == "task"]
+    sums = {name: sum(each[name] for each in told) for name in told[0]}
+    return [row for row in rows if row.kind == "finding"], sums
+
+
+def sent(rows: Iterable[Row]) -> Iterator[Row]:
+    """Return rows that went through Arrow."""
+    return rows_of_batches(batches_of_rows(rows))
+
+
+def in_order(rows: Sequence[Row]) -> Iterator[Row]:
+    """Return rows as Spark sorts them, rows without a key first."""
+    return iter(sorted(rows, key=lambda row: tuple(-1 if x is None else x for x in row[:4])))
+
+
+def told_of(rows: Iterable[Row]) -> list[str]:
+    """Return the findings of some rows, in an order of their own."""
+    return sorted(repr(finding_of_row(row.finding or {})) for row in rows)
+
+
+def whole(path: Path, **options: Any) -> list[str]:
+    """Return what `verify` says."""
+    return sorted(repr(one.to_json()) for one in verify(path, **options))
+
+
+@pytest.mark.parametrize("deep", [False, True])
+@pytest.mark.parametrize("task_bytes", [None, 1, 3000, SMALL, 1 << 21])
+def test_however_it_is_cut_the_findings_are_the_same(
+    data_directory: Path, task_bytes: int | None, deep: bool
+) -> None:
+    """Whole partitions, segments, pieces: what `verify` finds, and nothing twice."""
+    wanted = Wanted(deep=deep)
+    plan = make_plan([str(data_directory)], wanted, 2, task_bytes)
+    expected = whole(data_directory, deep=deep)
+    found, _ = staged(plan, wanted)
+    assert expected == told_of(found)
+    assert any("'BATCH-3'" in one for one in expected)
+    assert (plan.logs > 10, bool(plan.partitions)) == {
+        None: (False, False), 1: (True, True), 3000: (True, True), SMALL: (True, True),
+        1 << 21: (False, True),
+    }[task_bytes]  # fmt: skip
+
+
+def test_a_plan_holds_everything_once(data_directory: Path) -> None:
+    """Kinds of units by the bytes of a task; pieces lie behind each other up to the log's end."""
+    path = str(data_directory)
+    kinds = {type(unit) for task in make_plan([path], Wanted(), 2).tasks for unit in units_of(task)}
+    assert {Known, WholeUnit} == kinds
+    plan = make_plan([path], Wanted(), 2, SMALL)
+    units = [unit for task in plan.tasks for unit in units_of(task)]
+    assert {Known, WholeUnit, SegmentUnit, PieceUnit} == {type(unit) for unit in units}
+    ends: dict[tuple[int, int], int] = {}
+    for unit in sorted(
+        (unit for unit in units if isinstance(unit, PieceUnit)), key=lambda one: one.start
+    ):
+        assert ends.get((unit.partition, unit.number), 0) == unit.start
+        ends[unit.partition, unit.number] = unit.end
+        assert unit.end - unit.start >= SMALL // 2
+    assert plan.logs == len(ends)
+
+
+def test_laws_positions_and_single_files(data_directory: Path) -> None:
+    """What is asked for is asked for in every unit; a file alone is cut too."""
+    log = next((data_directory / "data" / "plain-plain-0").glob("*252.log"))
+    for path, laws, position in (
+        (data_directory, {"SEG-7", "DISK-31"}, None),
+        (log, None, None),
+        (log, {"BATCH-3"}, 0),
+        (log.with_suffix(".index"), None, None),
+    ):
+        wanted = Wanted(None if laws is None else frozenset(laws), position)
+        found, _ = staged(make_plan([str(path)], wanted, 2, SMALL), wanted)
+        assert whole(path, laws=laws, position=position) == told_of(found)
+
+
+# --- what changes meanwhile
+
+
+def test_a_log_that_changed_since_its_pieces_were_read(data_directory: Path) -> None:
+    """Pieces of another state of the file do not count; nor does one without its end."""
+    wanted = Wanted()
+    plan = make_plan([str(data_directory)], wanted, 2, SMALL)
+    verifying = Verifying(wanted, tuple(plan.partitions))
+    rows = [row for task in plan.tasks for row in verifying.check_units([task])]
+    lost = [row for row in rows if row.kind != LOG_END or random.Random(1).random() < 0.5]
+    joined = verifying.join_partitions(in_order([*verifying.judge_logs(in_order(lost))]))
+    assert whole(data_directory) == told_of(row for row in joined if row.kind == "finding")
+    for log in data_directory.glob("data/plain-plain-0/*.log"):
+        data = bytearray(log.read_bytes())
+        if len(data) > 500:
+            data[300] ^= 1
+            log.write_bytes(data)
+            os.utime(log, ns=(OLD_NS, OLD_NS + 1))
+    joined = verifying.join_partitions(in_order([*verifying.judge_logs(in_order(rows))]))
+    now = told_of(row for row in joined if row.kind == "finding")
+    expected = whole(data_directory)
+    # Segments that were checked as a whole before the change are not checked again.
+    changed = {one for one in expected if "BATCH-3" in one and "plain-plain-0" in one}
+    pieced = {
+        unit.segment.path(".log")
+        for task in plan.tasks
+        for unit in units_of(task)
+        if isinstance(unit, PieceUnit)
+    }
+    told = {one for one in changed if any(path in one for path in pieced)}
+    assert len(told) > 1
+    assert told <= set(now)
+
+
+def test_a_path_that_vanishes_meanwhile(data_directory: Path) -> None:
+    """Partitions, segments and stores that go between the plan and the check end no task."""
+    wanted = Wanted()
+    for task_bytes in (None, SMALL):
+        plan = make_plan([str(data_directory)], wanted, 2, task_bytes)
+        moved = data_directory.with_name(data_directory.name + "-moved")
+        data_directory.rename(moved)
+        try:
+            found, _ = staged(plan, wanted)
+        finally:
+            moved.rename(data_directory)
+        assert {"DISK-1", "DISK-2"} & {(row.finding or {})["law"] for row in found}
+
+
+def test_one_file_that_cannot_be_read(data_directory: Path) -> None:
+    """A folder in the place of a log is a finding; all others are done."""
+    log = next((data_directory / "data" / "plain-plain-0").glob("*342.log"))
+    plan = make_plan([str(data_directory)], Wanted(), 2, SMALL)
+    log.unlink()
+    log.mkdir()
+    age(data_directory)
+    found, _ = staged(plan, Wanted())
+    told = told_of(found)
+    assert any("DISK-1" in one and str(log) in one for one in told)
+    assert whole(data_directory) == told
+
+
+# --- the checkpoint
+
+
+@pytest.mark.parametrize("task_bytes", [None, SMALL])
+def test_what_did_not_change_is_not_read_again(
+    data_directory: Path, tmp_path_factory: pytest.TempPathFactory, task_bytes: int | None
+) -> None:
+    """The second run reads nothing, and finds the same; the third reads what changed."""
+    wanted = Wanted()
+    kept = open_checkpoint(str(tmp_path_factory.mktemp("checkpoint")), wanted)
+    path = str(data_directory)
+    first, told = staged(make_plan([path], wanted, 2, task_bytes), wanted, kept)
+    assert whole(data_directory) == told_of(first)
+    assert 0 == told["units_recalled"]
+    again, told = staged(make_plan([path], wanted, 2, task_bytes), wanted, kept)
+    assert told_of(first) == told_of(again)
+    assert told["units"] - 1 == told["units_recalled"]  # the names are looked at each time
+    assert 0 == told["bytes_read"]
+    damage(data_directory / "data" / "txn-a-txn-a-0", "*1014.log", 300)
+    age(data_directory)
+    third, told = staged(make_plan([path], wanted, 2, task_bytes), wanted, kept)
+    assert whole(data_directory) == told_of(third)
+    assert told_of(first) != told_of(third)
+    assert 0 < told["units"] - 1 - told["units_recalled"] < told["units"] // 3
+    other = Wanted(deep=True)
+    asked = open_checkpoint(kept.place, other)
+    _, told = staged(make_plan([path], other, 2, task_bytes), other, asked)
+    assert 0 == told["units_recalled"]
+
+
+def test_a_damaged_checkpoint_counts_as_none(
+    data_directory: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Files that were cut, changed, emptied, or belong to another unit."""
+    wanted, folder = Wanted(), tmp_path_factory.mktemp("checkpoint")
+    kept = open_checkpoint(str(folder), wanted)
+    plan = make_plan([str(data_directory)], wanted, 2, SMALL)
+    expected = told_of(staged(plan, wanted, kept)[0])
+    written = sorted(folder.iterdir())
+    assert all(path.suffix == ".unit" for path in written)
+    for number, path in enumerate(written):
+        data = path.read_bytes()
+        wrong = (data[: len(data) // 2], b"", data.replace(b"findings", b"finding5"), b"\0" * 99)
+        path.write_bytes([*wrong, written[0].read_bytes()][number % 5])
+    written[0].write_bytes(written[-1].read_bytes())
+    found, told = staged(plan, wanted, kept)
+    assert expected == told_of(found)
+    assert 0 == told["units_recalled"]
+
+
+def test_trouble_is_not_kept(
+    data_directory: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A unit whose file could not be read, or was changed a moment ago, is read again."""
+    wanted, folder = Wanted(), tmp_path_factory.mktemp("checkpoint")
+    kept = open_checkpoint(str(folder), wanted)
+    partition = data_directory / "data" / "plain-plain-0"
+    for each in partition.iterdir():
+        os.utime(each)
+    for _ in range(2):
+        found, _ = staged(make_plan([str(partition)], wanted, 2), wanted, kept)
+        assert found
+        assert [] == list(folder.iterdir())
+
+
+def test_findings_behind_a_url_name_the_verb_that_reads_it(data_directory: Path) -> None:
+    """The same findings by `file://`, each with a command of `segproof spark verify`."""
+    path = data_directory / "data"
+    url = f"file://{path}"
+    for task_bytes in (None, SMALL):
+        found, _ = staged(make_plan([url], Wanted(), 2, task_bytes), Wanted())
+        told = [finding_of_row(row.finding or {}) for row in found]
+        assert all(one["reproduce"].startswith("segproof spark verify file:///") for one in told)
+        laws = sorted((one["law"], one["path"].removeprefix("file://")) for one in told)
+        assert sorted((one.law, one.path) for one in verify(path)) == laws
+    assert running.with_command(
+        {"reproduce": "segproof verify 's3://b/a b/0.log' --law X-1"}, "s3://b/a?region=eu"
+    ) == {"reproduce": "segproof spark verify 's3://b/a b/0.log?region=eu' --law X-1"}
