@@ -2,15 +2,14 @@
 """The Spark data source `segproof`: `spark.read.format("segproof").option("table", "batches")`.
 
 The tables, their columns and the options stand in `tables/schemas.py` and on the reference page.
-`register(session)` makes the format known to a session and lets it push filters down;
-`session.dataSource.register(SegproofDataSource)` does the first alone, with no setting changed.
+`session.dataSource.register(SegproofDataSource)` makes the format known to a session, and so does
+`register(session)`.
 
 Used by: `spark verify`, and anyone with a Spark session.
 """
 
 import json
 import os
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceReader
@@ -24,15 +23,11 @@ from segproof_spark.tables.schemas import TABLES, ddl_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["PushingDataSource", "SegproofDataSource", "register"]
-
-PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+__all__ = ["SegproofDataSource", "register"]
 
 
 class SegproofDataSource(DataSource):
-    """The data source `segproof`, in any session."""
-
-    reader_class: type[TableReader] = TableReader
+    """The data source `segproof`; see the module's docstring."""
 
     @classmethod
     def name(cls) -> str:
@@ -50,7 +45,8 @@ class SegproofDataSource(DataSource):
         paths = self._paths()
         if request.table == "findings":
             return self._findings_reader(paths, request.columns)
-        return self.reader_class(places_of(paths), request)
+        pushes = flag(self.options, "push_filters")
+        return (PushingTableReader if pushes else TableReader)(places_of(paths), request)
 
     def _findings_reader(self, paths: list[str], columns: tuple[str, ...]) -> DataSourceReader:
         from segproof_spark.arrow_files import expand, is_url
@@ -76,23 +72,6 @@ class SegproofDataSource(DataSource):
         return paths
 
 
-class PushingDataSource(SegproofDataSource):
-    """The same for a session that pushes filters down to Python data sources."""
-
-    reader_class = PushingTableReader
-
-
 def register(session: "SparkSession") -> None:
-    """Make the format `segproof` known to a session, with filters pushed down where Spark can.
-
-    Sets `spark.sql.python.filterPushdown.enabled`, which Spark has from 4.1 on.
-    """
-    pushes = _release(session.version) >= (4, 1)
-    if pushes:
-        session.conf.set(PUSHDOWN, "true")
-    session.dataSource.register(PushingDataSource if pushes else SegproofDataSource)
-
-
-def _release(version: str) -> tuple[int, ...]:
-    parts: Sequence[str] = version.split(".")[:2]
-    return tuple(int(part) for part in parts)
+    """Make the format `segproof` known to a session."""
+    session.dataSource.register(SegproofDataSource)

@@ -88,6 +88,33 @@ def test_what_passes_is_read(
         assert len(rows) < len(whole)
 
 
+@pytest.mark.parametrize(
+    ("table", "where", "passes"),
+    [
+        ("records", "offset >= 300 and offset < 310", lambda row: 300 <= row["offset"] < 310),
+        ("records", "offset = 300", lambda row: row["offset"] == 300),
+        ("records", "key_size > 0", lambda row: (row["key_size"] or 0) > 0),
+        (
+            "batches",
+            "base_offset <= 99 AND size>200",
+            lambda r: r["base_offset"] <= 99 and r["size"] > 200,
+        ),
+        ("batches", "path like '%342.log'", lambda row: row["path"].endswith("342.log")),
+        ("batches", "compression = 'none'", lambda row: row["compression"] == "none"),
+        ("segments", "directory like '%plain%'", lambda row: "plain" in row["directory"]),
+        ("time_index_entries", "offset > -1", lambda row: row["offset"] > -1),
+        ("index_entries", "path like '/nowhere%'", lambda row: False),
+    ],
+)
+def test_where_chooses_rows(kafka: Path, table: str, where: str, passes: Passes) -> None:
+    """The rows are exactly those that pass, whatever columns are asked for."""
+    folder = kafka / "plain"
+    expected = [row for row in read(reader_of(table, folder)) if passes(row)]
+    assert expected == read(reader_of(table, folder, where=where))
+    few = read(reader_of(table, folder, where=where, columns="path"))
+    assert [{"path": row["path"]} for row in expected] == few
+
+
 def test_timestamps_leave_out_batches(kafka: Path) -> None:
     """A batch whose header is younger or older is not decoded; a wrong checksum is not believed."""
     folder = kafka / "plain"
@@ -225,6 +252,12 @@ def test_filters_that_say_nothing() -> None:
         ({"task_bytes": "-1"}, "option task_bytes must be 1 or more"),
         ({"trust_time_index": "yes"}, "option trust_time_index: 'yes' is neither true nor false"),
         ({"hash_slots": "5"}, "option hash_slots: it is not for table records, only for rocketmq"),
+        ({"where": "offset"}, "option where: 'offset' is no condition; one is COLUMN >= NUMBER"),
+        ({"where": "x > 1"}, "option where: table records has no column 'x'; it has path,"),
+        ({"where": "path > 1"}, "option where: column 'path' is string: it is not compared with a"),
+        ({"where": "offset = 'a'"}, "option where: column 'offset' is bigint: it is not compared"),
+        ({"where": "offset > 9999999999999999999"}, "option where: column 'offset' is bigint"),
+        ({"where": "offset > 1 or offset < 0"}, "option where: 'offset > 1 or offset < 0' is no"),
         ({"colums": "offset"}, "option colums: there is no such option; known: path,"),
         ({"table": "findings", "columns": "law"}, "option columns: it is not for table findings"),
     ],

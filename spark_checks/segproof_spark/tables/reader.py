@@ -17,6 +17,7 @@ from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof_spark.tables.request import Request
 from segproof_spark.tables.walk import Unit, units_below
+from segproof_spark.tables.where import passing
 
 __all__ = ["DamagedFileError", "FilesTask", "PushingTableReader", "TableReader", "places_of"]
 
@@ -79,7 +80,15 @@ class TableReader(DataSourceReader):
         from segproof_spark.tables.columns import merged
 
         assert isinstance(partition, FilesTask)
-        return merged(self._batches(partition))
+        return merged(map(self._chosen, self._batches(partition)))
+
+    def _chosen(self, batch: Any) -> Any:
+        """Return the rows and columns of a batch that are wanted."""
+        request = self.request
+        if not request.where:
+            return batch
+        chosen = passing(batch, request.where)
+        return chosen.select(list(request.columns[: request.shown]))
 
     def _batches(self, task: FilesTask) -> Iterator[Any]:
         read = _reading(self.request.table)
@@ -98,9 +107,11 @@ class TableReader(DataSourceReader):
 
 
 class PushingTableReader(TableReader):
-    """The same, for sessions that push filters down to Python data sources.
+    """The same, where filters of queries are pushed down to it.
 
-    Spark refuses a reader that takes filters where pushing them is off, so there are two.
+    Spark refuses a reader that takes filters where its setting is off, so there are two. And from
+    4.1 to 4.3 it keeps the files that the first filtered query left for every later query on the
+    same DataFrame, in silence; so this one is only for who asked for it.
     """
 
     def pushFilters(self, filters: Any) -> Iterable[Any]:  # noqa: N802 - Spark's name

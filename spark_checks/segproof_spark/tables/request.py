@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a reader of the data source is asked for: options as text, columns, pushed filters.
 
-Every refusal is a ValueError that names the option. A pushed filter only leaves out what cannot
-have a row that passes it; Spark evaluates every filter again.
+Every refusal is a ValueError that names the option. What the option `where` and pushed filters say
+leaves out the files and batches that cannot have a row that passes; the rows of the others are
+chosen by `where` in the reader, and by Spark, which evaluates every pushed filter again.
 
 Used by: data_source, reader, the tables.
 """
@@ -13,6 +14,7 @@ from typing import Any, Final
 
 from segproof.compression import UNCOMPRESSED_LIMIT_BYTES
 from segproof_spark.tables.schemas import OPTIONS, TABLES, Column, Table
+from segproof_spark.tables.where import Condition, conditions_of
 
 __all__ = ["Filters", "Range", "Request", "request_of", "table_of"]
 
@@ -37,7 +39,7 @@ class Range:
 
 @dataclass(slots=True)
 class Filters:
-    """What the pushed filters say, as far as it leaves out files or batches."""
+    """What conditions and pushed filters say, as far as it leaves out files or batches."""
 
     ranges: dict[str, Range] = field(default_factory=dict)
     """Column to its range."""
@@ -64,35 +66,37 @@ class Filters:
         kind = type(pushed).__name__
         attribute: Sequence[str] = getattr(pushed, "attribute", ())
         value: Any = getattr(pushed, "value", None)
-        if len(attribute) != 1:
+        if kind in _KINDS and len(attribute) == 1:
+            self.note(attribute[0], _KINDS[kind], tuple(value) if kind == "In" else (value,))
+
+    def note(self, column: str, how: str, values: tuple[Any, ...]) -> None:
+        """Take in that a column stands so to one of these values."""
+        if not values:
             return
-        (column,) = attribute
-        if kind in _TEXT_FILTERS and isinstance(value, str):
-            self.texts.append((column, _TEXT_FILTERS[kind], (value,)))
-        elif kind == "In" and value and all(isinstance(each, str) for each in value):
-            self.texts.append((column, "=", tuple(value)))
-        else:
-            self._add_range(column, kind, value)
-
-    def _add_range(self, column: str, kind: str, value: Any) -> None:
-        values = value if kind == "In" else (value,)
-        if not values or not all(type(each) is int for each in values):
-            return
-        low, high = min(values), max(values)
-        known = self.ranges.setdefault(column, Range())
-        if kind in ("EqualTo", "EqualNullSafe", "In", "GreaterThanOrEqual", "GreaterThan"):
-            known.low = max(known.low, low + (kind == "GreaterThan"))
-        if kind in ("EqualTo", "EqualNullSafe", "In", "LessThanOrEqual", "LessThan"):
-            known.high = min(known.high, high - (kind == "LessThan"))
+        if how in _ORDERS and all(type(each) is int for each in values):
+            known = self.ranges.setdefault(column, Range())
+            if how in ("=", ">=", ">"):
+                known.low = max(known.low, min(values) + (how == ">"))
+            if how in ("=", "<=", "<"):
+                known.high = min(known.high, max(values) - (how == "<"))
+        elif how not in ("<", "<=", ">", ">=") and all(isinstance(each, str) for each in values):
+            self.texts.append((column, how, values))
 
 
-_TEXT_FILTERS: Final = {
+_ORDERS: Final = ("=", "<", "<=", ">", ">=")
+_KINDS: Final = {
     "EqualTo": "=",
     "EqualNullSafe": "=",
+    "In": "=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
     "StringStartsWith": "starts",
     "StringEndsWith": "ends",
     "StringContains": "contains",
 }
+"""What Spark's filters say, by the names of their classes."""
 
 
 def _fits(how: str, text: str, wanted: str) -> bool:
@@ -109,7 +113,10 @@ class Request:
 
     table: str
     columns: tuple[str, ...]
-    """Names in the order of the result."""
+    """What is read: the columns of the result, then those that only `where` needs."""
+    shown: int = 0
+    """How many of them are in the result."""
+    where: tuple[Condition, ...] = ()
     fail_on_damage: bool = False
     trust_time_index: bool = False
     hash_slots: int | None = None
@@ -158,14 +165,23 @@ def request_of(options: Mapping[str, str], schema: Iterable[tuple[str, str]] = (
     if damage not in ON_DAMAGE:
         raise _refused("on_damage", f"{damage!r} is neither stop nor fail")
     slots = options.get("hash_slots")
+    names = tuple(column.name for column in columns)
+    where = _where(table, options)
+    filters = Filters()
+    for condition in where:
+        filters.note(condition.column, condition.how, (condition.value,))
+    added = dict.fromkeys(each.column for each in where if each.column not in names)
     return Request(
         table.name,
-        tuple(column.name for column in columns),
+        (*names, *added),
+        len(names),
+        where,
         fail_on_damage=damage == "fail",
         trust_time_index=flag(options, "trust_time_index"),
         hash_slots=None if slots is None else number(options, "hash_slots", 0),
         limit_bytes=number(options, "limit_bytes", UNCOMPRESSED_LIMIT_BYTES),
         task_bytes=number(options, "task_bytes", TASK_BYTES),
+        filters=filters,
     )
 
 
@@ -188,6 +204,15 @@ def number(options: Mapping[str, str], name: str, default: int) -> int:
     if value < 1:
         raise ValueError(f"segproof: option {name} must be 1 or more")
     return value
+
+
+def _where(table: Table, options: Mapping[str, str]) -> tuple[Condition, ...]:
+    if "where" not in options:
+        return ()
+    try:
+        return conditions_of(options["where"], table)
+    except ValueError as error:
+        raise _refused("where", str(error)) from None
 
 
 def _given_columns(table: Table, given: Sequence[tuple[str, str]]) -> tuple[Column, ...]:

@@ -234,6 +234,21 @@ OPTIONS: Final = (
     Option("table", "a name of a table", "findings", "the table"),
     Option("columns", "names with commas", "all", "the columns to read, in this order", _READING),
     Option(
+        "where",
+        "conditions joined by `and`",
+        "",
+        "which rows to read; files and batches without one are left out, and the offset index"
+        " says where to begin",
+        _READING,
+    ),
+    Option(
+        "push_filters",
+        "true or false",
+        "false",
+        "whether the filters of a query leave out files too; see below what Spark does to them",
+        _READING,
+    ),
+    Option(
         "on_damage",
         "stop or fail",
         "stop",

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The option `where`: conditions that choose rows where they are read, joined by `and`.
+
+    offset >= 1000 and offset < 2000 and path like '%.log'
+
+A condition compares a column of integers with a number (`=`, `<`, `<=`, `>`, `>=`) or a text with a
+text (`=`, `like` with `%` at its beginning or end). A null passes none.
+
+Used by: request, reader.
+"""
+
+import re
+from typing import Any, Final, NamedTuple
+
+from segproof_spark.tables.schemas import Table
+
+__all__ = ["Condition", "conditions_of", "passing"]
+
+
+class Condition(NamedTuple):
+    """One condition on one column."""
+
+    column: str
+    how: str
+    """`=`, `<`, `<=`, `>`, `>=`; for texts `=`, `starts`, `ends` and `contains`."""
+    value: int | str
+
+
+_NUMBER = re.compile(r"(\w+)\s*(>=|<=|=|>|<)\s*(-?[0-9]{1,19})")
+_TEXT = re.compile(r"(\w+)\s*=\s*'([^']*)'")
+_LIKE = re.compile(r"(\w+)\s+like\s+'(%?)([^'%]*)(%?)'", re.IGNORECASE)
+_AND = re.compile(r"\s+and\s+", re.IGNORECASE)
+_INTEGERS: Final = ("int", "bigint")
+_INT64_MAX: Final = (1 << 63) - 1
+
+
+def conditions_of(text: str, table: Table) -> tuple[Condition, ...]:
+    """Return what the option says. Raises: ValueError."""
+    return tuple(_checked(_condition(term.strip()), table) for term in _AND.split(text))
+
+
+def _condition(term: str) -> Condition:
+    if match := _NUMBER.fullmatch(term):
+        return Condition(match[1], match[2], int(match[3]))
+    if match := _TEXT.fullmatch(term):
+        return Condition(match[1], "=", match[2])
+    if match := _LIKE.fullmatch(term):
+        how = {("", ""): "=", ("%", ""): "ends", ("", "%"): "starts", ("%", "%"): "contains"}
+        return Condition(match[1], how[match[2], match[4]], match[3])
+    raise ValueError(
+        f"{term!r} is no condition; one is COLUMN >= NUMBER, COLUMN = 'TEXT' or"
+        " COLUMN like '%TEXT', and `and` joins several"
+    )
+
+
+def _checked(condition: Condition, table: Table) -> Condition:
+    name = condition.column
+    if name not in table.names:
+        raise ValueError(
+            f"table {table.name} has no column {name!r}; it has {', '.join(table.names)}"
+        )
+    kind = table[name].kind
+    if isinstance(condition.value, int):
+        if kind not in _INTEGERS or abs(condition.value) > _INT64_MAX:
+            raise ValueError(f"column {name!r} is {kind}: it is not compared with a number")
+    elif kind != "string":
+        raise ValueError(f"column {name!r} is {kind}: it is not compared with a text")
+    return condition
+
+
+def passing(batch: Any, conditions: tuple[Condition, ...]) -> Any:
+    """Return the rows of an Arrow batch that pass all conditions."""
+    import pyarrow.compute as pc
+
+    compare = {
+        "=": pc.equal,
+        "<": pc.less,
+        "<=": pc.less_equal,
+        ">": pc.greater,
+        ">=": pc.greater_equal,
+        "starts": pc.starts_with,
+        "ends": pc.ends_with,
+        "contains": pc.match_substring,
+    }
+    for condition in conditions:
+        column = batch.column(condition.column)
+        value: Any = condition.value
+        batch = batch.filter(compare[condition.how](column, value))
+    return batch
