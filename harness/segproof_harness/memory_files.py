@@ -17,6 +17,7 @@ import posixpath
 import threading
 import weakref
 from collections.abc import Callable
+from functools import lru_cache
 
 from segproof.files import File, FileStatus, Mapping
 
@@ -356,5 +357,6 @@ class MemoryFiles:
             return True
 
     @staticmethod
+    @lru_cache(maxsize=4096)
     def _normal(path: str) -> str:
         return posixpath.normpath(posixpath.join("/", path))

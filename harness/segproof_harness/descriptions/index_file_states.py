@@ -73,8 +73,9 @@ def _misses_by_less_than_a_second(event: Event) -> bool:
     begin: Any = event.operation.arguments["begin"]
     if key is None:
         return False
+    key_hash = index_key_hash(key)
     return any(
-        entry.key_hash == index_key_hash(key) and 0 < begin - event.before.time_read(entry) < 1000
+        entry.key_hash == key_hash and 0 < begin - event.before.time_read(entry) < 1000
         for entry in event.before.entries_list()
     )
 

@@ -10,13 +10,14 @@ Used by: offset_index, time_index.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from segproof_model.directory import Directory
 from segproof_model.integers import INT32_MAX, truncated_multiple, wrap64
 from segproof_model.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import Profile
+from segproof_model.values import replace
 
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
 UNMAPPED = Raised(ErrorKind.UNMAPPED)

@@ -10,7 +10,7 @@ Used by: record_batch, which offers these names.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from segproof_model.integers import INT32_MAX, int32_bytes, int64_bytes
 from segproof_model.kafka.compression import (
@@ -24,6 +24,7 @@ from segproof_model.kafka.compression import (
 from segproof_model.kafka.legacy_record import NO_TIMESTAMP, encode_messages
 from segproof_model.kafka.record import INVALID_ARGUMENT, Record, encode_record
 from segproof_model.outcomes import Raised
+from segproof_model.values import replace
 
 TIMESTAMP_TYPES = ("NoTimestampType", "CreateTime", "LogAppendTime")
 LOG_APPEND_TIME_BIT, TRANSACTIONAL_BIT, CONTROL_BIT, DELETE_HORIZON_BIT = 8, 16, 32, 64

@@ -15,12 +15,13 @@ Used by: leader_epoch_cache, partition_metadata_file, partition_log, the harness
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from segproof_model.directory import Directory
 from segproof_model.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.values import replace
 
 Entry = TypeVar("Entry")
 FILE_NOT_FOUND = Raised(ErrorKind.FILE_NOT_FOUND)

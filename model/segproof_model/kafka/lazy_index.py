@@ -9,7 +9,7 @@ Used by: log_segment.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from segproof_model.directory import Directory
@@ -17,6 +17,7 @@ from segproof_model.kafka.offset_index import OffsetIndex
 from segproof_model.kafka.time_index import TimeIndex
 from segproof_model.outcomes import Raised, Step
 from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.values import replace
 
 Index = OffsetIndex | TimeIndex
 

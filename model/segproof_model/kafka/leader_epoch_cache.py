@@ -11,7 +11,7 @@ Not covered: a directory that is gone when the scheduled write runs. Up to 1.1 a
 Used by: log_segment, partition_log, the harness.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 from segproof_model.directory import Directory
@@ -24,6 +24,7 @@ from segproof_model.kafka.checkpoint_file import (
 )
 from segproof_model.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.values import replace
 
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
 UNDEFINED = (-1, -1)

@@ -9,7 +9,6 @@ Not covered: files that cannot be read; a directory that is being deleted (`-del
 Used by: partition_log.
 """
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +23,7 @@ from segproof_model.kafka.segment_parts import run
 from segproof_model.kafka.segment_recovery import Recovered
 from segproof_model.kafka.segment_replacing import split_segment
 from segproof_model.outcomes import ErrorKind, Raised, Step
+from segproof_model.values import replace
 
 LOG, DELETED, CLEANED, SWAP = ".log", ".deleted", ".cleaned", ".swap"
 INDEXES = (".index", ".timeindex", ".txnindex")

@@ -14,7 +14,7 @@ Used by: the harness.
 """
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Self
 
@@ -28,6 +28,7 @@ from segproof_model.kafka.partition_metadata_file import PartitionMetadataFile
 from segproof_model.kafka.segment_parts import run
 from segproof_model.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.values import replace
 
 KAFKA_ERROR = Raised(ErrorKind.KAFKA_ERROR)
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"

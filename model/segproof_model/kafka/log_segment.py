@@ -12,7 +12,7 @@ only asks.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Self
 
@@ -45,6 +45,7 @@ from segproof_model.kafka.transaction_index import (
 )
 from segproof_model.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.values import replace
 
 COPY_BUFFER_BYTES = 1024 * 1024
 """A chunk of `append_from_file` stays below it, unless one batch alone is larger."""

@@ -9,11 +9,12 @@ Used by: partition_log, the harness.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from segproof_model.directory import Directory
 from segproof_model.kafka.log_segment import LogSegment
 from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.values import replace
 
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
 

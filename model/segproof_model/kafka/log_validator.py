@@ -11,7 +11,6 @@ Used by: partition_appending.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from segproof_model.integers import int32_bytes, int64_bytes
@@ -24,6 +23,7 @@ from segproof_model.kafka.record import Record
 from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.kafka.record_file import Scan
 from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.values import replace
 
 CORRUPT_RECORD = Raised(ErrorKind.CORRUPT_RECORD)
 ILLEGAL_STATE = Raised(ErrorKind.ILLEGAL_STATE)

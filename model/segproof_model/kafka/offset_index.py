@@ -9,7 +9,7 @@ Not covered: whether a position is the start of a batch; that needs the log.
 Used by: log_segment, the harness.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Self
 
 from segproof_model.directory import Directory
@@ -24,6 +24,7 @@ from segproof_model.kafka.abstract_index import (
 )
 from segproof_model.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.values import replace
 
 
 class OffsetPosition(NamedTuple):

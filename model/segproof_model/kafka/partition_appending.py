@@ -9,7 +9,7 @@ Not covered: verification of transactions, which asks the coordinator; flushing 
 Used by: partition_log.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Self
 
@@ -38,6 +38,7 @@ from segproof_model.kafka.segment_names import segment_file_name
 from segproof_model.kafka.segment_parts import run
 from segproof_model.kafka.segment_rolling import RollParams
 from segproof_model.outcomes import ErrorKind, Raised, Step
+from segproof_model.values import replace
 
 KAFKA_ERROR = Raised(ErrorKind.KAFKA_ERROR)
 RECORD_BATCH_TOO_LARGE = Raised(ErrorKind.RECORD_BATCH_TOO_LARGE)

@@ -10,7 +10,7 @@ Used by: log_manager, the harness.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 from segproof_model.directory import Directory
@@ -30,6 +30,7 @@ from segproof_model.kafka.segment_parts import INVALID_ARGUMENT, run
 from segproof_model.kafka.segment_replacing import split_segment
 from segproof_model.outcomes import Raised, Step
 from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.values import replace
 
 __all__ = ["LogAppendInfo", "PartitionLog"]
 

@@ -11,13 +11,14 @@ Used by: partition_log, the harness.
 
 import base64
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 from segproof_model.directory import Directory
 from segproof_model.kafka.checkpoint_file import lines_of, parsed_int
 from segproof_model.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.values import replace
 
 FILE_NOT_FOUND = Raised(ErrorKind.FILE_NOT_FOUND)
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)

@@ -10,7 +10,7 @@ Used by: log_loader, partition_log.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -34,6 +34,7 @@ from segproof_model.kafka.segment_names import segment_file_name
 from segproof_model.kafka.segment_parts import run
 from segproof_model.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import Profile
+from segproof_model.values import replace
 
 UNMAPPED = Raised(ErrorKind.UNMAPPED)
 NO_SEGMENTS = LogSegments()

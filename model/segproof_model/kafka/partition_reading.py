@@ -8,7 +8,7 @@ Not covered: remote storage; up to 2.3 a read up to an offset of the caller's.
 Used by: partition_log.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, Self
 
 from segproof_model.kafka.log_offset_metadata import LogOffsetMetadata
@@ -21,6 +21,7 @@ from segproof_model.kafka.segment_parts import INVALID_ARGUMENT
 from segproof_model.kafka.time_index import TimestampOffset
 from segproof_model.kafka.transaction_index import AbortedTxn, TxnIndexSearchResult
 from segproof_model.outcomes import ErrorKind, Raised, Step
+from segproof_model.values import replace
 
 Isolation = Literal["log_end", "high_watermark", "txn_committed"]
 OUT_OF_RANGE = Raised(ErrorKind.OUT_OF_RANGE)

@@ -9,7 +9,7 @@ Not covered: verification of transactions (VerificationStateEntry, VerificationG
 Used by: producer_state, which offers these names.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from segproof_model.integers import INT32_MAX, wrap32
@@ -23,6 +23,7 @@ from segproof_model.kafka.record import NO_SEQUENCE, EndTransactionMarker, end_t
 from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import Profile
+from segproof_model.values import replace
 
 AppendOrigin = Literal["replication", "client", "coordinator"]
 

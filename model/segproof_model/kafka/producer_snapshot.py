@@ -14,7 +14,7 @@ Used by: producer_state.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from segproof_model.integers import int32_at, int32_bytes, int64_at, int64_bytes
 from segproof_model.kafka.compression import crc32c
@@ -22,6 +22,7 @@ from segproof_model.kafka.record import NO_SEQUENCE, decrement_sequence
 from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.outcomes import ErrorKind, Raised
 from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.values import replace
 
 CORRUPT_SNAPSHOT = Raised(ErrorKind.CORRUPT_SNAPSHOT)
 NO_PRODUCER_EPOCH = -1

@@ -10,7 +10,7 @@ Used by: log_segment (recovery), partition_log.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from segproof_model.directory import Directory
 from segproof_model.kafka.producer_append_info import (
@@ -29,6 +29,7 @@ from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.kafka.segment_names import offset_of_name, segment_file_name
 from segproof_model.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.values import replace
 
 __all__ = [
     "AppendOrigin",

@@ -14,7 +14,7 @@ Not covered: conversion between formats; what the broker asks of a producer's ba
 Used by: record_file, log_segment, the harness.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from segproof_model.integers import int32_at, wrap64
@@ -69,6 +69,7 @@ from segproof_model.kafka.varint import (
 )
 from segproof_model.outcomes import ErrorKind, Raised
 from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.values import replace
 
 __all__ = [
     "Codecs",

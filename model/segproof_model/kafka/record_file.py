@@ -10,7 +10,7 @@ between formats; sending to a socket; files of 2 GiB and more.
 Used by: log_segment, the harness.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from segproof_model.directory import Directory
@@ -24,6 +24,7 @@ from segproof_model.kafka.record_batch import (
 )
 from segproof_model.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.values import replace
 
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
 KAFKA_ERROR = Raised(ErrorKind.KAFKA_ERROR)

@@ -8,7 +8,7 @@ Used by: log_segment, segment_recovery.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from segproof_model.directory import Directory
@@ -22,6 +22,7 @@ from segproof_model.kafka.time_index import TimeIndex, TimestampOffset
 from segproof_model.kafka.transaction_index import AbortedTxn, TransactionIndex
 from segproof_model.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import Profile
+from segproof_model.values import replace
 
 CORRUPT_INDEX = Raised(ErrorKind.CORRUPT_INDEX)
 FILE_NOT_FOUND = Raised(ErrorKind.FILE_NOT_FOUND)

@@ -8,7 +8,7 @@ Not covered: up to 2.8 the offset of an unknown largest timestamp, which stays a
 Used by: log_segment.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from segproof_model.kafka.producer_state import ProducerStateManager
 from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.kafka.segment_parts import run
 from segproof_model.outcomes import ErrorKind, Raised, Step
+from segproof_model.values import replace
 
 ENDS_THE_SCAN = (Raised(ErrorKind.CORRUPT_RECORD), Raised(ErrorKind.INVALID_RECORD))
 

@@ -8,7 +8,6 @@ Used by: log_loader, partition_log.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from segproof_model.kafka.log_segment import LogSegment
@@ -16,6 +15,7 @@ from segproof_model.kafka.partition_parts import PartitionParts
 from segproof_model.kafka.segment_names import segment_file_name
 from segproof_model.kafka.segment_parts import INVALID_ARGUMENT, run
 from segproof_model.outcomes import ErrorKind, Raised, Step
+from segproof_model.values import replace
 
 ILLEGAL_STATE = Raised(ErrorKind.ILLEGAL_STATE)
 SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")

@@ -9,7 +9,7 @@ Not covered: whether a timestamp is that of a batch; that needs the log.
 Used by: log_segment, the harness.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Self
 
 from segproof_model.directory import Directory
@@ -25,6 +25,7 @@ from segproof_model.kafka.abstract_index import (
 )
 from segproof_model.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.values import replace
 
 BUFFER_OVERFLOW = Raised(ErrorKind.BUFFER_OVERFLOW)
 

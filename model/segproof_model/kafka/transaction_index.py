@@ -10,13 +10,14 @@ Not covered: numbers that 64 bits don't hold; a parent directory that moves (nam
 Used by: log_segment, the harness.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Self
 
 from segproof_model.directory import Directory
 from segproof_model.integers import int64_at, int64_bytes
 from segproof_model.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.values import replace
 
 CORRUPT_INDEX = Raised(ErrorKind.CORRUPT_INDEX)
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)

@@ -13,7 +13,7 @@ Used by: message_store, the harness.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, Self
 
 from segproof_model.directory import Directory
@@ -28,6 +28,7 @@ from segproof_model.integers import (
 from segproof_model.outcomes import Step
 from segproof_model.profiles import ROCKETMQ_5_5_1, Profile
 from segproof_model.rocketmq.commit_log import CommitLog, log_file_name, path_in
+from segproof_model.values import replace
 
 CONSUME_QUEUE = "consumequeue"
 UNIT_SIZE = 20

@@ -13,7 +13,7 @@ Used by: index_service, the harness.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple, Self
 
 from segproof_model.directory import Directory
@@ -32,6 +32,7 @@ from segproof_model.profiles import ROCKETMQ_5_5_1, Profile
 from segproof_model.rocketmq.index_header import IndexHeader
 from segproof_model.rocketmq.key_hash import index_key_hash
 from segproof_model.rocketmq.reference_resource import ReferenceResource
+from segproof_model.values import replace
 
 CORRUPT_INDEX = Raised(ErrorKind.CORRUPT_INDEX)
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)

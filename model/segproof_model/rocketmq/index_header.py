@@ -9,10 +9,11 @@ Laws: RMQIDX-2, RMQIDX-6, RMQIDX-7.
 Used by: index_file.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from segproof_model.integers import int32_at, int32_bytes, int64_at, int64_bytes
+from segproof_model.values import replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ Not covered: threads: a full file is flushed before the next call, not beside it
 Used by: message_store, the harness.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, Self, TypeVar
 
@@ -23,6 +23,7 @@ from segproof_model.rocketmq.index_file import IndexFile
 from segproof_model.rocketmq.key_hash import build_key
 from segproof_model.rocketmq.message import DispatchRequest
 from segproof_model.rocketmq.store_checkpoint import StoreCheckpoint
+from segproof_model.values import replace
 
 INDEX = "index"
 CHECKPOINT = "checkpoint"

@@ -10,7 +10,7 @@ Not covered: writing messages and queues; cutting the log and the queues; runnin
 Used by: the harness.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 from segproof_model.directory import Directory
@@ -34,6 +34,7 @@ from segproof_model.rocketmq.message import (
     dispatch_request_of,
 )
 from segproof_model.rocketmq.store_checkpoint import StoreCheckpoint
+from segproof_model.values import replace
 
 ABORT = "abort"
 """The file that is there while a store runs, or when it was not shut down."""

@@ -8,10 +8,11 @@ Not covered: threads; each call here is one step.
 Used by: index_file.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 from segproof_model.outcomes import Step
+from segproof_model.values import replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,14 @@ Not covered: use after shutdown, which upstream does not survive.
 Used by: index_service, message_store, the harness.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 from segproof_model.directory import Directory
 from segproof_model.integers import int64_at, int64_bytes, wrap64
 from segproof_model.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import ROCKETMQ_5_5_1, Profile
+from segproof_model.values import replace
 
 FILE_SIZE = 4096
 SAFETY_MS = 3000
