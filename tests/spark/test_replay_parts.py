@@ -13,7 +13,14 @@ from typer.testing import CliRunner
 from segproof_harness.replay import replay_seeds
 from segproof_harness.structures import STRUCTURE_IDS
 from segproof_spark.cli import app as spark_app
-from segproof_spark.replay.histories import COSTS_US, TASK_SECONDS, Task, _Histories, planned
+from segproof_spark.replay.histories import (
+    COSTS_US,
+    TASK_SECONDS,
+    Task,
+    _Histories,
+    planned,
+    shared,
+)
 from segproof_spark.replay.running import ROWS_A_BATCH, Runner, peak_bytes
 from segproof_spark.replay.summary import Summary
 from segproof_spark.report import NoResultsError, report
@@ -56,6 +63,20 @@ def test_small_jobs_keep_all_cores_busy(cores: int) -> None:
     """A job of some seconds is cut into two tasks for each core, if it has so many histories."""
     assert 2 * cores <= len(planned(["offset-index"], "segproof", range(200), 50, None, cores))
     assert 3 == len(planned(["offset-index"], "segproof", range(3), 50, None, 64))
+
+
+@pytest.mark.parametrize("total", [9, 1000, 200_000])
+def test_a_total_is_shared_by_cost(total: int) -> None:
+    """All of it and no more; each structure has some, and they take as long as one another."""
+    seeds = shared(STRUCTURE_IDS, total, 7)
+    assert set(STRUCTURE_IDS) == set(seeds)
+    assert {7} == {one[0] for one in seeds.values()}
+    assert total <= sum(map(len, seeds.values())) <= total + len(seeds)
+    tasks = planned(STRUCTURE_IDS, "segproof", seeds, 100, None, 2)
+    assert sum(map(len, seeds.values())) == sum(len(one.seeds) for one in tasks)
+    seconds = [len(one) * COSTS_US[name] for name, one in seeds.items()]
+    if total > 10_000:
+        assert max(seconds) < 1.01 * min(seconds)
 
 
 def test_every_structure_has_its_cost() -> None:

@@ -35,6 +35,15 @@ if TYPE_CHECKING:
 
 SETTINGS = {"spark.task.maxFailures": "1"}
 """A comparison that fails only sometimes is not run again until it passes."""
+TotalOption = Annotated[
+    int | None,
+    typer.Option(
+        "--total",
+        min=1,
+        help="Histories altogether, instead of --count: of each structure so many that all "
+        "structures take as long.",
+    ),
+]
 OutOption = Annotated[
     str | None,
     typer.Option(
@@ -65,6 +74,7 @@ def command(
     seed: SeedOption = 0,
     length: LengthOption = LENGTH,
     count: CountOption = 1000,
+    total: TotalOption = None,
     subjects: SubjectsOption = SUBJECTS,
     weights: WeightsOption = None,
     out: OutOption = None,
@@ -80,16 +90,20 @@ def command(
     \b
     Examples:
       segproof spark replay --structure offset-index --count 100000
-      segproof spark replay --count 20000 --length 100 --out replayed
+      segproof spark replay --total 200000 --length 100 --out replayed
     """
     from segproof_harness.report import write_jsonl, write_text
     from segproof_spark.replay import replay_on_spark
+    from segproof_spark.replay.histories import Seeds, shared
     from segproof_spark.replay.job import ResultsLostError
     from segproof_spark.replay.table import write_table
 
     names = subjects_of(subjects)
     structures = structures_of(structure, profile, names)
     drawn = weights_of(weights, structures)
+    seeds: Seeds = range(seed, seed + count)
+    if total is not None:
+        seeds = shared(structures, total, seed)
     _check_new(out)
     started = time.monotonic()
     with running(master, "replay", remote=remote, settings=SETTINGS) as session:
@@ -98,7 +112,7 @@ def command(
                 session,
                 structures,
                 profile=profile,
-                seeds=range(seed, seed + count),
+                seeds=seeds,
                 length=length,
                 subjects=names,
                 weights=drawn,

@@ -9,7 +9,7 @@ row of results comes back, so the totals are exact however Spark cuts the work.
 Used by: the verb `spark replay`, the demo, anyone with a Spark session.
 """
 
-from segproof_spark.replay.histories import HISTORY_DDL, histories_frame
+from segproof_spark.replay.histories import HISTORY_DDL, histories_frame, shared
 from segproof_spark.replay.job import replay_on_spark
 from segproof_spark.replay.running import RESULT_DDL, replay_frame
 from segproof_spark.replay.summary import Summary, summary
@@ -21,5 +21,6 @@ __all__ = [
     "histories_frame",
     "replay_frame",
     "replay_on_spark",
+    "shared",
     "summary",
 ]

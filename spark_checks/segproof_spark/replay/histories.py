@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["COSTS_US", "HISTORY_DDL", "Task", "histories_frame", "planned"]
+__all__ = ["COSTS_US", "HISTORY_DDL", "Seeds", "Task", "histories_frame", "planned", "shared"]
+
+Seeds = Sequence[int] | Mapping[str, Sequence[int]]
+"""The seeds of every structure, or those of each by its name; ranges travel as their bounds."""
 
 HISTORY_DDL = "structure string, profile string, seed bigint, length int, weights map<string, int>"
 """A row for each history; the usual weights are null."""
@@ -82,14 +85,13 @@ def histories_frame(
     session: "SparkSession",
     structures: Sequence[str],
     profile: str,
-    seeds: Sequence[int],
+    seeds: Seeds,
     length: int,
     weights: Mapping[str, int] | None = None,
 ) -> "DataFrame":
     """Return the histories of each seed for each structure, cut into tasks.
 
-    A range as `seeds` travels as its bounds. Of the weights each structure gets those of its own
-    operations.
+    Of the weights each structure gets those of its own operations.
     Raises: ValueError for weights with which nothing can be drawn.
     """
     from segproof_spark.session import cores_of
@@ -102,17 +104,43 @@ def histories_frame(
 def planned(
     structures: Sequence[str],
     profile: str,
-    seeds: Sequence[int],
+    seeds: Seeds,
     length: int,
     weights: Mapping[str, int] | None,
     cores: int,
 ) -> tuple[Task, ...]:
     """Return the tasks, the dearest first: of about `TASK_SECONDS`, or shorter for all cores."""
-    whole = [Task(name, profile, seeds, length, _weights_of(name, weights)) for name in structures]
+    whole = [
+        Task(
+            name,
+            profile,
+            seeds[name] if isinstance(seeds, Mapping) else seeds,
+            length,
+            _weights_of(name, weights),
+        )
+        for name in structures
+    ]
     total = sum(one.seconds for one in whole)
     seconds = min(TASK_SECONDS, total / (TASKS_PER_CORE_MIN * cores))
     tasks = [part for one in whole for part in _cut(one, seconds)]
     return tuple(sorted(tasks, key=lambda one: one.seconds, reverse=True))
+
+
+def shared(structures: Sequence[str], total: int, first_seed: int = 0) -> dict[str, range]:
+    """Return so many seeds altogether, and of each structure so many that all take as long.
+
+    Every structure has one at least.
+
+    >>> seeds = shared(["time-index", "partition-log"], 1000)
+    >>> sum(map(len, seeds.values())), len(seeds["time-index"]) > 5 * len(seeds["partition-log"])
+    (1000, True)
+    """
+    speeds = {name: 1 / COSTS_US.get(name, COST_US) for name in structures}
+    whole = sum(speeds.values())
+    counts = {name: max(1, int(total * speed / whole)) for name, speed in speeds.items()}
+    fastest = max(speeds, key=lambda name: speeds[name])
+    counts[fastest] += max(0, total - sum(counts.values()))
+    return {name: range(first_seed, first_seed + count) for name, count in counts.items()}
 
 
 def _weights_of(

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from segproof_spark.replay.histories import histories_frame
+from segproof_spark.replay.histories import Seeds, histories_frame
 from segproof_spark.replay.running import replay_frame
 from segproof_spark.replay.summary import FINDINGS_MAX, Summary, summary
 
@@ -27,7 +27,7 @@ def replay_on_spark(
     structures: Sequence[str],
     *,
     profile: str = "segproof",
-    seeds: Sequence[int],
+    seeds: Seeds,
     length: int,
     subjects: Sequence[str] = ("model", "impl"),
     weights: Mapping[str, int] | None = None,
