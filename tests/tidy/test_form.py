@@ -16,7 +16,8 @@ PACKAGES = (
     ROOT / "harness" / "segproof_harness",
     ROOT / "spark_checks" / "segproof_spark",
 )
-OTHERS = (ROOT / "tests", ROOT / "benchmarks", ROOT / "docs", ROOT / ".ci")
+EXAMPLES = ROOT / "spark_checks" / "examples"
+OTHERS = (ROOT / "tests", ROOT / "benchmarks", ROOT / "docs", ROOT / ".ci", EXAMPLES)
 LICENCE_LINE = "# SPDX-License-Identifier: Apache-2.0"
 LINE_LENGTH_MAX = 100
 MODULE_LINES_MAX = 600
