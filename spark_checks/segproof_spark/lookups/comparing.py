@@ -74,6 +74,8 @@ class Comparison:
         """Compare one answer, of the model or of a single lookup."""
         try:
             found = ask()
+        except OSError:  # the file is gone, which is told as such
+            raise
         except Exception as error:
             self.tell(law, call, expected, repr(error))
             return
@@ -89,6 +91,8 @@ class Comparison:
     ) -> Sequence[Any] | None:
         try:
             return ask()
+        except OSError:
+            raise
         except Exception as error:
             self.tell(law, f"{call} raises", "answers", repr(error), count=len(targets))
             return None

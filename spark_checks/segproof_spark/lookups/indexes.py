@@ -87,7 +87,7 @@ def check_index(
                 asked.expected,
                 partial(index.lookup_many, asked.targets),
             )
-            samples.append(asked.sample(SAMPLES // 4))
+            samples.append(asked.sample(SAMPLES))
         _check_samples(comparison, image, index, ranges, samples)
 
 

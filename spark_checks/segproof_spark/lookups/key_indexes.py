@@ -29,7 +29,9 @@ LAW = "RMQIDX-31"
 KEYS_ASKED = 1 << 16
 """So many keys are asked at once."""
 WINDOWS = 32
-"""So many windows are asked at least, where there are a thousand lookups for each."""
+"""So many windows are asked at least."""
+LEAST_ASKED = 100
+"""So many keys are asked in each window at least."""
 FOUND_MAX = 1 << 21
 """So many answers are made at once, at most: keys with many entries are asked in smaller parts."""
 SAMPLES = 320
@@ -114,14 +116,17 @@ def check_keys(
     comparison.entries = len(entries.hashes)
     known, numbers = np.unique(np.concatenate([entries.hashes, hashes]), return_inverse=True)
     entry_groups, groups = numbers[: len(entries.hashes)], numbers[len(entries.hashes) :]
+    key_of_group = np.zeros(len(known), np.int64)
+    key_of_group[groups] = np.arange(len(keys))
     model = _model(index, image())
-    each = min(max(count // WINDOWS, 1000), KEYS_ASKED)
+    each = min(max(count // WINDOWS, LEAST_ASKED), KEYS_ASKED)
     number = 0
-    while comparison.lookups < count or number == 0:
-        window = _window(draw, entries, number)
+    while comparison.lookups < count or number < WINDOWS:
+        window, borders = _window(draw, entries, number)
         found = _found_in(entries, entry_groups, len(known), window)
-        wanted = min(each, count - comparison.lookups)
+        wanted = max(min(each, count - comparison.lookups), LEAST_ASKED)
         asked = np.arange(len(keys)) if number == 0 else draw.below(len(keys), wanted)
+        asked = np.concatenate([key_of_group[entry_groups[borders]], asked])
         if number % 2:
             asked = np.sort(asked)
         for part in _parts(asked, found.counts[groups]):
@@ -142,22 +147,24 @@ def _parts(asked: Int64Array, counts: Int64Array) -> list[Int64Array]:
     return parts
 
 
-def _window(draw: Draw, entries: Entries, number: int) -> Window:
-    """Return the window of a number: all times first, then borders of entries and inside them."""
+def _window(draw: Draw, entries: Entries, number: int) -> tuple[Window, list[int]]:
+    """Return the window of a number, and the entries whose times are its borders, or beside them.
+
+    All times first, then windows that begin or end at an entry, or between two.
+    """
     if number == 0 or not len(entries.hashes):
-        return Window(64, 0, INT64_MAX)
+        return Window(64, 0, INT64_MAX), []
     max_num = draw.one_of((1, 2, 32, 64, 1000, 0 if number % 8 == 7 else 3))
-    times = entries.times_read
-    begin = int(times[draw.number(0, len(times) - 1)]) + draw.one_of((-1, 0, 1, 500))
-    end = int(times[draw.number(0, len(times) - 1)]) + draw.one_of((-1, 0, 1, 500))
+    pair = sorted(draw.below(len(entries.hashes), 2).tolist(), key=entries.times_read.item)
+    begin, end = (int(entries.times_read[one]) + draw.one_of((-1, 0, 0, 1, 500)) for one in pair)
     way = draw.number(0, 3)
     if way == 0:
-        return Window(max_num, 0, INT64_MAX)
+        return Window(max_num, 0, INT64_MAX), pair
     if way == 1:
-        return Window(max_num, begin, INT64_MAX)
+        return Window(max_num, begin, INT64_MAX), pair
     if way == 2:
-        return Window(max_num, -INT64_MAX - 1, end)
-    return Window(max_num, min(begin, end), max(begin, end))
+        return Window(max_num, -INT64_MAX - 1, end), pair
+    return Window(max_num, begin, end), pair
 
 
 def _compare(
@@ -172,6 +179,8 @@ def _compare(
         starts, offsets = index.select_phy_offset_many(
             keys, window.max_num, window.begin, window.end
         )
+    except OSError:  # the file is gone, which is told as such
+        raise
     except Exception as error:
         comparison.lookups += len(keys)
         comparison.tell(LAW, f"{call} raises", "answers", repr(error), count=len(keys))

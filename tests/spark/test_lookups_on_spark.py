@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bulk lookups on Spark compare what one process compares, unit by unit."""
+
+import shlex
+import shutil
+import subprocess
+import sys
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from segproof_spark.lookups.real_files import real_units
+from segproof_spark.lookups.summary import Summary, Total, summary_of
+from segproof_spark.lookups.units import STRUCTURES, Unit, run_unit
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+K04 = "segproof_harness.canaries.indexes:K04OffsetIndex"
+
+
+def figures(summary: Summary) -> dict[str, tuple[int, ...]]:
+    """Return what does not depend on the time that was taken."""
+
+    def of(total: Total) -> tuple[int, ...]:
+        return total.units, total.lookups, total.by_model, total.by_single, total.differing
+
+    return {total.structure: of(total) for total in summary.totals}
+
+
+def test_same_figures_as_in_one_process(spark: "SparkSession", tmp_path: Path) -> None:
+    """Generated and real ones: every unit is done once, and added up; rows are kept as Parquet."""
+    from segproof_spark.lookups.running import lookups_on_spark
+
+    units = [Unit(name, 5, index, 2000) for name in STRUCTURES for index in (1, 2)]
+    place = tmp_path / "plain-0"
+    with as_file(files("segproof_harness") / "data" / "kafka" / "plain" / "plain-0") as carried:
+        shutil.copytree(carried, place)
+    (place / "00000000000000000060.index").write_bytes(b"\0" * 5 + b"\1" + b"\0" * 18 + b"\1")
+    units += real_units([str(place)], ["offset-index", "time-index"], 10_000)
+    out = tmp_path / "rows"
+    local = summary_of(run_unit(unit) for unit in units)
+    found = lookups_on_spark(spark, units, out=str(out))
+    assert figures(local) == figures(found)
+    assert local.lookups == found.lookups > 20_000
+    assert local.notes == found.notes
+    assert 1 == found.left_out
+    assert all(total.worker_peak_bytes < 512 << 20 for total in found.totals)
+    assert len(units) == spark.read.parquet(str(out)).count()
+
+
+def test_a_planted_defect_is_found_and_its_command_works(spark: "SparkSession") -> None:
+    """A red row names a command line that shows the same difference in one process."""
+    from segproof_spark.lookups.running import lookups_on_spark
+
+    units = [Unit("offset-index", 0, index, 2000, subject=K04) for index in range(4)]
+    found = lookups_on_spark(spark, units)
+    assert found.differing >= len(found.findings) >= 3
+    assert "OFFIDX-11" == found.findings[0]["law"]
+    command = shlex.split(found.findings[0]["reproduce"])
+    again = subprocess.run(
+        [sys.executable, "-m", "segproof_harness.cli", *command[1:]],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert 1 == again.returncode, again.stderr
+    assert "[OFFIDX-11]" in again.stdout
