@@ -9,22 +9,19 @@ from segproof_spark.tables.schemas import OPTIONS, TABLES, Option, Table
 OPENING = """\
 # Spark data source
 
-Who should read this: whoever wants to ask real files questions with Spark: in SQL, in Python, on a
-laptop or on a cluster. It needs `pip install 'segproof[spark]'` and Java 17 or newer.
+Who should read this: whoever wants to ask real files questions with Spark: in SQL, in Python, on
+a laptop or on a cluster. It needs `pip install 'segproof[spark]'` and Java 17 or newer.
 
 ```python
 from segproof_spark.data_source import register
 from segproof_spark.session import start_session
 
-spark = start_session()
-register(spark)
-batches = spark.read.format("segproof").option("table", "batches").load("/var/lib/kafka/data")
-batches.groupBy("compression").count().show()
-```
+spark = start_session() register(spark) batches = spark.read.format("segproof").option("table",
+"batches").load("/var/lib/kafka/data") batches.groupBy("compression").count().show() ```
 
-`load` takes files, partition directories, whole data directories, stores of RocketMQ, globs of them,
-and URLs of object stores, one or several. Files are opened read-only. A session of your own does as
-well: `register` changes none of its settings. In SQL:
+`load` takes files, partition directories, whole data directories, stores of RocketMQ, globs of
+them, and URLs of object stores, one or several. Files are opened read-only. A session of your own
+does as well: `register` changes none of its settings. In SQL:
 
 ```sql
 create temporary view entries using segproof
@@ -32,48 +29,55 @@ options (table 'index_entries', path '/var/lib/kafka/data/orders-*');
 select directory, count(*) from entries group by directory;
 ```
 
-Scripts to begin with are in `spark_checks/examples/`: the largest gaps between offsets, timestamps
-that go back, sizes of batches, how dense the indexes are, index entries that lead nowhere, and batches
-that a producer has in a log twice. `spark-submit` runs them as they are.
+Scripts to begin with are in `spark_checks/examples/`: the largest gaps between offsets,
+timestamps that go back, sizes of batches, how dense the indexes are, index entries that lead
+nowhere, and batches that a producer has in a log twice. `spark-submit` runs them as they are.
 
 ## What is read
 
-In directories: the files that a broker would read, in partitions that do not wait for their removal.
-A file that is named itself is read under any name that `segproof dump` takes (`.deleted`, `.swap`, not
-20 digits). The rows of one file come in its order, in one task; a task has several small files. Rows
-are made from arrays, thousands at a time, and memory stays the same whatever the size of a file.
+In directories: the files that a broker would read, in partitions that do not wait for their
+removal. A file that is named itself is read under any name that `segproof dump` takes
+(`.deleted`, `.swap`, not 20 digits). The rows of one file come in its order, in one task; a task
+has several small files. Rows are made from arrays, thousands at a time, and memory stays the same
+whatever the size of a file.
 
 ## Damage
 
-These tables show what is there and judge nothing: `findings` does. With `on_damage=stop` the rows of a
-file end where it cannot be read on, and those of other files go on; a file that cannot be opened has
-none. The column `damage` of the table `segments` names each such file with the reason. With
-`on_damage=fail` the job ends with an error that names the file and the byte. A broker that is writing
-leaves an unfinished batch at the end of its last segment, which is told in the same way.
+These tables show what is there and judge nothing: `findings` does. With `on_damage=stop` the rows
+of a file end where it cannot be read on, and those of other files go on; a file that cannot be
+opened has none. The column `damage` of the table `segments` names each such file with the reason.
+With `on_damage=fail` the job ends with an error that names the file and the byte. A broker that
+is writing leaves an unfinished batch at the end of its last segment, which is told in the same
+way.
 
 ## Choosing rows and columns
 
 Spark reads every column of a Python data source, whatever the query asks for. So name them:
-`.option("columns", "offset,timestamp")`, or `.schema("offset bigint, timestamp bigint")`. Keys, values
-and headers are then not taken out of their batches, and lengths of files alone open none.
+`.option("columns", "offset,timestamp")`, or `.schema("offset bigint, timestamp bigint")`. Keys,
+values and headers are then not taken out of their batches, and lengths of files alone open none.
 
 `.option("where", "offset >= 1000 and path like '%orders-3%'")` chooses rows where they are read.
-A condition is a column of integers and a number with `=`, `<`, `<=`, `>`, `>=`, or a text and a text
-with `=` or `like`, whose `%` stands at its beginning or end. What cannot have such a row is left out:
+A condition is a column of integers and a number with `=`, `<`, `<=`, `>`, `>=`, or a text and a
+text with `=` or `like`, whose `%` stands at its beginning or end. What cannot have such a row is
+left out:
 
-| condition on | leaves out |
-| --- | --- |
-| `path`, `directory`, `segment_base_offset` | files |
-| `base_offset`, `last_offset`, `offset` of a log | segments, by their names, which are believed: an offset lies in the segment below it. Reading begins where the offset index says if a batch with a right checksum is there that begins at or below the least offset; else, and with `on_damage=fail`, at the beginning |
-| `offset`, `timestamp` of `records` | batches whose header says so under a right checksum: they are not decoded |
-| `timestamp`, `max_timestamp` of a log | with `trust_time_index=true`, closed segments by the last entry of their time index. An index that lost its end leaves out too much; `findings` tells which do |
+- by `path`, `directory` and `segment_base_offset`: files;
+- by `base_offset`, `last_offset` and `offset` of a log: segments, by their names, which are
+  believed: an offset lies in the segment of the greatest base offset that is not above it.
+  Reading begins where the offset index says if there is a batch with a right checksum that begins
+  at or below the least offset; else, and with `on_damage=fail`, at the beginning;
+- by `offset` and `timestamp` of `records`: batches whose header says so under a right checksum;
+  they are not decoded;
+- by `timestamp` and `max_timestamp` of a log, with `trust_time_index=true`: closed segments by
+  the last entry of their time index. One that lost its end leaves out too much, and nothing in
+  these tables would show it.
 
-A query's own filters (`.filter(...)`, `where` in SQL) are evaluated by Spark on all rows that are read.
-With `push_filters=true` and Spark's setting `spark.sql.python.filterPushdown.enabled=true` (from 4.1
-on) they leave out files as the option `where` does. **From 4.1 to 4.3 Spark then keeps what the first
-query of a DataFrame left and reads no more than that for every later query on the same DataFrame, and
-for the other side of a join or union with itself, without a word.** So call `load` anew for each
-filter, or use the option `where`, which is part of the DataFrame.
+A query's own filters (`.filter(...)`, `where` in SQL) are evaluated by Spark on all rows that are
+read. With `push_filters=true` and Spark's setting `spark.sql.python.filterPushdown.enabled=true`
+(from 4.1 on) they leave out files as the option `where` does. **From 4.1 to 4.3 Spark then keeps
+what the first query of a DataFrame left and reads no more than that for every later query on the
+same DataFrame, and for the other side of a join or union with itself, without a word.** So call
+`load` anew for each filter, or use the option `where`, which is part of the DataFrame.
 
 ## Options
 

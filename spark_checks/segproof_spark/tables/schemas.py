@@ -245,7 +245,7 @@ OPTIONS: Final = (
         "push_filters",
         "true or false",
         "false",
-        "whether the filters of a query leave out files too; see below what Spark does to them",
+        "whether the filters of a query leave out files too; see above what Spark makes of them",
         _READING,
     ),
     Option(
