@@ -36,7 +36,7 @@ def test_same_figures_as_in_one_process(spark: "SparkSession", tmp_path: Path) -
     place = tmp_path / "plain-0"
     with as_file(files("segproof_harness") / "data" / "kafka" / "plain" / "plain-0") as carried:
         shutil.copytree(carried, place)
-    (place / "00000000000000000060.index").write_bytes(b"\0" * 5 + b"\1" + b"\0" * 18 + b"\1")
+    (place / "00000000000000000060.index").write_bytes(b"\0\0\0\5\0\0\0\0\0\0\0\3\0\0\0\7")
     units += real_units([str(place)], ["offset-index", "time-index"], 10_000)
     out = tmp_path / "rows"
     local = summary_of(run_unit(unit) for unit in units)
@@ -65,4 +65,4 @@ def test_a_planted_defect_is_found_and_its_command_works(spark: "SparkSession") 
         check=False,
     )
     assert 1 == again.returncode, again.stderr
-    assert "[OFFIDX-11]" in again.stdout
+    assert "error OFFIDX-11 generated:offset-index:0:" in again.stdout
