@@ -16,8 +16,11 @@ a laptop or on a cluster. It needs `pip install 'segproof[spark]'` and Java 17 o
 from segproof_spark.data_source import register
 from segproof_spark.session import start_session
 
-spark = start_session() register(spark) batches = spark.read.format("segproof").option("table",
-"batches").load("/var/lib/kafka/data") batches.groupBy("compression").count().show() ```
+spark = start_session()
+register(spark)
+batches = spark.read.format("segproof").option("table", "batches").load("/var/lib/kafka/data")
+batches.groupBy("compression").count().show()
+```
 
 `load` takes files, partition directories, whole data directories, stores of RocketMQ, globs of
 them, and URLs of object stores, one or several. Files are opened read-only. A session of your own
@@ -74,10 +77,11 @@ left out:
 
 A query's own filters (`.filter(...)`, `where` in SQL) are evaluated by Spark on all rows that are
 read. With `push_filters=true` and Spark's setting `spark.sql.python.filterPushdown.enabled=true`
-(from 4.1 on) they leave out files as the option `where` does. **From 4.1 to 4.3 Spark then keeps
-what the first query of a DataFrame left and reads no more than that for every later query on the
-same DataFrame, and for the other side of a join or union with itself, without a word.** So call
-`load` anew for each filter, or use the option `where`, which is part of the DataFrame.
+(from 4.1 on) they leave out files as the option `where` does. **Spark
+(seen in 4.3.0) then keeps what the first query of a DataFrame left and reads no more than that
+for every later query on the same DataFrame, and for the other side of a join or union with
+itself, without a word.** So call `load` anew for each filter, or use the option `where`, which is
+part of the DataFrame.
 
 ## Options
 

@@ -2,8 +2,9 @@
 """The tables of the data source say what `segproof dump` says of the same files. Without Spark."""
 
 import base64
+import errno
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,14 @@ from typing import Any
 import pytest
 
 from segproof.errors import SegproofError
+from segproof.files import RealFiles
+from segproof.kafka.record_batch import (
+    Record,
+    RecordHeader,
+    write_batch,
+    write_empty_batch,
+    write_end_transaction_marker,
+)
 from segproof.verifying.rocketmq.places import Place, PlaceKind
 from segproof_harness.reading.rows import batch_row, rows_of, segment_file
 from segproof_harness.reading.store_rows import store_rows
@@ -43,11 +52,11 @@ def partition(real_files: Path, tmp_path: Path) -> Path:
 def read(table: str, path: Path | str, **options: str) -> list[dict[str, Any]]:
     """Return the rows of a table, read in this process."""
     reader = TableReader(places_of([str(path)]), request_of({"table": table, **options}))
-    rows: list[dict[str, Any]] = []
-    for task in reader.partitions():
-        for batch in reader.read(task):
-            rows += batch.to_pylist()
-    return rows
+    return _rows(reader, reader.partitions())
+
+
+def _rows(reader: TableReader, tasks: Sequence[Any]) -> list[dict[str, Any]]:
+    return [row for task in tasks for batch in reader.read(task) for row in batch.to_pylist()]
 
 
 def dumped(table: str, path: Path) -> list[dict[str, Any]]:
@@ -113,6 +122,52 @@ def test_rows_of_rocketmq_are_those_of_dump(real_files: Path) -> None:
     found = [(row["path"], {k: v for k, v in row.items() if k not in own}) for row in rows]
     assert expected == found
     assert len(found) > 1000
+
+
+@pytest.mark.parametrize("table", ["batches", "records"])
+def test_every_format_and_codec(tmp_path: Path, table: str) -> None:
+    """Nulls, headers, sequences that wrap, control batches, gaps, empty batches, old messages."""
+    marker = write_end_transaction_marker(
+        "ABORT", offset=0, timestamp=1, producer_id=7, producer_epoch=1, coordinator_epoch=3
+    )
+    parts = [marker]
+    offset = 1
+    for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
+        for magic in (0, 1, 2):
+            if codec == "zstd" and magic < 2:
+                continue
+            for kind in ("CreateTime", "LogAppendTime")[: max(1, magic)]:
+                parts.append(_batch(offset, codec, magic, kind))
+                offset += 4
+    parts.append(write_empty_batch(offset, offset + 4, 5))
+    (tmp_path / f"{0:020d}.log").write_bytes(b"".join(parts))
+    assert same_as_dump(table, tmp_path) > len(parts)
+    if table == "records":
+        sequences = [row["sequence"] for row in read(table, tmp_path) if row["sequence"] >= 0]
+        assert {2147483646, 2147483647, 1} == set(sequences)
+        assert [True] == [row["is_control"] for row in read(table, tmp_path)][:1]
+
+
+def _batch(offset: int, codec: str, magic: int, kind: str) -> bytes:
+    headers = (RecordHeader("h\u00e9", b"x"), RecordHeader("", None)) if magic == 2 else ()
+    times = [-1] * 3 if magic == 0 else [1_700_000_000_000 + offset + one for one in (5, 0, 2)]
+    records = [
+        Record(offset, times[0], b"key", b"value" * 40, headers),
+        Record(offset + 1, times[1], None, b""),
+        Record(offset + 3, times[2], b"", None),
+    ]
+    more: dict[str, Any] = {}
+    if magic == 2:
+        more = {"producer_id": 5, "producer_epoch": 2, "base_sequence": 2147483646}
+    return write_batch(
+        records,
+        magic=magic,
+        base_offset=offset,
+        compression=codec,
+        timestamp_type="NoTimestampType" if magic == 0 else kind,
+        log_append_time=1_700_000_009_999 if kind == "LogAppendTime" else None,
+        **more,
+    )
 
 
 @pytest.mark.parametrize("table", ["batches", "records"])
@@ -218,6 +273,51 @@ def test_an_unreadable_file_leaves_the_others(partition: Path) -> None:
         read("batches", partition, on_damage="fail")
     (row,) = (row for row in read("segments", partition) if row["path"] == str(log))
     assert "not a regular file" in row["damage"]
+
+
+def test_a_file_that_vanishes_leaves_the_others(partition: Path) -> None:
+    """A log is removed between planning and reading: it has no rows, and `segments` says why."""
+    whole = read("batches", partition)
+    log = min(partition.glob("*252.log"))
+    readers = [
+        TableReader(places_of([str(partition)]), request_of({"table": table, **options}))
+        for table, options in (
+            ("batches", {}),
+            ("segments", {}),
+            ("batches", {"on_damage": "fail"}),
+        )
+    ]
+    planned = [(reader, reader.partitions()) for reader in readers]
+    log.unlink()
+    assert [row for row in whole if row["path"] != str(log)] == _rows(*planned[0])
+    (row,) = (row for row in _rows(*planned[1]) if row["path"] == str(log))
+    assert f"{log}: No such file or directory" in row["damage"]
+    with pytest.raises(SegproofError, match=r"252\.log"):
+        _rows(*planned[2])
+
+
+def test_a_closed_directory_leaves_the_others(
+    partition: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a row of `segments` with the reason; or the job fails, if it is to."""
+    closed = partition.parent / "closed-0"
+    closed.mkdir()
+    list_directory = RealFiles.list_directory
+
+    def refuse(files: RealFiles, path: str) -> list[str]:
+        if path == str(closed):
+            raise PermissionError(errno.EACCES, "permission denied", path)
+        return list_directory(files, path)
+
+    monkeypatch.setattr(RealFiles, "list_directory", refuse)
+    assert len(read("batches", partition)) == len(read("batches", partition.parent))
+    first = read("segments", partition.parent)[0]
+    assert (str(closed), "it cannot be listed: permission denied") == (
+        first["path"],
+        first["damage"],
+    )
+    with pytest.raises(SegproofError, match="closed-0: it cannot be listed"):
+        read("batches", partition.parent, on_damage="fail")
 
 
 def test_only_what_a_broker_reads_is_found_in_folders(partition: Path) -> None:

@@ -109,8 +109,8 @@ class TableReader(DataSourceReader):
 class PushingTableReader(TableReader):
     """The same, where filters of queries are pushed down to it.
 
-    Spark refuses a reader that takes filters where its setting is off, so there are two. And from
-    4.1 to 4.3 it keeps the files that the first filtered query left for every later query on the
+    Spark refuses a reader that takes filters where its setting is off, so there are two. And it
+    keeps (seen in 4.3.0) the files that the first filtered query left for every later query on the
     same DataFrame, in silence; so this one is only for who asked for it.
     """
 
