@@ -34,9 +34,12 @@ class Directory:
 
     def write(self, name: str, data: bytes) -> "Directory":
         """Return the directory in which the file `name` holds exactly `data`."""
-        if self.read(name) == data:
+        known = self.read(name)
+        if known == data:
             return self
-        return Directory(tuple(sorted({**dict(self.files), name: data}.items())))
+        if known is None:
+            return Directory(tuple(sorted((*self.files, (name, data)))))
+        return Directory(tuple((name, data) if pair[0] == name else pair for pair in self.files))
 
     def remove(self, name: str) -> "Directory":
         """Return the directory without the file; the same directory if there is none."""
