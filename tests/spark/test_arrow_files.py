@@ -23,7 +23,7 @@ from segproof.verification import verify
 pytest.importorskip("pyarrow", reason="not run: pyarrow is not installed")
 
 from pyarrow import fs
-from tests.spark.clusters import HOST, free_port, wait_until
+from tests.spark.clusters import HOST, WAIT_SECONDS, free_port, wait_until
 
 from segproof_spark import arrow_files
 from segproof_spark.arrow_files import ArrowFiles, expand, files_of, is_url, shown
@@ -89,7 +89,9 @@ def store_address(
 
 def put(url: str, data: bytes) -> None:
     """Store data under a URL."""
-    with urllib.request.urlopen(urllib.request.Request(url, data, method="PUT")):
+    kind = {"Content-Type": "application/octet-stream"}  # as a form, moto would wait for its end
+    request = urllib.request.Request(url, data, kind, method="PUT")
+    with urllib.request.urlopen(request, timeout=WAIT_SECONDS):
         pass
 
 
@@ -97,7 +99,6 @@ def put(url: str, data: bytes) -> None:
 def bucket(store_address: str, dumps: Path) -> str:
     """Return the URL of a bucket that holds the dumps; its query tells how to reach it."""
     query = f"endpoint_override={store_address}&scheme=http&region=us-east-1"
-    # Not by Arrow: it writes in several parts, which moto does not always put together.
     put(f"http://{store_address}/here", b"")
     for path in dumps.rglob("*"):
         if path.is_file():
