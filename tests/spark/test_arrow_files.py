@@ -3,6 +3,7 @@
 
 import errno
 import importlib.util
+import itertools
 import os
 import pickle
 import random
@@ -29,6 +30,7 @@ from segproof_spark import arrow_files
 from segproof_spark.arrow_files import ArrowFiles, expand, files_of, is_url, shown
 
 UNIT = 1 << 10
+BUCKETS = itertools.count()
 
 
 @pytest.fixture
@@ -99,12 +101,13 @@ def put(url: str, data: bytes) -> None:
 def bucket(store_address: str, dumps: Path) -> str:
     """Return the URL of a bucket that holds the dumps; its query tells how to reach it."""
     query = f"endpoint_override={store_address}&scheme=http&region=us-east-1"
-    put(f"http://{store_address}/here", b"")
+    bucket = f"here-{next(BUCKETS)}"
+    put(f"http://{store_address}/{bucket}", b"")
     for path in dumps.rglob("*"):
         if path.is_file():
             name = path.relative_to(dumps.parent)
-            put(f"http://{store_address}/here/{name}", path.read_bytes())
-    return f"s3://key:secret@here/dumps-2026?{query}"
+            put(f"http://{store_address}/{bucket}/{name}", path.read_bytes())
+    return f"s3://key:secret@{bucket}/dumps-2026?{query}"
 
 
 def test_same_findings_in_an_object_store(bucket: str, dumps: Path) -> None:
@@ -113,7 +116,7 @@ def test_same_findings_in_an_object_store(bucket: str, dumps: Path) -> None:
     assert found_below(str(dumps)) == found
     assert "secret" not in repr(found)
     opened, path = files_of(bucket)
-    assert "s3://here/dumps-2026" == path
+    assert bucket.partition("?")[0].replace("key:secret@", "") == path
     again = pickle.loads(pickle.dumps(opened))
     assert opened.list_directory(path) == again.list_directory(path) == ["kafka", "store"]
 
