@@ -16,8 +16,7 @@ from segproof_spark.session import start_session
 
 def entries_without_a_batch(spark: SparkSession, paths: list[str]) -> DataFrame:
     """Return the entries of offset indexes at whose position no batch begins."""
-    reader = spark.read.format("segproof")
-    entries = reader.option("table", "index_entries").load(paths)
+    entries = spark.read.format("segproof").option("table", "index_entries").load(paths)
     batches = (
         spark.read.format("segproof")
         .option("table", "batches")

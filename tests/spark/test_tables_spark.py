@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from segproof.rocketmq.geometry import find_geometry
 from segproof_spark.data_source import register
 from segproof_spark.tables.reader import TableReader, places_of
 from segproof_spark.tables.request import request_of
@@ -100,7 +101,7 @@ def test_filters_are_pushed_if_asked(registered: "SparkSession", real_files: Pat
     the option is off. Where this test fails, Spark has been mended, and the option can be on.
     """
     conf = "spark.sql.python.filterPushdown.enabled"
-    if registered.conf.get(conf, "absent") == "absent":
+    if [int(part) for part in registered.version.split(".")[:2]] < [4, 1]:
         pytest.skip("this Spark pushes no filters to Python data sources")
     folder = real_files / "kafka" / "plain"
     was = registered.conf.get(conf)
@@ -271,6 +272,16 @@ def test_dead_entries(registered: "SparkSession", real_files: Path, broken: Path
     function = "unreachable_entries"
     store = real_files / "rocketmq" / "collisions-4.9.8"
     assert [] == run(registered, "dead_entries", store, function=function)
+    linked = next(row for row in rows_of("rocketmq_entries", store) if row["prev_index"])
+    index = broken.parent / Path(linked["path"]).name
+    data = bytearray(Path(linked["path"]).read_bytes())
+    geometry = find_geometry(linked["path"]).geometry
+    assert geometry is not None
+    end = geometry.position_of(linked["index"]) + 20
+    data[end - 4 : end] = bytes(4)
+    index.write_bytes(data)
+    found = run(registered, "dead_entries", index, function=function)
+    assert [linked["prev_index"]] == [row["index"] for row in found]
 
 
 def test_duplicates_by_producer(registered: "SparkSession", real_files: Path, broken: Path) -> None:
