@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.fs import FileInfo, FileSystem
 
-__all__ = ["ArrowFiles", "expand", "files_of", "is_url"]
+__all__ = ["ArrowFiles", "expand", "files_of", "is_url", "shown"]
 
 UNIT_BYTES = 1 << 18
 """What is read at least, and what the cache counts by."""
@@ -76,7 +76,8 @@ def expand(places: Sequence[str]) -> list[str]:
     for place in places:
         matches = _matches_in_url(place) if is_url(place) else _matches(place)
         if not matches:
-            raise FileNotFoundError(errno.ENOENT, "nothing matches", place)
+            name = shown(place) if is_url(place) else place
+            raise FileNotFoundError(errno.ENOENT, "nothing matches", name)
         found += matches
     return found
 

@@ -125,10 +125,12 @@ def test_patterns_in_an_object_store(bucket: str) -> None:
     """What matches keeps the query and the secret, which opening it needs."""
     place, _, query = bucket.partition("?")
     base = place.rpartition("/")[0]
-    found = expand([f"{base}/dumps*/*/[o-q]lain-?{query}", f"{base}/*/kafka/p*?{query}"])
-    assert [f"{place}/kafka/plain-0?{query}"] == found[1:]
-    with pytest.raises(FileNotFoundError, match="nothing matches"):
+    found = expand([f"{base}/dumps*/*/[o-q]lain-*?{query}", f"{base}/*/kafka/p*?{query}"])
+    assert [f"{place}/kafka/plain-0?{query}"] * 2 == found
+    with pytest.raises(FileNotFoundError, match="nothing matches") as raised:
         expand([f"{base}/*/none*?{query}"])
+    assert shown(f"{base}/*/none*") == raised.value.filename
+    assert "secret" not in str(raised.value)
 
 
 def test_a_store_that_does_not_answer(dumps: Path) -> None:
