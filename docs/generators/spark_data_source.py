@@ -60,9 +60,9 @@ Spark reads every column of a Python data source, whatever the query asks for. S
 values and headers are then not taken out of their batches, and lengths of files alone open none.
 
 `.option("where", "offset >= 1000 and path like '%orders-3%'")` chooses rows where they are read.
-A condition is a column of integers and a number with `=`, `<`, `<=`, `>`, `>=`, or a text and a
-text with `=` or `like`, whose `%` stands at its beginning or end. What cannot have such a row is
-left out:
+A condition is a column of integers and a number with `=`, `<`, `<=`, `>`, `>=`, a text and a text
+with `=` or `like`, whose `%` stands at its beginning or end, or a flag with `= true` or `= false`.
+What cannot have such a row is left out:
 
 - by `path`, `directory` and `segment_base_offset`: files;
 - by `base_offset`, `last_offset` and `offset` of a log: segments, by their names, which are

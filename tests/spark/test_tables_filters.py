@@ -99,6 +99,8 @@ def test_what_passes_is_read(
             "base_offset <= 99 AND size>200",
             lambda r: r["base_offset"] <= 99 and r["size"] > 200,
         ),
+        ("batches", "crc_valid = TRUE and is_control=false", lambda row: row["crc_valid"]),
+        ("batches", "is_transactional = true", lambda row: row["is_transactional"]),
         ("batches", "path like '%342.log'", lambda row: row["path"].endswith("342.log")),
         ("batches", "compression = 'none'", lambda row: row["compression"] == "none"),
         ("segments", "directory like '%plain%'", lambda row: "plain" in row["directory"]),
@@ -253,6 +255,7 @@ def test_filters_that_say_nothing() -> None:
         ({"trust_time_index": "yes"}, "option trust_time_index: 'yes' is neither true nor false"),
         ({"hash_slots": "5"}, "option hash_slots: it is not for table records, only for rocketmq"),
         ({"where": "offset"}, "option where: 'offset' is no condition; one is COLUMN >= NUMBER"),
+        ({"where": "offset = true"}, "option where: column 'offset' is bigint: it is neither true"),
         ({"where": "x > 1"}, "option where: table records has no column 'x'; it has path,"),
         ({"where": "path > 1"}, "option where: column 'path' is string: it is not compared with a"),
         ({"where": "offset = 'a'"}, "option where: column 'offset' is bigint: it is not compared"),
@@ -277,6 +280,18 @@ def test_a_schema_of_ones_own_chooses_columns() -> None:
         request_of({"table": "records"}, [("offset", "int")])
     with pytest.raises(ValueError, match="schema: table records has no column 'law'"):
         request_of({"table": "records"}, [("law", "string")])
+
+
+def test_a_file_of_another_kind_is_refused(kafka: Path, tmp_path: Path) -> None:
+    """An index has no batches; among others it is passed over, as in a glob."""
+    index, log = (min((kafka / "plain" / "plain-0").glob(f"*{end}")) for end in (".index", ".log"))
+    for table in ("batches", "rocketmq_entries"):
+        with pytest.raises(ValueError, match=f"option path: .*index is no file of table {table}"):
+            reader_of(table, index).partitions()
+    assert [str(log)] == files_in(reader_of("batches", log.parent / f"{log.stem}.*"))
+    assert [] == files_in(reader_of("batches", tmp_path))
+    nothing = filter_of("EqualTo", "path", "nowhere")
+    assert [] == files_in(reader_of("batches", log, nothing))
 
 
 def test_options_are_those_of_tables() -> None:

@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof_spark.tables.request import Request
-from segproof_spark.tables.walk import Unit, units_below
+from segproof_spark.tables.walk import Unit, is_foreign, units_below
 from segproof_spark.tables.where import passing
 
 __all__ = ["DamagedFileError", "FilesTask", "PushingTableReader", "TableReader", "places_of"]
@@ -53,7 +53,7 @@ class TableReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Return the tasks: whole files, packed in order.
 
-        Raises: OSError for a path that cannot be read.
+        Raises: OSError for a path that cannot be read; ValueError if all are files of other kinds.
         """
         tasks: list[InputPartition] = []
         units: list[tuple[int, Unit]] = []
@@ -65,6 +65,9 @@ class TableReader(DataSourceReader):
                 units, taken = [], 0
             units.append((number, unit))
             taken += cost
+        if not units and all(is_foreign(path, self.request, files) for files, path in self.places):
+            path, table = self.places[0][1], self.request.table
+            raise ValueError(f"segproof: option path: {path} is no file of table {table}")
         return [*tasks, FilesTask(tuple(units))]
 
     def _units(self) -> Iterator[tuple[int, Unit]]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from segproof.errors import SegproofError
 from segproof.files import Files
-from segproof_spark.tables.batches import one_by_one
+from segproof_harness.reading.rows import field_of
 from segproof_spark.tables.columns import batch_of
 from segproof_spark.tables.index_files import ABORTED_BYTES, ENTRY_TYPES, whole_entries
 from segproof_spark.tables.logs import Headers, LogReader, opened
@@ -102,22 +102,12 @@ def _add_headers(row: dict[str, int | None], unit: Unit, request: Request, files
         if with_checksums:
             row["invalid_batch_count"] = 0
         try:
+            first = next(log.batches(), None)
+            row["first_offset"] = None if first is None else field_of(first, "base_offset")
             for headers in reader:
-                if row["batch_count"] == 0 and not len(one_by_one(headers, False, True)[:1]):
-                    row["first_offset"] = int(headers.table["base_offset"][0])
-                elif row["batch_count"] == 0:
-                    first = next(log.batches(), None)
-                    row["first_offset"] = None if first is None else _base_offset(first)
                 _add_table(row, headers)
         finally:
             row["read_bytes"] = reader.end_position
-
-
-def _base_offset(batch: Any) -> int | None:
-    try:
-        return int(batch.base_offset)
-    except SegproofError:
-        return None
 
 
 def _add_table(row: dict[str, int | None], headers: Headers) -> None:

@@ -24,7 +24,7 @@ from segproof_harness.reading.store_rows import files_of as store_files
 from segproof_spark.tables.request import Request
 from segproof_spark.tables.schemas import TABLES
 
-__all__ = ["Unit", "units_below"]
+__all__ = ["Unit", "is_foreign", "units_below"]
 
 LEVELS_MAX = 16
 _STORE_FOLDERS = frozenset({"commitlog", "consumequeue"})
@@ -97,6 +97,16 @@ def _single(path: str, size_bytes: int, request: Request) -> Iterator[Unit]:
             size_bytes=size_bytes,
             suffixes=(file.suffix,),
         )
+
+
+def is_foreign(path: str, request: Request, files: Files) -> bool:
+    """Return whether a path is a file in which the table can never have rows."""
+    status = files.status(path)
+    if status is None or status.is_directory:
+        return False
+    if request.table == "rocketmq_entries":
+        return not list(_index_files(path, files))
+    return not list(_single(path, status.size_bytes, request))
 
 
 class _Seen:

@@ -3,8 +3,9 @@
 
     offset >= 1000 and offset < 2000 and path like '%.log'
 
-A condition compares a column of integers with a number (`=`, `<`, `<=`, `>`, `>=`) or a text with a
-text (`=`, `like` with `%` at its beginning or end). A null passes none.
+A condition compares a column of integers with a number (`=`, `<`, `<=`, `>`, `>=`), a text with a
+text (`=`, `like` with `%` at its beginning or end), or a flag with `true` or `false` (`=`). A null
+passes none.
 
 Used by: request, reader.
 """
@@ -23,10 +24,11 @@ class Condition(NamedTuple):
     column: str
     how: str
     """`=`, `<`, `<=`, `>`, `>=`; for texts `=`, `starts`, `ends` and `contains`."""
-    value: int | str
+    value: int | str | bool
 
 
 _NUMBER = re.compile(r"(\w+)\s*(>=|<=|=|>|<)\s*(-?[0-9]{1,19})")
+_FLAG = re.compile(r"(\w+)\s*=\s*(true|false)", re.IGNORECASE)
 _TEXT = re.compile(r"(\w+)\s*=\s*'([^']*)'")
 _LIKE = re.compile(r"(\w+)\s+like\s+'(%?)([^'%]*)(%?)'", re.IGNORECASE)
 _AND = re.compile(r"\s+and\s+", re.IGNORECASE)
@@ -42,14 +44,16 @@ def conditions_of(text: str, table: Table) -> tuple[Condition, ...]:
 def _condition(term: str) -> Condition:
     if match := _NUMBER.fullmatch(term):
         return Condition(match[1], match[2], int(match[3]))
+    if match := _FLAG.fullmatch(term):
+        return Condition(match[1], "=", match[2].lower() == "true")
     if match := _TEXT.fullmatch(term):
         return Condition(match[1], "=", match[2])
     if match := _LIKE.fullmatch(term):
         how = {("", ""): "=", ("%", ""): "ends", ("", "%"): "starts", ("%", "%"): "contains"}
         return Condition(match[1], how[match[2], match[4]], match[3])
     raise ValueError(
-        f"{term!r} is no condition; one is COLUMN >= NUMBER, COLUMN = 'TEXT' or"
-        " COLUMN like '%TEXT', and `and` joins several"
+        f"{term!r} is no condition; one is COLUMN >= NUMBER, COLUMN = 'TEXT',"
+        " COLUMN like '%TEXT' or COLUMN = true, and `and` joins several"
     )
 
 
@@ -60,7 +64,10 @@ def _checked(condition: Condition, table: Table) -> Condition:
             f"table {table.name} has no column {name!r}; it has {', '.join(table.names)}"
         )
     kind = table[name].kind
-    if isinstance(condition.value, int):
+    if isinstance(condition.value, bool):
+        if kind != "boolean":
+            raise ValueError(f"column {name!r} is {kind}: it is neither true nor false")
+    elif isinstance(condition.value, int):
         if kind not in _INTEGERS or abs(condition.value) > _INT64_MAX:
             raise ValueError(f"column {name!r} is {kind}: it is not compared with a number")
     elif kind != "string":
