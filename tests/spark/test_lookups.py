@@ -119,7 +119,7 @@ def run(
     structure: str, indexes: Sequence[int], count: int = COUNT, **more: str
 ) -> list[UnitResult]:
     """Do small units."""
-    return [run_unit(Unit(structure, 7, index, count, **more)) for index in indexes]
+    return [run_unit(Unit(structure, 7, index, count, subject=subject)) for index in indexes]
 
 
 # --- what is compared

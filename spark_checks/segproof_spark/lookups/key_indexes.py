@@ -32,7 +32,7 @@ WINDOWS = 32
 """So many windows are asked at least."""
 LEAST_ASKED = 100
 """So many keys are asked in each window at least."""
-FOUND_MAX = 1 << 21
+FOUND_MAX = 1 << 18
 """So many answers are made at once, at most: keys with many entries are asked in smaller parts."""
 SAMPLES = 320
 """So many keys of a file are asked of the model, and of the single lookup."""
