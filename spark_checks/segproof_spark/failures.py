@@ -14,7 +14,8 @@ __all__ = ["Failure", "failure_of"]
 
 RAISED = re.compile(r"^(?:\w+\.)*(\w*(?:Error|Exception|NotFound)): (.*)")
 """The line of a Python traceback that names what was raised."""
-WRAPPERS = re.compile(r"^(?:PySpark\w*|PythonException|SparkException|Py4JJavaError)$")
+WRAPPERS = re.compile(r"^(?:PythonException|SparkException|Py4JJavaError)$")
+"""What only carries the error of another program."""
 LINE_LENGTH_MAX = 400
 
 REMEDIES = (
