@@ -35,19 +35,19 @@ TASKS_PER_CORE_MIN = 2
 ROWS_A_BATCH = 1000
 COSTS_US: Mapping[str, int] = {
     "offset-index": 85,
-    "time-index": 80,
-    "transaction-index": 85,
-    "record-batch": 95,
+    "time-index": 85,
+    "transaction-index": 95,
+    "record-batch": 85,
     "record-file": 105,
-    "log-segment": 390,
-    "partition-log": 1150,
-    "index-file": 220,
-    "index-service": 430,
+    "log-segment": 380,
+    "partition-log": 1000,
+    "index-file": 200,
+    "index-service": 350,
 }
 """Microseconds an operation on the model and the implementation together, at length 100.
 
-Measured once, on one core of a Xeon with CPython 3.11, of 30 histories each; only their ratios
-matter. They grow with the length, and with each further subject.
+Measured once, of a dozen histories each, on one core of a cloud machine with CPython 3.11; only
+their ratios matter. They grow with the length, and with each further subject.
 """
 COST_US = max(COSTS_US.values())
 """Of a structure that is not in the table."""
