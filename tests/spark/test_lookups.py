@@ -116,7 +116,7 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def run(
-    structure: str, indexes: Sequence[int], count: int = COUNT, **more: str
+    structure: str, indexes: Sequence[int], count: int = COUNT, subject: str = ""
 ) -> list[UnitResult]:
     """Do small units."""
     return [run_unit(Unit(structure, 7, index, count, subject=subject)) for index in indexes]

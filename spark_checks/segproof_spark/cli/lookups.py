@@ -30,6 +30,51 @@ if TYPE_CHECKING:
 USUAL_COUNT = 10**9
 COUNT_MAX = 10**13
 
+PathsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="PATH",
+        help="Index files, and directories with them, or URLs: every index and whole log below"
+        " them is asked. Without one: generated indexes and logs.",
+    ),
+]
+NumberOption = Annotated[
+    str | None,
+    typer.Option(
+        "--count",
+        metavar="N",
+        help="Lookups in all, such as 1e9. Each key and its neighbours are asked in any case."
+        " Default: 1e9 in generated files, 1e6 in each real one.",
+    ),
+]
+KindOption = Annotated[
+    str,
+    typer.Option(
+        "--structure",
+        metavar="NAME",
+        help="offset-index, time-index, index-file (RocketMQ's keys), partition-log (whole logs),"
+        " or all.",
+    ),
+]
+IndexOption = Annotated[
+    int | None, typer.Option("--index", min=0, help="Only the index or log of this number.")
+]
+SubjectOption = Annotated[
+    str,
+    typer.Option(
+        "--subject",
+        metavar="MODULE:CLASS",
+        help="A class to ask instead of segproof's own; it is opened and asked alike.",
+    ),
+]
+LocalOption = Annotated[
+    bool, typer.Option("--local", help="In this process, without Spark or Java.")
+]
+OutOption = Annotated[
+    str | None,
+    typer.Option("--out", metavar="DIR", help="Keep a row for each index as Parquet there."),
+]
+
 
 def _count_of(text: str | None) -> int | None:
     if text is None:
@@ -89,52 +134,14 @@ def _units_of(
 
 
 def command(
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="PATH",
-            help="Index files, and directories with them, or URLs: every index and whole log below"
-            " them is asked. Without one: generated indexes and logs.",
-        ),
-    ] = None,
-    count: Annotated[
-        str | None,
-        typer.Option(
-            "--count",
-            metavar="N",
-            help="Lookups in all, such as 1e9. Each key and its neighbours are asked in any case."
-            " Default: 1e9 in generated files, 1e6 in each real one.",
-        ),
-    ] = None,
-    structure: Annotated[
-        str,
-        typer.Option(
-            "--structure",
-            metavar="NAME",
-            help="offset-index, time-index, index-file (RocketMQ's keys), partition-log (whole"
-            " logs), or all.",
-        ),
-    ] = ALL,
+    paths: PathsArgument = None,
+    count: NumberOption = None,
+    structure: KindOption = ALL,
     seed: SeedOption = 0,
-    index: Annotated[
-        int | None,
-        typer.Option("--index", min=0, help="Only the index or log of this number."),
-    ] = None,
-    subject: Annotated[
-        str,
-        typer.Option(
-            "--subject",
-            metavar="MODULE:CLASS",
-            help="A class to ask instead of segproof's own; it is opened and asked alike.",
-        ),
-    ] = "",
-    local: Annotated[
-        bool, typer.Option("--local", help="In this process, without Spark or Java.")
-    ] = False,
-    out: Annotated[
-        str | None,
-        typer.Option("--out", metavar="DIR", help="Keep a row for each index as Parquet there."),
-    ] = None,
+    index: IndexOption = None,
+    subject: SubjectOption = "",
+    local: LocalOption = False,
+    out: OutOption = None,
     master: Master = "local[*]",
     remote: Remote = None,
     output_format: FormatOption = Format.TEXT,
