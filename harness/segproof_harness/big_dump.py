@@ -35,7 +35,7 @@ KINDS = (*CODECS, "transactions", "large")
 SEGMENTS = 4
 """Segments of a partition, but of the large ones, which have one that is closed."""
 PARTITIONS = 72
-LARGE_SHARE = 4
+LARGE_SHARE = 8
 """The large partitions have so many times the bytes of the others."""
 RECORDS, RECORD_BYTES = 20, 400
 START_MS = 1_600_000_000_000

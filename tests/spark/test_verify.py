@@ -2,7 +2,9 @@
 """Verifying on Spark finds what `segproof.verify` finds, file by file."""
 
 import errno
+import json
 import os
+import shlex
 import shutil
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -14,6 +16,7 @@ from typer.testing import CliRunner
 
 from segproof.files import RealFiles
 from segproof.verification import verify
+from segproof_harness.cli import build_app
 from segproof_spark.cli import app
 from segproof_spark.data_source import SegproofDataSource
 from segproof_spark.findings import FINDING_FIELDS, finding_row
@@ -52,33 +55,39 @@ def test_large_partitions_and_logs_are_cut(
     spark: "SparkSession", data_directory: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Segments and pieces on Spark, joined there; a second time from the checkpoint."""
-    from segproof_spark.verification import Totals, findings_frame, verify_on_spark
+    from segproof_spark.verification import Totals, verify_on_spark
 
     for each in (data_directory, *data_directory.rglob("*")):
         os.utime(each, ns=(10**18, 10**18))
-    local = sorted((finding.to_json() for finding in verify(data_directory)), key=repr)
+    paths = [data_directory / name for name in ("plain-plain-0", "v1-gzip-old-0")]
+    local = sorted((one.to_json() for path in paths for one in verify(path)), key=repr)
     checkpoint = tmp_path_factory.mktemp("checkpoint")
     totals = []
     for _ in range(2):
         totals.append(Totals())
         found = verify_on_spark(
-            spark,
-            [data_directory],
-            task_bytes=16_000,
-            checkpoint=checkpoint,
-            totals=totals[-1],
+            spark, paths, task_bytes=60_000, checkpoint=checkpoint, totals=totals[-1]
         )
         assert local == sorted(found, key=repr)
-    assert totals[0].tasks > totals[0].units // 2 > 20
+    assert totals[0].tasks > totals[0].units // 2 > 10
     assert (0, totals[1].units) == (totals[0].units_recalled, totals[1].units_recalled)
     assert (True, True, 0) == (
-        totals[0].bytes_read > 10**6 // 2,
+        totals[0].bytes_read > 400_000,
         0 < totals[0].worker_peak_bytes < 512 << 20,
         totals[1].bytes_read,
     )
-    frame = findings_frame(spark, [data_directory], task_bytes=16_000)
+
+
+def test_the_frame_of_findings(spark: "SparkSession", data_directory: Path) -> None:
+    """Anyone can go on with the findings in Spark's own words."""
+    from segproof_spark.verification import findings_frame
+
+    path = data_directory / "plain-plain-0"
+    frame = findings_frame(spark, [path])
     assert list(FINDING_FIELDS) == frame.columns
-    assert len(local) == frame.count()
+    errors = frame.filter("severity = 'error'").select("law").collect()
+    expected = [one.law for one in verify(path) if one.severity == "error"]
+    assert sorted(expected) == sorted(row["law"] for row in errors)
 
 
 @pytest.fixture
@@ -234,3 +243,48 @@ def test_a_limit_below_one_is_refused() -> None:
     source = SegproofDataSource({"path": "x", "limit_bytes": "0"})
     with pytest.raises(ValueError, match="limit_bytes must be 1 or more"):
         source.reader(StructType())
+
+
+def test_a_large_directory_with_fifty_corruptions(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All are found, in the same words as by one process, and nothing else; logs are cut."""
+    from segproof_harness.big_dump import write_dump
+    from segproof_spark.verification import Totals, verify_on_spark
+    from segproof_spark.verify import units
+
+    monkeypatch.setattr(units, "SEGMENT_BYTES", 1 << 10)
+    expected = write_dump(tmp_path / "data", 40_000_000)
+    totals = Totals()
+    found = list(verify_on_spark(spark, [tmp_path / "data"], task_bytes=1_200_000, totals=totals))
+    local = [one.to_json() for one in verify(tmp_path / "data")]
+    assert sorted(local, key=repr) == sorted(found, key=repr)
+    defects = {(one["law"], one["path"]) for one in found if one["severity"] != "note"}
+    assert expected == sorted(defects)
+    assert totals.units > 85  # 72 partitions, of five of which the logs are cut
+
+
+def test_a_finding_s_command_shows_it_again(
+    spark: "SparkSession", data_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What `spark verify` shows as JSON names a command line of one process."""
+    monkeypatch.setattr(type(spark), "stop", lambda session: None)  # others still need it
+    wrong = data_directory / "plain-plain-0"
+    options = ["--format", "jsonl", "--master", "local[2]", "--no-notes", "--law", "SEG-7"]
+    done = CliRunner().invoke(app, ["verify", str(wrong), *options, "--max-findings", "1"])
+    assert 1 == done.exit_code, done.stderr
+    (line,) = done.stdout.splitlines()
+    finding = json.loads(line)
+    words = shlex.split(finding["reproduce"])
+    assert ["segproof", "verify", finding["path"]] == words[:3]
+    again = CliRunner().invoke(build_app(), [*words[1:], "--format", "jsonl"])
+    assert [finding] == [json.loads(line) for line in again.stdout.splitlines()]
+
+
+def test_globs_in_vain_and_unknown_laws_are_usage(tmp_path: Path) -> None:
+    """One line and exit 2, without Spark, in the words of `verify` where it has them."""
+    done = CliRunner().invoke(app, ["verify", str(tmp_path / "*" / "t-0")])
+    assert (2, True) == (done.exit_code, "t-0: nothing matches" in done.stderr)
+    here = CliRunner().invoke(build_app(), ["verify", str(tmp_path), "--law", "NO-1"])
+    done = CliRunner().invoke(app, ["verify", str(tmp_path), "--law", "NO-1"])
+    assert (2, here.stderr) == (done.exit_code, done.stderr)
