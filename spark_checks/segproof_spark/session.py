@@ -42,7 +42,8 @@ __all__ = [
 
 LOCAL = "local[*]"
 LOGGING = Path(__file__).with_name("log4j2.properties")
-"""In values of settings, `{LOGGING}` stands for it."""
+WAREHOUSE = Path(tempfile.gettempdir()) / f"segproof-warehouse-{os.getuid()}"
+"""In values of settings, `{LOGGING}` and `{WAREHOUSE}` stand for these."""
 CONNECT_PORT = 15002
 MAX_FAILURES = "spark.task.maxFailures"
 REACH_SECONDS = 5.0
@@ -66,6 +67,12 @@ SETTINGS = (
         "-Dlog4j2.configurationFile=file:{LOGGING}",
         "The driver logs errors only, so that its usual lines do not hide findings.",
     ),
+    Setting(
+        "spark.sql.warehouse.dir",
+        "file:{WAREHOUSE}",
+        "Spark makes this folder whether anything is stored there or not; it should not lie in "
+        "the present directory, which may be a broker's.",
+    ),
     Setting("spark.ui.enabled", "false", "No port is opened on the machine of the driver."),
     Setting(
         "spark.ui.showConsoleProgress",
@@ -88,8 +95,53 @@ SETTINGS = (
         "true",
         "Filters reach the data source, which then leaves out files; Spark has this off.",
     ),
+    Setting(
+        "spark.sql.execution.pyspark.udf.faulthandler.enabled",
+        "true",
+        "A Python worker that crashes in compiled code tells where it was.",
+    ),
 )
 """What the checks ask of Spark. On Spark Connect only the settings of SQL can be asked for."""
+
+BY_VERB = (
+    Setting(
+        MAX_FAILURES,
+        "1",
+        "replay, lookups: a comparison that fails now and then must not be hidden by a retry.",
+    ),
+    Setting(
+        MAX_FAILURES,
+        "4",
+        "verify: a worker that was killed costs time, no findings; they count once.",
+    ),
+)
+"""What a verb asks for besides. A server of Spark Connect keeps its own."""
+
+LEFT_ALONE = (
+    Setting(
+        "spark.executor.pyspark.memory",
+        "",
+        "It bounds the address space of a Python worker, not its memory: imports alone take "
+        "550 MB of it while 170 MB are resident, and mapped files count. Bound the container: "
+        "spark.executor.memoryOverhead.",
+    ),
+    Setting(
+        "spark.python.worker.memory",
+        "",
+        "It bounds aggregations of RDDs in Python, and there are none here.",
+    ),
+    Setting(
+        "spark.python.worker.reuse",
+        "",
+        "On by default: a worker that compiled kernels for one task has them for the next.",
+    ),
+    Setting(
+        "spark.speculation",
+        "",
+        "Off by default, and harmless: what a second copy of a task finds is dropped.",
+    ),
+)
+"""What might be thought of, and why it is not set."""
 
 
 class SparkNotRunError(Exception):
@@ -136,9 +188,7 @@ def is_connect(session: "SparkSession") -> bool:
 
 
 def cores_of(session: "SparkSession") -> int:
-    """Return how many tasks the session runs at a time, once a first one has run."""
-    # Executors of a cluster come up after the session: a task waits for the first.
-    session.range(1).count()
+    """Return how many tasks the session runs at a time."""
     if not is_connect(session):
         return session.sparkContext.defaultParallelism
     # A range without a number of partitions is cut into as many as there are cores.
@@ -148,7 +198,11 @@ def cores_of(session: "SparkSession") -> int:
 
 def _usual_settings() -> dict[str, str]:
     """Return `SETTINGS` by name, as far as they can be had here."""
-    found = {one.name: one.value.replace("{LOGGING}", str(LOGGING)) for one in SETTINGS}
+    places = {"{LOGGING}": str(LOGGING), "{WAREHOUSE}": str(WAREHOUSE)}
+    found = {one.name: one.value for one in SETTINGS}
+    for name, value in found.items():
+        for mark, place in places.items():
+            found[name] = value = value.replace(mark, place)
     if not LOGGING.is_file():  # Java reads nothing out of a bundle
         del found["spark.driver.extraJavaOptions"]
     return found
