@@ -384,6 +384,19 @@ def test_a_damaged_log_is_asked_up_to_there(partition: Path) -> None:
     assert "asked up to byte 0" in result.comparison.notes[0]
 
 
+def test_files_behind_a_url_agree(partition: Path) -> None:
+    """Read through Arrow's file systems, by the same names but for the path."""
+    here = real(partition)
+    there = [
+        run_unit(unit) for unit in real_units([partition.as_uri()], STRUCTURES, 40_000, seed=0)
+    ]
+    assert len(here) == len(there)
+    for one, two in zip(here, there, strict=True):
+        assert [] == two.comparison.findings
+        assert one.comparison.lookups == two.comparison.lookups
+        assert two.unit.path.startswith("file://")
+
+
 # --- the command line
 
 

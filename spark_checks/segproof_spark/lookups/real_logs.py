@@ -22,8 +22,8 @@ from segproof_spark.lookups.sweeps import INT64_MAX, INT64_MIN, Ranges
 
 __all__ = ["opened_log", "read_truth"]
 
-BATCHES_MAX = 1 << 20
-"""So many batches of a log are asked for in one unit: their table takes some 100 MiB."""
+BATCHES_MAX = 1 << 19
+"""So many batches of a log are asked for in one unit: what is known of them takes some 100 MiB."""
 TIME_BATCHES = 400
 """The records of so many batches are read, for what timestamps find."""
 COLUMNS = ("position", "size_bytes", "last_offset", "max_timestamp")
