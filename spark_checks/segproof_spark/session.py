@@ -152,7 +152,7 @@ def check_spark(remote: str | None = None) -> None:
     """Raise SparkNotRunError if Spark cannot start here; a client of Connect needs no Java."""
     packages = ["pyspark", "pyarrow", "pandas"]
     if remote is not None:
-        packages += ["grpc", "google.rpc", "zstandard"]
+        packages += ["grpc", "grpc_status", "google.rpc"]
     for package in packages:
         if not _is_there(package):
             raise SparkNotRunError(
