@@ -175,9 +175,13 @@ def _single_file(path: str, files: Files, reporter: Reporter) -> Iterator[Partit
         names = files.list_directory(directory)
     except OSError:
         names = [name]
-    for segment in _segments_of(directory, names, files, frozenset((known.suffix,))):
+    for segment in _segments_of(directory, _kinds_of(names), files, frozenset((known.suffix,))):
         if segment.base_offset == known.base_offset:
             yield Partition(directory, (segment,))
+
+
+def _kinds_of(names: Iterable[str]) -> dict[str, FileName]:
+    return {name: read_file_name(name) for name in names}
 
 
 def _join(directory: str, name: str) -> str:
@@ -186,7 +190,7 @@ def _join(directory: str, name: str) -> str:
 
 def _directory(path: str, names: list[str], walk: _Walk, level: int) -> Iterator[Partition]:
     """Yield the partitions of one directory and of those in it."""
-    kinds = {name: read_file_name(name) for name in names}
+    kinds = _kinds_of(names)
     own = read_partition_name(posixpath.basename(posixpath.normpath(path)))
     has_segments = any(known.kind is NameKind.SEGMENT for known in kinds.values())
     has_traces = any(known.kind is not NameKind.FOREIGN for known in kinds.values())
@@ -224,7 +228,7 @@ def _whole(
     )
     return Partition(
         path,
-        tuple(_segments_of(path, list(kinds), files, ALL_FILES)),
+        tuple(_segments_of(path, kinds, files, ALL_FILES)),
         others,
         tuple(sorted(offsets.items())),
         tuple(state_of(files, _join(path, name)) for name in others),
@@ -237,7 +241,7 @@ def partition_again(partition: Partition, files: Files) -> Partition:
     Raises: OSError.
     """
     path = partition.directory
-    kinds = {name: read_file_name(name) for name in files.list_directory(path)}
+    kinds = _kinds_of(files.list_directory(path))
     walk = _Walk(files, Reporter(Wanted()), path, {})
     again = _whole(path, kinds, files, _offsets_for(path, walk))
     return replace(again, segments=tuple(sized(each, files) for each in again.segments))
@@ -311,13 +315,12 @@ def _report_name(path: str, known: FileName, reporter: Reporter) -> bool:
 
 
 def _segments_of(
-    directory: str, names: list[str], files: Files, judged: frozenset[str]
+    directory: str, kinds: Mapping[str, FileName], files: Files, judged: frozenset[str]
 ) -> Iterator[Segment]:
     """Yield the segments of a directory in order; the offset of the next one has a log."""
     found: dict[int, set[str]] = {}
     snapshots: list[int] = []
-    for name in names:
-        known = read_file_name(name)
+    for known in kinds.values():
         if known.kind is NameKind.SEGMENT:
             found.setdefault(known.base_offset, set()).add(known.suffix)
         elif known.kind is NameKind.KNOWN and known.suffix == SNAPSHOT_SUFFIX:
@@ -348,7 +351,7 @@ def list_again(segment: Segment, files: Files) -> Segment | None:
         names = files.list_directory(segment.directory)
     except OSError:
         return segment
-    for other in _segments_of(segment.directory, names, files, segment.judged):
+    for other in _segments_of(segment.directory, _kinds_of(names), files, segment.judged):
         if other.base_offset == segment.base_offset:
             return sized(other, files)
     return None

@@ -8,11 +8,13 @@ its offset index. Tasks travel as compressed bytes: there may be hundreds of tho
 Used by: verify/running.py, verification.
 """
 
+import io
 import pickle
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any
 
 from segproof.files import Files
 from segproof.findings import Finding
@@ -134,7 +136,14 @@ def _slim(work: Work) -> Work:
     """Return it without what its files were when they were listed: each task looks again."""
     if not isinstance(work, Partition):
         return work
-    return replace(work, segments=tuple(replace(each, seen=()) for each in work.segments))
+    return replace(work, segments=tuple(Segment(*_fields_of(each)) for each in work.segments))
+
+
+def _fields_of(segment: Segment) -> tuple[Any, ...]:
+    return (
+        segment.directory, segment.base_offset, segment.suffixes, segment.next_base_offset,
+        segment.is_stopped, segment.judged, segment.size_bytes, (), segment.snapshots,
+    )  # fmt: skip
 
 
 def _cost(work: Work) -> int:
@@ -154,7 +163,7 @@ def _units_of(place: str, work: Work, task_bytes: int, plan: Plan) -> Iterator[t
     if len(pieces) == 1 and not pieces[0]:
         yield cost, WholeUnit(place, work)
         return
-    plan.partitions.append(zlib.compress(pickle.dumps((place, work)), 1))
+    plan.partitions.append(_as_bytes((place, work)))
     for number, (segment, cut) in enumerate(zip(work.segments, pieces, strict=True)):
         if not cut:
             unit = SegmentUnit(place, partition, number, segment)
@@ -195,8 +204,16 @@ def _packed(units: Sequence[tuple[int, Unit]], task_bytes: int) -> list[bytes]:
     return [task for _, task in tasks]
 
 
-def _as_bytes(units: list[Unit]) -> bytes:
-    return zlib.compress(pickle.dumps(units), 1)
+class _Pickler(pickle.Pickler):
+    """Writes segments as their fields: several times as fast as Python asks each for its state."""
+
+    dispatch_table = {Segment: lambda segment: (Segment, _fields_of(segment))}  # noqa: RUF012 -- pickle's
+
+
+def _as_bytes(described: object) -> bytes:
+    stream = io.BytesIO()
+    _Pickler(stream, pickle.HIGHEST_PROTOCOL).dump(described)
+    return zlib.compress(stream.getvalue(), 1)
 
 
 def units_of(task: bytes) -> list[Unit]:
