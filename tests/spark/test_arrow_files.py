@@ -287,7 +287,7 @@ def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
 def opened_source(data: bytes, cache_bytes: int) -> tuple[Any, Source, Any]:
     """Return a file, its source and its cache."""
     source, cache = Source(data), arrow_files._Cache(cache_bytes)
-    return arrow_files._ArrowFile(source, "x", cache), source, cache  # type: ignore[arg-type]
+    return arrow_files._ArrowFile(source, "x", cache), source, cache
 
 
 @pytest.mark.usefixtures("small_units")

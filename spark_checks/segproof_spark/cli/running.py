@@ -127,11 +127,12 @@ def _told_by_connect(session: "SparkSession", show: Show) -> Iterator[None]:
                 sum(stage.num_tasks for stage in known),
             )
 
-    session.registerProgressHandler(told)
+    handler: Any = told  # its class is a part of Connect, which may not be installed
+    session.registerProgressHandler(handler)
     try:
         yield
     finally:
-        session.removeProgressHandler(told)
+        session.removeProgressHandler(handler)
 
 
 @contextlib.contextmanager
