@@ -200,6 +200,12 @@ def _one_by_one(log: RecordFile, table: NDArray[np.void], request: Request) -> I
             position=batch.position,
             hint="the option limit_bytes raises the limit",
         )
+    if batch.magic == 2 and batch.attributes & 7 and (batch.record_count or 0) <= ROWS_AT_ONCE:
+        # Without the first of two passes, which is for those that come in several blocks.
+        columns = batch.record_columns(limit=request.limit_bytes)
+        if len(columns):
+            yield _Block(table, np.array([len(columns)]), columns)
+        return
     for columns in batch.record_blocks(ROWS_AT_ONCE, limit=request.limit_bytes):
         yield _Block(table, np.array([len(columns)]), columns)
 
