@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from segproof.errors import TooLargeError
 from segproof.files import Files
+from segproof.kafka.batch_table import BATCH_DTYPE
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES
 from segproof.kafka.record_file import RecordFile
 from segproof.kafka.records import RecordColumns
@@ -213,7 +214,8 @@ def _one_by_one(log: RecordFile, table: NDArray[np.void], request: Request) -> I
 def _made(request: Request, unit: Unit, blocks: list[_Block]) -> Any:
     """Return one batch of Arrow's with the records of all blocks."""
     counts = np.concatenate([block.counts for block in blocks])
-    table = np.concatenate([block.table for block in blocks])
+    # numpy would compare the fields of each table with those of the next.
+    table = np.frombuffer(b"".join(block.table.tobytes() for block in blocks), BATCH_DTYPE)
     parts = [block.columns for block in blocks]
 
     def joined(name: str) -> Rows:
