@@ -36,8 +36,8 @@ class Task(InputPartition):
     """Partitions, and places of RocketMQ, to check."""
     places: tuple[str, ...] = ()
     """For each of them, the path or URL at or below which it lies."""
-    findings: tuple[Finding, ...] = ()
-    """Findings that are known already."""
+    findings: tuple[tuple[str, Finding], ...] = ()
+    """Findings that are known already, each with the place that was given."""
 
     def __post_init__(self) -> None:
         super().__init__(None)
@@ -59,13 +59,14 @@ class FindingsReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Return the tasks: whole partitions, packed to about `TASK_BYTES`, largest first."""
         works: list[tuple[str, Work]] = []
-        tasks: list[InputPartition] = []
+        findings: list[tuple[str, Finding]] = []
         for place in self.paths:
             files, path = open_place(place)
             found, known = plan(path, self.wanted, files)
             works += ((place, work) for work in found)
-            tasks.append(Task(findings=tuple(known), places=(place,)))
+            findings += ((place, one) for one in known)
         works.sort(key=lambda one: (one[1].size_bytes, one[1].directory), reverse=True)
+        tasks: list[InputPartition] = [Task(findings=tuple(findings))]
         for task in packed([(one[1].size_bytes, one) for one in works], TASK_BYTES):
             places, partitions = zip(*task, strict=True)
             tasks.append(Task(partitions=partitions, places=places))
@@ -79,9 +80,8 @@ class FindingsReader(DataSourceReader):
             yield tuple(row[name] for name in FINDING_FIELDS)
 
     def _found(self, task: Task) -> Iterator[tuple[str, Finding]]:
-        for finding in task.findings:
-            yield task.places[0], finding
-        for place, work in zip(task.places, task.partitions, strict=False):
+        yield from task.findings
+        for place, work in zip(task.places, task.partitions, strict=True):
             files, _ = open_place(place)
             for finding in check([work], self.wanted, files):
                 yield place, finding
