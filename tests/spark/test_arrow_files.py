@@ -7,6 +7,7 @@ import itertools
 import os
 import pickle
 import random
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator
 from importlib.resources import as_file, files
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -28,6 +29,9 @@ from tests.spark.clusters import HOST, WAIT_SECONDS, free_port, wait_until
 
 from segproof_spark import arrow_files
 from segproof_spark.arrow_files import ArrowFiles, expand, files_of, is_url, shown
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 UNIT = 1 << 10
 BUCKETS = itertools.count()
@@ -119,6 +123,24 @@ def test_same_findings_in_an_object_store(bucket: str, dumps: Path) -> None:
     assert bucket.partition("?")[0].replace("key:secret@", "") == path
     again = pickle.loads(pickle.dumps(opened))
     assert opened.list_directory(path) == again.list_directory(path) == ["kafka", "store"]
+
+
+def test_same_findings_on_spark(spark: "SparkSession", bucket: str, dumps: Path) -> None:
+    """The workers read the bucket; what a finding tells to run names Spark, and no secret."""
+    from segproof_spark.verification import verify_on_spark
+
+    path = files_of(bucket)[1]
+    local = [finding.to_json() for finding in verify(dumps)]
+    found = [dict(finding) for finding in verify_on_spark(spark, [bucket])]
+    assert "secret" not in repr(found)
+    for finding in found:
+        words = shlex.split(str(finding["reproduce"]))
+        assert ["segproof", "spark", "verify"] == words[:3]
+        assert words[3].startswith(path)
+    for finding in (*local, *found):
+        del finding["reproduce"]
+    there = repr(sorted(found, key=repr)).replace(path, "PLACE")
+    assert repr(sorted(local, key=repr)).replace(str(dumps), "PLACE") == there
 
 
 def test_patterns_in_an_object_store(bucket: str) -> None:
