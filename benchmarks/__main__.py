@@ -22,6 +22,7 @@ from benchmarks import (  # noqa: E402  (the path comes first)
     rocketmq,
     rocketmq_rebuild,
     segments,
+    spark,
     verifying,
 )
 from benchmarks.contestants import Java  # noqa: E402
@@ -40,6 +41,7 @@ GROUPS: dict[str, Callable[[Bench], list[Section]]] = {
     "processes": processes.sections,
     "rocketmq": rocketmq.sections,
     "rocketmq-rebuild": rocketmq_rebuild.sections,
+    "spark": spark.sections,
 }
 
 
