@@ -36,52 +36,62 @@ RETRIES = {"spark.task.maxFailures": "4"}
 """A task whose worker was killed is run again; its findings count once."""
 
 
+Paths = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PATH",
+        help="Files, partition directories, data directories, stores; globs; URLs.",
+    ),
+]
+Laws = Annotated[
+    list[str] | None,
+    typer.Option("--law", metavar="LAW-ID", help="Only this law; may be repeated."),
+]
+Position = Annotated[
+    int | None, typer.Option("--position", min=0, help="Only findings at this byte of a file.")
+]
+Done = Annotated[
+    str | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="DIR",
+        help="Folder or URL for what is done: files whose size, time and digest are unchanged are "
+        "not read again.",
+    ),
+]
+TaskBytes = Annotated[
+    int | None,
+    typer.Option(
+        "--task-bytes",
+        min=1,
+        help="About how much a task reads. Default: as suits the data, 64 MiB to 1 GiB.",
+    ),
+]
+FailOnOption = Annotated[
+    FailOn, typer.Option("--fail-on", help="The lowest severity that makes the exit code 1.")
+]
+MaxFindings = Annotated[
+    int | None, typer.Option("--max-findings", min=1, help="Show so many findings at most.")
+]
+NoNotes = Annotated[
+    bool, typer.Option("--no-notes", help="Leave notes out; the closing line counts them.")
+]
+
+
 def command(
-    paths: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="PATH",
-            help="Files, partition directories, data directories, stores; globs; URLs.",
-        ),
-    ],
+    paths: Paths,
     deep: Annotated[bool, typer.Option("--deep", help="Read each record too.")] = False,
     master: Master = LOCAL,
     remote: Remote = None,
-    law: Annotated[
-        list[str] | None,
-        typer.Option("--law", metavar="LAW-ID", help="Only this law; may be repeated."),
-    ] = None,
-    position: Annotated[
-        int | None, typer.Option("--position", min=0, help="Only findings at this byte of a file.")
-    ] = None,
+    law: Laws = None,
+    position: Position = None,
     limit_bytes: LimitOption = None,
     hash_slots: HashSlotsOption = None,
-    checkpoint: Annotated[
-        str | None,
-        typer.Option(
-            "--checkpoint",
-            metavar="DIR",
-            help="Folder or URL for what is done: files whose size, time and digest are unchanged "
-            "are not read again.",
-        ),
-    ] = None,
-    task_bytes: Annotated[
-        int | None,
-        typer.Option(
-            "--task-bytes",
-            min=1,
-            help="About how much a task reads. Default: as suits the data, 64 MiB to 1 GiB.",
-        ),
-    ] = None,
-    fail_on: Annotated[
-        FailOn, typer.Option("--fail-on", help="The lowest severity that makes the exit code 1.")
-    ] = FailOn.WARNING,
-    max_findings: Annotated[
-        int | None, typer.Option("--max-findings", min=1, help="Show so many findings at most.")
-    ] = None,
-    no_notes: Annotated[
-        bool, typer.Option("--no-notes", help="Leave notes out; the closing line counts them.")
-    ] = False,
+    checkpoint: Done = None,
+    task_bytes: TaskBytes = None,
+    fail_on: FailOnOption = FailOn.WARNING,
+    max_findings: MaxFindings = None,
+    no_notes: NoNotes = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Verify files on Spark: partitions, segments, and pieces of large segments in parallel.

@@ -11,10 +11,10 @@ Used by: verify/running.py, verification.
 import io
 import pickle
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 from segproof.files import Files
 from segproof.findings import Finding
@@ -207,7 +207,9 @@ def _packed(units: Sequence[tuple[int, Unit]], task_bytes: int) -> list[bytes]:
 class _Pickler(pickle.Pickler):
     """Writes segments as their fields: several times as fast as Python asks each for its state."""
 
-    dispatch_table = {Segment: lambda segment: (Segment, _fields_of(segment))}  # noqa: RUF012 -- pickle's
+    dispatch_table: ClassVar[dict[type, Callable[[Any], Any]]] = {
+        Segment: lambda segment: (Segment, _fields_of(segment))
+    }
 
 
 def _as_bytes(described: object) -> bytes:
