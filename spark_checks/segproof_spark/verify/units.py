@@ -11,10 +11,10 @@ Used by: verify/running.py, verification.
 import io
 import pickle
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 from segproof.files import Files
 from segproof.findings import Finding
@@ -204,17 +204,12 @@ def _packed(units: Sequence[tuple[int, Unit]], task_bytes: int) -> list[bytes]:
     return [task for _, task in tasks]
 
 
-class _Pickler(pickle.Pickler):
-    """Writes segments as their fields: several times as fast as Python asks each for its state."""
-
-    dispatch_table: ClassVar[dict[type, Callable[[Any], Any]]] = {
-        Segment: lambda segment: (Segment, _fields_of(segment))
-    }
-
-
 def _as_bytes(described: object) -> bytes:
+    """Return it pickled, segments as their fields: Python takes long to ask each for its state."""
     stream = io.BytesIO()
-    _Pickler(stream, pickle.HIGHEST_PROTOCOL).dump(described)
+    pickler = pickle.Pickler(stream, pickle.HIGHEST_PROTOCOL)
+    pickler.dispatch_table = {Segment: lambda segment: (Segment, _fields_of(segment))}
+    pickler.dump(described)
     return zlib.compress(stream.getvalue(), 1)
 
 
