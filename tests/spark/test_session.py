@@ -26,10 +26,9 @@ def test_settings_hold_in_a_session(spark: "SparkSession") -> None:
 
 
 def test_cores_of_a_local_session(spark: "SparkSession") -> None:
-    """As many as the master has; and no warehouse in the present directory."""
+    """As many as the master has."""
     assert not is_connect(spark)
     assert 2 == cores_of(spark)
-    assert not os.path.exists("spark-warehouse")
 
 
 @pytest.mark.parametrize(
