@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 ENTRY_BYTES = 8
-PART_BYTES = 64 << 10
+PART_BYTES = 16 << 10
 """About as many bytes of batch headers travel together."""
 PART_ROWS = PART_BYTES // BATCH_DTYPE.itemsize
 

@@ -47,7 +47,7 @@ ROW_DDL = (
     "partition bigint, segment bigint, piece bigint, number bigint, kind string, payload binary,"
     f" finding {FINDING_STRUCT}"
 )
-PAYLOAD_BYTES = 64 << 10
+PAYLOAD_BYTES = 16 << 10
 """A larger payload is cut into rows of so many bytes: Spark counts rows, not bytes."""
 BATCH_ROWS = 1000
 BATCH_BYTES = 4 << 20
