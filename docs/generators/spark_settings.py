@@ -4,7 +4,9 @@
 Used by: docs/generate.py.
 """
 
-from segproof_spark.session import SETTINGS
+from collections.abc import Sequence
+
+from segproof_spark.session import BY_VERB, LEFT_ALONE, SETTINGS, Setting
 
 HEAD = """# Settings of Spark
 
@@ -20,7 +22,26 @@ asked for, and the others are those of the server.
 """
 
 
+VERBS = """
+The verbs add these:
+
+| setting | value | what it is for |
+| --- | --- | --- |
+"""
+ALONE = """
+These are left as Spark and your cluster have them:
+
+| setting | why |
+| --- | --- |
+"""
+
+
 def pages() -> dict[str, str]:
     """Return the page."""
-    rows = [f"| `{one.name}` | `{one.value}` | {one.why} |" for one in SETTINGS]
-    return {"reference/spark-settings.md": HEAD + "\n".join(rows) + "\n"}
+    alone = [f"| `{one.name}` | {one.why} |\n" for one in LEFT_ALONE]
+    text = "".join([HEAD, *_rows(SETTINGS), VERBS, *_rows(BY_VERB), ALONE, *alone])
+    return {"reference/spark-settings.md": text}
+
+
+def _rows(settings: Sequence[Setting]) -> list[str]:
+    return [f"| `{one.name}` | `{one.value}` | {one.why} |\n" for one in settings]

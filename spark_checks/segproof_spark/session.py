@@ -93,7 +93,8 @@ SETTINGS = (
     Setting(
         "spark.sql.python.filterPushdown.enabled",
         "true",
-        "Filters reach the data source, which then leaves out files; Spark has this off.",
+        "Without it Spark refuses the tables that are read with push_filters=true. It pushes no "
+        "filter into the others.",
     ),
     Setting(
         "spark.sql.execution.pyspark.udf.faulthandler.enabled",
