@@ -72,7 +72,8 @@ def _two_cores(bench: Bench) -> Section:
         "two cores that share a cache.",
         "local[1]",
     )
-    firsts, peaks = [], []
+    firsts: list[float] = []
+    peaks: list[int] = []
     for job, count, unit in (
         ("replay", 20 if bench.quick else 300, "histories/s"),
         ("lookups", 10**6 if bench.quick else 10**8, "million/s"),
@@ -91,8 +92,8 @@ def _two_cores(bench: Bench) -> Section:
         goal = Goal(1.6, is_ratio=True)
         section.rows.append(Row(job, unit, results[1], results[2], None, goal, True))
     start = Goal(15, is_ratio=False, at_least=False)
-    first = seconds_each(Passes(firsts), 1, 1.0)
-    section.rows.append(Row("start of Spark to the first task", "s", None, first, goal=start))
+    to_first = seconds_each(Passes(firsts), 1, 1.0)
+    section.rows.append(Row("start of Spark to the first task", "s", None, to_first, goal=start))
     memory = Goal(512, is_ratio=False, at_least=False)
     peak_mib = max(peaks) / (1 << 20)
     section.rows.append(
