@@ -68,7 +68,8 @@ What cannot have such a row is left out:
 - by `base_offset`, `last_offset` and `offset` of a log: segments, by their names, which are
   believed: an offset lies in the segment of the greatest base offset that is not above it.
   Reading begins where the offset index says if there is a batch with a right checksum that begins
-  at or below the least offset; else, and with `on_damage=fail`, at the beginning;
+  at or below the least offset; else, and with `on_damage=fail`, at the beginning. In a log whose
+  offsets go back, rows that lie before that place are left out, although they fit;
 - by `offset` and `timestamp` of `records`: batches whose header says so under a right checksum;
   they are not decoded;
 - by `timestamp` and `max_timestamp` of a log, with `trust_time_index=true`: closed segments by

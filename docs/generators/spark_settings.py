@@ -13,9 +13,10 @@ HEAD = """# Settings of Spark
 Who should read this: whoever runs `segproof spark` on a cluster of their own, or wonders why a
 session behaves as it does. This page is generated from `segproof_spark.session`.
 
-Every session that segproof starts has these settings. With `spark-submit` your own `--conf` and
-`spark-defaults.conf` come first where Spark allows it; on Spark Connect only settings of SQL can be
-asked for, and the others are those of the server.
+Every session that segproof starts has these settings, also below `spark-submit`: for these names
+they take the place of `--conf` and `spark-defaults.conf`; every other setting is yours. On Spark
+Connect only settings of SQL can be asked for, and the others are those of the server. A session
+that was there before, as in a notebook, keeps its own.
 
 | setting | value | what it is for |
 | --- | --- | --- |

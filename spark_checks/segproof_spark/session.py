@@ -48,7 +48,7 @@ CONNECT_PORT = 15002
 MAX_FAILURES = "spark.task.maxFailures"
 REACH_SECONDS = 5.0
 """How long a master or a Connect server may take to accept a connection."""
-WORKER_SECONDS = 60.0
+WORKER_SECONDS = 180.0
 """How long the first task may wait for a worker."""
 
 

@@ -18,7 +18,7 @@ from segproof_spark.cli import app
 from segproof_spark.failures import failure_of
 from segproof_spark.session import SparkNotRunError, check_spark, start_session
 
-SOON_SECONDS = 20.0
+SOON_SECONDS = 45.0
 WORKER_ERROR = """Job aborted due to stage failure: Task 0 in stage 0.0 failed 1 times
 org.apache.spark.api.python.PythonException: Traceback (most recent call last):
   File "worker.py", line 2044, in main

@@ -98,7 +98,7 @@ def command(
 
     The findings are those of `segproof verify`, with absolute paths. This program and every worker
     must see the files under the same paths. URLs are what Arrow reads, such as
-    s3://BUCKET/KEY?endpoint_override=HOST:PORT.
+    s3://BUCKET/KEY?endpoint_override=HOST:PORT&scheme=http.
 
     \b
     Examples:
