@@ -412,6 +412,8 @@ def test_files_behind_a_url_agree(partition: Path) -> None:
         (["--structure", "time-index", "--subject", "nowhere:B"], "no class 'nowhere:B'"),
         (["--structure", "time-index", "--subject", "json:loads"], "'json:loads' is no class"),
         (["--local", "--out", "x"], "neither --out nor --remote"),
+        (["--out", "."], "--out .: there is something already"),
+        (["--out", ""], "--out : names no place"),
         (["no/such/path"], "no such file or directory"),
     ],
 )

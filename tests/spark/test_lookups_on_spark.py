@@ -9,6 +9,8 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from segproof_spark.lookups.real_files import real_units
 from segproof_spark.lookups.summary import Summary, Total, summary_of
 from segproof_spark.lookups.units import STRUCTURES, Unit, run_unit
@@ -38,7 +40,7 @@ def test_same_figures_as_in_one_process(spark: "SparkSession", tmp_path: Path) -
         shutil.copytree(carried, place)
     (place / "00000000000000000060.index").write_bytes(b"\0\0\0\5\0\0\0\0\0\0\0\3\0\0\0\7")
     units += real_units([str(place)], ["offset-index", "time-index"], 10_000)
-    out = tmp_path / "rows"
+    out = tmp_path / "rows of all"
     local = summary_of(run_unit(unit) for unit in units)
     found = lookups_on_spark(spark, units, out=str(out))
     assert figures(local) == figures(found)
@@ -47,6 +49,19 @@ def test_same_figures_as_in_one_process(spark: "SparkSession", tmp_path: Path) -
     assert 1 == found.left_out
     assert all(total.worker_peak_bytes < 512 << 20 for total in found.totals)
     assert len(units) == spark.read.parquet(str(out)).count()
+
+
+def test_rows_that_are_lost_are_missed(spark: "SparkSession", tmp_path: Path) -> None:
+    """A place that is another one on each worker gives back a part only, or nothing."""
+    from segproof_spark.lookups.running import _written, lookups_frame
+    from segproof_spark.replay.job import ResultsLostError
+
+    units = [Unit("time-index", 5, index, 2000) for index in range(4)]
+    for index, kept in enumerate((3, 0)):
+        out = str(tmp_path / f"lost {index}")
+        rows = lookups_frame(spark, units, 1).filter(f"`index` < {kept}")
+        with pytest.raises(ResultsLostError, match=f"{kept} units can be read of 4"):
+            _written(spark, rows, units, out)
 
 
 def test_a_planted_defect_is_found_and_its_command_works(spark: "SparkSession") -> None:

@@ -21,6 +21,7 @@ from segproof_harness.cli.common import (
     summarise,
 )
 from segproof_harness.cli.histories import ALL, SeedOption
+from segproof_spark.cli.replay import _check_new
 from segproof_spark.cli.running import Master, Remote, running
 
 if TYPE_CHECKING:
@@ -163,6 +164,7 @@ def command(
     """
     if local and (out is not None or remote is not None):
         refuse("--local runs without Spark: it takes neither --out nor --remote")
+    _check_new(out)
     structures = _structures_of(structure, subject)
     units = _units_of(paths or (), structures, seed, index, _count_of(count), subject)
     started = time.monotonic()
@@ -189,12 +191,16 @@ def _on_spark(
     units: "Sequence[Unit]", master: str, remote: str | None, out: str | None
 ) -> "Summary":
     from segproof_spark.lookups.running import lookups_on_spark
+    from segproof_spark.replay.job import ResultsLostError
     from segproof_spark.session import MAX_FAILURES
 
     # Nothing is tried twice, so that a comparison that fails once in a while is seen.
     settings = {MAX_FAILURES: "1"}
     with running(master, "lookups", remote=remote, settings=settings) as session:
-        return lookups_on_spark(session, units, out=out)
+        try:
+            return lookups_on_spark(session, units, out=out)
+        except ResultsLostError as error:
+            refuse(f"--out {error}")
 
 
 def _show(summary: "Summary", seconds: float, output_format: Format) -> None:

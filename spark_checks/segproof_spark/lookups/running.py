@@ -5,7 +5,9 @@ Every worker is sent the list of all units, some 300 bytes each, and takes those
 Used by: the verb `spark lookups`.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from segproof_spark.findings import (
@@ -18,6 +20,7 @@ from segproof_spark.findings import (
 )
 from segproof_spark.lookups.summary import FINDINGS_SHOWN, Summary, Total
 from segproof_spark.lookups.units import STRUCTURES, Unit, UnitResult, packed, run_unit
+from segproof_spark.replay.job import ResultsLostError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,21 +88,43 @@ def _row_of(result: UnitResult) -> "pa.RecordBatch":
 def lookups_on_spark(
     session: "SparkSession", units: Sequence[Unit], *, out: str | None = None
 ) -> Summary:
-    """Do the units on Spark and add up what they found; with `out` keep the rows as Parquet there.
+    """Do the units on Spark and add up what they found.
 
-    At most FINDINGS_SHOWN findings and notes are brought to the driver.
+    With `out`, a path or URL that every worker sees and where nothing is yet, the rows stay there
+    as Parquet. At most FINDINGS_SHOWN findings and notes are brought to the driver.
+    Raises: ResultsLostError.
     """
     from segproof_spark.session import cores_of
 
     rows = lookups_frame(session, units, cores_of(session))
     if out is not None:
-        rows.write.parquet(out)
-        return _added(session.read.parquet(out))
+        return _written(session, rows, units, out)
     kept = rows.persist()
     try:
         return _added(kept)
     finally:
         kept.unpersist()
+
+
+def _written(
+    session: "SparkSession", rows: "DataFrame", units: Sequence[Unit], out: str
+) -> Summary:
+    """Write the rows as Parquet, and add up what can be read there.
+
+    Raises: ResultsLostError if that is not a row for each unit.
+    """
+    # Hadoop takes the path behind file:// as it is, spaces included.
+    place = out if "://" in out else f"file://{Path(out).absolute()}"
+    rows.write.parquet(place)
+    # Where no file can be read, no schema can be found either: so it is given.
+    summary = _added(session.read.schema(RESULT_DDL).parquet(place))
+    found = {total.structure: total.units for total in summary.totals}
+    if found != Counter(unit.structure for unit in units):
+        raise ResultsLostError(
+            f"{out}: {sum(found.values())} units can be read of {len(units)}: "
+            "the driver and every worker must see the same place under this name"
+        )
+    return summary
 
 
 def _added(rows: "DataFrame") -> Summary:
