@@ -33,7 +33,6 @@ def ddl(columns: Mapping[str, str], separator: str = " ") -> str:
     return ", ".join(f"{name}{separator}{kind}" for name, kind in columns.items())
 
 
-FINDING_DDL = ddl(FINDING_COLUMNS)
 FINDING_STRUCT = f"struct<{ddl(FINDING_COLUMNS, ': ')}>"
 
 

@@ -7,6 +7,6 @@ anybody looks. A sample of them is asked of the model too, so that the sweep say
 says.
 
 `sweeps` makes the targets; `indexes` (with `index_images`), `key_indexes` and `logs` (with
-`log_images`) compare one index or log; `units` names the work and does it; `places` finds real
-files; `running` gives it to Spark.
+`log_images`) compare one index or log; `units` names the work and does it; `real_files` finds real
+ones and does them (with `real_logs`, `real_keys` and `read_only`); `running` gives it to Spark.
 """
