@@ -9,18 +9,20 @@ other projects (numpy, pyarrow, pandas, a CRC-32C, ...) has to be installed on t
 numba keeps compiled kernels of a zip in the folder NUMBA_CACHE_DIR, or in the user's cache, as it
 does for installed packages.
 
-Used by: the verb `spark bundle`; session, which sends it to a cluster.
+Used by: the verb `spark bundle`; session, which sends it to a cluster; verify/checkpoint.py.
 """
 
+import hashlib
 import os
 import zipfile
 from collections.abc import Iterator
+from functools import lru_cache
 from importlib import metadata
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-__all__ = ["PACKAGES", "SCRIPT", "write_bundle"]
+__all__ = ["PACKAGES", "SCRIPT", "digest_of_sources", "write_bundle"]
 
 PACKAGES = ("segproof", "segproof_harness", "segproof_model", "segproof_spark")
 KINDS = (".py", ".typed", ".properties", ".json")
@@ -67,6 +69,16 @@ def write_bundle(target: str | os.PathLike[str]) -> int:
     finally:
         unfinished.unlink(missing_ok=True)
     return target.stat().st_size
+
+
+@lru_cache
+def digest_of_sources(packages: tuple[str, ...]) -> str:
+    """Return a digest of the sources of some packages, the same wherever they are installed."""
+    summed = hashlib.sha256()
+    for package in packages:
+        for name, data in sorted(_below(files(package), package, False)):
+            summed.update(f"{name} {len(data)}\n".encode() + data)
+    return summed.hexdigest()
 
 
 def _members() -> Iterator[tuple[str, bytes]]:

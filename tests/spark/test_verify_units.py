@@ -15,7 +15,7 @@ import pytest
 from segproof.verification import verify
 from segproof.verifying.reporting import Wanted
 from segproof_spark.findings import finding_of_row
-from segproof_spark.verify import running
+from segproof_spark.verify import checkpoint, running
 from segproof_spark.verify.checkpoint import Checkpoint, open_checkpoint
 from segproof_spark.verify.rows import LOG_END, Row, batches_of_rows, rows_of_batches
 from segproof_spark.verify.running import Verifying
@@ -160,7 +160,9 @@ def test_a_log_that_changed_since_its_pieces_were_read(data_directory: Path) -> 
     plan = make_plan([str(data_directory)], wanted, 2, SMALL)
     verifying = Verifying(wanted, tuple(plan.partitions))
     rows = [row for task in plan.tasks for row in verifying.check_units([task])]
-    lost = [row for row in rows if row.kind != LOG_END or random.Random(1).random() < 0.5]
+    chosen = random.Random(1)
+    lost = [row for row in rows if row.kind != LOG_END or chosen.random() < 0.5]
+    assert 0 < len(rows) - len(lost) < sum(row.kind == LOG_END for row in rows)
     joined = verifying.join_partitions(in_order([*verifying.judge_logs(in_order(lost))]))
     assert whole(data_directory) == told_of(row for row in joined if row.kind == "finding")
     for log in data_directory.glob("data/plain-plain-0/*.log"):
@@ -252,11 +254,10 @@ def test_a_damaged_checkpoint_counts_as_none(
     expected = told_of(staged(plan, wanted, kept)[0])
     written = sorted(folder.iterdir())
     assert all(path.suffix == ".unit" for path in written)
-    for number, path in enumerate(written):
-        data = path.read_bytes()
+    sound = [path.read_bytes() for path in written]
+    for number, (path, data) in enumerate(zip(written, sound, strict=True)):
         wrong = (data[: len(data) // 2], b"", data.replace(b"findings", b"finding5"), b"\0" * 99)
-        path.write_bytes([*wrong, written[0].read_bytes()][number % 5])
-    written[0].write_bytes(written[-1].read_bytes())
+        path.write_bytes([*wrong, sound[number - 1]][number % 5])
     found, told = staged(plan, wanted, kept)
     assert expected == told_of(found)
     assert 0 == told["units_recalled"]
@@ -275,6 +276,55 @@ def test_trouble_is_not_kept(
         found, _ = staged(make_plan([str(partition)], wanted, 2), wanted, kept)
         assert found
         assert [] == list(folder.iterdir())
+
+
+def test_a_folder_that_came_is_a_change(
+    data_directory: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """An empty folder in a store changes what is checked, and so do files beside an index file."""
+    kept = open_checkpoint(str(tmp_path_factory.mktemp("checkpoint")), Wanted())
+    store = data_directory / "rolled-4.9.8"
+    index = min((store / "index").iterdir())
+    for path, new in ((store, store / "consumequeue" / "new"), (index, None)):
+        plan = make_plan([str(path)], Wanted(), 2)
+        _, first = staged(plan, Wanted(), kept)
+        _, again = staged(plan, Wanted(), kept)
+        assert (0, 1) == (first["units_recalled"], again["units_recalled"])
+        if new is None:
+            shutil.copyfile(index, index.with_name("20991231235959999"))
+        else:
+            new.mkdir()
+        age(data_directory)
+        _, third = staged(plan, Wanted(), kept)
+        assert 0 == third["units_recalled"]
+
+
+def test_another_verifier_takes_nothing_over(
+    data_directory: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Findings of other sources of the same release do not count."""
+    folder = str(tmp_path_factory.mktemp("checkpoint"))
+    plan = make_plan([str(data_directory)], Wanted(), 2)
+    staged(plan, Wanted(), open_checkpoint(folder, Wanted()))
+    monkeypatch.setattr(checkpoint, "digest_of_sources", lambda packages: "other")
+    _, told = staged(plan, Wanted(), open_checkpoint(folder, Wanted()))
+    assert 0 == told["units_recalled"]
+    monkeypatch.undo()
+    _, told = staged(plan, Wanted(), open_checkpoint(folder, Wanted()))
+    assert told["units_recalled"] > 0
+
+
+def test_files_without_a_modification_time_are_read_again(
+    data_directory: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A store that does not tell when a file was changed does not tell that it was not."""
+    folder = tmp_path_factory.mktemp("checkpoint")
+    kept = open_checkpoint(str(folder), Wanted())
+    partition = data_directory / "data" / "plain-plain-0"
+    for each in partition.iterdir():
+        os.utime(each, ns=(0, 0))
+    staged(make_plan([str(partition)], Wanted(), 2), Wanted(), kept)
+    assert [] == list(folder.iterdir())
 
 
 def test_findings_behind_a_url_name_the_verb_that_reads_it(data_directory: Path) -> None:

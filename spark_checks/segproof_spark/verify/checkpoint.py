@@ -2,10 +2,10 @@
 """What a verification found already: a small file for each unit that is done.
 
 A unit is not read again where its files have the sizes, the modification times and the digests that
-they had, the same is asked of it, and segproof is the same release. A digest is one of the first
+they had, the same is asked of it, and segproof's sources are the same. A digest is one of the first
 and the last 64 KiB of a file: a change in the middle shows by the modification time only. Of a unit
-that changed while it was read, or a moment before, or whose files could not be read, nothing is
-kept.
+that changed while it was read, or a moment before, whose files could not be read, or lie in a store
+that tells no modification time, nothing is kept.
 
 The files are plain: a line with the digest of the rest, a line of JSON, and what the segment hands
 on to its partition as `segproof.verifying.carried_bytes` writes it. Each is written under another
@@ -14,6 +14,7 @@ name first, so it is there whole or not at all; one that is damaged counts as no
 Used by: verify/running.py.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -26,13 +27,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from segproof.files import File, Files
 from segproof.recent_changes import changed_recently
+from segproof.rocketmq.geometry import index_file_names
 from segproof.verifying.carried_bytes import carried_from_bytes
 from segproof.verifying.directory_checks import Partition
 from segproof.verifying.reporting import Wanted
+from segproof.verifying.rocketmq.places import Place, PlaceKind
 from segproof.verifying.running import Work
 from segproof.verifying.segments import Segment
 from segproof_harness.cli.common import release
 from segproof_spark.arrow_files import is_url
+from segproof_spark.bundle import digest_of_sources
 from segproof_spark.findings import FINDING_FIELDS
 
 if TYPE_CHECKING:
@@ -40,9 +44,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Checkpoint", "Kept", "Mark", "open_checkpoint"]
 
-FORMAT = 1
+FORMAT = 2
 DIGEST_BYTES = 64 << 10
 LEVELS_MAX = 8
+JUDGING = ("segproof", "segproof_spark.verify")
+"""The packages that findings follow from: where they are others, all is read again."""
 UNREAD = frozenset({"DISK-1", "DISK-2"})
 """Laws of files that could not be read, or changed meanwhile: another time they may be right."""
 
@@ -55,6 +61,7 @@ class Mark(NamedTuple):
     told: dict[str, Any]
     """All that the findings of the unit follow from."""
     paths: tuple[str, ...]
+    """Of files and folders."""
 
 
 class Kept(NamedTuple):
@@ -129,7 +136,7 @@ def open_checkpoint(place: str, wanted: Wanted) -> Checkpoint:
     filesystem.create_dir(folder, recursive=True)
     asked = {
         "format": FORMAT,
-        "segproof": release(),
+        "segproof": [release(), digest_of_sources(JUDGING)],
         "laws": None if wanted.laws is None else sorted(wanted.laws),
         "position": wanted.position,
         "deep": wanted.deep,
@@ -181,36 +188,60 @@ def _described(unit: Work | Segment) -> list[Any]:
 
 
 def _paths_of(unit: Work | Segment, files: Files) -> Iterator[str]:
-    """Yield the files that are read for a unit. Raises: OSError."""
+    """Yield the files and folders that are read for a unit. Raises: OSError."""
     if isinstance(unit, Segment):
         yield from map(unit.path, sorted(unit.suffixes))
     elif isinstance(unit, Partition):
         for segment in unit.segments:
             yield from _paths_of(segment, files)
         yield from map(unit.path, unit.others)
+    elif unit.kind is PlaceKind.INDEX_FILE:
+        yield from _beside(unit, files)
     else:
         yield from _below(unit.path, files, 0)
 
 
+def _beside(place: Place, files: Files) -> Iterator[str]:
+    """Yield an index file, and all index files of its folder: they may tell its geometry."""
+    folder, own = posixpath.split(place.path)
+    yield place.path
+    for name in index_file_names(files.list_directory(folder or ".")):
+        if name != own:
+            yield posixpath.join(folder, name)
+
+
 def _below(path: str, files: Files, level: int) -> Iterator[str]:
+    """Yield all that lies at or below a path, folders too: an empty one counts for the checks."""
+    yield path
     status = files.status(path)
-    if status is None or not status.is_directory or level >= LEVELS_MAX:
-        yield path
+    if status is None or not status.is_directory:
         return
+    if level >= LEVELS_MAX:
+        raise OSError(errno.ELOOP, "too many levels", path)
     for name in files.list_directory(path):
         yield from _below(posixpath.join(path, name), files, level + 1)
 
 
-def _state(path: str, files: Files) -> list[int]:
-    """Return size and modification time. Raises: OSError, also if there is nothing."""
+def _state(path: str, files: Files) -> list[Any]:
+    """Return size and modification time of a file, or the names in a folder.
+
+    Raises: OSError, also if there is nothing, or a file whose modification time is not told.
+    """
     status = files.status(path)
     if status is None:
-        raise FileNotFoundError(2, "no such file", path)
+        raise FileNotFoundError(errno.ENOENT, "no such file", path)
+    if status.is_directory:
+        return ["folder", files.list_directory(path)]
+    if not status.modified_ns:
+        raise OSError(errno.ENODATA, "no modification time", path)
     return [status.size_bytes, status.modified_ns]
 
 
 def _digest(path: str, files: Files) -> str:
-    """Return the digest of both ends of a file. Raises: OSError."""
+    """Return the digest of both ends of a file; of a folder nothing. Raises: OSError."""
+    status = files.status(path)
+    if status is not None and status.is_directory:
+        return ""
     file: File = files.open(path)
     try:
         size = file.size()
