@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from segproof.kafka import LogSegments
+from segproof.errors import CorruptIndexError
+from segproof.kafka import LogSegments, RecordFile
 from segproof_model.kafka.offset_index import OffsetIndex as ModelOffsetIndex
 from segproof_model.kafka.offset_index import OffsetPosition
 from segproof_model.rocketmq.key_hash import index_key_hash
@@ -38,6 +39,7 @@ COUNT = 3000
 
 DEFECTS = '''
 import numpy as np
+from segproof.errors import CorruptIndexError
 from segproof.kafka import LogSegment, OffsetIndex, TimeIndex
 from segproof.rocketmq import IndexFile
 
@@ -103,6 +105,21 @@ class Raising(TimeIndex):
 
     def lookup_many(self, target_timestamps):
         raise ArithmeticError("planted")
+
+
+class RefusingIndex(OffsetIndex):
+    """Planted: a sound file is called damaged."""
+
+    def __init__(self, *rest, **more):
+        raise CorruptIndexError("planted")
+
+
+class RefusingSegment(LogSegment):
+    """Planted: a sound segment is called damaged."""
+
+    @classmethod
+    def open(cls, *rest, **more):
+        raise CorruptIndexError("planted")
 '''
 
 
@@ -371,6 +388,46 @@ def test_a_file_that_vanishes_is_a_finding(partition: Path) -> None:
     red = [result for result in results if result.comparison.findings]
     assert {"DISK-1"} == {one.law for result in red for one in result.comparison.findings}
     assert {"offset-index", "partition-log"} == {result.unit.structure for result in red}
+
+
+def test_a_file_that_shrinks_is_a_finding() -> None:
+    """A file that is shorter than its geometry says, and bytes that end before what was counted."""
+    with as_file(files("segproof_harness") / "data" / "rocketmq") as carried:
+        unit = real_units([str(carried)], ["index-file"], 40_000)[0]
+        for geometry in ((10**9, 10), (0, 10**9)):
+            comparison = run_unit(replace(unit, geometry=geometry)).comparison
+            assert 1 == len(comparison.findings) == comparison.differing, comparison.notes
+            assert "RMQIDX-31" == comparison.findings[0].law
+            assert "the unit ends" in comparison.findings[0].message
+
+
+def test_a_log_that_shrinks_is_a_finding(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches that were there when the headers were read, and are gone when the records are."""
+    (unit,) = real_units([str(partition)], ["partition-log"], 40_000)
+    monkeypatch.setattr(RecordFile, "batches", lambda *rest: iter(()))
+    comparison = run_unit(unit).comparison
+    assert ["DISK-1"] == [finding.law for finding in comparison.findings]
+    assert "became shorter" in comparison.findings[0].message
+
+
+def test_only_the_truth_may_be_left_out(
+    partition: Path, planted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A subject that refuses a sound file is a finding; a truth that cannot be told is a note."""
+    for structure, law in (("offset-index", "OFFIDX-11"), ("partition-log", "LOG-6")):
+        name = "RefusingIndex" if structure == "offset-index" else "RefusingSegment"
+        unit = real_units([str(partition)], [structure], 40_000, subject=f"{planted}:{name}")[0]
+        comparison = run_unit(unit).comparison
+        assert [law] == [finding.law for finding in comparison.findings]
+        assert ([], 1) == (comparison.notes, comparison.differing)
+        assert "CorruptIndexError('planted')" in comparison.findings[0].message
+
+    def refuses(*rest: object) -> None:
+        raise CorruptIndexError("unclear")
+
+    monkeypatch.setattr("segproof_spark.lookups.real_files.read_image", refuses)
+    comparison = run_unit(real_units([str(partition)], ["offset-index"], 40_000)[0]).comparison
+    assert ([], ["not asked: unclear"]) == (comparison.findings, comparison.notes)
 
 
 def test_a_damaged_log_is_asked_up_to_there(partition: Path) -> None:

@@ -8,7 +8,7 @@ Used by: units, the verb `spark lookups`.
 
 import os
 import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from segproof.errors import SegproofError
@@ -27,7 +27,7 @@ from segproof_spark.lookups.logs import check_log
 from segproof_spark.lookups.read_only import ReadOnlyFiles
 from segproof_spark.lookups.real_keys import is_asked, keys_asked, opened_keys, read_entries
 from segproof_spark.lookups.real_logs import opened_log, read_truth
-from segproof_spark.lookups.units import LOOKUPS, Unit
+from segproof_spark.lookups.units import LAWS, LOOKUPS, Unit
 
 __all__ = ["real_units", "run_real"]
 
@@ -146,22 +146,39 @@ def _logs(files: Files, path: str) -> Iterator[Unit]:
 
 # --- doing one
 
+Ask = Callable[[], None]
+"""Opens the subject, asks it and compares."""
+
 
 def run_real(comparison: Comparison, unit: Unit) -> None:
-    """Do the lookups of a unit in real files and compare them."""
+    """Do the lookups of a unit in real files and compare them.
+
+    Whatever fails is a finding of this unit. Only what keeps the expected answers from being told
+    is a note: it says nothing of the subject.
+    """
+    try:
+        ask = _prepared(comparison, unit)
+        if ask is not None:
+            ask()
+    except OSError as error:
+        comparison.tell("DISK-1", "the file cannot be read", "its bytes", str(error))
+    except Exception as error:  # a file that changes meanwhile, a subject that cannot be opened
+        comparison.tell(LAWS[unit.structure], "the unit ends", "answers", repr(error))
+
+
+def _prepared(comparison: Comparison, unit: Unit) -> Ask | None:
+    """Read the expected answers, or return None with a note why they cannot be told."""
     files, _ = files_of(unit.path + (f"?{unit.query}" if unit.query else ""))
     draw = Draw("lookups", unit.structure, unit.seed, unit.index, os.path.basename(unit.path))
     try:
         if unit.structure == "partition-log":
-            _run_log(comparison, unit, draw, files)
-        elif unit.structure == "index-file":
-            _run_keys(comparison, unit, draw, files)
-        else:
-            _run_index(comparison, unit, draw, files)
-    except OSError as error:
-        comparison.tell("DISK-1", "the file cannot be read", "its bytes", str(error))
+            return _log_asked(comparison, unit, draw, files)
+        if unit.structure == "index-file":
+            return _keys_asked(comparison, unit, draw, files)
+        return _index_asked(comparison, unit, draw, files)
     except SegproofError as error:
         comparison.notes.append(f"not asked: {error}")
+        return None
 
 
 def _read(files: Files, path: str, limit: int) -> bytes | None:
@@ -173,34 +190,48 @@ def _read(files: Files, path: str, limit: int) -> bytes | None:
         file.close()
 
 
-def _run_index(comparison: Comparison, unit: Unit, draw: Draw, files: Files) -> None:
+def _index_asked(comparison: Comparison, unit: Unit, draw: Draw, files: Files) -> Ask | None:
     data = _read(files, unit.path, INDEX_BYTES_MAX)
     if data is None:
         comparison.notes.append(f"not asked: more than {INDEX_BYTES_MAX} bytes")
-        return
+        return None
     kind: IndexKind = "offset-index" if unit.structure == "offset-index" else "time-index"
     base = int(os.path.basename(unit.path).partition(".")[0])
     image = read_image(kind, base, data)
-    subject = named_class(unit.subject) if unit.subject else CLASSES[kind]
-    check_index(comparison, image, draw, unit.count, files=files, path=unit.path, kind=subject)
+
+    def ask() -> None:
+        subject = named_class(unit.subject) if unit.subject else CLASSES[kind]
+        check_index(comparison, image, draw, unit.count, files=files, path=unit.path, kind=subject)
+
+    return ask
 
 
-def _run_keys(comparison: Comparison, unit: Unit, draw: Draw, files: Files) -> None:
+def _keys_asked(comparison: Comparison, unit: Unit, draw: Draw, files: Files) -> Ask | None:
     status = files.status(unit.path)
     if not is_asked(comparison, 0 if status is None else status.size_bytes):
-        return
+        return None
     data = _read(files, unit.path, 1 << 31) or b""
-    subject = named_class(unit.subject) if unit.subject else IndexFile
     entries = read_entries(data, *unit.geometry)
     keys, hashes = keys_asked(entries, draw)
-    with opened_keys(unit.path, unit.geometry, files, subject) as index:
-        check_keys(comparison, index, entries, keys, hashes, draw, unit.count, image=lambda: data)
+
+    def ask() -> None:
+        subject = named_class(unit.subject) if unit.subject else IndexFile
+        with opened_keys(unit.path, unit.geometry, files, subject) as index:
+            check_keys(
+                comparison, index, entries, keys, hashes, draw, unit.count, image=lambda: data
+            )
+
+    return ask
 
 
-def _run_log(comparison: Comparison, unit: Unit, draw: Draw, files: Files) -> None:
+def _log_asked(comparison: Comparison, unit: Unit, draw: Draw, files: Files) -> Ask | None:
     truth = read_truth(comparison, unit.path, unit.segments, files)
     if truth is None:
-        return
-    subject = named_class(unit.subject) if unit.subject else LogSegment
-    with opened_log(unit.path, unit.segments, ReadOnlyFiles(files), subject) as segments:
-        check_log(comparison, segments, truth, draw, unit.count, is_slow=True)
+        return None
+
+    def ask() -> None:
+        subject = named_class(unit.subject) if unit.subject else LogSegment
+        with opened_log(unit.path, unit.segments, ReadOnlyFiles(files), subject) as segments:
+            check_log(comparison, segments, truth, draw, unit.count, is_slow=True)
+
+    return ask

@@ -4,6 +4,7 @@
 Used by: real_files.
 """
 
+import errno
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -99,6 +100,10 @@ def _table_of(
         file.close()
 
 
+def _shorter(path: str) -> OSError:
+    return OSError(errno.EIO, "the file became shorter while it was read", path)
+
+
 def _with_ends(ranges: Ranges, first: int) -> Ranges:
     """Return the ranges with those before and behind the log, which have no answer."""
     last = int(ranges.highs[-1])
@@ -132,7 +137,9 @@ def _times(
         with RecordFile.open(paths[number], False, files=files) as log:
             for row in batches[numbers[batches] == number].tolist():
                 largest = int(before[row])
-                batch = next(log.batches(int(positions[row])))
+                batch = next(log.batches(int(positions[row])), None)
+                if batch is None:
+                    raise _shorter(paths[number])
                 for timestamp, offset in batch.times():
                     if timestamp > largest:
                         found.append((largest + 1, timestamp, number, timestamp, offset))
