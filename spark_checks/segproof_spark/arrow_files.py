@@ -32,7 +32,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.fs import FileInfo, FileSystem
 
-__all__ = ["ArrowFiles", "expand", "files_of", "is_url", "shown"]
+__all__ = [
+    "ArrowFiles",
+    "errors_name",
+    "expand",
+    "files_of",
+    "is_url",
+    "open_filesystem",
+    "shown",
+]
 
 UNIT_BYTES = 1 << 18
 """What is read at least, and what the cache counts by."""
@@ -128,7 +136,7 @@ class ArrowFiles:
             raise OSError(errno.EINVAL, "a URL of files has no part behind #", shown(url))
         self._url = url
         self._given = filesystem
-        self._filesystem, path = _opened(url) if filesystem is None else (filesystem, None)
+        self._filesystem, path = open_filesystem(url) if filesystem is None else (filesystem, None)
         inner = unquote(parts.path).strip("/")
         if path is None:
             path = parts.netloc + "/" + inner if parts.netloc else inner
@@ -146,14 +154,14 @@ class ArrowFiles:
         """Open a file for reading."""
         if writable or create:
             _refuse(path)
-        with _errors_name(path):
+        with errors_name(path):
             return _ArrowFile(self._filesystem.open_input_file(self._inner(path)), path, self.cache)
 
     def status(self, path: str) -> FileStatus | None:
         """Return the status of a path, or None if there is nothing."""
         from pyarrow.fs import FileType
 
-        with _errors_name(path):
+        with errors_name(path):
             info: FileInfo = self._filesystem.get_file_info(self._inner(path))
         if info.type == FileType.NotFound:
             return None
@@ -169,7 +177,7 @@ class ArrowFiles:
         """Return the names in a directory, quoted as in a URL, sorted."""
         from pyarrow.fs import FileSelector
 
-        with _errors_name(path):
+        with errors_name(path):
             found = self._filesystem.get_file_info(FileSelector(self._inner(path)))
         return sorted(quote(one.base_name, SAFE) for one in found)
 
@@ -323,7 +331,7 @@ class _ArrowFile:
             self._ahead = min(self._ahead * 2, AHEAD_BYTES // UNIT_BYTES) if goes_on else 1
             start = unit * UNIT_BYTES
             size = min(self._ahead * UNIT_BYTES, self._size - start)
-            with _errors_name(self.path):
+            with errors_name(self.path):
                 self._source.seek(start)
                 data: bytes = self._source.read(size)
             self._next_unit = unit + self._ahead
@@ -333,13 +341,13 @@ class _ArrowFile:
             return data[:UNIT_BYTES]
 
 
-def _opened(url: str) -> "tuple[FileSystem, str]":
-    """Return Arrow's file system of a URL, and the path in it."""
+def open_filesystem(url: str) -> "tuple[FileSystem, str]":
+    """Return Arrow's file system of a URL, and the path in it. Raises: OSError."""
     from pyarrow import ArrowException
     from pyarrow.fs import FileSystem
 
     try:
-        with _errors_name(shown(url)):
+        with errors_name(shown(url)):
             filesystem, path = FileSystem.from_uri(url)
     except (ArrowException, ValueError) as error:
         first = str(error).splitlines()[0].replace(url, shown(url))
@@ -376,7 +384,7 @@ def _refuse(path: str) -> NoReturn:
 
 
 @contextlib.contextmanager
-def _errors_name(path: str) -> Iterator[None]:
+def errors_name(path: str) -> Iterator[None]:
     """Let errors of Arrow carry the path and a number, as those of the operating system do."""
     try:
         yield

@@ -39,6 +39,8 @@ class Totals:
     """Partitions, segments and pieces of segments that were checked."""
     units_recalled: int = 0
     """How many of them were taken from the checkpoint."""
+    units_unkept: int = 0
+    """How many could not be written to the checkpoint."""
     bytes_read: int = 0
     worker_peak_bytes: int = 0
     """The most memory that a Python worker had."""
@@ -49,6 +51,7 @@ class Totals:
         self.tasks += 1
         self.units += told["units"]
         self.units_recalled += told["units_recalled"]
+        self.units_unkept += told["units_unkept"]
         self.bytes_read += told["bytes_read"]
         self.worker_peak_bytes = max(self.worker_peak_bytes, told["worker_peak_bytes"])
 
@@ -72,7 +75,7 @@ def findings_frame(
     another one of the same question does not read again. `task_bytes` is about what a task reads,
     by default as much as suits the data. The others are those of `segproof.verify`.
 
-    Raises: OSError where a path can't be read.
+    Raises: OSError where a path can't be read; CheckpointError where its folder can't be made.
     """
     wanted = Wanted(None if laws is None else frozenset(laws), position, deep, limit, hash_slots)
     rows = _rows(session, paths, wanted, checkpoint, task_bytes)
@@ -95,7 +98,7 @@ def verify_on_spark(
     """Yield the findings of all paths, each as its fields by name, in the order of their files.
 
     The arguments are those of `findings_frame`; `totals` is filled meanwhile.
-    Raises: OSError where a path can't be read.
+    Raises: OSError where a path can't be read; CheckpointError where its folder can't be made.
     """
     wanted = Wanted(None if laws is None else frozenset(laws), position, deep, limit, hash_slots)
     rows = _rows(session, paths, wanted, checkpoint, task_bytes)
@@ -124,8 +127,8 @@ def _rows(
     places = [os.fspath(path) for path in paths]
     places = [path if is_url(path) else os.path.abspath(path) for path in places]
     cores = cores_of(session)
-    plan = make_plan(places, wanted, cores, task_bytes)
     kept = None if checkpoint is None else open_checkpoint(os.fspath(checkpoint), wanted)
+    plan = make_plan(places, wanted, cores, task_bytes)
     return _stages(session, plan, wanted, kept, cores)
 
 

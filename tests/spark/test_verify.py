@@ -281,6 +281,17 @@ def test_a_finding_s_command_shows_it_again(
     assert [finding] == [json.loads(line) for line in again.stdout.splitlines()]
 
 
+def test_a_checkpoint_that_cannot_be_is_usage(tmp_path: Path) -> None:
+    """A scheme that nobody knows, a file in the way: one line and exit 2, without Spark."""
+    file = tmp_path / "file"
+    file.touch()
+    for place in ("foo://x", str(file), str(file / "below"), f"file://{file}"):
+        done = CliRunner().invoke(app, ["verify", str(tmp_path), "--checkpoint", place])
+        assert 2 == done.exit_code, done.stderr
+        (line,) = done.stderr.splitlines()
+        assert line.startswith(f"segproof: --checkpoint: {place}: ")
+
+
 def test_globs_in_vain_and_unknown_laws_are_usage(tmp_path: Path) -> None:
     """One line and exit 2, without Spark, in the words of `verify` where it has them."""
     done = CliRunner().invoke(app, ["verify", str(tmp_path / "*" / "t-0")])

@@ -278,6 +278,30 @@ def test_trouble_is_not_kept(
         assert [] == list(folder.iterdir())
 
 
+def test_a_checkpoint_that_cannot_be_written_is_counted(
+    data_directory: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """What is found does not depend on it; nothing is left of what could not be put in place."""
+    folder = tmp_path_factory.mktemp("checkpoint")
+    kept = open_checkpoint(str(folder / "gone"), Wanted())
+    plan = make_plan([str(data_directory)], Wanted(), 2, SMALL)
+    expected, told = staged(plan, Wanted(), kept)
+    assert 0 == told["units_unkept"]
+    for path in (folder / "gone").iterdir():
+        path.unlink()
+        path.mkdir()
+        (path / "x").touch()
+    found, again = staged(plan, Wanted(), kept)
+    assert told_of(expected) == told_of(found)
+    assert again["units_unkept"] > 10
+    assert not any("tmp" in path.name for path in (folder / "gone").iterdir())
+    shutil.rmtree(folder / "gone")
+    (folder / "gone").touch()
+    found, again = staged(plan, Wanted(), kept)
+    assert told_of(expected) == told_of(found)
+    assert (0, True) == (again["units_recalled"], again["units_unkept"] > 10)
+
+
 def test_a_folder_that_came_is_a_change(
     data_directory: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

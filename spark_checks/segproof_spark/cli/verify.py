@@ -110,6 +110,7 @@ def command(
 
     laws = known_laws(law)
     places = _places(paths)
+    _check_checkpoint(checkpoint)
     started, totals = time.monotonic(), Totals()
     try:
         with running(master, "verify", remote=remote, settings=RETRIES) as session:
@@ -152,6 +153,18 @@ def _places(paths: list[str]) -> list[str]:
     return places
 
 
+def _check_checkpoint(place: str | None) -> None:
+    """Refuse a checkpoint that can't be opened or made, before Spark is started."""
+    from segproof.verifying.reporting import Wanted
+    from segproof_spark.verify.checkpoint import CheckpointError, open_checkpoint
+
+    if place is not None:
+        try:
+            open_checkpoint(place, Wanted())
+        except CheckpointError as error:
+            refuse(f"--checkpoint: {reason_of(error)}")
+
+
 def _told(
     findings: Iterator[dict[str, Any]], output_format: Format, limit: int | None, no_notes: bool
 ) -> tuple[Counter[str], int]:
@@ -181,6 +194,8 @@ def _used(totals: "Totals") -> str:
     recalled = ""
     if totals.units_recalled:
         recalled = f", {totals.units_recalled} of them from the checkpoint"
+    if totals.units_unkept:
+        recalled += f", {totals.units_unkept} of them could not be written to --checkpoint"
     return (
         f"{plural(totals.units, 'unit')} in {plural(totals.tasks, 'task')}{recalled}, "
         f"{totals.bytes_read / 1e6:.0f} MB read, workers up to "

@@ -7,7 +7,6 @@ Used by: running, the verb `spark lookups`.
 """
 
 import math
-import resource
 import shlex
 import time
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from segproof.kafka import LogSegment
 from segproof.rocketmq import IndexFile
 from segproof_spark.lookups.comparing import Comparison, named_class
 from segproof_spark.lookups.drawing import Draw
+from segproof_spark.memory import peak_bytes
 
 __all__ = [
     "SHARES",
@@ -162,8 +162,7 @@ def run_unit(unit: Unit) -> UnitResult:
         except Exception as error:  # of a class that cannot be opened or written: told, not lost
             comparison.tell(LAWS[unit.structure], "the unit ends", "answers", repr(error))
     seconds = time.perf_counter() - started
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return UnitResult(unit, comparison, seconds, peak)
+    return UnitResult(unit, comparison, seconds, peak_bytes())
 
 
 def _draw(unit: Unit) -> Draw:

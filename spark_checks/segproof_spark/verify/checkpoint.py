@@ -14,6 +14,7 @@ name first, so it is there whole or not at all; one that is damaged counts as no
 Used by: verify/running.py.
 """
 
+import contextlib
 import errno
 import hashlib
 import json
@@ -35,14 +36,14 @@ from segproof.verifying.rocketmq.places import Place, PlaceKind
 from segproof.verifying.running import Work
 from segproof.verifying.segments import Segment
 from segproof_harness.cli.common import release
-from segproof_spark.arrow_files import is_url
+from segproof_spark.arrow_files import errors_name, is_url, open_filesystem, shown
 from segproof_spark.bundle import digest_of_sources
 from segproof_spark.findings import FINDING_FIELDS
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-__all__ = ["Checkpoint", "Kept", "Mark", "open_checkpoint"]
+__all__ = ["Checkpoint", "CheckpointError", "Kept", "Mark", "open_checkpoint"]
 
 FORMAT = 2
 DIGEST_BYTES = 64 << 10
@@ -51,6 +52,10 @@ JUDGING = ("segproof", "segproof_spark.verify")
 """The packages that findings follow from: where they are others, all is read again."""
 UNREAD = frozenset({"DISK-1", "DISK-2"})
 """Laws of files that could not be read, or changed meanwhile: another time they may be right."""
+
+
+class CheckpointError(OSError):
+    """The folder of a checkpoint can't be opened or made."""
 
 
 class Mark(NamedTuple):
@@ -98,8 +103,8 @@ class Checkpoint:
         """Return what was found when the unit was in this very state, or None."""
         if mark is None:
             return None
-        filesystem, folder = _opened(self.place)
         try:
+            filesystem, folder = _opened(self.place)
             with filesystem.open_input_stream(f"{folder}/{mark.name}") as stream:
                 data = stream.read()
         except OSError:
@@ -109,7 +114,10 @@ class Checkpoint:
     def keep(
         self, mark: Mark | None, findings: list[dict[str, Any]], carry: bytes, files: Files
     ) -> None:
-        """Write what was found in a unit, unless it has changed since. Raises: OSError."""
+        """Write what was found in a unit, unless it has changed since.
+
+        Raises: OSError if it can't be written.
+        """
         if mark is None or any(one["law"] in UNREAD for one in findings):
             return
         try:
@@ -124,16 +132,28 @@ class Checkpoint:
         data = hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest
         path = f"{folder}/{mark.name}"
         other = f"{path}.{uuid.uuid4().hex}.tmp"
-        with filesystem.open_output_stream(other) as stream:
-            stream.write(data)
-        filesystem.move(other, path)
+        try:
+            with filesystem.open_output_stream(other) as stream:
+                stream.write(data)
+            filesystem.move(other, path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                filesystem.delete_file(other)
+            raise
 
 
 def open_checkpoint(place: str, wanted: Wanted) -> Checkpoint:
-    """Return the checkpoint in a folder, which is made if it is not there. Raises: OSError."""
+    """Return the checkpoint in a folder, which is made if it is not there.
+
+    Raises: CheckpointError.
+    """
     place = place if is_url(place) else os.path.abspath(place)
-    filesystem, folder = _opened(place)
-    filesystem.create_dir(folder, recursive=True)
+    try:
+        with errors_name(shown(place) if is_url(place) else place):
+            filesystem, folder = _opened(place)
+            filesystem.create_dir(folder, recursive=True)
+    except OSError as error:
+        raise CheckpointError(error.errno, error.strerror, error.filename) from None
     asked = {
         "format": FORMAT,
         "segproof": [release(), digest_of_sources(JUDGING)],
@@ -148,11 +168,11 @@ def open_checkpoint(place: str, wanted: Wanted) -> Checkpoint:
 
 @lru_cache(maxsize=2)
 def _opened(place: str) -> "tuple[FileSystem, str]":
-    from pyarrow.fs import FileSystem, LocalFileSystem
+    from pyarrow.fs import LocalFileSystem
 
     if not is_url(place):
         return LocalFileSystem(), place
-    filesystem, folder = FileSystem.from_uri(place)
+    filesystem, folder = open_filesystem(place)
     return filesystem, folder.rstrip("/")
 
 

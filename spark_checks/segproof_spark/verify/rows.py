@@ -9,8 +9,6 @@ Used by: verify/running.py, verification.
 """
 
 import json
-import resource
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +19,7 @@ from segproof_spark.findings import (
     arrow_fields,
     finding_row,
 )
+from segproof_spark.memory import peak_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,15 +69,14 @@ def finding(told: Mapping[str, Any]) -> Row:
     return Row(None, None, None, None, FINDING, finding=finding_row(told))
 
 
-def task_row(bytes_read: int, units: int, recalled: int) -> Row:
+def task_row(bytes_read: int, units: int, recalled: int, unkept: int) -> Row:
     """Return the row of a task that is at its end."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     told = {
         "bytes_read": bytes_read,
         "units": units,
         "units_recalled": recalled,
-        # Kilobytes, but bytes on macOS.
-        "worker_peak_bytes": peak if sys.platform == "darwin" else peak * 1024,
+        "units_unkept": unkept,
+        "worker_peak_bytes": peak_bytes(),
     }
     return Row(None, None, None, None, TASK, json.dumps(told).encode())
 

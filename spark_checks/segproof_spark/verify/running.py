@@ -9,13 +9,16 @@ Used by: verification; tests, without Spark.
 
 import json
 import shlex
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
+from enum import Enum
 from itertools import chain, groupby
 from operator import attrgetter
 from typing import Any
 from urllib.parse import urlsplit
 
+from segproof.files import Files
 from segproof.findings import Finding
 from segproof.kafka.batch_table import CheckedBatches
 from segproof.verifying.carried_bytes import carried_from_bytes, carried_to_bytes
@@ -36,7 +39,7 @@ from segproof.verifying.running import check
 from segproof.verifying.segment_checks import Scanning
 from segproof.verifying.segments import FileState, Segment, report_unreadable, state_of
 from segproof_spark.arrow_files import is_url
-from segproof_spark.verify.checkpoint import Checkpoint
+from segproof_spark.verify.checkpoint import Checkpoint, Mark
 from segproof_spark.verify.rows import (
     CARRY,
     LOG_BATCHES,
@@ -64,6 +67,14 @@ __all__ = ["Verifying", "with_command"]
 STRUCTURE = "partition-log"
 
 
+class Outcome(Enum):
+    """How a unit was done."""
+
+    CHECKED = "checked"
+    RECALLED = "recalled"
+    UNKEPT = "checked, and could not be written to the checkpoint"
+
+
 class UnfitPieceError(Exception):
     """A piece of a log could not be read, or is of another state of the file."""
 
@@ -82,26 +93,26 @@ class Verifying:
     def check_units(self, tasks: Iterable[bytes]) -> Iterator[Row]:
         """Yield the rows of all units of some tasks."""
         for task in tasks:
-            count = recalled = size = 0
+            counts: Counter[Outcome] = Counter()
+            size = 0
             for unit in units_of(task):
-                count += 1
-                kept = yield from self._unit(unit)
-                recalled += kept
-                size += 0 if kept else _bytes_of(unit)
-            yield task_row(size, count, recalled)
+                outcome = yield from self._unit(unit)
+                counts[outcome] += 1
+                size += 0 if outcome is Outcome.RECALLED else _bytes_of(unit)
+            yield _told(size, counts)
 
-    def _unit(self, unit: Unit) -> Generator[Row, None, bool]:
-        """Yield the rows of one unit; return whether they come from the checkpoint."""
+    def _unit(self, unit: Unit) -> Generator[Row, None, Outcome]:
+        """Yield the rows of one unit; return how it was done."""
         if isinstance(unit, Known):
             yield from self._findings(unit.place, (one.to_json() for one in unit.findings))
-            return False
+            return Outcome.CHECKED
         if isinstance(unit, PieceUnit):
             return (yield from self._piece(unit))
         if isinstance(unit, SegmentUnit):
             return (yield from self._segment(unit.place, unit.partition, unit.number, unit.segment))
         return (yield from self._whole(unit))
 
-    def _whole(self, unit: WholeUnit) -> Generator[Row, None, bool]:
+    def _whole(self, unit: WholeUnit) -> Generator[Row, None, Outcome]:
         files, _ = open_place(unit.place)
 
         def found() -> Iterator[dict[str, Any]]:
@@ -115,14 +126,26 @@ class Verifying:
 
         if self.checkpoint is None:
             yield from self._findings(unit.place, found())
-            return False
+            return Outcome.CHECKED
         marked = self.checkpoint.mark(unit.work, files)
         kept = self.checkpoint.recall(marked)
+        outcome = Outcome.RECALLED
         told = list(found()) if kept is None else kept.findings
         if kept is None:
-            self.checkpoint.keep(marked, told, b"", files)
+            outcome = self._keep(marked, told, b"", files)
         yield from self._findings(unit.place, told)
-        return kept is not None
+        return outcome
+
+    def _keep(
+        self, mark: Mark | None, told: list[dict[str, Any]], carry: bytes, files: Files
+    ) -> Outcome:
+        """Write what was found to the checkpoint, if there is one; return how that ended."""
+        if self.checkpoint is not None:
+            try:
+                self.checkpoint.keep(mark, told, carry, files)
+            except OSError:
+                return Outcome.UNKEPT
+        return Outcome.CHECKED
 
     def _segment(
         self,
@@ -131,7 +154,7 @@ class Verifying:
         number: int,
         segment: Segment,
         pieces: Callable[[LogState | None], Iterable[Piece]] | None = None,
-    ) -> Generator[Row, None, bool]:
+    ) -> Generator[Row, None, Outcome]:
         """Check a segment, most of whose log may have been read before."""
         files, _ = open_place(place)
         marked = kept = None
@@ -139,7 +162,7 @@ class Verifying:
             marked = self.checkpoint.mark(segment, files)
             kept = self.checkpoint.recall(marked)
         if kept is not None:
-            told, carried = kept.findings, kept.carry
+            outcome, told, carried = Outcome.RECALLED, kept.findings, kept.carry
         else:
             segment = sized(segment, files)
             scan = None
@@ -148,11 +171,10 @@ class Verifying:
             done = self._steady(segment, place, scan)
             told = [one.to_json() for one in done.findings]
             carried = carried_to_bytes(done.carry, segment.seen)
-            if self.checkpoint is not None:
-                self.checkpoint.keep(marked, told, carried, files)
+            outcome = self._keep(marked, told, carried, files)
         yield from self._findings(place, told)
         yield from chunked(partition, number, CARRY, carried)
-        return kept is not None
+        return outcome
 
     def _steady(self, segment: Segment, place: str, scan: Scanning | None) -> SteadyCheck:
         files, _ = open_place(place)
@@ -164,7 +186,7 @@ class Verifying:
             return self._steady(segment, place, None)
         return steady
 
-    def _piece(self, unit: PieceUnit) -> Generator[Row, None, bool]:
+    def _piece(self, unit: PieceUnit) -> Generator[Row, None, Outcome]:
         """Yield what a piece of a log has; without a last row it could not be read."""
         files, _ = open_place(unit.place)
         key = unit.partition, unit.number, unit.start
@@ -174,16 +196,16 @@ class Verifying:
         if self.checkpoint is not None and state is not None:
             marked = self.checkpoint.mark(unit.segment, files)
             if self.checkpoint.recall(marked) is not None:
-                return True
+                return Outcome.RECALLED
         segment, wanted = unit.segment, self.wanted
         try:
             for part in piece_of(segment, unit.start, unit.end, wanted, files):
                 yield Row(*key, number, LOG_BATCHES, batches_to_bytes(part))
                 number += 1
         except OSError:
-            return False  # whoever judges the log reads it all, and says so
+            return Outcome.CHECKED  # whoever judges the log reads it all, and says so
         yield Row(*key, number, LOG_END)
-        return False
+        return Outcome.CHECKED
 
     def _findings(self, place: str, told: Iterable[dict[str, Any]]) -> Iterator[Row]:
         for each in told:
@@ -196,18 +218,18 @@ class Verifying:
 
         The rows come by partition, segment, piece and number.
         """
-        count = recalled = 0
+        counts: Counter[Outcome] = Counter()
         for (partition, number), group in groupby(rows, attrgetter("partition", "segment")):
             first, all_rows = _looked_at(group)
             if first.kind != LOG_STATE:
                 yield from all_rows
                 continue
             place, whole = partition_of(self.partitions[partition])
-            count += 1
-            recalled += yield from self._segment(
+            outcome = yield from self._segment(
                 place, partition, number, whole.segments[number], _pieces_from(all_rows)
             )
-        yield task_row(0, count, recalled)
+            counts[outcome] += 1
+        yield _told(0, counts)
 
     # --- partitions
 
@@ -223,7 +245,7 @@ class Verifying:
             place, partition = partition_of(self.partitions[key])
             found = self._joined(place, partition, group)
             yield from self._findings(place, (one.to_json() for one in found))
-        yield task_row(0, 0, 0)
+        yield _told(0, Counter())
 
     def _joined(self, place: str, partition: Partition, rows: Iterable[Row]) -> list[Finding]:
         files, _ = open_place(place)
@@ -242,6 +264,11 @@ class Verifying:
         if count != len(partition.segments):
             raise RuntimeError(f"segment {count} of {partition.directory} was not checked")
         return joined.finish()
+
+
+def _told(bytes_read: int, counts: Counter[Outcome]) -> Row:
+    """Return the row of a task that is at its end."""
+    return task_row(bytes_read, counts.total(), counts[Outcome.RECALLED], counts[Outcome.UNKEPT])
 
 
 def _bytes_of(unit: Unit) -> int:
