@@ -8,6 +8,7 @@ A sample is asked of `PartitionLog`, and of the model of each segment.
 Used by: units.
 """
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,7 +26,7 @@ from segproof_spark.lookups.drawing import Draw, Int64Array
 from segproof_spark.lookups.log_images import DIRECTORY, LogImage, Truth
 from segproof_spark.lookups.sweeps import INT64_MAX, Asked, Ranges
 
-__all__ = ["Answers", "ask_offsets", "ask_times", "check_log", "check_log_samples"]
+__all__ = ["Answers", "ask_models", "ask_offsets", "ask_times", "check_log", "check_log_samples"]
 
 FLOOR_LAW, OFFSET_LAW, TIME_LAW = "LOG-1", "LOG-6", "LOG-15"
 FLOOR_SHARE = 16
@@ -181,8 +182,10 @@ def check_log_samples(
     offsets, times = samples
     images = files.images(DIRECTORY)
     some = max(MODEL_BATCHES // len(image.rows), MODEL_LEAST)
-    _ask_models(comparison, image, images, offsets.sample(some), times.sample(some))
-    start = image.segments[0][0]
+    bases = [base for base, _ in image.segments]
+    model = ModelLogConfig(index_interval_bytes=image.interval_bytes)
+    ask_models(comparison, bases, images, offsets.sample(some), times.sample(some), model)
+    start = bases[0]
     config = LogConfig(index_interval_bytes=image.interval_bytes, segment_index_bytes=1 << 20)
     log = PartitionLog.open(DIRECTORY, config, start, files=files, time=lambda: 0, draw=lambda: 0)
     with log:
@@ -224,23 +227,24 @@ def _ask_log(
         comparison.by_single += 1
 
 
-def _ask_models(
+def ask_models(
     comparison: Comparison,
-    image: LogImage,
-    images: dict[str, bytes],
+    bases: Sequence[int],
+    images: Mapping[str, bytes],
     offsets: Asked,
     times: Asked,
+    config: ModelLogConfig | None = None,
 ) -> None:
-    """Ask the model of the segment that holds the answer."""
-    config = ModelLogConfig(index_interval_bytes=image.interval_bytes)
+    """Ask the model of the segment that holds the answer; `images` are files by name."""
+    config = config or ModelLogConfig()
     models: dict[int, Any] = {}
 
     def model(number: int) -> Any:
         if number not in models:
-            stem = f"{image.segments[number][0]:020d}."
+            stem = f"{bases[number]:020d}."
             own = [item for item in sorted(images.items()) if item[0].startswith(stem)]
             models[number] = ModelLogSegment.open(
-                "", image.segments[number][0], config, True,
+                "", bases[number], config, True,
                 directory=Directory(tuple(own)), profile=SEGPROOF, codecs=CODECS,
             ).after  # fmt: skip
         return models[number]
@@ -250,8 +254,7 @@ def _ask_models(
         return found.position, found.size_bytes
 
     def record(number: int, target: int) -> tuple[int, int]:
-        start = image.segments[0][0]
-        found = model(number).find_offset_by_timestamp(target, start).outcome
+        found = model(number).find_offset_by_timestamp(target, bases[0]).outcome
         return found.timestamp, found.offset
 
     for law, sample, ask in ((OFFSET_LAW, offsets, position), (TIME_LAW, times, record)):
@@ -259,7 +262,7 @@ def _ask_models(
             if number >= 0:
                 comparison.compare_one(
                     law,
-                    f"the model's answer for {target} in segment {image.segments[number][0]}",
+                    f"the model's answer for {target} in segment {bases[number]}",
                     tuple(expected),
                     partial(ask, number, target),
                 )

@@ -26,7 +26,7 @@ from segproof_spark.lookups.key_indexes import check_keys
 from segproof_spark.lookups.logs import check_log
 from segproof_spark.lookups.read_only import ReadOnlyFiles
 from segproof_spark.lookups.real_keys import is_asked, keys_asked, opened_keys, read_entries
-from segproof_spark.lookups.real_logs import opened_log, read_truth
+from segproof_spark.lookups.real_logs import ask_model_of, opened_log, read_truth
 from segproof_spark.lookups.units import LAWS, LOOKUPS, Unit
 
 __all__ = ["real_units", "run_real"]
@@ -232,6 +232,7 @@ def _log_asked(comparison: Comparison, unit: Unit, draw: Draw, files: Files) -> 
     def ask() -> None:
         subject = named_class(unit.subject) if unit.subject else LogSegment
         with opened_log(unit.path, unit.segments, ReadOnlyFiles(files), subject) as segments:
-            check_log(comparison, segments, truth, draw, unit.count, is_slow=True)
+            samples = check_log(comparison, segments, truth, draw, unit.count, is_slow=True)
+        ask_model_of(comparison, unit.path, unit.segments, files, samples)
 
     return ask

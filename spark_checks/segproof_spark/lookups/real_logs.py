@@ -1,32 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
 """The answers of a real log, from the headers of its batches, and its segments opened to be read.
 
+Headers of magic 2 are read by this package itself (`batch_headers`). Two things are read by the
+implementation's own readers, beside which no lookup is asked: the headers of a segment that holds
+older messages, with a note, and the records whose timestamps are looked for. Of small segments the
+model is asked too (`logs`), which reads both for itself.
 Used by: real_files.
 """
 
-import errno
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.files import Files
+from segproof.files import File, Files
 from segproof.kafka import LogConfig, LogSegment, LogSegments, RecordFile
 from segproof.kafka.batch_table import BatchScan
 from segproof.kafka.segment_names import segment_file_name
+from segproof_spark.lookups.batch_headers import Headers, shorter, walk_headers
 from segproof_spark.lookups.comparing import Comparison
 from segproof_spark.lookups.drawing import Int64Array
 from segproof_spark.lookups.log_images import Truth
+from segproof_spark.lookups.logs import ask_models
 from segproof_spark.lookups.read_only import ReadOnlyFiles
-from segproof_spark.lookups.sweeps import INT64_MAX, INT64_MIN, Ranges
+from segproof_spark.lookups.sweeps import INT64_MAX, INT64_MIN, Asked, Ranges
 
-__all__ = ["opened_log", "read_truth"]
+__all__ = ["ask_model_of", "opened_log", "read_truth"]
 
 BATCHES_MAX = 1 << 19
 """So many batches of a log are asked for in one unit: what is known of them takes some 100 MiB."""
 TIME_BATCHES = 400
 """The records of so many batches are read, for what timestamps find."""
+MODEL_BYTES = 4 << 20
+"""The model is asked of a segment whose files are smaller together: it holds all as objects."""
+MODEL_SEGMENTS = 4
+MODEL_SAMPLES = 8
+"""About so many offsets, and timestamps, of these segments together."""
+MODEL_FILES = (".log", ".index", ".timeindex", ".txnindex")
 COLUMNS = ("position", "size_bytes", "last_offset", "max_timestamp")
 
 
@@ -82,26 +93,33 @@ def _table_of(
 ) -> tuple[NDArray[np.int64], bool]:
     """Return the columns of a segment's batches, and whether they end before the segment does."""
     file = files.open(path)
-    parts = [np.empty((5, 0), np.int64)]
-    count = before
     try:
-        scan = BatchScan(file, 0, file.size(), deep=False)
-        for table in scan.tables():
-            columns = [table[name].astype(np.int64) for name in COLUMNS]
-            parts.append(np.stack([np.full(len(table), number, np.int64), *columns]))
-            count += len(table)
-            if count >= BATCHES_MAX:
-                comparison.notes.append(f"asked up to byte {int(columns[0][-1])} of {path}")
-                return np.concatenate(parts, axis=1), True
-        if scan.error is not None:
-            comparison.notes.append(f"asked up to byte {scan.end_position} of {path}: {scan.error}")
-        return np.concatenate(parts, axis=1), scan.error is not None
+        found = walk_headers(file, BATCHES_MAX - before)
+        if found is None:
+            comparison.notes.append(f"{path}: older messages, told by segproof's own reader")
+            found = _read_headers(file, BATCHES_MAX - before)
     finally:
         file.close()
+    if found.reason:
+        comparison.notes.append(f"asked up to byte {found.end_position} of {path}: {found.reason}")
+    columns = found.columns
+    return np.concatenate([np.full((1, columns.shape[1]), number), columns]), bool(found.reason)
 
 
-def _shorter(path: str) -> OSError:
-    return OSError(errno.EIO, "the file became shorter while it was read", path)
+def _read_headers(file: File, limit: int) -> Headers:
+    """Return about so many headers of any magic, by the implementation's reader."""
+    parts = [np.empty((len(COLUMNS), 0), np.int64)]
+    scan = BatchScan(file, 0, file.size(), deep=False)
+    count = 0
+    for table in scan.tables():
+        parts.append(np.stack([table[name].astype(np.int64) for name in COLUMNS]))
+        count += len(table)
+        if count >= limit:
+            positions, sizes = parts[-1][:2]
+            end = int(positions[-1] + sizes[-1])
+            return Headers(np.concatenate(parts, axis=1), end, "enough batches")
+    reason = "" if scan.error is None else str(scan.error)
+    return Headers(np.concatenate(parts, axis=1), scan.end_position, reason)
 
 
 def _with_ends(ranges: Ranges, first: int) -> Ranges:
@@ -139,10 +157,64 @@ def _times(
                 largest = int(before[row])
                 batch = next(log.batches(int(positions[row])), None)
                 if batch is None:
-                    raise _shorter(paths[number])
+                    raise shorter(paths[number])
                 for timestamp, offset in batch.times():
                     if timestamp > largest:
                         found.append((largest + 1, timestamp, number, timestamp, offset))
                         largest = timestamp
     columns = np.array(found, np.int64).reshape(-1, 5).T.copy()
     return Ranges(columns[0], columns[1], (columns[2], columns[3], columns[4]))
+
+
+# --- the model
+
+
+def ask_model_of(
+    comparison: Comparison,
+    directory: str,
+    base_offsets: Sequence[int],
+    files: Files,
+    samples: Sequence[Asked],
+) -> None:
+    """Ask the model a few of the offsets and timestamps that were asked, in small segments."""
+    offsets = samples[0]
+    images: dict[str, bytes] = {}
+    asked: list[int] = []
+    for number in np.unique(offsets.expected[0]).tolist():
+        if number >= 0 and len(asked) < MODEL_SEGMENTS:
+            found = _small(directory, base_offsets[number], files)
+            images |= found
+            asked += [number] if found else []
+    if not asked:
+        comparison.notes.append(f"not asked of the model: no segment below {MODEL_BYTES} bytes")
+        return
+    some = [_of_segments(sample, asked) for sample in samples]
+    ask_models(comparison, base_offsets, images, some[0], some[1])
+
+
+def _small(directory: str, base_offset: int, files: Files) -> dict[str, bytes]:
+    """Return the files of a segment by name, or none if they are too large together."""
+    names = [segment_file_name(base_offset, kind) for kind in MODEL_FILES]
+    paths = {name: f"{directory}/{name}" for name in names}
+    sizes = {
+        name: status.size_bytes
+        for name, path in paths.items()
+        if (status := files.status(path)) is not None
+    }
+    if sum(sizes.values()) >= MODEL_BYTES:
+        return {}
+    images = {}
+    for name, size in sizes.items():
+        file = files.open(paths[name])
+        try:
+            images[name] = file.pread(size, 0)
+        finally:
+            file.close()
+    return images
+
+
+def _of_segments(asked: Asked, numbers: Sequence[int]) -> Asked:
+    """Return a few of those targets whose answers lie in these segments."""
+    places = np.flatnonzero(np.isin(asked.expected[0], numbers))
+    parts = tuple(part[places] for part in asked.expected)
+    return Asked(asked.targets[places], parts, asked.ranges[places]).sample(MODEL_SAMPLES)
