@@ -4,6 +4,7 @@
 Used by: the verb `spark report`.
 """
 
+import posixpath
 from typing import TYPE_CHECKING, Any
 
 from segproof_spark.replay.summary import (
@@ -19,7 +20,7 @@ from segproof_spark.replay.summary import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["NoResultsError", "report"]
+__all__ = ["NoResultsError", "is_finished", "report"]
 
 ROWS_A_BATCH = 10_000
 
@@ -47,14 +48,40 @@ def report(place: str, findings_max: int = FINDINGS_MAX) -> Summary:
     return total
 
 
+def is_finished(place: str) -> bool:
+    """Return whether the job that wrote there has said that it was done with all.
+
+    Without that, tasks may be missing. Raises: NoResultsError.
+    """
+    from pyarrow import ArrowException, fs
+
+    try:
+        filesystem, path = _opened(place)
+        marker = filesystem.get_file_info(posixpath.join(path, "_SUCCESS"))
+    except (OSError, ArrowException) as error:
+        raise NoResultsError(f"{place}: {str(error).splitlines()[0]}") from None
+    return bool(marker.type == fs.FileType.File)
+
+
+def _opened(place: str) -> tuple[Any, str]:
+    from pyarrow import fs
+
+    return fs.FileSystem.from_uri(place) if "://" in place else (fs.LocalFileSystem(), place)
+
+
+def _is_hidden(path: str, place: str) -> bool:
+    """Return whether Spark, too, passes over this path below a place: `_temporary`, `.part.crc`."""
+    parts = posixpath.relpath(path, place).split("/")
+    return any(part.startswith(("_", ".")) for part in parts)
+
+
 def _dataset(place: str) -> Any:
     from pyarrow import dataset, fs
 
-    filesystem, path = (
-        fs.FileSystem.from_uri(place) if "://" in place else (fs.LocalFileSystem(), place)
-    )
+    filesystem, path = _opened(place)
     files = filesystem.get_file_info(fs.FileSelector(path, recursive=True))
-    found = [one.path for one in files if one.path.endswith(".parquet")]
+    visible = [one.path for one in files if not _is_hidden(one.path, path)]
+    found = [each for each in visible if each.endswith(".parquet")]
     if not found:
         raise NoResultsError(f"{place}: holds no results: no file ends in .parquet")
     read = dataset.dataset(found, filesystem=filesystem, format="parquet")

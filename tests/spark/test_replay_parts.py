@@ -2,6 +2,7 @@
 """The parts of a replay on Spark, without Spark: the plan, the tasks, the report."""
 
 import pickle
+import shutil
 from itertools import pairwise
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from segproof_spark.replay.histories import (
 )
 from segproof_spark.replay.running import ROWS_A_BATCH, Runner, peak_bytes
 from segproof_spark.replay.summary import Summary
-from segproof_spark.report import NoResultsError, report
+from segproof_spark.report import NoResultsError, is_finished, report
 
 FEW = ("segproof", range(3), 5, None, 1)
 
@@ -151,6 +152,42 @@ def test_the_report_adds_up_all_files(results: Path) -> None:
             name: (one.histories, one.operations, one.answers_compared)
             for name, one in local.by_operation.items()
         }
+
+
+def test_the_report_passes_over_what_spark_passes_over(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tasks that were not committed, and hidden files, are no results; the place may be hidden."""
+    place = tmp_path / "_kept" / ".results"
+    place.mkdir(parents=True)
+    for name in ("one.snappy.parquet", "part", "_SUCCESS"):
+        (results / name).rename(place / name)
+    whole = report(str(place)).total.histories
+    assert 24 == whole
+    attempt = place / "_temporary" / "0" / "_temporary" / "attempt_1"
+    attempt.mkdir(parents=True)
+    (place / ".hidden").mkdir()
+    for inside in (attempt, place / ".hidden"):
+        shutil.copy(place / "one.snappy.parquet", inside / "one.snappy.parquet")
+    (place / ".one.parquet").write_bytes(b"cut")
+    (place / "_two.parquet").write_bytes(b"cut")
+    monkeypatch.chdir(place)
+    for same in (str(place), f"{place}/", place.as_uri(), ".", "../.results", "part/.."):
+        assert whole == report(same).total.histories
+
+
+def test_results_of_a_replay_that_has_not_ended_are_told_as_such(results: Path) -> None:
+    """Without `_SUCCESS` tasks may be missing: a note on stderr, and the exit code stays."""
+    for place in (str(results), results.as_uri()):
+        assert is_finished(place)
+        assert "_SUCCESS" not in CliRunner().invoke(spark_app, ["report", place]).stderr
+    (results / "_SUCCESS").unlink()
+    for place in (str(results), results.as_uri()):
+        assert not is_finished(place)
+        done = CliRunner().invoke(spark_app, ["report", place])
+        assert 0 == done.exit_code
+        assert f"{place}: no _SUCCESS" in done.stderr
+        assert "_SUCCESS" not in done.stdout
 
 
 def test_a_place_without_results_is_usage(tmp_path: Path) -> None:

@@ -37,10 +37,10 @@ def command(
     """
     from segproof_harness.report import write_jsonl, write_text
     from segproof_spark.replay.table import write_rows, write_table
-    from segproof_spark.report import NoResultsError, report
+    from segproof_spark.report import NoResultsError, is_finished, report
 
     try:
-        result = report(place)
+        result, finished = report(place), is_finished(place)
     except NoResultsError as error:
         refuse(str(error))
     write = write_jsonl if output_format is Format.JSONL else write_text
@@ -50,6 +50,8 @@ def command(
         write_rows(result.rows(), sys.stdout)
     else:
         write_table(result, sys.stdout)
+    if not finished:
+        summarise(f"{place}: no _SUCCESS: the replay has not ended, or was cut off; part is here")
     summarise(f"{compared(result.total)}: {counted(result)}")
     if result.total.findings:
         raise typer.Exit(EXIT_FINDINGS)
