@@ -3,12 +3,14 @@
 
 The paths are walked by the program that asks, as `verify` walks them. Then units of about the same
 cost are checked in parallel; large partitions are cut into segments, large segments into pieces,
-and joined afterwards: see verify/units.py and verify/running.py. No row is made twice, and nothing
-is gathered in the program but one row at a time.
+and joined afterwards: see verify/units.py and verify/running.py. Findings are kept on the disks of
+the workers until they are told: a sort over several parts looks at all rows first, and must not
+make them anew. The program holds one part of them at a time.
 
 Used by: the verb `spark verify`, the demo.
 """
 
+import contextlib
 import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -100,16 +102,21 @@ def verify_on_spark(
     The arguments are those of `findings_frame`; `totals` is filled meanwhile.
     Raises: OSError where a path can't be read; CheckpointError where its folder can't be made.
     """
+    from pyspark import StorageLevel
+
     wanted = Wanted(None if laws is None else frozenset(laws), position, deep, limit, hash_slots)
     rows = _rows(session, paths, wanted, checkpoint, task_bytes)
-    # One task sorts: a sort over several looks at all rows first, and so makes them twice.
-    told = rows.select("payload", "kind", "finding.*").repartition(1)
-    told = told.sortWithinPartitions("path", "position", "law", "message", "kind")
-    for row in told.toLocalIterator():
-        if row["law"] is not None:
-            yield finding_of_row(row.asDict())
-        elif totals is not None:
-            totals.add(bytes(row["payload"]))
+    kept = rows.select("payload", "kind", "finding.*").persist(StorageLevel.DISK_ONLY)
+    try:
+        for row in kept.orderBy("path", "position", "law", "message", "kind").toLocalIterator():
+            if row["law"] is not None:
+                yield finding_of_row(row.asDict())
+            elif totals is not None:
+                totals.add(bytes(row["payload"]))
+    finally:
+        # A cluster that is gone has nothing to let go of.
+        with contextlib.suppress(Exception):
+            kept.unpersist()
 
 
 def _rows(

@@ -71,11 +71,14 @@ def test_replay_by_spark_submit(cluster: Place, tmp_path: Path) -> None:
 
 
 def test_verify_while_a_worker_is_killed(cluster: Place, data_directory: Path) -> None:
-    """A worker dies in the middle of a task: the other one does it, and all is found once."""
+    """A worker dies in the middle of a task: the other one does it, and all is found once.
+
+    The tasks are so small that logs are cut into pieces, and partitions joined.
+    """
     cluster.hold.touch()
     run = cluster.run(
         *("spark", "verify", "--master", cluster.address, str(data_directory)),
-        *("--format", "jsonl"),
+        *("--format", "jsonl", "--task-bytes", "16000"),
     )
     try:
         holder = cluster.folder / "holder"

@@ -20,7 +20,9 @@ from segproof_harness.cli import build_app
 from segproof_spark.cli import app
 from segproof_spark.data_source import SegproofDataSource
 from segproof_spark.findings import FINDING_FIELDS, finding_row
-from segproof_spark.tables.findings import FindingsReader, Task, packed
+from segproof_spark.tables import findings
+from segproof_spark.tables.findings import FindingsReader, Task
+from segproof_spark.verify.units import SEGMENT_BYTES, WholeUnit, units_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -229,13 +231,26 @@ def test_unknown_tables_are_refused(spark: "SparkSession", data_directory: Path)
         spark.read.format("segproof").option("table", "nothing").load(str(data_directory))
 
 
-def test_a_data_directory_is_cut_into_partitions(data_directory: Path) -> None:
-    """Tasks are whole partition directories, none twice and none left out."""
-    first, *tasks = FindingsReader([str(data_directory)], deep=False).partitions()
-    assert Task() == first
-    cut = [one.directory for task in tasks if isinstance(task, Task) for one in task.partitions]
-    assert sorted(str(path) for path in data_directory.iterdir()) == sorted(cut)
-    assert [("a", "b"), ("c",)] == packed([(10, "a"), (10, "b"), (10, "c")], 20)
+@pytest.mark.parametrize("task_bytes", [1, 4 * SEGMENT_BYTES, 1 << 30])
+def test_a_data_directory_is_cut_into_partitions(
+    data_directory: Path, monkeypatch: pytest.MonkeyPatch, task_bytes: int
+) -> None:
+    """Tasks are whole partition directories, none twice and none left out, however small."""
+    monkeypatch.setattr(findings, "TASK_BYTES", task_bytes)
+    tasks = FindingsReader([str(data_directory)], deep=False).partitions()
+    units = [one for task in tasks if isinstance(task, Task) for one in units_of(task.units or b"")]
+    cut = [one.work.directory for one in units if isinstance(one, WholeUnit)]
+    expected = sorted(str(path) for path in data_directory.iterdir())
+    assert (expected, len(units)) == (sorted(cut), len(cut))
+    assert (len(expected) if task_bytes == 1 else 1) <= len(tasks)
+    assert (task_bytes == 1 << 30) == (len(tasks) == 1)
+
+
+def test_nothing_to_verify_is_one_empty_task() -> None:
+    """Spark is never left without a task."""
+    reader = FindingsReader([], deep=False)
+    (task,) = reader.partitions()
+    assert [] == list(reader.read(task))
 
 
 def test_a_limit_below_one_is_refused() -> None:
@@ -262,6 +277,10 @@ def test_a_large_directory_with_fifty_corruptions(
     defects = {(one["law"], one["path"]) for one in found if one["severity"] != "note"}
     assert expected == sorted(defects)
     assert totals.units > 85  # 72 partitions, of five of which the logs are cut
+    for one in {one["law"]: one for one in found}.values():
+        words = shlex.split(one["reproduce"])
+        again = CliRunner().invoke(build_app(), [*words[1:], "--format", "jsonl"])
+        assert one in [json.loads(line) for line in again.stdout.splitlines()], one["reproduce"]
 
 
 def test_a_finding_s_command_shows_it_again(

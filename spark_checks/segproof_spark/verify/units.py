@@ -5,7 +5,7 @@ A partition that a task can hold is one unit, and so is a place of RocketMQ. A l
 cut into its segments, and a segment whose log is larger than two tasks into pieces, at entries of
 its offset index. Tasks travel as compressed bytes: there may be hundreds of thousands of segments.
 
-Used by: verify/running.py, verification.
+Used by: verify/running.py, verification, tables/findings.py.
 """
 
 import io
@@ -105,11 +105,17 @@ class Plan:
 
 
 def make_plan(
-    places: Sequence[str], wanted: Wanted, cores: int, task_bytes: int | None = None
+    places: Sequence[str],
+    wanted: Wanted,
+    cores: int,
+    task_bytes: int | None = None,
+    *,
+    is_cut: bool = True,
 ) -> Plan:
     """Return the tasks for all that lies at or below some paths and URLs.
 
-    `task_bytes` is about what a task reads; by default it follows from how much there is.
+    `task_bytes` is about what a task reads; by default it follows from how much there is. Unless
+    `is_cut`, a partition is one unit, however large.
     Raises: OSError where one of the places can't be read.
     """
     works: list[tuple[str, Work]] = []
@@ -127,7 +133,10 @@ def make_plan(
         task_bytes = total // (TASKS_A_CORE * cores)
         task_bytes = max(TASK_BYTES_MIN, min(task_bytes, TASK_BYTES_MAX))
     for place, work in works:
-        units += _units_of(place, work, task_bytes, plan)
+        if is_cut:
+            units += _units_of(place, work, task_bytes, plan)
+        else:
+            units.append((_cost(work), WholeUnit(place, work)))
     plan.tasks = _packed(units, task_bytes)
     return plan
 
