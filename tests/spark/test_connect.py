@@ -30,22 +30,26 @@ def server(
 
 
 def test_verify(server: Place, tmp_path: Path) -> None:
-    """The findings are those of one process."""
+    """The findings are those of one process, and no file is read twice."""
+    path, checkpoint = tmp_path / "data", tmp_path / "checkpoint"
     with as_file(files("segproof_harness") / "data" / "kafka") as carried:
-        shutil.copytree(carried / "plain" / "plain-0", tmp_path / "plain-0")
-    index = next((tmp_path / "plain-0").glob("*252.index"))
+        shutil.copytree(carried / "plain" / "plain-0", path / "plain-0")
+    index = next((path / "plain-0").glob("*252.index"))
     data = bytearray(index.read_bytes())
     data[3] ^= 0xFF
     index.write_bytes(data)
     run = server.run(
-        *("spark", "verify", "--remote", server.address, str(tmp_path), "--format", "jsonl")
+        *("spark", "verify", "--remote", server.address, str(path), "--format", "jsonl"),
+        *("--checkpoint", str(checkpoint)),
     )
     out, err = run.communicate(timeout=WAIT_SECONDS)
     assert 1 == run.returncode, err
     found = [json.loads(line) for line in out.splitlines()]
-    local = [finding.to_json() for finding in verify(tmp_path)]
+    local = [finding.to_json() for finding in verify(path)]
     assert any(finding["severity"] == "error" for finding in local)
     assert sorted(local, key=repr) == sorted(found, key=repr)
+    assert any(checkpoint.iterdir())
+    assert "from the checkpoint" not in err
 
 
 def test_replay(server: Place) -> None:
