@@ -14,15 +14,13 @@ import pytest
 from typer.testing import CliRunner
 
 from segproof.errors import CorruptIndexError
-from segproof.files import RealFiles
-from segproof.kafka import LogSegments, Record, RecordFile, write_batch
+from segproof.kafka import LogSegments, RecordFile
 from segproof_model.kafka.log_segment import LogSegment as ModelLogSegment
 from segproof_model.kafka.offset_index import OffsetIndex as ModelOffsetIndex
 from segproof_model.kafka.offset_index import OffsetPosition
 from segproof_model.outcomes import Step
 from segproof_model.rocketmq.key_hash import index_key_hash
 from segproof_spark.cli import app
-from segproof_spark.lookups.batch_headers import CHUNK_BYTES, Headers, walk_headers
 from segproof_spark.lookups.drawing import Draw
 from segproof_spark.lookups.index_images import DTYPES, draw_image, read_image
 from segproof_spark.lookups.key_images import hashes_of
@@ -443,77 +441,6 @@ def test_a_damaged_log_is_asked_up_to_there(partition: Path) -> None:
     (result,) = real(partition, "partition-log")
     assert [] == result.comparison.findings
     assert "asked up to byte 0" in result.comparison.notes[0]
-
-
-def written_log(path: Path, sizes: Sequence[int]) -> bytes:
-    """Write batches of so many bytes of value into a file."""
-    records = [
-        Record(number, 1000 + number, None, bytes(size)) for number, size in enumerate(sizes)
-    ]
-    data = b"".join(write_batch([one], base_offset=one.offset) for one in records)
-    path.write_bytes(data)
-    return data
-
-
-def told(path: Path, limit: int = 10**6) -> Headers:
-    """Return the headers of magic 2 in a file."""
-    file = RealFiles().open(str(path))
-    found = walk_headers(file, limit)
-    file.close()
-    assert found is not None
-    return found
-
-
-def test_headers_are_those_of_the_batches(tmp_path: Path) -> None:
-    """Batches below and beyond what is read at once, headers across its ends, and cuts."""
-    path = tmp_path / "00000000000000000000.log"
-    draw = Draw("headers")
-    sizes = [draw.one_of((0, 1, 500, CHUNK_BYTES - 70, 3 * CHUNK_BYTES)) for _ in range(300)]
-    data = written_log(path, sizes)
-    with RecordFile.open(str(path), False) as log:
-        right = [
-            (one.position, one.size_bytes, one.last_offset, one.max_timestamp)
-            for one in log.batches()
-        ]
-    found = told(path)
-    assert (right, len(data), "") == (
-        list(map(tuple, found.columns.T.tolist())),
-        found.end_position,
-        found.reason,
-    )
-    few = told(path, 7)
-    assert (right[:7], "enough batches") == (list(map(tuple, few.columns.T.tolist())), few.reason)
-    for cut in (1, 16, 17, 18, 60, 61, 62):
-        start = right[-1][0]
-        path.write_bytes(data[: start + cut])
-        found = told(path)
-        assert (len(right) - 1, start, "") == (
-            found.columns.shape[1],
-            found.end_position,
-            found.reason,
-        )
-
-
-@pytest.mark.parametrize(
-    ("at", "damage", "reason"),
-    [
-        (8, b"\0\0\0\x0d", "a length of 13"),
-        (8, b"\xff\xff\xff\xff", "a length of -1"),
-        (8, b"\0\0\0\x30", "magic 2, a length of 48"),
-        (16, b"\3", "magic 3, a length of 59"),
-    ],
-)
-def test_headers_end_before_a_damaged_one(
-    tmp_path: Path, at: int, damage: bytes, reason: str
-) -> None:
-    """What lies behind is not told, and the reason is."""
-    path = tmp_path / "00000000000000000000.log"
-    data = bytearray(written_log(path, [1, 2, 3, 4]))
-    start = told(path).columns[0, 2]
-    data[start + at : start + at + len(damage)] = damage
-    path.write_bytes(data)
-    found = told(path)
-    assert (2, start, reason) == (found.columns.shape[1], found.end_position, found.reason)
 
 
 def test_headers_of_real_logs_are_read_beside_the_implementation(
