@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much memory a worker has held.
 
-Used by: verify/rows.py, lookups/units.py.
+Used by: verify/rows.py, replay/running.py, lookups/units.py.
 """
 
 import resource

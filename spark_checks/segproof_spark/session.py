@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOCAL",
+    "NO_RETRIES",
+    "RETRIES",
     "SETTINGS",
     "Setting",
     "SparkNotRunError",
@@ -59,6 +61,10 @@ class Setting:
     name: str
     value: str
     why: str
+
+    def by_name(self) -> dict[str, str]:
+        """Return it as Spark takes it."""
+        return {self.name: self.value}
 
 
 SETTINGS = (
@@ -104,18 +110,17 @@ SETTINGS = (
 )
 """What the checks ask of Spark. On Spark Connect only the settings of SQL can be asked for."""
 
-BY_VERB = (
-    Setting(
-        MAX_FAILURES,
-        "1",
-        "replay, lookups: a comparison that fails now and then must not be hidden by a retry.",
-    ),
-    Setting(
-        MAX_FAILURES,
-        "4",
-        "verify: a worker that was killed costs time, no findings; they count once.",
-    ),
+NO_RETRIES = Setting(
+    MAX_FAILURES,
+    "1",
+    "replay, lookups: a comparison that fails now and then must not be hidden by a retry.",
 )
+RETRIES = Setting(
+    MAX_FAILURES,
+    "4",
+    "verify: a worker that was killed costs time, no findings; they count once.",
+)
+BY_VERB = (NO_RETRIES, RETRIES)
 """What a verb asks for besides. A server of Spark Connect keeps its own."""
 
 LEFT_ALONE = (

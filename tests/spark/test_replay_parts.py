@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from segproof_harness.replay import replay_seeds
 from segproof_harness.structures import STRUCTURE_IDS
 from segproof_spark.cli import app as spark_app
+from segproof_spark.memory import peak_bytes
 from segproof_spark.replay.histories import (
     COSTS_US,
     TASK_SECONDS,
@@ -22,7 +23,7 @@ from segproof_spark.replay.histories import (
     planned,
     shared,
 )
-from segproof_spark.replay.running import ROWS_A_BATCH, Runner, peak_bytes
+from segproof_spark.replay.running import ROWS_A_BATCH, Runner
 from segproof_spark.replay.summary import Summary
 from segproof_spark.report import NoResultsError, is_finished, report
 

@@ -21,8 +21,8 @@ from segproof_harness.cli.common import (
     summarise,
 )
 from segproof_harness.cli.histories import ALL, SeedOption
-from segproof_spark.cli.replay import _check_new
-from segproof_spark.cli.running import Master, Remote, running
+from segproof_spark.cli.running import Master, Remote, check_new, running
+from segproof_spark.session import NO_RETRIES
 
 if TYPE_CHECKING:
     from segproof_spark.lookups.summary import Summary, Total
@@ -164,7 +164,7 @@ def command(
     """
     if local and (out is not None or remote is not None):
         refuse("--local runs without Spark: it takes neither --out nor --remote")
-    _check_new(out)
+    check_new(out)
     structures = _structures_of(structure, subject)
     units = _units_of(paths or (), structures, seed, index, _count_of(count), subject)
     started = time.monotonic()
@@ -192,10 +192,9 @@ def _on_spark(
 ) -> "Summary":
     from segproof_spark.lookups.running import lookups_on_spark
     from segproof_spark.replay.job import ResultsLostError
-    from segproof_spark.session import MAX_FAILURES
 
     # Nothing is tried twice, so that a comparison that fails once in a while is seen.
-    settings = {MAX_FAILURES: "1"}
+    settings = NO_RETRIES.by_name()
     with running(master, "lookups", remote=remote, settings=settings) as session:
         try:
             return lookups_on_spark(session, units, out=out)

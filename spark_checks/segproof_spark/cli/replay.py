@@ -4,7 +4,6 @@
 Used by: cli.
 """
 
-import os
 import sys
 import time
 from typing import TYPE_CHECKING, Annotated
@@ -28,13 +27,12 @@ from segproof_harness.cli.histories import (
     subjects_of,
     weights_of,
 )
-from segproof_spark.cli.running import Master, Remote, running
+from segproof_spark.cli.running import Master, Remote, check_new, running
+from segproof_spark.session import NO_RETRIES
 
 if TYPE_CHECKING:
     from segproof_spark.replay import Summary
 
-SETTINGS = {"spark.task.maxFailures": "1"}
-"""A comparison that fails only sometimes is not run again until it passes."""
 TotalOption = Annotated[
     int | None,
     typer.Option(
@@ -58,14 +56,6 @@ def counted(result: "Summary") -> str:
     """Say how many findings are shown, and how many more there are."""
     cut = result.findings_cut
     return f"{len(result.findings)} findings" + (f"; {cut} more are not shown" if cut else "")
-
-
-def _check_new(out: str | None) -> None:
-    """Refuse a place where something is already, before any history is run."""
-    if out is None or "://" in out:
-        return
-    if not out or os.path.lexists(out):
-        refuse(f"--out {out}: " + ("there is something already" if out else "names no place"))
 
 
 def command(
@@ -104,9 +94,9 @@ def command(
     seeds: Seeds = range(seed, seed + count)
     if total is not None:
         seeds = shared(structures, total, seed)
-    _check_new(out)
+    check_new(out)
     started = time.monotonic()
-    with running(master, "replay", remote=remote, settings=SETTINGS) as session:
+    with running(master, "replay", remote=remote, settings=NO_RETRIES.by_name()) as session:
         try:
             result = replay_on_spark(
                 session,

@@ -6,6 +6,7 @@ Used by: the verbs.
 """
 
 import contextlib
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,7 +25,7 @@ from segproof_harness.cli.common import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Master", "Remote", "progress_of", "running"]
+__all__ = ["Master", "Remote", "check_new", "progress_of", "running"]
 
 Master = Annotated[
     str, typer.Option("--master", help="Spark master: local[N], local[*], spark://HOST:PORT.")
@@ -158,3 +159,11 @@ def _asked_of_driver(session: "SparkSession", show: Show) -> Iterator[None]:
     finally:
         done.set()
         watcher.join()
+
+
+def check_new(out: str | None) -> None:
+    """Refuse a place where something is already, before any history is run."""
+    if out is None or "://" in out:
+        return
+    if not out or os.path.lexists(out):
+        refuse(f"--out {out}: " + ("there is something already" if out else "names no place"))

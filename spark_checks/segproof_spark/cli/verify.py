@@ -27,13 +27,10 @@ from segproof_harness.cli.common import (
 )
 from segproof_harness.cli.verify import FailOn, known_laws
 from segproof_spark.cli.running import Master, Remote, running
-from segproof_spark.session import LOCAL
+from segproof_spark.session import LOCAL, RETRIES
 
 if TYPE_CHECKING:
     from segproof_spark.verification import Totals
-
-RETRIES = {"spark.task.maxFailures": "4"}
-"""A task whose worker was killed is run again; its findings count once."""
 
 
 Paths = Annotated[
@@ -113,7 +110,7 @@ def command(
     _check_checkpoint(checkpoint)
     started, totals = time.monotonic(), Totals()
     try:
-        with running(master, "verify", remote=remote, settings=RETRIES) as session:
+        with running(master, "verify", remote=remote, settings=RETRIES.by_name()) as session:
             found = verify_on_spark(
                 session,
                 places,

@@ -7,8 +7,6 @@ under the verb `replay`. A worker holds one history and the results of some that
 Used by: job, and anyone with a Spark session.
 """
 
-import resource
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -21,6 +19,7 @@ from segproof_spark.findings import (
     ddl,
     finding_row,
 )
+from segproof_spark.memory import peak_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -132,12 +131,6 @@ class Runner:
         if self._comparing is None or self._comparing[:2] != (structure, profile):
             self._comparing = structure, profile, comparison(structure, profile, self.subjects)
         return self._comparing[2]
-
-
-def peak_bytes() -> int:
-    """Return the most memory that this process has held, in bytes."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def _schema() -> "pa.Schema":
