@@ -247,13 +247,14 @@ def offset_search_finds_the_first(step: Transition) -> bool:
     if step.operation != "search_for_offset_with_size" or isinstance(step.outcome, Raised):
         return True
     found = None
-    for batch in step.before.batches(step.arguments["starting_position"]).batches:
+    scan = step.before.batches(step.arguments["starting_position"])
+    for batch in scan.batches:
         if isinstance(batch.last_offset, Raised):
             return True
         if batch.last_offset >= step.arguments["target_offset"]:
             found = batch
             break
-    if step.before.profile.search_compares_base_offsets and not _offsets_increase(step.before):
+    if step.before.profile.search_compares_base_offsets and not _offsets_increase(scan):
         return True
     answer = step.outcome
     if found is None or not isinstance(answer, tuple):
@@ -261,10 +262,13 @@ def offset_search_finds_the_first(step: Transition) -> bool:
     return bool(answer[1:] == (found.position, found.size_bytes))
 
 
-def _offsets_increase(file: RecordFile) -> bool:
-    """Whether each batch begins behind the one before it; the newest releases rely on it."""
+def _offsets_increase(scan: Scan) -> bool:
+    """Whether each batch begins behind the one before it; the newest releases rely on it.
+
+    The scan is the search's own: begun inside a batch it finds others than one of the whole file.
+    """
     last = -1
-    for batch in scan_of(file).batches:
+    for batch in scan.batches:
         base, next_last = batch.base_offset, batch.last_offset
         if (
             isinstance(base, Raised)

@@ -359,6 +359,24 @@ def test_search_for_an_offset(profile: Profile) -> None:
     assert checked(file, "search_for_offset_with_size", arguments).outcome is None
 
 
+@pytest.mark.checks("SCAN-17")
+def test_search_from_a_position_is_judged_by_what_lies_behind_it() -> None:
+    """Offsets that fall back count where the search meets them, and only there."""
+    head = bytes(8) + int32_bytes(INT32_MAX) + bytes(5)
+    last = batch_at(9, 100)
+    overlapping = head + batch_at(8, 100, 100, 100) + last
+    arguments = {"target_offset": 9, "starting_position": len(head)}
+    assert opened(overlapping).batches() == ((), None)
+    found = checked(opened(overlapping), "search_for_offset_with_size", arguments).outcome
+    assert found == LogOffsetPosition(9, len(overlapping) - len(last), len(last))
+    falls_back = opened(batch_at(9, 100, 90) + THREE)
+    arguments = {"target_offset": 2, "starting_position": SIZE}
+    found = checked(falls_back, "search_for_offset_with_size", arguments).outcome
+    assert found == LogOffsetPosition(2, 2 * SIZE, SIZE)
+    wrong = Transition(falls_back, "search_for_offset_with_size", arguments, falls_back, None)
+    assert not laws.offset_search_finds_the_first(wrong)
+
+
 @pytest.mark.parametrize("profile", [SEGPROOF, *KAFKA_PROFILES], ids=lambda profile: profile.name)
 def test_search_meets_an_error(profile: Profile) -> None:
     """What lies before the damage is found, unless the batch behind it must be looked at."""
