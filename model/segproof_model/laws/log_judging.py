@@ -29,6 +29,7 @@ class Aborted(NamedTuple):
     producer_id: int
     first_offset: int
     last_offset: int
+    last_stable_offset: int
 
 
 def is_judged(transition: Transition, *operations: str) -> bool:
@@ -114,7 +115,7 @@ def aborted_of(log: Any, from_base: int) -> list[Aborted]:
         image = log.directory.read(segment.txn_index.name) or b""
         whole = len(image) // ABORTED_TXN.size * ABORTED_TXN.size
         if segment.base_offset >= from_base:
-            found += [Aborted(*one[1:4]) for one in ABORTED_TXN.iter_unpack(image[:whole])]
+            found += [Aborted(*one[1:5]) for one in ABORTED_TXN.iter_unpack(image[:whole])]
     return found
 
 
