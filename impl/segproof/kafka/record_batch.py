@@ -90,6 +90,7 @@ _FIELD_ENDS = (8, 27, 17, 23, 21, 35, 43, 51, 53, 57, 16, 61, 27, 12)
 """Where each field of `decode_batch_header` ends in a magic 2 header."""
 
 _FAULTS = {
+    kernels.RECORDS_OVERLONG_LENGTH: "the length of a record does not end",
     kernels.RECORDS_TRUNCATED: "the records end inside a length",
     kernels.RECORDS_BAD_LENGTH: "a record is longer than what is left of the batch",
     kernels.RECORDS_BAD_VARINT: "a varint does not end inside its record",
@@ -543,15 +544,11 @@ class RecordBatch:
         )
 
     def _raise_fault(self, status: int, at: int) -> NoReturn:
-        if status == kernels.RECORDS_OVERLONG_LENGTH:
-            raise InvalidArgumentError(
-                f"the length of the record at byte {at} of the records does not end",
-                law="BATCH-18",
-                position=self.position,
-            )
-        raise InvalidRecordError(
-            f"{_FAULTS[status]} (byte {at} of the records)", law="BATCH-16", position=self.position
-        )
+        """Raise what a fault means; upstream wraps all that goes wrong while it inflates."""
+        message = f"{_FAULTS[status]} (byte {at} of the records)"
+        if status == kernels.RECORDS_OVERLONG_LENGTH and not self.attributes & 7:
+            raise InvalidArgumentError(message, law="BATCH-18", position=self.position)
+        raise InvalidRecordError(message, law="BATCH-16", position=self.position)
 
 
 def read_batch(data: bytes, position: int = 0) -> RecordBatch:

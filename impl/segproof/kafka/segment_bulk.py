@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from segproof.errors import CorruptRecordError, InvalidRecordError
+from segproof.errors import CorruptRecordError, InvalidRecordError, SegproofError
 from segproof.kafka.batch_table import HeaderTable, read_batch_headers
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES, read_batch
@@ -140,7 +140,8 @@ def read_many(
         answer = (-1, -1) if found is None else (found.position, found.size_bytes)
         positions[number], sizes[number] = answer
 
-    _search_in_blocks(log, starts, find, find_one, read_ahead.usual_bytes)
+    one_by_one = partial(_find_or_fail_first, find_one, order)
+    _search_in_blocks(log, starts, find, one_by_one, read_ahead.usual_bytes)
     return _unsorted(order, positions), _unsorted(order, sizes).astype(np.int32)
 
 
@@ -174,7 +175,8 @@ def find_offset_by_timestamp_many(
         answer = (-1, -1) if found is None else (found.timestamp, found.offset)
         found_timestamps[number], found_offsets[number] = answer
 
-    _search_in_blocks(log, starts, find, find_one, read_ahead.usual_bytes)
+    one_by_one = partial(_find_or_fail_first, find_one, order)
+    _search_in_blocks(log, starts, find, one_by_one, read_ahead.usual_bytes)
     return _unsorted(order, found_timestamps), _unsorted(order, found_offsets)
 
 
@@ -218,6 +220,21 @@ def _search_in_blocks(
             find_one(done)
             decided = 1
         done += decided
+
+
+def _find_or_fail_first(find_one: Callable[[int], None], order: Int64Array, number: int) -> None:
+    """Decide one search, where all before it in the log are decided.
+
+    Raises: if it fails, what the first of the offsets or timestamps raises that fails, in the order
+    in which they were asked for.
+    """
+    try:
+        find_one(number)
+    except SegproofError:
+        asked_before = number + np.flatnonzero(order[number:] < order[number])
+        for other in asked_before[np.argsort(order[asked_before])].tolist():
+            find_one(other)
+        raise
 
 
 def _starts(

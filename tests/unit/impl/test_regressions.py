@@ -4,6 +4,7 @@
 The docstring of a test tells the incident.
 """
 
+import gzip
 import os
 import struct
 import zlib
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from segproof.compression import decompress
-from segproof.errors import InvalidArgumentError, SegproofError
+from segproof.errors import InvalidArgumentError, InvalidRecordError, SegproofError
 from segproof.files import REAL_FILES
 from segproof.kafka import OffsetIndex, Record, RecordFile, read_batch, write_batch
 from segproof_model.directory import Directory
@@ -113,3 +114,21 @@ def test_base_offset_where_the_file_ends_inside_the_header(tmp_path: Path) -> No
         with pytest.raises(SegproofError) as caught:
             _ = batch.last_offset
         assert "kafka-error" == caught.value.kind
+
+
+def test_overlong_length_inside_compressed_records() -> None:
+    """It was the invalid argument that it is in an uncompressed batch, not an invalid record.
+
+    Seen on 4.3.1: only uncompressed records let the other error out.
+    """
+    records = b"\xff" * 5 + b"\1"
+    for codec, stored, error in (
+        (0, records, InvalidArgumentError),
+        (1, gzip.compress(records, mtime=0), InvalidRecordError),
+    ):
+        fields = struct.pack(">hiqqqhii", codec, 0, 0, 0, -1, -1, -1, 1)
+        batch = read_batch(struct.pack(">qiibi", 0, 49 + len(stored), 0, 2, 0) + fields + stored)
+        with pytest.raises(error):
+            list(batch.records())
+        with pytest.raises(error):
+            batch.check_records()

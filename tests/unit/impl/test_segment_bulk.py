@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from segproof.errors import CorruptRecordError, InvalidArgumentError, SegmentOffsetOverflowError
+from segproof.errors import (
+    CorruptRecordError,
+    InvalidArgumentError,
+    InvalidRecordError,
+    SegmentOffsetOverflowError,
+)
 from segproof.kafka import LogConfig, LogSegment, WriteFormat
 from segproof.kafka import segment_bulk as bulk
 from segproof.kafka.batch_table import read_batch_headers
@@ -246,6 +251,34 @@ def test_what_is_no_row_of_integers_is_refused() -> None:
             segment.find_offset_by_timestamp_many(wrong, 0)
     assert segment.read_many([])[0].tolist() == []
     assert segment.read_many([BASE])[0].tolist() == [-1]
+
+
+@pytest.mark.checks("SEG-12", "SEG-39")
+def test_the_first_that_fails_in_the_order_asked() -> None:
+    """Searches that fail each in its own way: where they begin in the log decides nothing."""
+    formats = [{"magic": 1, "compression": "gzip"}, *PLAIN * 3]
+    batches = [
+        write_batch([Record(BASE + i, i, None, b"v")], base_offset=BASE + i, **more)
+        for i, more in enumerate(formats)
+    ]
+    segment = opened(0)
+    segment.append_many(b"".join(batches))
+    file = segment.log.file
+    file.pwrite((-5).to_bytes(8, "big", signed=True), 0)  # below the last inner offset
+    file.pwrite((7).to_bytes(4, "big"), segment.size - len(batches[-1]) + 8)  # too small
+    for order, error in (
+        ("early late", InvalidRecordError),
+        ("late early", CorruptRecordError),
+        ("good late early good late", CorruptRecordError),
+        ("good early late", InvalidRecordError),
+    ):
+        asked = order.split()
+        with pytest.raises(error):
+            segment.read_many([{"early": 0, "good": BASE + 2, "late": BASE + 9}[a] for a in asked])
+        with pytest.raises(error):
+            segment.find_offset_by_timestamp_many(
+                [{"early": -9, "good": 2, "late": 99}[a] for a in asked], 0
+            )
 
 
 def test_a_plain_log_needs_no_slow_way(monkeypatch: pytest.MonkeyPatch) -> None:
