@@ -145,4 +145,5 @@ def test_workers_without_a_package_that_segproof_needs(tmp_path: Path) -> None:
     assert line.startswith("segproof: Spark: ")
     assert "No module named '" in line
     assert "; a Python worker lacks it: install segproof's dependencies there" in line
-    assert "Traceback" not in done.stderr
+    # A stack of Spark's own processes, whose worker was ended, may stand before it; none of ours.
+    assert "segproof_harness/cli" not in done.stderr
