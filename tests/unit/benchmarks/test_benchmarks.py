@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The benchmarks measure sound files, say what was not run, and hide no missed goal."""
 
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -13,15 +11,6 @@ from segproof.kafka import OffsetIndex, TimeIndex
 from segproof.verification import verify
 
 ROOT = Path(__file__).resolve().parents[3]
-
-
-@pytest.fixture(autouse=True)
-def _checkout_on_path(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Make the package `benchmarks` importable, which is in the checkout only."""
-    monkeypatch.syspath_prepend(str(ROOT))
-    yield
-    for name in [name for name in sys.modules if name.split(".")[0] == "benchmarks"]:
-        del sys.modules[name]
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is measured of RocketMQ's index files is the same work, with the same answers."""
 
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,16 +11,12 @@ KEYS = 500
 
 
 @pytest.fixture(autouse=True)
-def _small_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Make the package `benchmarks` importable, which is in the checkout only; small files."""
-    monkeypatch.syspath_prepend(str(ROOT))
+def _small_files(_checkout_on_path: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure small files."""
     from benchmarks import rocketmq
 
     monkeypatch.setattr(rocketmq, "HASH_SLOT_NUM", 100)
     monkeypatch.setattr(rocketmq, "INDEX_NUM", 1000)
-    yield
-    for name in [name for name in sys.modules if name.split(".")[0] == "benchmarks"]:
-        del sys.modules[name]
 
 
 def answer(mode: str, *arguments: object) -> int:

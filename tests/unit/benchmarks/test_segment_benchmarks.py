@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is measured of segments and logs gives right answers, and says what was not run."""
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +13,6 @@ from segproof.kafka import OffsetIndex
 ROOT = Path(__file__).resolve().parents[3]
 SIZE = 100_000
 LOG = f"{0:020d}.log"
-
-
-@pytest.fixture(autouse=True)
-def _checkout_on_path(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Make the package `benchmarks` importable, which is in the checkout only."""
-    monkeypatch.syspath_prepend(str(ROOT))
-    yield
-    for name in [name for name in sys.modules if name.split(".")[0] == "benchmarks"]:
-        del sys.modules[name]
 
 
 def answer(mode: str, *arguments: object) -> int:
