@@ -10,8 +10,6 @@ import pytest
 from segproof.kafka import OffsetIndex, TimeIndex
 from segproof.verification import verify
 
-ROOT = Path(__file__).resolve().parents[3]
-
 
 @pytest.fixture
 def table() -> ModuleType:

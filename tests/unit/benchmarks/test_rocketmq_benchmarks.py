@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
 KEYS = 500
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from segproof.kafka import OffsetIndex
 
-ROOT = Path(__file__).resolve().parents[3]
 SIZE = 100_000
 LOG = f"{0:020d}.log"
 
