@@ -22,7 +22,7 @@ from segproof_harness.operations import Operation, to_json_value
 from segproof_harness.outcomes import Outcome
 from segproof_harness.sometimes import Sometimes
 from segproof_harness.structures import Setup, Structure
-from segproof_harness.subjects import ModelSubject, Subject
+from segproof_harness.subjects import ModelSubject, OracleSubject, Subject
 from segproof_harness.traces import Trace
 from segproof_model.laws.checking import broken_state_laws
 from segproof_model.profiles import profile_named
@@ -228,6 +228,7 @@ class Comparison:
                 references[wanted] = ModelSubject(structure, profile_named(wanted))
             self._pairs.append((subject, references[wanted]))
         self._references = tuple(references.values())
+        self._oracles = tuple(one for one in subjects if isinstance(one, OracleSubject))
         self._judged = {name: _Judged(structure) for name in references}
         """By profile: what of the last state need not be judged again."""
 
@@ -351,7 +352,10 @@ class Comparison:
         self, operation: Operation, subject: Subject, reference: ModelSubject
     ) -> Divergence | None:
         actual = subject.observe()
+        unseen = subject.absent.unobserved if isinstance(subject, OracleSubject) else ()
         for name, wanted in reference.observe().items():
+            if name in unseen:
+                continue
             self.counters.answers_compared += 1
             if actual.get(name) != wanted:
                 law, seen = self._law_of(operation), actual.get(name)
@@ -399,8 +403,23 @@ class Comparison:
         counted.findings += found is not None
         return found
 
+    @property
+    def wants_whole_histories(self) -> bool:
+        """Whether a history should be drawn before it is run: a release takes it whole."""
+        return bool(self._oracles)
+
+    @property
+    def left_out(self) -> frozenset[str]:
+        """Operations that not all subjects have; histories for them are drawn without these."""
+        return frozenset().union(*(oracle.absent.left_out for oracle in self._oracles))
+
     def run(self, trace: Trace, seconds: float = HISTORY_SECONDS) -> Divergence | None:
-        """Go through a whole history; return the first divergence."""
+        """Go through a whole history; return the first divergence.
+
+        Raises: ValueError for an operation that a release has not.
+        """
+        for oracle in self._oracles:
+            oracle.prepare(trace.setup, trace.operations, self._image_every)
         with time_limit(seconds):
             found = self.start(trace.setup)
             for operation in trace.operations:

@@ -85,7 +85,12 @@ def comparison(
 def run_seed(
     comparing: Comparison, seed: int, length: int, weights: Weights | None = None
 ) -> Divergence | None:
-    """Draw the history of a seed and run it at once: the model runs only once."""
+    """Draw the history of a seed and run it, at once where all subjects take single operations."""
+    if comparing.wants_whole_histories:
+        made = make_history(
+            comparing.structure.structure_id, comparing.guide.profile_name, seed, length, weights
+        )
+        return comparing.run(made)
     choose = choose_for(comparing.structure.structure_id, seed)
     with time_limit(HISTORY_SECONDS):
         found = comparing.start(comparing.structure.draw_setup(choose))
@@ -126,15 +131,16 @@ def replay_seeds(
     names the command that replays it. `progress` is called with each seed that is done.
     """
     comparing = comparison(structure_id, profile_name, subjects)
+    drawn = {**(weights or {}), **dict.fromkeys(comparing.left_out, 0)}
     result = Result(counters=comparing.counters)
     for seed in seeds:
-        found = run_seed(comparing, seed, length, weights)
+        found = run_seed(comparing, seed, length, drawn)
         if found is not None:
             command = seed_command(structure_id, profile_name, seed, length, subjects, weights)
             if traces is None:
                 result.findings.append(found.to_finding(structure_id, command))
             else:
-                trace = make_history(structure_id, profile_name, seed, length, weights)
+                trace = make_history(structure_id, profile_name, seed, length, drawn)
                 result.findings.append(_shrunk(trace, subjects, Path(traces), command))
         progress(seed)
         if len(result.findings) >= findings_max:

@@ -7,19 +7,22 @@
 | `model:kafka-4.3.1` | the model under that profile |
 | `impl` | the implementation on files in memory |
 | `impl:real-files` | the implementation on files of the operating system |
+| `kafka-4.3.1` | the real classes of that release, in a JVM |
 | `package.module:Class` | a class with the implementation's constructor and methods, in memory |
 | `package.module:Class@real-files` | the same on files of the operating system |
 
 Used by: compare, machines, replay, Spark.
 """
 
+from segproof_harness.oracle.releases import RELEASES
 from segproof_harness.structures import Structure, load
 from segproof_harness.subjects.base import Subject
 from segproof_harness.subjects.implementation import ImplementationSubject
 from segproof_harness.subjects.model import ModelSubject
+from segproof_harness.subjects.oracle import OracleSubject
 from segproof_model.profiles import PROFILES, SEGPROOF
 
-__all__ = ["ImplementationSubject", "ModelSubject", "Subject", "subject_named"]
+__all__ = ["ImplementationSubject", "ModelSubject", "OracleSubject", "Subject", "subject_named"]
 
 REAL_FILES = "real-files"
 
@@ -33,6 +36,8 @@ def subject_named(name: str, structure: Structure) -> Subject:
         if profile is None:
             raise ValueError(f"subject {name!r}: no such profile; known: {', '.join(PROFILES)}")
         return ModelSubject(structure, profile, name=name)
+    if name in RELEASES:
+        return OracleSubject(structure, RELEASES[name])
     if name in ("impl", f"impl:{REAL_FILES}"):
         impl_class = structure.impl_class()
         return ImplementationSubject(structure, impl_class, name, name != "impl")
@@ -43,5 +48,5 @@ def subject_named(name: str, structure: Structure) -> Subject:
         return ImplementationSubject(structure, load(target), name, bool(where))
     raise ValueError(
         f"no subject {name!r}; known: model, model:PROFILE, impl, impl:{REAL_FILES}, "
-        "package.module:Class"
+        "package.module:Class, or a release such as kafka-4.3.1"
     )

@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast
 from segproof.files import REAL_FILES, File, Files, FileStatus
 from segproof_harness.memory_files import MemoryFiles
 from segproof_harness.operations import Operation, Value
-from segproof_harness.outcomes import Outcome, normalise, of_error, outcome_of
+from segproof_harness.outcomes import Outcome, normalise, of_error
 from segproof_harness.structures import Clock, Setup, Structure
 from segproof_harness.subjects.base import OPENED
 from segproof_model.profiles import SEGPROOF
@@ -205,6 +205,9 @@ class ImplementationSubject:
         self.name = name
         self.profile_name = str(getattr(implementation, "profile_name", SEGPROOF.name))
         self._class = implementation
+        self._of_error: Callable[[Exception], Outcome] = getattr(
+            implementation, "outcome_of_error", of_error
+        )
         self._clock = Clock() if structure.takes_clock else None
         self._make_place: Callable[[Mapping[str, bytes], Clock | None], _Place] = (
             _RealPlace if real else _MemoryPlace
@@ -244,7 +247,7 @@ class ImplementationSubject:
         try:
             self._object = self.structure.open_impl(self._class, given, place.files)
         except Exception as error:
-            return of_error(error)
+            return self._of_error(error)
         return OPENED
 
     def _with_paths(self, operation: str, arguments: Mapping[str, Value]) -> dict[str, Any]:
@@ -280,7 +283,7 @@ class ImplementationSubject:
                 answer = kind.show(answer)
             return Outcome(normalise(answer))
         except Exception as error:
-            return of_error(error)
+            return self._of_error(error)
 
     def _reopen(self, operation: Operation) -> Outcome:
         closed = Outcome()
@@ -298,11 +301,11 @@ class ImplementationSubject:
         return {name: self._observed(name) for name in self.structure.observed}
 
     def _observed(self, name: str) -> Outcome:
-        def read() -> Any:
+        try:
             found = getattr(self._object, name)
-            return found() if callable(found) else found
-
-        return outcome_of(read)
+            return Outcome(normalise(found() if callable(found) else found))
+        except Exception as error:
+            return self._of_error(error)
 
     def image(self) -> Mapping[str, bytes]:
         """Return the files of the subject's directory."""

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The child's side of the oracle: run operations on the real classes of one release.
+
+Started as `python -m segproof_harness.oracle.child RELEASE DESCRIPTOR`; answers what comes over the
+socket with that descriptor. Standard output and error go where the parent says: what the JVM
+prints is no answer.
+
+Used by: oracle.process.
+"""
+
+import contextlib
+import os
+import resource
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
+from multiprocessing.connection import Connection
+from typing import Any
+
+from segproof_harness.operations import Operation
+from segproof_harness.oracle.jars import class_path, extra_folders
+from segproof_harness.oracle.jvm import Adapter, Jvm
+from segproof_harness.oracle.messages import ADAPTERS, Absent, Failed, Look, Seen
+from segproof_harness.oracle.releases import release_named
+from segproof_harness.structures import Setup, structure_named
+from segproof_harness.subjects.implementation import ImplementationSubject
+
+
+class Runner:
+    """The subjects of one JVM, by structure."""
+
+    def __init__(self, jvm: Jvm) -> None:
+        self._jvm = jvm
+        self._subjects: dict[str, ImplementationSubject] = {}
+        self._now: ImplementationSubject | None = None
+
+    def subject(self, structure_id: str) -> ImplementationSubject:
+        """Return the subject of a structure, made at the first call."""
+        if structure_id not in self._subjects:
+            adapter = _adapter(structure_id, self._jvm)
+            structure = adapter.describe(structure_named(structure_id))
+            observed = tuple(name for name in structure.observed if name not in adapter.unobserved)
+            structure = replace(structure, observed=observed)
+            self._subjects[structure_id] = ImplementationSubject(
+                structure, adapter, self._jvm.release.name, real=True
+            )
+        return self._subjects[structure_id]
+
+    def absent(self, structure_id: str) -> Absent:
+        """Return what the real class has not."""
+        adapter = _adapter(structure_id, self._jvm)
+        return Absent(adapter.left_out, adapter.unobserved)
+
+    def history(
+        self, structure_id: str, setup: Setup, operations: Sequence[Operation], image_every: int
+    ) -> list[Seen]:
+        """Run a whole history; return what was seen at the opening and after each operation."""
+        subject = self.subject(structure_id)
+        seen = [Seen(subject.start(setup), self._look(subject))]
+        last = len(operations)
+        for step, operation in enumerate(operations, 1):
+            outcome = subject.apply(operation)
+            looks = step % image_every == 0 or step == last
+            seen.append(Seen(outcome, self._look(subject) if looks else None))
+        subject.stop()
+        return seen
+
+    @staticmethod
+    def _look(subject: ImplementationSubject) -> Look:
+        return Look(dict(subject.observe()), dict(subject.image()))
+
+    def start(self, structure_id: str, setup: Setup) -> Any:
+        """Begin a history that comes step by step."""
+        self._now = self.subject(structure_id)
+        return self._now.start(setup)
+
+    def apply(self, operation: Operation) -> Any:
+        """Execute one operation of it."""
+        assert self._now is not None
+        return self._now.apply(operation)
+
+    def look(self) -> Look:
+        """Return the accessors and files as they are."""
+        assert self._now is not None
+        return self._look(self._now)
+
+    def stop(self) -> None:
+        """End it."""
+        if self._now is not None:
+            self._now.stop()
+            self._now = None
+
+
+def _adapter(structure_id: str, jvm: Jvm) -> type[Adapter]:
+    """Return the adapter's class for this JVM."""
+    module, _, name = ADAPTERS[structure_id].partition(":")
+    base: type[Adapter] = getattr(import_module(module), name)
+    return type(name, (base,), {"jvm": jvm})
+
+
+def serve(pipe: Connection, runner: Runner) -> None:
+    """Answer until the parent goes away."""
+    calls: Mapping[str, Callable[..., Any]] = {
+        "history": runner.history,
+        "start": runner.start,
+        "apply": runner.apply,
+        "look": runner.look,
+        "stop": runner.stop,
+        "absent": runner.absent,
+    }
+    with contextlib.suppress(EOFError, BrokenPipeError):
+        while True:
+            name, arguments = pipe.recv()
+            try:
+                answer = calls[name](*arguments)
+            except Exception:
+                answer = Failed(traceback.format_exc())
+            pipe.send(answer)
+
+
+def main() -> None:
+    """Start the JVM, say so, and serve."""
+    name, descriptor = sys.argv[1], int(sys.argv[2])
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    release = release_named(name)
+    with Connection(descriptor) as pipe:
+        try:
+            runner = Runner(Jvm(release, class_path(release), extra_folders(release)))
+        except Exception as error:
+            pipe.send(Failed(f"{type(error).__name__}: {error}"))
+        else:
+            pipe.send("ready")
+            serve(pipe, runner)
+    os._exit(0)  # threads of the JVM may live on
+
+
+if __name__ == "__main__":
+    main()

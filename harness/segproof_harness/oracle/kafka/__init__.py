@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The adapters of Kafka's classes, a module for each structure; imported in the child alone."""

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What parent and child tell each other, and which adapter serves which structure.
+
+Used by: oracle.process, oracle.child.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from segproof_harness.oracle.releases import Release
+from segproof_harness.outcomes import Outcome
+
+ADAPTERS = {
+    "offset-index": "segproof_harness.oracle.kafka.indexes:OffsetIndex",
+}
+"""The class `module:Name` that serves a structure; it is imported in the child alone."""
+SINCE = {
+    "transaction-index": (0, 11),
+}
+"""The first version whose classes serve a structure, where not all do."""
+
+
+def reason_without(structure_id: str, release: Release) -> str | None:
+    """Return why a release does not serve a structure, in words, or None if it does."""
+    if structure_id not in ADAPTERS:
+        return f"{structure_id} has no oracle"
+    first = SINCE.get(structure_id, ())
+    if release.number < first:
+        return f"{structure_id} is served from {'.'.join(map(str, first))} on"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """What the real class has not: it is neither drawn nor compared."""
+
+    left_out: frozenset[str]
+    """Operations."""
+    unobserved: frozenset[str]
+    """Accessors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Accessors and files at one step."""
+
+    observed: Mapping[str, Outcome]
+    image: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one operation answered, and what it left, where that was looked at."""
+
+    outcome: Outcome
+    look: Look | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The child could not do it: an error of the harness, not of the release."""
+
+    text: str

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which releases serve as oracle, and what each needs to run.
+
+Used by: oracle.jars, oracle.jvm, the verb `oracle`.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from segproof_model.profiles import PROFILES
+
+__all__ = ["RELEASES", "Release", "release_named"]
+
+System = Literal["kafka", "rocketmq"]
+
+KAFKA_VERSIONS = ["4.3.1", "4.2.1", "4.1.2", "4.0.0", "3.9.2", "3.9.0", "3.7.2", "3.6.2", "3.5.2"]
+KAFKA_VERSIONS += ["3.4.1", "2.8.2", "2.4.1", "2.2.2", "2.1.1", "2.0.1", "1.1.1", "0.11.0.3"]
+KAFKA_VERSIONS += ["0.10.2.2"]
+ROCKETMQ_VERSIONS = ["5.5.1", "5.4.0", "5.3.3", "5.1.4", "5.0.0"]
+ROCKETMQ_VERSIONS += ["4.9.8", "4.9.3", "4.7.1", "4.7.0", "4.3.2"]
+SCALA_2_13_SINCE = (2, 4)
+"""The first Kafka whose core comes for Scala 2.13; older ones come for 2.12."""
+
+OPEN_MODULES = (
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    "--add-opens=java.base/java.lang=ALL-UNNAMED",
+    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+    "--add-opens=java.base/jdk.internal.ref=ALL-UNNAMED",
+    "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED",
+)
+"""What old releases reach into to unmap files; newer ones are not harmed by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One published release."""
+
+    system: System
+    version: str
+
+    @property
+    def name(self) -> str:
+        """Its name, which is that of its profile.
+
+        >>> Release("kafka", "4.3.1").name
+        'kafka-4.3.1'
+        """
+        return f"{self.system}-{self.version}"
+
+    @property
+    def number(self) -> tuple[int, ...]:
+        """Its version, to be compared.
+
+        >>> Release("kafka", "0.11.0.3").number < (1, 1)
+        True
+        """
+        return tuple(map(int, self.version.split(".")))
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        """What Maven resolves, as `group:artifact:version`; the lock lists every jar of it."""
+        if self.system == "rocketmq":
+            return (f"org.apache.rocketmq:rocketmq-store:{self.version}",)
+        scala = "2.13" if self.number >= SCALA_2_13_SINCE else "2.12"
+        return (f"org.apache.kafka:kafka_{scala}:{self.version}",)
+
+    @property
+    def java_options(self) -> tuple[str, ...]:
+        """What its JVM is started with."""
+        return (*OPEN_MODULES, "-Xmx1g", "-XX:+UseSerialGC", "-Duser.timezone=UTC")
+
+
+RELEASES = {
+    release.name: release
+    for release in (
+        *(Release("kafka", version) for version in KAFKA_VERSIONS),
+        *(Release("rocketmq", version) for version in ROCKETMQ_VERSIONS),
+    )
+}
+"""Every release by name, the newest of each system first."""
+
+
+def release_named(name: str) -> Release:
+    """Return the release. Raises ValueError with the known names."""
+    if name not in RELEASES:
+        raise ValueError(f"no release {name!r}; known: {', '.join(RELEASES)}")
+    return RELEASES[name]
+
+
+assert set(RELEASES) <= set(PROFILES), "a release without a profile has nothing to be held against"

@@ -1,0 +1,430 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The flags of a profile: what can differ between releases, and between them and segproof.
+
+Used by: profiles, and through it every structure.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from segproof_model.outcomes import ErrorKind
+
+__all__ = ["Profile", "flag"]
+
+
+def flag(newest: Any, sentence: str, *laws: str) -> Any:
+    """Declare a flag: the newest release's value, what it means, and the laws it bends."""
+    return field(default=newest, metadata={"sentence": sentence, "laws": laws})
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A named set of behaviours."""
+
+    name: str
+
+    # Index files
+    search: Literal["plain", "warm"] = flag(
+        "warm", "where a slot search begins; seen only where keys repeat", "ABSIDX-23", "ABSIDX-26"
+    )
+    check_relative_offset: bool = flag(
+        True,
+        "an offset too far from the base is refused, not cut to 32 bits",
+        "OFFIDX-6",
+        "OFFIDX-7",
+    )
+    absolute_entry: bool = flag(
+        True, "entry(n) carries the absolute offset, not the relative one", "OFFIDX-14"
+    )
+    sanity_allows_base: bool = flag(
+        True, "sanity_check accepts a last offset equal to the base", "OFFIDX-20", "OFFIDX-21"
+    )
+    close_unmaps: bool = flag(True, "a closed index can no longer be used", "ABSIDX-15")
+    mismatch_kind: ErrorKind = flag(
+        ErrorKind.ILLEGAL_STATE,
+        "the error for a position that is not that of the count",
+        "ABSIDX-9",
+        "TIMEIDX-14",
+    )
+    failed_resize_unmaps: bool = flag(
+        True, "a resize to a negative size leaves the index unmapped", "ABSIDX-10"
+    )
+    trim_after_close_handler_fails: bool = flag(
+        False, "trimming an unmapped, untrimmed index raises the unmapped error", "ABSIDX-12"
+    )
+    # Deviations of segproof
+    checks_before_changing: bool = flag(
+        False,
+        "an operation that fails has changed nothing",
+        "ABSIDX-9",
+        "ABSIDX-10",
+        "TIMEIDX-14",
+        "TIMEIDX-16",
+        "TXNIDX-6",
+        "ABSIDX-19",
+    )
+    closed_is_closed: bool = flag(
+        False,
+        "every use of a closed index raises the unmapped error",
+        "ABSIDX-17",
+        "TXNIDX-9",
+        "TXNIDX-17",
+    )
+    resize_keeps_read_only: bool = flag(False, "a read-only index refuses a resize", "ABSIDX-11")
+    upper_bound_exact: bool = flag(
+        False,
+        "an upper bound search finds the first entry and does not wrap at 32 bits",
+        "ABSIDX-24",
+        "OFFIDX-15",
+        "OFFIDX-16",
+    )
+    zero_tail_is_free: bool = flag(
+        False,
+        "the zero slots at the end of an existing file are no entries, but for the only slot of a"
+        " time index, which is timestamp 0",
+        "ABSIDX-4",
+    )
+    sanity_checks_all: bool = flag(
+        False, "sanity_check looks at every entry", "OFFIDX-20", "TIMEIDX-17", "TXNIDX-15"
+    )
+    txn_version_exact: bool = flag(
+        False,
+        "an aborted transaction's version is both of its bytes, and only 0 is known",
+        "TXNIDX-2",
+        "TXNIDX-5",
+    )
+    txn_follows_file: bool = flag(
+        False,
+        "a transaction index that is not closed knows the file at its path: its last offset from"
+        " the start, its entries after a rename",
+        "TXNIDX-4",
+        "TXNIDX-18",
+    )
+    txn_refuses_partial_tail: bool = flag(
+        False, "an append behind a partial tail raises the corrupt-index error", "TXNIDX-16"
+    )
+
+    # Records and record files
+    slice_start_refused: bool = flag(
+        False, "slicing a slice compares the position with size - start", "SCAN-16"
+    )
+    slice_start_checked: bool = flag(
+        True, "a slice that begins beyond the end is refused, not empty", "SCAN-14"
+    )
+    scanner_limits_wrap: bool = flag(False, "the scanner computes its limits in 32 bits", "SCAN-6")
+    scanner_eof_kind: ErrorKind = flag(
+        ErrorKind.CORRUPT_RECORD, "the error for a file shorter than believed", "SCAN-7"
+    )
+    ensure_valid_kind: ErrorKind = flag(
+        ErrorKind.CORRUPT_RECORD, "the error of a batch that is not valid", "BATCH-14"
+    )
+    magic_checked_in_files: bool = flag(
+        False, "the file scanner refuses a magic outside 0..2", "SCAN-4"
+    )
+
+    second_close_fails: bool = flag(
+        False, "closing a closed record file raises the I/O error", "SCAN-13"
+    )
+    zstd_known: bool = flag(True, "codec 4 is zstd, not an unknown codec", "BATCH-11", "BATCH-18")
+    search_answers_base_offset: bool = flag(
+        True, "a search for an offset answers the batch's base offset, not its last", "SCAN-17"
+    )
+    search_compares_base_offsets: bool = flag(
+        True, "a search for an offset compares base offsets and looks one batch back", "SCAN-17"
+    )
+
+    # Producer state
+    snapshot_without_batch: bool = flag(
+        True, "a stored producer whose last offset is negative has no batch", "PROD-5"
+    )
+    snapshot_overwrites_in_place: bool = flag(
+        True, "a snapshot leaves the tail of a longer file that it overwrites", "PROD-2"
+    )
+    snapshot_names_exact: bool = flag(
+        False, "a file whose name is not just as Kafka writes it is no snapshot", "PROD-6"
+    )
+    missing_snapshot_is_skipped: bool = flag(
+        False, "a snapshot that is gone when it is to be loaded is passed over", "PROD-3"
+    )
+    marker_needs_transaction_version: bool = flag(
+        True,
+        "a marker that is not replicated must say the version of its transaction",
+        "PROD-9",
+    )
+
+    # Writing
+    index_key: Literal["first_offset", "last_offset"] = flag(
+        "last_offset", "which offset of an appended call or batch the offset index keeps", "SEG-4"
+    )
+
+    # Segments
+    index_per_batch: bool = flag(
+        True,
+        "append looks at each batch for an index entry, not once for the whole call",
+        "SEG-4",
+        "SEG-5",
+        "SEG-26",
+    )
+    append_sets_rolling_timestamp: bool = flag(
+        False,
+        "the first append keeps its largest timestamp for rolling, even if it fails",
+        "SEG-2",
+        "SEG-36",
+    )
+    indexes_open_lazily: bool = flag(
+        True, "opening a segment creates no index file", "FILE-4", "LAZY-1", "SEG-48", "SEG-49"
+    )
+    unloaded_index_stays_unloaded: bool = flag(
+        True, "renaming, deleting and closing an index that is not loaded do not load it", "LAZY-1"
+    )
+    segment_close_raises: bool = flag(
+        True, "closing a segment stops at the first part that fails, and raises its error", "SEG-44"
+    )
+    close_writes_unknown_maximum: bool = flag(
+        False, "closing loads the largest timestamp to write its entry", "SEG-44"
+    )
+    recover_assigns_epoch_zero: bool = flag(
+        True, "recover enters leader epoch 0 into the epoch cache", "SEG-28"
+    )
+    sanity_checks_transactions_only: bool = flag(
+        True, "sanity_check of a segment leaves the offset and the time index alone", "SEG-43"
+    )
+    read_size_wraps: bool = flag(
+        True, "the room up to the largest position is cut to 32 bits", "SEG-16"
+    )
+    age_wraps: bool = flag(True, "the age of a segment is cut to 64 bits", "SEG-36", "SEG-37")
+    small_batch_is_refused: bool = flag(
+        False, "append refuses a batch that is smaller than its header", "SEG-3", "BATCH-14"
+    )
+    entry_outside_is_corrupt: bool = flag(
+        False,
+        "a search that an index entry sends outside of the log raises the corrupt-index error",
+        "SEG-7",
+        "SEG-12",
+    )
+
+    # Text checkpoints and leader epochs
+    entry_number_kind: ErrorKind = flag(
+        ErrorKind.NUMBER_FORMAT,
+        "the error for a field of a checkpoint's entry that is no number",
+        "CKPT-4",
+    )
+    text_damage_is_io_error: bool = flag(
+        False,
+        "a negative count of a checkpoint, and a partition.metadata that ends early or has no"
+        " base64, raise the I/O error as other damage does, not one by accident",
+        "CKPT-3",
+        "META-2",
+    )
+    unreadable_text_is_refused: bool = flag(
+        False,
+        "what would not be read back as it was given is not written",
+        "CKPT-6",
+        "META-2",
+    )
+    metadata_version_is_exact: bool = flag(
+        False, "partition.metadata is known in version 0 only", "META-2"
+    )
+    epoch_rules: Literal["1.1", "2.0", "2.7"] = flag(
+        "2.7",
+        "the first release with these rules: 1.1 ignores what does not continue the epochs, 2.0"
+        " drops what conflicts, 2.7 does so when the file is loaded too",
+        "EPOCH-1",
+        "EPOCH-2",
+        "EPOCH-3",
+        "EPOCH-4",
+        "EPOCH-7",
+        "EPOCH-9",
+    )
+    epoch_truncation_is_deferred: bool = flag(
+        True, "a truncation of the epochs schedules the write of their file", "EPOCH-11"
+    )
+
+    # Logs
+    replaced_segment_loads_indexes: bool = flag(
+        True,
+        "rolling onto the active, empty segment loads its indexes, which creates their files",
+        "LOG-12",
+    )
+    roll_knows_first_offset: bool = flag(
+        True,
+        "a segment that an append begins has the first offset as its base, if that is known",
+        "LOG-11",
+    )
+    uncounted_batch_is_rewritten: bool = flag(
+        False,
+        "a leader writes a compressed batch anew whose records do not count from 0; otherwise it"
+        " fails on one that would keep its codec",
+        "BATCH-4",
+    )
+    unplaced_bound_reads_nothing: bool = flag(
+        True,
+        "a segment behind the bound of a read, or one whose bound has no known place, gives no"
+        " records; otherwise it is read to its end",
+        "LOG-6",
+    )
+    recovery_point_survives_loading: bool = flag(
+        True, "a load after a crash keeps the recovery point, not above the log end", "LOAD-13"
+    )
+    log_begins_at_checkpoint: bool = flag(
+        True,
+        "a log without segments, or that ends below its checkpointed start, begins anew at that"
+        " start; otherwise the former begins at 0, and the latter stays",
+        "LOAD-12",
+    )
+    looked_up_bound_moves: bool = flag(
+        True,
+        "a high watermark or first unstable offset whose place is looked up becomes what the "
+        "search answers, be it the base offset of its batch",
+        "LOG-7",
+        "PROD-10",
+    )
+    truncation_forgets_maximum: bool = flag(
+        True,
+        "truncating a segment whose largest timestamp was not asked for since its opening takes"
+        " it from the entries that are left, and none from the batches",
+        "SEG-34",
+    )
+    bound_stays_in_removed_segment: bool = flag(
+        True,
+        "a high watermark before a gap keeps its place in a segment behind it that is removed: "
+        "reads pass the high watermark until it moves",
+        "LOG-6",
+    )
+    truncation_keeps_unstable: bool = flag(
+        True,
+        "a truncation below which the high watermark lies leaves the last stable offset as it was "
+        "until the next append",
+        "LOG-13",
+        "PROD-10",
+    )
+    swap_stays_open: bool = flag(
+        True,
+        "loading leaves the index that it makes beside a .swap log at full size, all zeros",
+        "LOAD-2",
+    )
+
+    # RocketMQ
+    rmq_slot_count_each_put: bool = flag(
+        False,
+        "the slot count grows with each put, not only with one into a free slot",
+        "RMQIDX-24",
+        "RMQIDX-29",
+        "RMQIDX-30",
+    )
+    rmq_tags_indexed: bool = flag(
+        True, "a message with tags has one entry more, under its topic and tags", "RMQSVC-14"
+    )
+    rmq_shutdown_clears_list: bool = flag(
+        True, "shutting the service down empties its list of files", "RMQSVC-23"
+    )
+    rmq_shutdown_hides_errors: bool = flag(
+        True, "shutting an index file down goes on where its flush fails", "RMQIDX-14"
+    )
+    rmq_load_result_used: bool = flag(
+        True, "a store stops where its index service could not be loaded", "RMQSVC-2"
+    )
+    rmq_checkpoint_fields: Literal[3, 5, 6] = flag(
+        6, "how many fields of the store checkpoint are known", "RMQCKPT-1", "RMQCKPT-2"
+    )
+    rmq_query_list_capped_first: bool = flag(
+        True,
+        "a query cuts the wanted number before it makes its list, not after",
+        "RMQSVC-20",
+    )
+    rmq_magic_v2: bool = flag(
+        True, "the second magic of a record, with long topics, is known", "RMQLOG-1", "RMQLOG-3"
+    )
+    rmq_record_room: Literal["none", "wrapped", "all"] = flag(
+        "all",
+        "whether the size of a record is compared with the bytes that are left before anything is"
+        " read, in 32 bits that wrap or as it is",
+        "RMQLOG-3",
+    )
+    rmq_property_numbers: Literal["none", "delay", "batch"] = flag(
+        "batch",
+        "which properties must be numbers: none, a scheduled message's delay, or also the base and"
+        " the count of a batch",
+        "RMQLOG-3",
+    )
+    rmq_properties_split: bool = flag(
+        False, "a property is what splits into two parts, be the first one empty", "RMQLOG-4"
+    )
+    rmq_normal_recovery_dispatches: bool = flag(
+        True, "recovery after a clean exit passes what it reads to the index", "RMQLOG-5"
+    )
+    rmq_recovery_asks_each: bool = flag(
+        True,
+        "queues and index each say whether recovery may begin with a file of the log, ten files"
+        " back at most; otherwise one time of the checkpoint does",
+        "RMQLOG-5",
+    )
+    rmq_empty_log_file_passed: bool = flag(
+        True, "a store with an empty last file of its log can be loaded", "RMQLOG-3"
+    )
+    rmq_queue_lookup: Literal["nearest", "boundary"] = flag(
+        "boundary",
+        "a lookup by time in a consume queue answers the nearest unit, or a boundary",
+        "RMQCQ-3",
+    )
+    # RocketMQ: deviations of segproof
+    rmq_recovery_passes_first: bool = flag(
+        True,
+        "recovery after a clean exit passes over the message that begins where the queues end",
+        "RMQLOG-5",
+    )
+    rmq_checkpoint_wraps: bool = flag(
+        True, "the safety of 3 s is taken from the least time in 64 bits that wrap", "RMQCKPT-4"
+    )
+    rmq_checks_chains: bool = flag(
+        False,
+        "a chain of entries that does not lead downwards is corrupt, and no put makes one",
+        "RMQIDX-20",
+        "RMQIDX-29",
+        "RMQIDX-32",
+        "RMQIDX-35",
+        "RMQIDX-36",
+        "RMQIDX-37",
+        "RMQIDX-38",
+        "RMQIDX-40",
+    )
+    rmq_opening_loads: bool = flag(
+        False, "opening an existing index file reads its header", "RMQIDX-7", "RMQIDX-11"
+    )
+    rmq_checks_geometry: bool = flag(
+        False,
+        "an index file of another size, or numbers of slots and entries that give none, are"
+        " refused, and nothing is created or grown",
+        "RMQHASH-4",
+        "RMQIDX-9",
+        "RMQIDX-10",
+        "RMQSVC-2",
+    )
+    rmq_null_key_leaks: bool = flag(
+        True, "a query for a null key leaves the file held for ever", "RMQIDX-39"
+    )
+    rmq_closed_answers_nothing: bool = flag(
+        True,
+        "a query to a destroyed file finds nothing; otherwise every use of a closed file raises"
+        " the unmapped error",
+        "RMQIDX-17",
+        "RMQREF-4",
+    )
+    rmq_names_distinct: bool = flag(
+        False, "a new file whose name is taken gets the next free one", "RMQSVC-9"
+    )
+    rmq_creation_error: ErrorKind = flag(
+        ErrorKind.LOCK_STATE, "the error for a file that cannot be created", "RMQSVC-8"
+    )
+    rmq_message_indexed_once: bool = flag(
+        False, "the entries that a message has are not written again", "RMQSVC-12"
+    )
+    rmq_empty_file_hides: bool = flag(
+        True, "a file without entries ends a query that begins above 0", "RMQSVC-19"
+    )
+    rmq_load_replaces: bool = flag(
+        False, "a second load lists the files anew, not once more", "RMQSVC-5"
+    )
+    rmq_failing_put_raises: bool = flag(
+        False, "a put that fails on a file with room raises, and is not tried for ever", "RMQSVC-25"
+    )
