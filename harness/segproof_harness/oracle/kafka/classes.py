@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What moves between Kafka's releases: packages, components of answers, and options.
+
+Used by: the adapters of Kafka's classes.
+"""
+
+from typing import Any
+
+__all__ = ["PACKAGES", "get", "optional", "storage_class"]
+
+PACKAGES = ("org.apache.kafka.storage.internals.log.", "kafka.log.")
+"""Where the classes of logs and indexes are: since 3.5, and before; a few moved at 3.3 or 3.4."""
+
+
+def storage_class(jvm: Any, name: str) -> Any:
+    """Return a class of logs or indexes by its last name, from the package that has it.
+
+    Raises: LookupError if the release has none.
+    """
+    return jvm.first(*(f"{package}{name}" for package in PACKAGES))
+
+
+def get(owner: Any, name: str) -> Any:
+    """Return a component: a field of old Java classes, a method of records and in Scala."""
+    found = getattr(owner, name)
+    return found() if callable(found) else found
+
+
+def optional(found: Any) -> Any:
+    """Return what an option holds, or None.
+
+    `found` is a java.util.Optional, OptionalInt or OptionalLong, or a scala.Option; null is None.
+    """
+    if found is None:
+        return None
+    if hasattr(found, "isDefined"):
+        return found.get() if found.isDefined() else None
+    if not found.isPresent():
+        return None
+    for name in ("getAsLong", "getAsInt"):
+        if hasattr(found, name):
+            return getattr(found, name)()
+    return found.get()
