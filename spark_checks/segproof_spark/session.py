@@ -71,9 +71,9 @@ SETTINGS = (
     Setting(
         "spark.driver.extraJavaOptions",
         "-Dlog4j2.configurationFile=file:{LOGGING} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "The driver logs errors only, so that its usual lines do not hide findings. All the work is "
-        "in Python: a JVM that compiles itself quickly and collects with one thread leaves the "
-        "cores to the workers.",
+        "The driver logs errors only, so that its usual lines do not hide findings. All the "
+        "work is in Python: a JVM that compiles itself quickly and collects with one thread leaves "
+        "the cores to the workers.",
     ),
     Setting(
         "spark.sql.warehouse.dir",

@@ -27,6 +27,7 @@ from segproof_spark.lookups.key_images import hashes_of
 from segproof_spark.lookups.real_files import real_units
 from segproof_spark.lookups.real_keys import keys_of_hashes
 from segproof_spark.lookups.sweeps import INT64_MAX, INT64_MIN, ranges_of_keys
+from segproof_spark.lookups.unit_runs import run_unit
 from segproof_spark.lookups.units import (
     SHARES,
     STRUCTURES,
@@ -34,7 +35,6 @@ from segproof_spark.lookups.units import (
     UnitResult,
     generated_units,
     packed,
-    run_unit,
 )
 
 COUNT = 3000

@@ -13,7 +13,8 @@ import pytest
 
 from segproof_spark.lookups.real_files import real_units
 from segproof_spark.lookups.summary import Summary, Total, summary_of
-from segproof_spark.lookups.units import STRUCTURES, Unit, run_unit
+from segproof_spark.lookups.unit_runs import run_unit
+from segproof_spark.lookups.units import STRUCTURES, Unit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,13 +55,13 @@ def test_same_figures_as_in_one_process(spark: "SparkSession", tmp_path: Path) -
 def test_rows_that_are_lost_are_missed(spark: "SparkSession", tmp_path: Path) -> None:
     """A place that is another one on each worker gives back a part only, or nothing."""
     from segproof_spark.lookups.running import _written, lookups_frame
-    from segproof_spark.replay.job import ResultsLostError
+    from segproof_spark.results import ResultsLostError
 
     units = [Unit("time-index", 5, index, 2000) for index in range(4)]
     for index, kept in enumerate((3, 0)):
         out = str(tmp_path / f"lost {index}")
         rows = lookups_frame(spark, units, 1).filter(f"`index` < {kept}")
-        with pytest.raises(ResultsLostError, match=f"{kept} units can be read of 4"):
+        with pytest.raises(ResultsLostError, match=f"not all units .* {kept} of 4"):
             _written(spark, rows, units, out)
 
 

@@ -172,12 +172,13 @@ def test_findings_beyond_the_most_are_counted(spark: "SparkSession", tmp_path: P
 def test_results_that_are_lost_are_missed(spark: "SparkSession", tmp_path: Path) -> None:
     """A place that is another one on each worker gives back a part only."""
     from segproof_spark.replay import histories_frame, replay_frame
-    from segproof_spark.replay.job import ResultsLostError, written
+    from segproof_spark.replay.job import written
+    from segproof_spark.results import ResultsLostError
 
     frame = histories_frame(spark, ["time-index"], "segproof", range(9), 5)
     read = SimpleNamespace(parquet=lambda place: spark.read.parquet(place).limit(4))
     half_blind: Any = SimpleNamespace(read=read)
-    with pytest.raises(ResultsLostError, match="4 histories can be read of 9"):
+    with pytest.raises(ResultsLostError, match=r"not all histories .*histories 4 of 9"):
         written(half_blind, replay_frame(frame, ("model", "impl")), str(tmp_path / "lost"))
 
 

@@ -176,7 +176,7 @@ def command(
 
 def _here(units: "Sequence[Unit]") -> "Summary":
     from segproof_spark.lookups.summary import summary_of
-    from segproof_spark.lookups.units import run_unit
+    from segproof_spark.lookups.unit_runs import run_unit
 
     with progress("lookups", unit="indexes") as show:
 
@@ -191,7 +191,7 @@ def _on_spark(
     units: "Sequence[Unit]", master: str, remote: str | None, out: str | None
 ) -> "Summary":
     from segproof_spark.lookups.running import lookups_on_spark
-    from segproof_spark.replay.job import ResultsLostError
+    from segproof_spark.results import ResultsLostError
 
     # Nothing is tried twice, so that a comparison that fails once in a while is seen.
     settings = NO_RETRIES.by_name()

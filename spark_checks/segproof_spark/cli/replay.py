@@ -85,8 +85,8 @@ def command(
     from segproof_harness.report import write_jsonl, write_text
     from segproof_spark.replay import replay_on_spark
     from segproof_spark.replay.histories import Seeds, shared
-    from segproof_spark.replay.job import ResultsLostError
     from segproof_spark.replay.table import write_table
+    from segproof_spark.results import ResultsLostError
 
     names = subjects_of(subjects)
     structures = structures_of(structure, profile, names)

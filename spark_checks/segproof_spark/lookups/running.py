@@ -7,7 +7,6 @@ Used by: the verb `spark lookups`.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from segproof_spark.findings import (
@@ -19,8 +18,9 @@ from segproof_spark.findings import (
     finding_row,
 )
 from segproof_spark.lookups.summary import FINDINGS_SHOWN, Summary, Total
-from segproof_spark.lookups.units import STRUCTURES, Unit, UnitResult, packed, run_unit
-from segproof_spark.replay.job import ResultsLostError
+from segproof_spark.lookups.unit_runs import run_unit
+from segproof_spark.lookups.units import STRUCTURES, Unit, UnitResult, packed
+from segproof_spark.results import check_all_read, place_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -113,17 +113,13 @@ def _written(
 
     Raises: ResultsLostError if that is not a row for each unit.
     """
-    # Hadoop takes the path behind file:// as it is, spaces included.
-    place = out if "://" in out else f"file://{Path(out).absolute()}"
+    place = place_of(out)
     rows.write.parquet(place)
     # Where no file can be read, no schema can be found either: so it is given.
     summary = _added(session.read.schema(RESULT_DDL).parquet(place))
     found = {total.structure: total.units for total in summary.totals}
-    if found != Counter(unit.structure for unit in units):
-        raise ResultsLostError(
-            f"{out}: {sum(found.values())} units can be read of {len(units)}: "
-            "the driver and every worker must see the same place under this name"
-        )
+    wanted = Counter(unit.structure for unit in units)
+    check_all_read(out, "units", found, wanted)
     return summary
 
 

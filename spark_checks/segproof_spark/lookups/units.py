@@ -1,23 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Units of lookups: what one is called, how a number of lookups is cut into them, and doing one.
+"""Units of lookups: what one is called, and how a number of lookups is cut into them.
 
 A unit is one generated index or log, named by structure, seed and number, or one real one, named by
 its path. It needs nothing but its name, so any process can do it, and anybody can do it again.
-Used by: running, the verb `spark lookups`.
+Used by: unit_runs, real_files, running, the verb `spark lookups`.
 """
 
 import math
 import shlex
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from segproof.kafka import LogSegment
-from segproof.rocketmq import IndexFile
-from segproof_spark.lookups.comparing import Comparison, named_class
-from segproof_spark.lookups.drawing import Draw
-from segproof_spark.memory import peak_bytes
+from segproof_spark.lookups.comparing import Comparison
 
 __all__ = [
     "SHARES",
@@ -26,7 +20,6 @@ __all__ = [
     "UnitResult",
     "generated_units",
     "packed",
-    "run_unit",
 ]
 
 SHARES: dict[str, float] = {
@@ -146,86 +139,3 @@ def packed(units: Sequence[Unit], cores: int) -> list[list[Unit]]:
         task.append(unit)
         tasks[-1] = (seconds + unit.seconds, task)
     return [task for _, task in sorted(tasks, key=lambda pair: -pair[0])]
-
-
-def run_unit(unit: Unit) -> UnitResult:
-    """Do the lookups of a unit and compare them. Never raises for what a file or class does."""
-    started = time.perf_counter()
-    comparison = Comparison(unit.structure, unit.path or unit.source, unit.command)
-    if unit.path:
-        from segproof_spark.lookups.real_files import run_real
-
-        run_real(comparison, unit)
-    else:
-        try:
-            _RUNS[unit.structure](comparison, unit, _draw(unit))
-        except Exception as error:  # of a class that cannot be opened or written: told, not lost
-            comparison.tell(LAWS[unit.structure], "the unit ends", "answers", repr(error))
-    seconds = time.perf_counter() - started
-    return UnitResult(unit, comparison, seconds, peak_bytes())
-
-
-def _draw(unit: Unit) -> Draw:
-    return Draw("lookups", unit.structure, unit.seed, unit.index)
-
-
-def _subject(unit: Unit, usual: Any) -> Any:
-    return named_class(unit.subject) if unit.subject else usual
-
-
-def _run_index(comparison: Comparison, unit: Unit, draw: Draw) -> None:
-    from segproof_spark.lookups.index_images import IndexKind, draw_image
-    from segproof_spark.lookups.indexes import CLASSES, check_index, in_memory
-
-    kind: IndexKind = "offset-index" if unit.structure == "offset-index" else "time-index"
-    path = "/00000000000000000000.index"
-    image = draw_image(kind, draw, unit.index)
-    check_index(
-        comparison,
-        image,
-        draw,
-        unit.count,
-        files=in_memory(image, path),
-        path=path,
-        writable=bool(unit.index % 2),
-        kind=_subject(unit, CLASSES[kind]),
-    )
-
-
-def _run_keys(comparison: Comparison, unit: Unit, draw: Draw) -> None:
-    from segproof_spark.lookups.key_images import draw_key_image, put_image, read_times
-    from segproof_spark.lookups.key_indexes import Entries, check_keys
-
-    image = draw_key_image(draw, unit.index)
-    index, files, path = put_image(image, _subject(unit, IndexFile))
-    times = read_times(image.store_timestamps)
-    entries = Entries(image.hashes[image.put], image.phy_offsets, times, image.hash_slot_num)
-
-    def stored() -> bytes:
-        index.flush()
-        return files.images("/")[path[1:]]
-
-    with index:
-        check_keys(
-            comparison, index, entries, image.keys, image.hashes, draw, unit.count, image=stored
-        )
-
-
-def _run_log(comparison: Comparison, unit: Unit, draw: Draw) -> None:
-    from segproof_spark.lookups.log_images import build_log, draw_log, truth_of
-    from segproof_spark.lookups.logs import check_log, check_log_samples
-
-    image = draw_log(draw, unit.index)
-    files, segments = build_log(image, _subject(unit, LogSegment))
-    truth = truth_of([base for base, _ in image.segments], image.rows)
-    samples = check_log(comparison, segments, truth, draw, unit.count, image.is_slow)
-    segments.close()
-    check_log_samples(comparison, image, files, samples)
-
-
-_RUNS = {
-    "offset-index": _run_index,
-    "time-index": _run_index,
-    "index-file": _run_keys,
-    "partition-log": _run_log,
-}

@@ -5,21 +5,17 @@ Used by: the verb `spark replay`, the demo.
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from segproof_spark.replay.histories import Seeds, histories_frame
 from segproof_spark.replay.running import replay_frame
 from segproof_spark.replay.summary import FINDINGS_MAX, Summary, summary
+from segproof_spark.results import check_all_read, place_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["ResultsLostError", "replay_on_spark", "written"]
-
-
-class ResultsLostError(Exception):
-    """The results that can be read are not all that were written."""
+__all__ = ["replay_on_spark", "written"]
 
 
 def replay_on_spark(
@@ -65,15 +61,10 @@ def written(session: "SparkSession", results: "DataFrame", out: str) -> "DataFra
         "histories": functions.count(functions.lit(1)),
         "operations": functions.sum("operations"),
     }
-    # Hadoop takes the path behind file:// as it is, spaces included.
-    place = out if "://" in out else f"file://{Path(out).absolute()}"
+    place = place_of(out)
     observed = results.observe(counted, *(each.alias(name) for name, each in sums.items()))
     observed.write.parquet(place)
     read = session.read.parquet(place)
     found = read.agg(*(each.alias(name) for name, each in sums.items())).collect()[0].asDict()
-    if found != counted.get:
-        raise ResultsLostError(
-            f"{out}: {found['histories']} histories can be read of {counted.get['histories']}: "
-            "the driver and every worker must see the same place under this name"
-        )
+    check_all_read(out, "histories", found, counted.get)
     return read
