@@ -9,7 +9,7 @@ from typing import Literal
 
 from segproof_model.profiles import PROFILES
 
-__all__ = ["RELEASES", "Release", "release_named"]
+__all__ = ["BROKER", "RELEASES", "Release", "release_named"]
 
 System = Literal["kafka", "rocketmq"]
 
@@ -37,6 +37,8 @@ class Release:
 
     system: System
     version: str
+    has_tools: bool = False
+    """Whether its command-line tools and a logger come with it, for a whole broker."""
 
     @property
     def name(self) -> str:
@@ -45,7 +47,7 @@ class Release:
         >>> Release("kafka", "4.3.1").name
         'kafka-4.3.1'
         """
-        return f"{self.system}-{self.version}"
+        return f"{self.system}-{'tools-' if self.has_tools else ''}{self.version}"
 
     @property
     def number(self) -> tuple[int, ...]:
@@ -62,7 +64,9 @@ class Release:
         if self.system == "rocketmq":
             return (f"org.apache.rocketmq:rocketmq-store:{self.version}",)
         scala = "2.13" if self.number >= SCALA_2_13_SINCE else "2.12"
-        return (f"org.apache.kafka:kafka_{scala}:{self.version}",)
+        core = (f"org.apache.kafka:kafka_{scala}:{self.version}",)
+        tools = (f"org.apache.kafka:kafka-tools:{self.version}", "org.slf4j:slf4j-simple:1.7.36")
+        return core + (tools if self.has_tools else ())
 
     @property
     def java_options(self) -> tuple[str, ...]:
@@ -78,6 +82,9 @@ RELEASES = {
     )
 }
 """Every release by name, the newest of each system first."""
+
+BROKER = Release("kafka", "4.3.1", has_tools=True)
+"""What a real broker is started from: `kafka-tools-4.3.1` in the lock. It is no subject."""
 
 
 def release_named(name: str) -> Release:
