@@ -12,6 +12,9 @@ from segproof_harness.outcomes import Outcome
 
 ADAPTERS = {
     "offset-index": "segproof_harness.oracle.kafka.indexes:OffsetIndex",
+    "time-index": "segproof_harness.oracle.kafka.indexes:TimeIndex",
+    "transaction-index": "segproof_harness.oracle.kafka.transaction_index:TransactionIndex",
+    "index-file": "segproof_harness.oracle.rocketmq.index_file:IndexFile",
 }
 """The class `module:Name` that serves a structure; it is imported in the child alone."""
 SINCE = {

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kafka's OffsetIndex as the harness calls it.
+"""Kafka's OffsetIndex and TimeIndex as the harness calls them.
 
-Upstream: kafka.log.OffsetIndex up to 3.4, org.apache.kafka.storage.internals.log.OffsetIndex since.
+Upstream: kafka.log.{OffsetIndex,TimeIndex} up to 3.4, the same names in
+org.apache.kafka.storage.internals.log since.
 Used by: oracle.child.
 """
 
@@ -11,58 +12,56 @@ from typing import Any, ClassVar
 from jpype import JBoolean, JInt, JLong
 
 from segproof_harness.oracle.jvm import Adapter
+from segproof_harness.oracle.kafka.classes import get, optional, storage_class
 
-PACKAGES = ("org.apache.kafka.storage.internals.log.", "kafka.log.")
+FIRST_WITH: Mapping[str, tuple[int, ...]] = {
+    "length": (1, 1),
+    "reset": (1, 1),
+    "close_handler": (1, 1),
+    "can_append_offset": (2, 0),
+    "relative_offset": (2, 0),
+    "fetch_upper_bound_offset": (0, 11),
+}
+"""The first version with an operation or accessor that not all have."""
+WRITABLE_SINCE = (0, 11)
+"""The first version whose constructor says whether the index may be written."""
 
 
-def get(owner: Any, name: str) -> Any:
-    """Return a component: a field up to 4.1, a method in Scala and from 4.2 on."""
-    found = getattr(owner, name)
-    return found() if callable(found) else found
-
-
-class OffsetIndex(Adapter):
-    """The offset index."""
+class _Index(Adapter):
+    """What both indexes have."""
 
     kinds: ClassVar[Mapping[str, str]] = {"java.lang.NullPointerException": "unmapped"}
-    left_out = frozenset({"list_entries"})
+    class_name: ClassVar[str]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not hasattr(cls, "jvm"):
+            return
+        number = cls.jvm.release.number
+        missing = {name for name, first in FIRST_WITH.items() if number < first}
+        cls.left_out = frozenset({"list_entries"} | missing - {"length"})
+        cls.unobserved = frozenset(missing & {"length"})
+        cls._kind = storage_class(cls.jvm, cls.class_name)
+        cls._takes_writable = number >= WRITABLE_SINCE
+        cls._delete = "deleteIfExists" if number >= (1, 1) else "delete"
+
+    _kind: ClassVar[Any]
+    _takes_writable: ClassVar[bool]
+    _delete: ClassVar[str]
 
     def __init__(
         self, file: str, base_offset: int, max_index_size_bytes: int, writable: bool, files: Any
     ) -> None:
-        kind = self.jvm.first(*(f"{package}OffsetIndex" for package in PACKAGES))
-        self._index = kind(
-            self.jvm.file(file),
-            JLong(base_offset),
-            JInt(max_index_size_bytes),
-            JBoolean(writable),
-        )
+        arguments = [self.jvm.file(file), JLong(base_offset), JInt(max_index_size_bytes)]
+        if self._takes_writable:
+            arguments.append(JBoolean(writable))
+        self._index = self._kind(*arguments)
 
     entries = property(lambda self: int(self._index.entries()))
     max_entries = property(lambda self: int(self._index.maxEntries()))
     length = property(lambda self: int(self._index.length()))
     size_in_bytes = property(lambda self: int(self._index.sizeInBytes()))
     is_full = property(lambda self: bool(self._index.isFull()))
-    last_offset = property(lambda self: int(self._index.lastOffset()))
-
-    def append(self, offset: int, position: int) -> None:
-        """Call append."""
-        self._index.append(JLong(offset), JInt(position))
-
-    def lookup(self, target_offset: int) -> tuple[int, int]:
-        """Call lookup."""
-        found = self._index.lookup(JLong(target_offset))
-        return int(get(found, "offset")), int(get(found, "position"))
-
-    def lookup_many(self, target_offsets: Sequence[int]) -> Any:
-        """Call lookup for each target; for an index that can't be asked, it raises at once."""
-        answers = [self.lookup(target) for target in (0, *target_offsets)][1:]
-        return tuple(answer[0] for answer in answers), tuple(answer[1] for answer in answers)
-
-    def entry(self, n: int) -> tuple[int, int]:
-        """Call entry."""
-        found = self._index.entry(JInt(n))
-        return int(get(found, "offset")), int(get(found, "position"))
 
     def can_append_offset(self, offset: int) -> bool:
         """Call canAppendOffset."""
@@ -72,30 +71,22 @@ class OffsetIndex(Adapter):
         """Call relativeOffset."""
         return int(self._index.relativeOffset(JLong(offset)))
 
-    def resize(self, new_size: int) -> bool:
-        """Call resize."""
-        return bool(self._index.resize(JInt(new_size)))
+    def resize(self, new_size: int) -> bool | None:
+        """Call resize; up to 1.0 it answers nothing."""
+        answer = self._index.resize(JInt(new_size))
+        return None if answer is None else bool(answer)
 
     def rename_to(self, file: str) -> None:
         """Call renameTo."""
         self._index.renameTo(self.jvm.file(file))
 
     def delete_if_exists(self) -> bool:
-        """Call deleteIfExists."""
-        return bool(self._index.deleteIfExists())
+        """Call deleteIfExists; up to 1.0 its name is delete."""
+        return bool(getattr(self._index, self._delete)())
 
     def truncate_to(self, offset: int) -> None:
         """Call truncateTo."""
         self._index.truncateTo(JLong(offset))
-
-    def fetch_upper_bound_offset(self, fetch_offset: Any, fetch_size: int) -> Any:
-        """Call fetchUpperBoundOffset."""
-        kind = self.jvm.first(*(f"{package}OffsetPosition" for package in PACKAGES))
-        place = kind(JLong(fetch_offset.offset), JInt(fetch_offset.position))
-        found = self._index.fetchUpperBoundOffset(place, JInt(fetch_size))
-        if not (found.isPresent() if hasattr(found, "isPresent") else found.isDefined()):
-            return None
-        return int(get(found.get(), "offset")), int(get(found.get(), "position"))
 
     def trim_to_valid_size(self) -> None:
         """Call trimToValidSize."""
@@ -124,3 +115,68 @@ class OffsetIndex(Adapter):
     def close_handler(self) -> None:
         """Call closeHandler."""
         self._index.closeHandler()
+
+
+def _columns(answers: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return tuple(answer[0] for answer in answers), tuple(answer[1] for answer in answers)
+
+
+def _offset_position(found: Any) -> tuple[int, int]:
+    return int(get(found, "offset")), int(get(found, "position"))
+
+
+class OffsetIndex(_Index):
+    """The offset index."""
+
+    class_name = "OffsetIndex"
+    last_offset = property(lambda self: int(self._index.lastOffset()))
+
+    def append(self, offset: int, position: int) -> None:
+        """Call append."""
+        self._index.append(JLong(offset), JInt(position))
+
+    def lookup(self, target_offset: int) -> tuple[int, int]:
+        """Call lookup."""
+        return _offset_position(self._index.lookup(JLong(target_offset)))
+
+    def lookup_many(self, target_offsets: Sequence[int]) -> Any:
+        """Call lookup for each target; for an index that can't be asked, it raises at once."""
+        return _columns([self.lookup(target) for target in (0, *target_offsets)][1:])
+
+    def entry(self, n: int) -> tuple[int, int]:
+        """Call entry."""
+        return _offset_position(self._index.entry(JInt(n)))
+
+    def fetch_upper_bound_offset(self, fetch_offset: Any, fetch_size: int) -> Any:
+        """Call fetchUpperBoundOffset."""
+        kind = storage_class(self.jvm, "OffsetPosition")
+        place = kind(JLong(fetch_offset.offset), JInt(fetch_offset.position))
+        found = optional(self._index.fetchUpperBoundOffset(place, JInt(fetch_size)))
+        return None if found is None else _offset_position(found)
+
+
+def _timestamp_offset(found: Any) -> tuple[int, int]:
+    return int(get(found, "timestamp")), int(get(found, "offset"))
+
+
+class TimeIndex(_Index):
+    """The time index."""
+
+    class_name = "TimeIndex"
+    last_entry = property(lambda self: _timestamp_offset(self._index.lastEntry()))
+
+    def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool) -> None:
+        """Call maybeAppend."""
+        self._index.maybeAppend(JLong(timestamp), JLong(offset), JBoolean(skip_full_check))
+
+    def lookup(self, target_timestamp: int) -> tuple[int, int]:
+        """Call lookup."""
+        return _timestamp_offset(self._index.lookup(JLong(target_timestamp)))
+
+    def lookup_many(self, target_timestamps: Sequence[int]) -> Any:
+        """Call lookup for each target; for an index that can't be asked, it raises at once."""
+        return _columns([self.lookup(target) for target in (0, *target_timestamps)][1:])
+
+    def entry(self, n: int) -> tuple[int, int]:
+        """Call entry."""
+        return _timestamp_offset(self._index.entry(JInt(n)))

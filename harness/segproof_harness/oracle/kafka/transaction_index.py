@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kafka's TransactionIndex as the harness calls it.
+
+Upstream: kafka.log.TransactionIndex (0.11 to 3.4), the same name in
+org.apache.kafka.storage.internals.log since.
+Used by: oracle.child.
+"""
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from jpype import JLong
+
+from segproof_harness.oracle.jvm import Adapter
+from segproof_harness.oracle.kafka.classes import get, storage_class
+from segproof_model.kafka.transaction_index import AbortedTxn
+
+IS_EMPTY_SINCE = (4, 0)
+"""The first version that can be asked whether the index is empty."""
+NEW_NAMES_SINCE = (1, 1)
+"""The first version with deleteIfExists and reset; before, they are delete and truncate."""
+
+
+class TransactionIndex(Adapter):
+    """The transaction index. The real class has no read-only form: `writable` says nothing."""
+
+    _kind: ClassVar[Any]
+    _make_txn: ClassVar[Any]
+    _has_new_names: ClassVar[bool]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not hasattr(cls, "jvm"):
+            return
+        number = cls.jvm.release.number
+        cls.unobserved = frozenset({"is_empty"} if number < IS_EMPTY_SINCE else ())
+        cls._kind = storage_class(cls.jvm, "TransactionIndex")
+        cls._make_txn = cls._txn_constructor()
+        cls._has_new_names = number >= NEW_NAMES_SINCE
+
+    @classmethod
+    def _txn_constructor(cls) -> Any:
+        """Return the constructor from bytes, which is not public: the others know no version."""
+        kind = storage_class(cls.jvm, "AbortedTxn").class_
+        found = kind.getDeclaredConstructor(cls.jvm.java("java.nio.ByteBuffer").class_)
+        found.setAccessible(True)
+        return found
+
+    def __init__(self, start_offset: int, file: str, writable: bool, files: Any) -> None:
+        self._index = self._kind(JLong(start_offset), self.jvm.file(file))
+
+    is_empty = property(lambda self: bool(self._index.isEmpty()))
+
+    def append(self, aborted_txn: AbortedTxn) -> None:
+        """Call append."""
+        wrap = self.jvm.java("java.nio.ByteBuffer").wrap
+        buffer = wrap(self.jvm.to_bytes(aborted_txn.to_bytes()))
+        self._index.append(self._make_txn.newInstance(buffer))
+
+    def all_aborted_txns(self) -> tuple[tuple[int, ...], ...]:
+        """Call allAbortedTxns."""
+        return tuple(map(_txn, _items(self._index.allAbortedTxns())))
+
+    def collect_aborted_txns(self, fetch_offset: int, upper_bound_offset: int) -> Any:
+        """Call collectAbortedTxns."""
+        found = self._index.collectAbortedTxns(JLong(fetch_offset), JLong(upper_bound_offset))
+        transactions = tuple(map(_txn, _items(get(found, "abortedTransactions"))))
+        return transactions, bool(get(found, "isComplete"))
+
+    def truncate_to(self, offset: int) -> None:
+        """Call truncateTo."""
+        self._index.truncateTo(JLong(offset))
+
+    def reset(self) -> None:
+        """Call reset, or truncate."""
+        if self._has_new_names:
+            self._index.reset()
+        else:
+            self._index.truncate()
+
+    def sanity_check(self) -> None:
+        """Call sanityCheck."""
+        self._index.sanityCheck()
+
+    def flush(self) -> None:
+        """Call flush."""
+        self._index.flush()
+
+    def rename_to(self, file: str) -> None:
+        """Call renameTo."""
+        self._index.renameTo(self.jvm.file(file))
+
+    def close(self) -> None:
+        """Call close."""
+        self._index.close()
+
+    def delete_if_exists(self) -> bool:
+        """Call deleteIfExists, or delete."""
+        if self._has_new_names:
+            return bool(self._index.deleteIfExists())
+        return bool(self._index.delete())
+
+
+def _items(found: Any) -> Iterator[Any]:
+    """Return what a list of Java or of Scala holds."""
+    steps = found.iterator()
+    while steps.hasNext():
+        yield steps.next()
+
+
+def _txn(found: Any) -> tuple[int, ...]:
+    names = ("version", "producerId", "firstOffset", "lastOffset", "lastStableOffset")
+    return tuple(int(getattr(found, name)()) for name in names)
