@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verb `oracle run`: the model under each profile against the release itself.
+
+Used by: cli.oracle.
+"""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from segproof_harness.cli.common import (
+    EXIT_FINDINGS,
+    JobsOption,
+    cores,
+    progress,
+    refuse,
+    summarise,
+)
+from segproof_harness.cli.histories import ALL, SeedOption, StructureOption
+
+if TYPE_CHECKING:
+    from segproof_harness.oracle.conformance import Conformance
+    from segproof_harness.oracle.releases import Release
+
+COUNT = 50
+LENGTH = 100
+
+
+def command(
+    releases: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="RELEASE...", help="Such as kafka-4.3.1. Default: all."),
+    ] = None,
+    structure: StructureOption = ALL,
+    count: Annotated[
+        int, typer.Option("--count", min=1, help="Histories of each structure and release.")
+    ] = COUNT,
+    length: Annotated[
+        int, typer.Option("--length", min=1, max=100_000, help="Operations in a history.")
+    ] = LENGTH,
+    seed: SeedOption = 0,
+    jobs: JobsOption = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record", help="Keep the figures in this file; runs that are told anew are replaced."
+        ),
+    ] = None,
+) -> None:
+    """Hold the model against real releases: every answer, error kind and byte.
+
+    One line for each release and structure: histories, answers compared, divergences. A divergence
+    comes with the command that shows it alone.
+
+    \b
+    Examples:
+      segproof oracle run kafka-4.3.1 --structure offset-index --count 1000
+      segproof oracle run --count 2000 --record docs/results/oracle.jsonl
+    """
+    from segproof_harness.oracle.conformance import conform, merged, merged_into, plan
+    from segproof_harness.oracle.process import OracleError
+
+    tasks = plan(
+        _releases(releases or []), _structures(structure), count=count, length=length, seed=seed
+    )
+    if not tasks:
+        refuse(f"none of these releases serves {structure}")
+    started, done, total = time.monotonic(), 0, sum(task.histories for task in tasks)
+    runs: list[Conformance] = []
+    try:
+        with progress("oracle", unit="histories") as show:
+            for run in conform(tasks, jobs or cores()):
+                runs.append(run)
+                done += run.histories
+                show(min(done, total), total)
+    except OracleError as error:
+        refuse(str(error))
+    if record is not None:
+        try:
+            merged_into(record, runs)
+        except (OSError, ValueError) as error:
+            refuse(f"--record: {error}")
+    _show(list(merged(runs).values()), time.monotonic() - started)
+
+
+def _releases(names: Sequence[str]) -> "list[Release]":
+    from segproof_harness.oracle.releases import RELEASES, release_named
+
+    try:
+        return [release_named(name) for name in names] or list(RELEASES.values())
+    except ValueError as error:
+        refuse(str(error))
+
+
+def _structures(structure: str) -> Sequence[str]:
+    from segproof_harness.structures import STRUCTURE_IDS
+
+    if structure == ALL:
+        return STRUCTURE_IDS
+    if structure not in STRUCTURE_IDS:
+        refuse(f"no structure {structure!r}; known: {', '.join(STRUCTURE_IDS)}, {ALL}")
+    return (structure,)
+
+
+def _show(rows: "list[Conformance]", seconds: float) -> None:
+    for row in rows:
+        typer.echo(
+            f"{row.release:18} {row.structure:18} {row.histories:7} histories "
+            f"{row.operations:9} operations {row.answers_compared:9} answers "
+            f"{row.divergences} divergences"
+        )
+        for line in row.reproduce:
+            typer.echo(f"  reproduce: {line}")
+    found = sum(row.divergences for row in rows)
+    histories = sum(row.histories for row in rows)
+    summarise(f"{histories} histories in {seconds:.1f} s: {found or 'no'} divergences")
+    if found:
+        raise typer.Exit(EXIT_FINDINGS)
