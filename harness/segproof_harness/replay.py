@@ -87,10 +87,7 @@ def run_seed(
 ) -> Divergence | None:
     """Draw the history of a seed and run it, at once where all subjects take single operations."""
     if comparing.wants_whole_histories:
-        made = make_history(
-            comparing.structure.structure_id, comparing.guide.profile_name, seed, length, weights
-        )
-        return comparing.run(made)
+        return comparing.run(_made_for(comparing, seed, length, weights))
     choose = choose_for(comparing.structure.structure_id, seed)
     with time_limit(HISTORY_SECONDS):
         found = comparing.start(comparing.structure.draw_setup(choose))
@@ -99,6 +96,18 @@ def run_seed(
                 return found
             found = comparing.apply(draw_operation(choose, comparing.guide, weights))
         return found or comparing.finish()
+
+
+def _made_for(comparing: Comparison, seed: int, length: int, weights: Weights | None) -> Trace:
+    """Return the history of a seed; for a release, what its JVM would never end is left out."""
+    return make_history(
+        comparing.structure.structure_id,
+        comparing.guide.profile_name,
+        seed,
+        length,
+        weights,
+        all_end=comparing.wants_whole_histories,
+    )
 
 
 def replay_seed(
@@ -140,7 +149,7 @@ def replay_seeds(
             if traces is None:
                 result.findings.append(found.to_finding(structure_id, command))
             else:
-                trace = make_history(structure_id, profile_name, seed, length, drawn)
+                trace = _made_for(comparing, seed, length, drawn)
                 result.findings.append(_shrunk(trace, subjects, Path(traces), command))
         progress(seed)
         if len(result.findings) >= findings_max:

@@ -6,6 +6,7 @@ Used by: replay, Spark, golden tests.
 """
 
 from collections.abc import Mapping
+from copy import copy
 from functools import lru_cache
 
 from segproof_harness.generation import Choose, RandomChoose
@@ -13,6 +14,7 @@ from segproof_harness.operations import Operation
 from segproof_harness.structures import OperationKind, Structure, structure_named
 from segproof_harness.subjects.model import ModelSubject
 from segproof_harness.traces import Trace
+from segproof_model.outcomes import ErrorKind
 from segproof_model.profiles import profile_named
 
 OTHERS = "others"
@@ -86,9 +88,19 @@ def choose_for(structure_id: str, seed: int) -> RandomChoose:
 
 
 def make_history(
-    structure_id: str, profile_name: str, seed: int, length: int, weights: Weights | None = None
+    structure_id: str,
+    profile_name: str,
+    seed: int,
+    length: int,
+    weights: Weights | None = None,
+    *,
+    all_end: bool = False,
 ) -> Trace:
-    """Return the history of this seed."""
+    """Return the history of this seed.
+
+    With `all_end`, operations that would never end under the profile are drawn and left out, so
+    that the history may be shorter.
+    """
     structure = structure_named(structure_id)
     choose = choose_for(structure_id, seed)
     reference = ModelSubject(structure, profile_named(profile_name))
@@ -97,6 +109,9 @@ def make_history(
     operations = []
     for _ in range(length):
         operation = draw_operation(choose, reference, weights)
-        reference.apply(operation)
+        after = copy(reference)
+        if after.apply(operation).error == ErrorKind.ENDLESS and all_end:
+            continue
+        reference = after
         operations.append(operation)
     return Trace(structure_id, profile_name, setup, tuple(operations), seed)
