@@ -11,6 +11,8 @@ from segproof_harness.oracle.releases import Release
 from segproof_harness.outcomes import Outcome
 
 ADAPTERS = {
+    "record-batch": "segproof_harness.oracle.kafka.record_batch:RecordBatch",
+    "record-file": "segproof_harness.oracle.kafka.record_file:RecordFile",
     "offset-index": "segproof_harness.oracle.kafka.indexes:OffsetIndex",
     "time-index": "segproof_harness.oracle.kafka.indexes:TimeIndex",
     "transaction-index": "segproof_harness.oracle.kafka.transaction_index:TransactionIndex",
@@ -18,6 +20,8 @@ ADAPTERS = {
 }
 """The class `module:Name` that serves a structure; it is imported in the child alone."""
 SINCE = {
+    "record-batch": (0, 11),
+    "record-file": (0, 11),
     "transaction-index": (0, 11),
 }
 """The first version whose classes serve a structure, where not all do."""

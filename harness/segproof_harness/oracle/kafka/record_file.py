@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kafka's FileRecords as the harness calls it.
+
+Upstream: FileRecords, FileLogInputStream.
+Used by: oracle.child.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from jpype import JBoolean, JInt, JLong
+
+from segproof_harness.oracle.jvm import Adapter
+from segproof_harness.oracle.kafka.classes import optional
+from segproof_harness.oracle.kafka.records import (
+    Batch,
+    bytes_of,
+    invoked,
+    java_errors,
+    record_class,
+    reflected,
+    wrapped,
+)
+
+
+class RecordFile(Adapter):
+    """The record file, or a slice of one."""
+
+    kinds: ClassVar[Mapping[str, str]] = {
+        "java.nio.channels.NonWritableChannelException": "io-error",
+    }
+    """A file that is open for reading only refuses a write: an OSError in ours."""
+
+    def __init__(self, real: Any) -> None:
+        self._real = real
+
+    @classmethod
+    def open(
+        cls,
+        file: str,
+        mutable: bool,
+        file_already_exists: bool,
+        init_file_size: int,
+        preallocate: bool,
+        files: Any,
+    ) -> "RecordFile":
+        """Open or create the file."""
+        real = record_class(cls.jvm, "FileRecords").open(
+            cls.jvm.file(file),
+            JBoolean(mutable),
+            JBoolean(file_already_exists),
+            JInt(init_file_size),
+            JBoolean(preallocate),
+        )
+        return cls(real)
+
+    start = property(lambda self: int(self.jvm.field(self._real, "start")))
+    end = property(lambda self: self.start + self.size_in_bytes())
+    is_open = property(lambda self: bool(self._real.channel().isOpen()))
+
+    def size_in_bytes(self) -> int:
+        """Call sizeInBytes."""
+        return int(self._real.sizeInBytes())
+
+    def append(self, records: bytes) -> int:
+        """Call append."""
+        memory = record_class(self.jvm, "MemoryRecords")
+        return int(self._real.append(memory.readableRecords(wrapped(self.jvm, records))))
+
+    def read(self) -> bytes | None:
+        """Read all of it by readInto."""
+        with java_errors():
+            buffer = self.jvm.java("java.nio.ByteBuffer").allocate(max(0, self.size_in_bytes()))
+            self._real.readInto(buffer, JInt(0))
+        return bytes_of(buffer)
+
+    def batches(self, start: int | None = None) -> Iterator[Batch]:
+        """Iterate over the batches. Raises Refused where the class raises."""
+        with java_errors():
+            for real in self._real.batches() if start is None else self._batches_from(start):
+                yield Batch(real, int(real.position()))
+
+    def _batches_from(self, start: int) -> Any:
+        number = self.jvm.java("java.lang.Integer").TYPE
+        call = reflected(record_class(self.jvm, "FileRecords"), "batchesFrom", number)
+        return invoked(call, self._real, JInt(start))
+
+    def search_for_offset_with_size(self, target_offset: int, starting_position: int) -> Any:
+        """Call searchForOffsetWithSize, or what it is called later."""
+        names = ("searchForOffsetFromPosition", "searchForOffsetWithSize")
+        name = next(name for name in names if hasattr(self._real, name))
+        found = getattr(self._real, name)(JLong(target_offset), JInt(starting_position))
+        return None if found is None else (int(found.offset), int(found.position), int(found.size))
+
+    def search_for_timestamp(
+        self, target_timestamp: int, starting_position: int, starting_offset: int
+    ) -> Any:
+        """Call searchForTimestamp."""
+        found = self._real.searchForTimestamp(
+            JLong(target_timestamp), JInt(starting_position), JLong(starting_offset)
+        )
+        return None if found is None else _shown_time(found)
+
+    def largest_timestamp_after(self, starting_position: int) -> Any:
+        """Call largestTimestampAfter."""
+        return _shown_time(self._real.largestTimestampAfter(JInt(starting_position)))
+
+    def slice(self, position: int, size: int) -> "RecordFile":
+        """Call slice, called read up to 1.1."""
+        call = self._real.slice if hasattr(self._real, "slice") else self._real.read
+        return type(self)(call(JInt(position), JInt(size)))
+
+    def truncate_to(self, target_size: int) -> int:
+        """Call truncateTo."""
+        return int(self._real.truncateTo(JInt(target_size)))
+
+    def trim(self) -> None:
+        """Call trim."""
+        self._real.trim()
+
+    def flush(self) -> None:
+        """Call flush."""
+        self._real.flush()
+
+    def close(self) -> None:
+        """Call close."""
+        self._real.close()
+
+
+def _shown_time(found: Any) -> tuple[int, int, int | None]:
+    """Return timestamp, offset and leader epoch; before 2.2 there is no epoch."""
+    epoch = optional(found.leaderEpoch) if hasattr(found, "leaderEpoch") else None
+    return int(found.timestamp), int(found.offset), None if epoch is None else int(epoch)

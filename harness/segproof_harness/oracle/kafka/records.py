@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the adapters of batches and of record files share: Kafka's batches as the harness reads them.
+
+Upstream: org.apache.kafka.common.record.* up to 4.2, ….record.internal.* since.
+Used by: oracle.kafka.record_batch, oracle.kafka.record_file.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import jpype
+
+from segproof_harness.oracle.jvm import Jvm, kind_of
+from segproof_model.kafka.record import Record, RecordHeader
+
+__all__ = [
+    "Batch",
+    "Refused",
+    "bytes_of",
+    "invoked",
+    "java_errors",
+    "record_class",
+    "reflected",
+    "wrapped",
+]
+
+PACKAGES = ("org.apache.kafka.common.record.internal.", "org.apache.kafka.common.record.")
+
+
+class Refused(Exception):
+    """An error of Kafka's with its kind, where the harness shows an error as part of an answer."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+@contextmanager
+def java_errors() -> Iterator[None]:
+    """Turn the exceptions of Java into `Refused`."""
+    try:
+        yield
+    except jpype.JException as error:
+        raise Refused(kind_of(error, {}), str(error)) from None
+
+
+def record_class(jvm: Jvm, name: str) -> Any:
+    """Return a class of records by its last name. Raises LookupError if the release has none."""
+    return jvm.first(*(f"{package}{name}" for package in PACKAGES))
+
+
+def wrapped(jvm: Jvm, data: bytes) -> Any:
+    """Return bytes as a ByteBuffer."""
+    return jvm.java("java.nio.ByteBuffer").wrap(jvm.to_bytes(data))
+
+
+def bytes_of(buffer: Any) -> bytes | None:
+    """Return what is left in a ByteBuffer, and leave its position alone; null is None."""
+    if buffer is None:
+        return None
+    target = jpype.JArray(jpype.JByte)(int(buffer.remaining()))
+    buffer.duplicate().get(target)
+    return bytes(target)
+
+
+def reflected(kind: Any, name: str, *types: Any) -> Any:
+    """Return a method of a class that is not public, to be called by `invoked`.
+
+    Raises: LookupError without it.
+    """
+    try:
+        found = kind.class_.getDeclaredMethod(name, *types)
+    except jpype.JException:
+        raise LookupError(f"{kind.class_.getName()} has no method {name}") from None
+    found.setAccessible(True)
+    return found
+
+
+def invoked(method: Any, target: Any, *arguments: Any) -> Any:
+    """Call such a method; what it raises is raised here."""
+    try:
+        return method.invoke(target, *arguments)
+    except jpype.JClass("java.lang.reflect.InvocationTargetException") as error:
+        raise error.getCause() from None
+
+
+def _number(found: Any) -> int | None:
+    return None if found is None else int(found)
+
+
+def _stored_attributes(real: Any) -> int:
+    """Return the attributes as they are stored; the class shows of two bytes the low one only."""
+    buffer = jpype.JClass("java.nio.ByteBuffer").allocate(real.sizeInBytes())
+    real.writeTo(buffer)
+    return int(buffer.get(17)) if real.magic() < 2 else int(buffer.getShort(21))
+
+
+def _base_timestamp(real: Any) -> int | None:
+    """Return it; before 3.1 it is called the first timestamp, and messages have none."""
+    if real.magic() < 2:
+        return None
+    return int(real.baseTimestamp() if hasattr(real, "baseTimestamp") else real.firstTimestamp())
+
+
+def _has_delete_horizon(real: Any) -> bool:
+    """Return whether there is one; before 3.1 there is none."""
+    return hasattr(real, "deleteHorizonMs") and bool(real.deleteHorizonMs().isPresent())
+
+
+READERS: Mapping[str, Callable[[Any], Any]] = {
+    "magic": lambda real: int(real.magic()),
+    "size_bytes": lambda real: int(real.sizeInBytes()),
+    "base_offset": lambda real: int(real.baseOffset()),
+    "last_offset": lambda real: int(real.lastOffset()),
+    "next_offset": lambda real: int(real.nextOffset()),
+    "crc": lambda real: int(real.checksum()),
+    "attributes": _stored_attributes,
+    "compression": lambda real: str(real.compressionType().name).lower(),
+    "timestamp_type": lambda real: str(real.timestampType().toString()),
+    "base_timestamp": _base_timestamp,
+    "max_timestamp": lambda real: int(real.maxTimestamp()),
+    "partition_leader_epoch": lambda real: int(real.partitionLeaderEpoch()),
+    "producer_id": lambda real: int(real.producerId()),
+    "producer_epoch": lambda real: int(real.producerEpoch()),
+    "base_sequence": lambda real: int(real.baseSequence()),
+    "last_sequence": lambda real: int(real.lastSequence()),
+    "record_count": lambda real: _number(real.countOrNull()),
+    "is_transactional": lambda real: bool(real.isTransactional()),
+    "is_control": lambda real: bool(real.isControlBatch()),
+    "has_delete_horizon": _has_delete_horizon,
+}
+"""How each field of a batch is asked for."""
+
+
+class Batch:
+    """One of Kafka's batches with the implementation's names."""
+
+    def __init__(self, real: Any, position: int) -> None:
+        self._real = real
+        self.position = position
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a field. Raises Refused where the class raises."""
+        if name not in READERS:
+            raise AttributeError(name)
+        with java_errors():
+            return READERS[name](self._real)
+
+    def is_valid(self) -> bool:
+        """Call isValid."""
+        return bool(self._real.isValid())
+
+    def ensure_valid(self) -> None:
+        """Call ensureValid."""
+        self._real.ensureValid()
+
+    def records(self) -> Iterator[Record]:
+        """Iterate over the records. Raises Refused where the class raises."""
+        with java_errors():
+            for real in self._real:
+                headers = tuple(
+                    RecordHeader(
+                        str(header.key()), None if header.value() is None else bytes(header.value())
+                    )
+                    for header in real.headers()
+                )
+                yield Record(
+                    int(real.offset()),
+                    int(real.timestamp()),
+                    bytes_of(real.key()),
+                    bytes_of(real.value()),
+                    headers,
+                    int(real.sequence()),
+                )
