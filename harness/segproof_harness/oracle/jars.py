@@ -5,7 +5,7 @@ The lock lists, for each release, the jars of its class path in the layout of a 
 with size and SHA-256.
 
 Layout of the lock: {"RELEASE": [[path below the folder, size_bytes, sha256], ...], ...}.
-Used by: oracle.child, the verb `oracle`.
+Used by: oracle.child, oracle.maven, oracle.readiness, the verb `oracle`.
 """
 
 import hashlib
@@ -17,7 +17,18 @@ from pathlib import Path
 
 from segproof_harness.oracle.releases import Release
 
-__all__ = ["FOLDER_VARIABLE", "Jar", "class_path", "extra_folders", "jar_folder", "pinned_jars"]
+__all__ = [
+    "FOLDER_VARIABLE",
+    "LOCK",
+    "Jar",
+    "class_path",
+    "extra_folders",
+    "jar_folder",
+    "pinned_jars",
+    "problem_of",
+    "sha256_of",
+    "wrong_jars",
+]
 
 FOLDER_VARIABLE = "SEGPROOF_ORACLE_JARS"
 """The environment variable that names a folder of jars, in the layout of a Maven repository."""
@@ -31,18 +42,29 @@ class Jar:
     """One jar of the lock."""
 
     path: str
-    """Below the folder: `group/artifact/version/artifact-version.jar`."""
+    """Below the folder: `group/artifact/version/artifact-version[-classifier].jar`."""
     size_bytes: int
     sha256: str
+
+    @property
+    def coordinates(self) -> tuple[str, str, str, str]:
+        """Group, artifact, version and classifier; the last is empty for most.
+
+        >>> Jar("io/netty/netty-x/4.1/netty-x-4.1-linux-x86_64.jar", 0, "").coordinates
+        ('io.netty', 'netty-x', '4.1', 'linux-x86_64')
+        """
+        *group, artifact, version, file_name = self.path.split("/")
+        rest = file_name.removeprefix(f"{artifact}-{version}").removesuffix(".jar")
+        return ".".join(group), artifact, version, rest.removeprefix("-")
 
 
 def jar_folder() -> Path:
     """Return the folder of the jars: that of the environment variable, else the user's cache."""
     named = os.environ.get(FOLDER_VARIABLE)
     if named:
-        return Path(named)
+        return Path(named).absolute()
     cache_home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache_home) / "segproof" / "jars"
+    return Path(cache_home).absolute() / "segproof" / "jars"
 
 
 @cache
@@ -61,27 +83,48 @@ def problem_of(release: Release) -> str | None:
 
     Sizes are compared here; digests by `wrong_jars`.
     """
-    folder = jar_folder()
-    for jar in pinned_jars(release):
-        path = folder / jar.path
-        if not path.is_file():
-            return f"{path} is missing"
-        if path.stat().st_size != jar.size_bytes:
-            return f"{path} has not the size that is pinned"
+    folder, jars = jar_folder(), pinned_jars(release)
+    sizes = [_size_of(folder / jar.path) for jar in jars]
+    absent = [jar for jar, size in zip(jars, sizes, strict=True) if size is None]
+    if absent:
+        return f"{len(absent)} of {len(jars)} jars are not in {folder}, such as {absent[0].path}"
+    for jar, size in zip(jars, sizes, strict=True):
+        if size != jar.size_bytes:
+            return f"{folder / jar.path} has not the size that is pinned"
     return None
 
 
-def wrong_jars(release: Release) -> list[str]:
-    """Return what is wrong with the jars of a release, a sentence each, by digest."""
+def _size_of(path: Path) -> int | None:
+    """Return the size of a file, or None where there is none that can be looked at."""
+    try:
+        return path.stat().st_size if path.is_file() else None
+    except OSError:
+        return None
+
+
+def wrong_jars(release: Release) -> dict[Jar, str]:
+    """Return the jars of a release that are not there, or not the right ones, and what is wrong."""
     folder = jar_folder()
-    found = []
-    for jar in pinned_jars(release):
-        path = folder / jar.path
-        if not path.is_file():
-            found.append(f"{path} is missing")
-        elif hashlib.sha256(path.read_bytes()).hexdigest() != jar.sha256:
-            found.append(f"{path} is not the jar that is pinned: its SHA-256 differs")
-    return found
+    problems = ((jar, _problem_with(folder / jar.path, jar)) for jar in pinned_jars(release))
+    return {jar: problem for jar, problem in problems if problem is not None}
+
+
+def _problem_with(path: Path, jar: Jar) -> str | None:
+    try:
+        found = sha256_of(path)
+    except FileNotFoundError:
+        return f"{path} is missing"
+    except OSError as error:
+        return f"{path} can't be read: {error.strerror}"
+    if found == jar.sha256:
+        return None
+    return f"{path} is not the jar that is pinned: its SHA-256 is {found}, not {jar.sha256}"
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, in hex. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def class_path(release: Release) -> tuple[Path, ...]:
@@ -91,7 +134,7 @@ def class_path(release: Release) -> tuple[Path, ...]:
     """
     problem = problem_of(release)
     if problem is not None:
-        raise FileNotFoundError(f"{problem}: run segproof oracle fetch {release.name}")
+        raise FileNotFoundError(f"{problem}; run: segproof oracle fetch {release.name}")
     folder = jar_folder()
     return tuple(folder / jar.path for jar in pinned_jars(release))
 

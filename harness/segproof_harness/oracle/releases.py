@@ -86,6 +86,9 @@ RELEASES = {
 BROKER = Release("kafka", "4.3.1", has_tools=True)
 """What a real broker is started from: `kafka-tools-4.3.1` in the lock. It is no subject."""
 
+PINNED = {**RELEASES, BROKER.name: BROKER}
+"""Everything that the lock has jars for."""
+
 
 def release_named(name: str) -> Release:
     """Return the release. Raises ValueError with the known names."""
