@@ -52,6 +52,13 @@ class Profile:
     trim_after_close_handler_fails: bool = flag(
         False, "trimming an unmapped, untrimmed index raises the unmapped error", "ABSIDX-12"
     )
+    opens_read_only: bool = flag(
+        True,
+        "an offset or a time index can be opened for reading only",
+        "ABSIDX-3",
+        "ABSIDX-11",
+        "OFFIDX-23",
+    )
     # Deviations of segproof
     checks_before_changing: bool = flag(
         False,
@@ -102,6 +109,9 @@ class Profile:
     )
     txn_refuses_partial_tail: bool = flag(
         False, "an append behind a partial tail raises the corrupt-index error", "TXNIDX-16"
+    )
+    txn_opens_read_only: bool = flag(
+        False, "a transaction index can be opened for reading only", "TXNIDX-6"
     )
 
     # Records and record files

@@ -42,7 +42,12 @@ KAFKA_3_9_0 = replace(
     search_compares_base_offsets=False,
 )
 KAFKA_3_9_2 = replace(
-    KAFKA_3_9_0, name="kafka-3.9.2", index_per_batch=True, append_sets_rolling_timestamp=False
+    KAFKA_3_9_0,
+    name="kafka-3.9.2",
+    failed_resize_unmaps=True,
+    trim_after_close_handler_fails=False,
+    index_per_batch=True,
+    append_sets_rolling_timestamp=False,
 )
 KAFKA_3_7_2 = replace(KAFKA_3_9_0, name="kafka-3.7.2", epoch_truncation_is_deferred=False)
 KAFKA_3_6_2 = replace(
@@ -105,7 +110,7 @@ KAFKA_1_1_1 = replace(
     uncounted_batch_is_rewritten=True,
 )
 KAFKA_0_11_0_3 = replace(KAFKA_1_1_1, name="kafka-0.11.0.3", scanner_limits_wrap=True)
-KAFKA_0_10_2_2 = replace(KAFKA_0_11_0_3, name="kafka-0.10.2.2")
+KAFKA_0_10_2_2 = replace(KAFKA_0_11_0_3, name="kafka-0.10.2.2", opens_read_only=False)
 ROCKETMQ_5_5_1 = Profile(name="rocketmq-5.5.1")
 ROCKETMQ_5_4_0 = replace(ROCKETMQ_5_5_1, name="rocketmq-5.4.0")
 ROCKETMQ_5_3_3 = replace(
@@ -154,6 +159,7 @@ SEGPROOF = replace(
     txn_version_exact=True,
     txn_follows_file=True,
     txn_refuses_partial_tail=True,
+    txn_opens_read_only=True,
     magic_checked_in_files=True,
     snapshot_overwrites_in_place=False,
     snapshot_names_exact=True,

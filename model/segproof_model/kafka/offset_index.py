@@ -61,6 +61,7 @@ class OffsetIndex(AbstractIndex):
         profile: Profile = KAFKA_4_3_1,
     ) -> "Step[OffsetIndex | Directory]":
         """Open or create the file; after a failure only the directory is left (ABSIDX-1 to -4)."""
+        writable = writable or not profile.opens_read_only
         found = open_file(directory, file, max_index_size_bytes, cls.ENTRY_SIZE, writable, profile)
         if found.outcome is not None:
             return Step(found.directory, found.outcome)

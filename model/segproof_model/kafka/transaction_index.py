@@ -103,8 +103,12 @@ class TransactionIndex:
         directory: Directory = Directory(),
         profile: Profile = KAFKA_4_3_1,
     ) -> "Step[TransactionIndex]":
-        """Open the file if there is one; never create it (TXNIDX-3, TXNIDX-4)."""
-        return Step(cls(profile, start_offset, writable, file, directory).with_existing_file())
+        """Open the file if there is one; never create it (TXNIDX-3, TXNIDX-4).
+
+        Kafka's index can always be written.
+        """
+        may_write = writable or not profile.txn_opens_read_only
+        return Step(cls(profile, start_offset, may_write, file, directory).with_existing_file())
 
     def with_existing_file(self) -> Self:
         """Return the same state with a channel at the end of the file, if there is a file."""

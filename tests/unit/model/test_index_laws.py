@@ -269,7 +269,7 @@ STEPS: Mapping[str, Case] = {
     ),
     "TXNIDX-5": Case(TXN, "append", {"aborted_txn": TXNS[1]}, outcome=None),
     "TXNIDX-6": Case(
-        reopened(TXN, writable=False),
+        replace(TXN, writable=False),
         "append",
         {"aborted_txn": NEXT_TXN},
         after={"last_offset": None},
