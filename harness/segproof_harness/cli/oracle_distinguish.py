@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verb `oracle distinguish`: a history for each flag that tells two releases apart.
+
+Used by: cli.oracle.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from segproof_harness.cli.common import EXIT_FINDINGS, progress, refuse, summarise
+
+if TYPE_CHECKING:
+    from segproof_harness.oracle.distinguishing import Distinction
+
+RECORD = "record.jsonl"
+
+
+def command(
+    flags: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FLAG...", help="Flags of the profiles. Default: all that differ."),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder of the traces and of the record of them.")
+    ] = Path("traces"),
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, help="Seeds tried for each flag and structure.")
+    ] = 3000,
+) -> None:
+    """Find, for each flag that differs between releases, a history that shows it.
+
+    The model under the older release's profile and under the same with this flag changed answer it
+    differently; the real classes of both releases are asked what is true. A flag that they refute
+    is told, and the exit code is 1.
+
+    \b
+    Examples:
+      segproof oracle distinguish index_per_batch
+      segproof oracle distinguish --out docs/reference/traces
+    """
+    from segproof_harness.oracle.distinguishing import (
+        distinguish,
+        read_distinctions,
+        steps,
+        write_distinctions,
+    )
+    from segproof_harness.oracle.process import OracleError
+
+    known = list(steps())
+    strangers = set(flags or ()) - {step.flag for step in known}
+    if strangers:
+        refuse(f"no flag that differs between releases: {', '.join(sorted(strangers))}")
+    wanted = [step for step in known if not flags or step.flag in flags]
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        record = out / RECORD
+        rows = {(row.flag, row.older): row for row in read_distinctions(record)}
+        rows = {
+            key: row for key, row in rows.items() if key in {(s.flag, s.older.name) for s in known}
+        }
+        with progress("flags", unit="flags") as show:
+            for number, step in enumerate(wanted):
+                show(number, len(wanted))
+                found, trace = distinguish(step, seeds)
+                rows[step.flag, step.older.name] = found
+                if trace is not None:
+                    trace.write(out / step.file_name)
+                write_distinctions(record, list(rows.values()))
+                _show(found)
+    except (OracleError, OSError) as error:
+        refuse(str(error))
+    done = [rows[step.flag, step.older.name] for step in wanted]
+    shown = sum(bool(row.confirmed) and not row.refuted for row in done)
+    summarise(f"{shown} of {len(done)} flags shown and confirmed by the real classes")
+    if any(row.refuted for row in done):
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+def _show(found: "Distinction") -> None:
+    if found.structure is None:
+        verdict = f"not shown by {found.seeds_tried} histories"
+    else:
+        verdict = f"{found.structure}: {found.expected}, otherwise {found.otherwise}"
+    real = f"; confirmed by {', '.join(found.confirmed)}" if found.confirmed else ""
+    against = f"; REFUTED by {', '.join(found.refuted)}" if found.refuted else ""
+    typer.echo(f"{found.flag} ({found.older} beside {found.newer}): {verdict}{real}{against}")

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Histories that tell releases apart: one for each flag that differs between releases.
+
+A history is searched on which the model under the older release's profile, and under the same
+profile with nothing but this flag as newer releases have it, answer differently; it is shrunk, and
+run on the real classes of both releases.
+
+Layout of the record: JSON lines, one for each flag and older value; see `Distinction`.
+Used by: the verb `oracle distinguish`, docs/reference/releases.md.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from segproof_harness.compare import Comparison
+from segproof_harness.oracle.messages import reason_without
+from segproof_harness.oracle.releases import release_named
+from segproof_harness.replay import run_seed
+from segproof_harness.shrink import shrink
+from segproof_harness.structures import STRUCTURE_IDS, Structure, structure_named
+from segproof_harness.subjects import ModelSubject, OracleSubject
+from segproof_harness.traces import Trace
+from segproof_harness.workloads import Weights, make_history
+from segproof_model.profiles import KAFKA_PROFILES, ROCKETMQ_PROFILES, Profile
+
+__all__ = ["Distinction", "Step", "distinguish", "read_distinctions", "steps", "write_distinctions"]
+
+SEEDS = 3000
+LENGTH = 100
+STRUCTURES = {
+    "ABSIDX": ("offset-index", "time-index"),
+    "OFFIDX": ("offset-index",),
+    "TIMEIDX": ("time-index",),
+    "TXNIDX": ("transaction-index",),
+    "BATCH": ("record-batch", "record-file"),
+    "SCAN": ("record-file", "record-batch"),
+    "SEG": ("log-segment",),
+    "FILE": ("log-segment",),
+    "LAZY": ("log-segment", "partition-log"),
+    "RMQIDX": ("index-file", "index-service"),
+    "RMQSVC": ("index-service",),
+    "RMQCKPT": ("index-service",),
+}
+"""Where histories that bend a law are looked for, by the law's area; other areas: everywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A flag, and the two releases next to each other between which it changes."""
+
+    flag: str
+    older: Profile
+    newer: Profile
+
+    @property
+    def system(self) -> str:
+        """`kafka` or `rocketmq`."""
+        return self.older.name.partition("-")[0]
+
+    @property
+    def file_name(self) -> str:
+        """What its trace is called."""
+        return f"{self.flag}-{self.older.name}.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Distinction:
+    """What was found for one flag and one older value of it."""
+
+    flag: str
+    older: str
+    """The newest release with this value."""
+    newer: str
+    structure: str | None = None
+    """None where no history was found."""
+    seeds_tried: int = 0
+    expected: str = ""
+    """What the older release answers at the last step, and what it would answer otherwise."""
+    otherwise: str = ""
+    confirmed: tuple[str, ...] = ()
+    """The releases whose real classes answered the history as their profile says."""
+    refuted: tuple[str, ...] = ()
+    not_run: str = ""
+    """Why the real classes were not asked."""
+
+
+def steps() -> Iterator[Step]:
+    """Yield each flag with each of its older values, at the newest release that has the value."""
+    for profiles in (KAFKA_PROFILES, ROCKETMQ_PROFILES):
+        for item in fields(Profile):
+            seen = {getattr(profiles[0], item.name)}
+            for newer, older in pairwise(profiles):
+                value = getattr(older, item.name)
+                if item.name != "name" and value not in seen:
+                    seen.add(value)
+                    yield Step(item.name, older, newer)
+
+
+def candidates(step: Step) -> list[Structure]:
+    """Return the structures whose histories may show a flag, by the laws that it bends."""
+    laws: Sequence[str] = Profile.__dataclass_fields__[step.flag].metadata["laws"]
+    wanted: list[str] = []
+    for law in laws:
+        wanted += STRUCTURES.get(law.partition("-")[0], ())
+    known = [structure_named(name) for name in wanted or STRUCTURE_IDS]
+    own = [one for one in dict.fromkeys(known) if one.system == step.system]
+    return [
+        one
+        for one in own
+        if reason_without(one.structure_id, release_named(step.older.name)) is None
+    ]
+
+
+def distinguish(
+    step: Step, seeds: int = SEEDS, *, tried: Callable[[int], None] = lambda count: None
+) -> tuple[Distinction, Trace | None]:
+    """Search a history that shows a flag, and ask the real classes of both releases about it."""
+    blank = Distinction(step.flag, step.older.name, step.newer.name)
+    places = candidates(step)
+    for first in range(0, seeds, 100):
+        for structure in places:
+            trace = _found(step, structure, range(first, min(first + 100, seeds)))
+            if trace is not None:
+                return _confirmed(step, trace, replace(blank, seeds_tried=first + 100)), trace
+        tried(first + 100)
+    return replace(blank, seeds_tried=seeds * len(places)), None
+
+
+def _found(step: Step, structure: Structure, seeds: range) -> Trace | None:
+    comparing = Comparison(structure, step.older.name, [_flipped(step, structure)])
+    weights = _weights(structure, step.older.name)
+    for seed in seeds:
+        if run_seed(comparing, seed, LENGTH, weights) is None:
+            continue
+        trace = make_history(structure.structure_id, step.older.name, seed, LENGTH, weights)
+        each = Comparison(structure, step.older.name, [_flipped(step, structure)], image_every=1)
+        return replace(shrink(trace, each.run), seed=None)
+    return None
+
+
+def _flipped(step: Step, structure: Structure) -> ModelSubject:
+    """Return the older release, but for the flag."""
+    profile = replace(step.older, **{step.flag: getattr(step.newer, step.flag)})
+    return ModelSubject(
+        structure, profile, name=f"{step.older.name} with {step.flag} of {step.newer.name}"
+    )
+
+
+def _weights(structure: Structure, release: str) -> Weights:
+    """Return weights that leave out what the real class has not."""
+    oracle = OracleSubject(structure, release_named(release))
+    return dict.fromkeys(oracle.absent.left_out, 0)
+
+
+def _confirmed(step: Step, trace: Trace, found: Distinction) -> Distinction:
+    structure = structure_named(trace.structure_id)
+    shown = Comparison(structure, step.older.name, [_flipped(step, structure)], image_every=1).run(
+        trace
+    )
+    assert shown is not None, "a shrunk history shows what it was shrunk for"
+    verdicts: dict[str, list[str]] = {"confirmed": [], "refuted": []}
+    for profile in (step.older, step.newer):
+        release = release_named(profile.name)
+        if reason_without(trace.structure_id, release) is not None:
+            continue
+        real = Comparison(
+            structure, profile.name, [OracleSubject(structure, release)], image_every=1
+        )
+        verdict = "confirmed" if real.run(trace) is None else "refuted"
+        verdicts[verdict].append(profile.name)
+    return replace(
+        found,
+        structure=trace.structure_id,
+        expected=_text(shown.expected),
+        otherwise=_text(shown.actual),
+        confirmed=tuple(verdicts["confirmed"]),
+        refuted=tuple(verdicts["refuted"]),
+    )
+
+
+def _text(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 120 else f"{text[:117]}..."
+
+
+def read_distinctions(path: Path) -> list[Distinction]:
+    """Return what was recorded; nothing where there is no such file."""
+    if not path.exists():
+        return []
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    lists = ("confirmed", "refuted")
+    return [Distinction(**{**row, **{name: tuple(row[name]) for name in lists}}) for row in rows]
+
+
+def write_distinctions(path: Path, found: Sequence[Distinction]) -> None:
+    """Write the record, in the order of the flags."""
+    order = [(step.flag, step.older.name) for step in steps()]
+    rows = sorted(found, key=lambda one: order.index((one.flag, one.older)))
+    path.write_text("".join(f"{json.dumps(asdict(row))}\n" for row in rows), encoding="utf-8")
