@@ -1,17 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which Java there is, and what is wrong with it.
 
-Used by: the verb `doctor`, the Spark package.
+Used by: the verb `doctor`, the oracle, the Spark package.
 """
 
 import os
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 JAVA_OLDEST = 17
 """The oldest major version on which Spark 4 and the classes of Kafka 4 run."""
 REMEDY = f"install Java {JAVA_OLDEST} or newer and put java on PATH, or set JAVA_HOME"
+
+
+def java_home() -> str | None:
+    """Return the home of the Java that JAVA_HOME or PATH names, or None where it can't be told."""
+    named = os.environ.get("JAVA_HOME")
+    if named:
+        return named
+    java = shutil.which("java")
+    if not java:
+        return None
+    home = Path(java).resolve().parent.parent
+    return str(home) if list(home.glob("lib/server/libjvm.*")) else None
 
 
 def java_version() -> int | None:

@@ -26,6 +26,7 @@ from segproof_harness.cli import (
     dump,
     explain,
     lookup,
+    oracle,
     rebuild,
     replay,
     verify,
@@ -80,6 +81,7 @@ def build_app() -> typer.Typer:
         name = verb.__name__.rpartition(".")[2]
         context = {"max_content_width": 100, **getattr(verb, "CONTEXT", {})}
         app.command(name, context_settings=context)(verb.command)
+    app.add_typer(oracle.app)
     for entry in metadata.entry_points(group=ENTRY_POINTS):
         app.add_typer(_loaded(entry), name=entry.name)
     return app

@@ -42,7 +42,8 @@ SubjectsOption = Annotated[
     typer.Option(
         "--subjects",
         metavar="NAMES",
-        help="Who runs them, separated by commas: model, model:PROFILE, impl, module:Class.",
+        help="Who runs them, separated by commas: model, model:PROFILE, impl, module:Class, or a "
+        "real release such as kafka-4.3.1; segproof oracle list shows which can run here.",
     ),
 ]
 WeightsOption = Annotated[

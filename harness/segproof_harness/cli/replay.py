@@ -61,7 +61,8 @@ def command(
     """Run histories on several subjects and compare them.
 
     Every answer, every kind of error and every byte of the files counts. Each subject is always
-    compared with the model, under the profile that the subject is to equal. A history that
+    compared with the model, under the profile that the subject is to equal; where two subjects
+    differ because their profiles do, the summary names the flags that explain it. A history that
     diverges is made as short as possible and saved; the finding names the command that replays it.
 
     \b
@@ -69,8 +70,10 @@ def command(
       segproof replay --structure offset-index --count 10000
       segproof replay --structure offset-index --weights others=0,append=9,lookup=1
       segproof replay --structure time-index --subjects model,my.package:MyTimeIndex
+      segproof replay --structure offset-index --subjects impl,kafka-2.0.1
       segproof replay traces/offset-index-segproof-17.jsonl
     """
+    from segproof_harness.oracle.process import OracleError
     from segproof_harness.traces import TraceError
 
     names = subjects_of(subjects)
@@ -83,7 +86,7 @@ def command(
             drawn = weights_of(weights, wanted)
             seeds = range(seed, seed + count)
             result = _replay_seeds(wanted, profile, seeds, length, names, drawn, traces)
-    except TraceError as error:
+    except (TraceError, OracleError) as error:
         refuse(str(error))
     except OSError as error:
         if isinstance(error, BrokenPipeError):
@@ -146,6 +149,8 @@ def _replay_seeds(
 
 def _show(result: "Result", output_format: Format, seconds: float) -> None:
     write_findings(result.findings, output_format)
+    for line in result.expected.lines():
+        summarise(line)
     verdict = _verdict(len(result.findings))
     summarise(f"{compared(result.counters)} in {seconds:.1f} s: {verdict}")
 

@@ -2,8 +2,9 @@
 """The child's side of the oracle: run operations on the real classes of one release.
 
 Started as `python -m segproof_harness.oracle.child RELEASE DESCRIPTOR`; answers what comes over the
-socket with that descriptor. Standard output and error go where the parent says: what the JVM
-prints is no answer.
+socket with that descriptor. Standard output and error are the log: what the JVM prints is no
+answer. A watchman beside keeps the log short, and ends the process when the parent has gone, even
+from the middle of a call that does not end.
 
 Used by: oracle.process.
 """
@@ -11,21 +12,30 @@ Used by: oracle.process.
 import contextlib
 import os
 import resource
+import shutil
 import sys
+import threading
+import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from multiprocessing.connection import Connection
-from typing import Any
+from pathlib import Path
+from pickle import PicklingError
+from typing import Any, NoReturn
 
 from segproof_harness.operations import Operation
 from segproof_harness.oracle.jars import class_path, extra_folders
 from segproof_harness.oracle.jvm import Adapter, Jvm
-from segproof_harness.oracle.messages import ADAPTERS, Absent, Failed, Look, Seen
+from segproof_harness.oracle.messages import ADAPTERS, SCRATCH_PREFIX, Absent, Failed, Look, Seen
 from segproof_harness.oracle.releases import release_named
 from segproof_harness.structures import Setup, structure_named
 from segproof_harness.subjects.implementation import ImplementationSubject
+
+LOG_DESCRIPTOR = 1
+LOG_BYTES_MAX = 1 << 20
+WATCH_SECONDS = 0.2
 
 
 class Runner:
@@ -117,12 +127,34 @@ def serve(pipe: Connection, runner: Runner) -> None:
                 answer = calls[name](*arguments)
             except Exception:
                 answer = Failed(traceback.format_exc())
-            pipe.send(answer)
+            try:
+                pipe.send(answer)
+            except (TypeError, AttributeError, PicklingError):
+                # An object of Java that an adapter has let through.
+                pipe.send(Failed(traceback.format_exc()))
+
+
+def watch(parent: int) -> None:
+    """Cut the log when it is long; leave when the process `parent` is no longer our parent."""
+    while os.getppid() == parent:
+        if os.fstat(LOG_DESCRIPTOR).st_size > LOG_BYTES_MAX:
+            os.ftruncate(LOG_DESCRIPTOR, 0)  # it is written at its end: it begins anew
+        time.sleep(WATCH_SECONDS)
+    leave()
+
+
+def leave() -> NoReturn:
+    """End this process, whatever threads the JVM still has; nobody else removes its files."""
+    scratch = Path(os.environ.get("TMPDIR", ""))
+    if scratch.name.startswith(SCRATCH_PREFIX):
+        shutil.rmtree(scratch, ignore_errors=True)
+    os._exit(0)
 
 
 def main() -> None:
     """Start the JVM, say so, and serve."""
     name, descriptor = sys.argv[1], int(sys.argv[2])
+    threading.Thread(target=watch, args=(os.getppid(),), daemon=True).start()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     release = release_named(name)
@@ -134,7 +166,7 @@ def main() -> None:
         else:
             pipe.send("ready")
             serve(pipe, runner)
-    os._exit(0)  # threads of the JVM may live on
+    leave()
 
 
 if __name__ == "__main__":

@@ -10,13 +10,17 @@ from dataclasses import dataclass
 from segproof_harness.oracle.releases import Release
 from segproof_harness.outcomes import Outcome
 
+SCRATCH_PREFIX = "segproof-oracle-"
+"""How the name of a child's scratch folder begins."""
 ADAPTERS = {
     "record-batch": "segproof_harness.oracle.kafka.record_batch:RecordBatch",
     "record-file": "segproof_harness.oracle.kafka.record_file:RecordFile",
     "offset-index": "segproof_harness.oracle.kafka.indexes:OffsetIndex",
     "time-index": "segproof_harness.oracle.kafka.indexes:TimeIndex",
     "transaction-index": "segproof_harness.oracle.kafka.transaction_index:TransactionIndex",
+    "partition-log": "segproof_harness.oracle.kafka.partition_log:PartitionLog",
     "index-file": "segproof_harness.oracle.rocketmq.index_file:IndexFile",
+    "index-service": "segproof_harness.oracle.rocketmq.index_service:IndexService",
 }
 """The class `module:Name` that serves a structure; it is imported in the child alone."""
 SINCE = {

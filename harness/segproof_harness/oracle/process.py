@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parent's side of the oracle: a child process for each release, started when it is needed.
 
-A child that does not answer in time, or dies, is ended; the next question starts another one.
+A child that does not answer in time, or dies, is ended; the next question starts another one. One
+whose parent goes away ends itself, and takes its scratch folder with it.
 
-Used by: subjects.oracle.
+Used by: subjects.oracle, oracle.checking.
 """
 
 import atexit
@@ -18,7 +19,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from segproof_harness.oracle.messages import Failed
+from segproof_harness.java import java_home
+from segproof_harness.oracle.jars import FOLDER_VARIABLE, jar_folder
+from segproof_harness.oracle.messages import SCRATCH_PREFIX, Failed
 from segproof_harness.oracle.releases import Release, release_named
 
 __all__ = ["NoAnswerError", "OracleError", "OracleProcess", "process_for"]
@@ -36,6 +39,11 @@ class OracleError(RuntimeError):
 class NoAnswerError(OracleError):
     """The JVM hung or died; a question that is asked again begins with a new one."""
 
+    def __init__(self, text: str, *, died: bool) -> None:
+        super().__init__(text)
+        self.died = died
+        """Whether it died; else it said nothing in time."""
+
 
 class OracleProcess:
     """The child of one release."""
@@ -52,60 +60,85 @@ class OracleProcess:
         Raises: NoAnswerError for a child that dies or says nothing for so many seconds; OracleError
         for one that can't be started or that fails.
         """
-        pipe = self._pipe or self._start()
+        pipe = self._pipe or self.start()
         try:
             pipe.send((name, arguments))
-            answer = self._receive(pipe, seconds)
+            if not pipe.poll(seconds):
+                raise self._lost(f"no answer in {seconds:.0f} s", died=False)
+            answer = pipe.recv()
         except (EOFError, OSError) as error:
-            raise self._lost(f"its JVM died ({type(error).__name__})") from None
+            raise self._lost(f"its JVM died ({type(error).__name__})", died=True) from None
+        except KeyboardInterrupt:
+            self.end()  # its answer would be taken for that of the next question
+            raise
         if isinstance(answer, Failed):
             raise OracleError(f"{self.release.name} can't do {name}:\n{answer.text}")
         return answer
 
-    def _receive(self, pipe: Connection, seconds: float) -> Any:
-        if not pipe.poll(seconds):
-            raise self._lost(f"no answer in {seconds:.0f} s")
-        return pipe.recv()
+    def start(self) -> Connection:
+        """Start the child, and return the way to it.
 
-    def _start(self) -> Connection:
+        Raises: OracleError that says why it can't be started.
+        """
+        self.end()
         in_memory = MEMORY_DIRECTORY.is_dir() and os.access(MEMORY_DIRECTORY, os.W_OK)
         self._scratch = tempfile.TemporaryDirectory(
-            prefix="segproof-oracle-", dir=MEMORY_DIRECTORY if in_memory else None
+            prefix=SCRATCH_PREFIX, dir=MEMORY_DIRECTORY if in_memory else None
         )
         ours, theirs = socket.socketpair()
+        self._pipe = Connection(ours.detach())
         command = [sys.executable, "-m", "segproof_harness.oracle.child", self.release.name]
-        paths = os.pathsep.join(path for path in sys.path if path)
-        with theirs, open(self._log, "wb") as log:
+        with theirs, self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*command, str(theirs.fileno())],
+                cwd=self._scratch.name,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 pass_fds=(theirs.fileno(),),
-                env={**os.environ, "TMPDIR": self._scratch.name, "PYTHONPATH": paths},
+                env={**os.environ, **self._environment()},
             )
-        self._pipe = Connection(ours.detach())
         try:
-            answer = self._receive(self._pipe, START_SECONDS)
+            answer = self._pipe.recv() if self._pipe.poll(START_SECONDS) else None
         except (EOFError, OSError):
-            raise self._lost("its JVM did not start") from None
+            raise self._not_started("its JVM died") from None
+        if answer is None:
+            raise self._not_started(f"its JVM said nothing in {START_SECONDS:.0f} s")
         if isinstance(answer, Failed):
-            self.end()
-            raise OracleError(f"{self.release.name} can't be started: {answer.text}")
+            raise self._not_started(answer.text)
         return self._pipe
+
+    def _environment(self) -> dict[str, str]:
+        """Return what the child's environment has that ours has not: it works in another folder."""
+        assert self._scratch is not None
+        home = java_home()
+        return {
+            "TMPDIR": self._scratch.name,
+            "PYTHONPATH": os.pathsep.join(os.path.abspath(path) for path in sys.path if path),
+            FOLDER_VARIABLE: str(jar_folder()),
+            **({"JAVA_HOME": home} if home else {}),
+        }
 
     @property
     def _log(self) -> Path:
         assert self._scratch is not None
         return Path(self._scratch.name, "log")
 
-    def _lost(self, what: str) -> NoAnswerError:
+    def _lost(self, what: str, *, died: bool) -> NoAnswerError:
         """End the child, and return the error with the last words of its JVM."""
+        return NoAnswerError(self._last_words(what), died=died)
+
+    def _not_started(self, what: str) -> OracleError:
+        return OracleError(self._last_words(f"can't be started: {what}"))
+
+    def _last_words(self, what: str) -> str:
+        """End the child; return what happened, with the end of its log."""
         words = ""
-        with contextlib.suppress(OSError):
-            words = self._log.read_bytes()[-LOG_BYTES_SHOWN:].decode(errors="replace").strip()
+        with contextlib.suppress(OSError), self._log.open("rb") as log:
+            log.seek(max(0, self._log.stat().st_size - LOG_BYTES_SHOWN))
+            words = log.read().decode(errors="replace").strip()
         self.end()
-        return NoAnswerError(f"{self.release.name}: {what}" + (f"\n{words}" if words else ""))
+        return f"{self.release.name}: {what}" + (f"\n{words}" if words else "")
 
     def end(self) -> None:
         """End the child, if there is one."""

@@ -15,6 +15,7 @@ from typing import Any
 from segproof_harness.operations import Operation
 from segproof_harness.oracle.messages import Absent, Look, Seen, reason_without
 from segproof_harness.oracle.process import NoAnswerError, OracleProcess, process_for
+from segproof_harness.oracle.readiness import readiness
 from segproof_harness.oracle.releases import Release
 from segproof_harness.outcomes import Outcome
 from segproof_harness.structures import Setup, Structure
@@ -25,16 +26,25 @@ HISTORY_SECONDS = 60.0
 """How long a whole history may take there."""
 NO_ANSWER = "endless"
 """The kind of error of an operation that never answers: a walk that does not end."""
+DIED = "died"
+"""The kind of error of an operation in which the JVM dies."""
 
 
 class OracleSubject:
-    """The real class. Raises ValueError for a release of another system, or without an adapter."""
+    """The real class.
+
+    Raises: ValueError for a release of another system, without an adapter, or without what it needs
+    to run here.
+    """
 
     def __init__(self, structure: Structure, release: Release) -> None:
         structure.check_profile(release.name)
         reason = reason_without(structure.structure_id, release)
         if reason is not None:
             raise ValueError(f"{release.name}: {reason}")
+        ready = readiness(release)
+        if not ready.is_ready:
+            raise ValueError(f"{release.name}: oracle: {ready}")
         self.structure = structure
         self.name = release.name
         self.profile_name = release.name
@@ -106,7 +116,7 @@ class OracleSubject:
             outcome: Outcome = self._ask(name, *arguments)
         except NoAnswerError as error:
             self._is_lost = True
-            return Outcome(error=NO_ANSWER, detail=str(error))
+            return Outcome(error=DIED if error.died else NO_ANSWER, detail=str(error))
         return outcome
 
     def _seen(self) -> Look:

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verbs below `segproof oracle`: which real releases can be asked here, and how they get there.
+
+Used by: cli.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from segproof_harness.cli import oracle_run
+from segproof_harness.cli.common import (
+    EXIT_FINDINGS,
+    Format,
+    FormatOption,
+    complain,
+    plural,
+    progress,
+    reason_of,
+    refuse,
+    summarise,
+    write_row,
+)
+
+if TYPE_CHECKING:
+    from segproof_harness.oracle.releases import Release
+
+ReleasesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[RELEASE]...", help="Such as kafka-4.3.1. Default: all."),
+]
+MIB = 1 << 20
+FETCH = "segproof oracle fetch"
+
+app = typer.Typer(
+    name="oracle",
+    help="The real releases of Kafka and RocketMQ: list, fetch, check, and run them.",
+    no_args_is_help=True,
+)
+
+
+@app.command("list")
+def list_releases(output_format: FormatOption = Format.TEXT) -> None:
+    """List the real releases, and say why one can't be asked.
+
+    The state of a release is ready, not run (with what this machine lacks) or not fetched. Nothing
+    is started: segproof oracle check does that.
+
+    \b
+    Examples:
+      segproof oracle list
+      segproof oracle list --format jsonl
+    """
+    from segproof_harness.oracle.readiness import readiness, readiness_of_machine
+
+    releases = _chosen(())
+    ready = 0
+    _write_heading(output_format)
+    for release in releases:
+        found = readiness(release)
+        ready += found.is_ready
+        _write_release(release, found.state, output_format, remedy=found.remedy)
+    _summarise(ready, releases)
+    if ready < len(releases):
+        summarise(f"remedy: {readiness_of_machine().remedy or f'run: {FETCH}'}")
+
+
+@app.command("fetch")
+def fetch_releases(
+    releases: ReleasesArgument = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Take jars from Maven's local repository alone.")
+    ] = False,
+    output_format: FormatOption = Format.TEXT,
+) -> None:
+    """Fetch the jars of real releases, those that are pinned and no others.
+
+    Maven brings them, with the settings, mirrors and proxies that it has for you. The SHA-256 of
+    each jar is compared with the lock that ships with segproof; a wrong one is named and refused.
+    What is there and right is not fetched again. They go to the folder that SEGPROOF_ORACLE_JARS
+    names, in the layout of a Maven repository, or else to the user's cache; all need 0.7 GB.
+
+    \b
+    Examples:
+      segproof oracle fetch
+      segproof oracle fetch kafka-4.3.1 rocketmq-5.5.1
+      segproof oracle fetch --offline
+    """
+    from segproof_harness.oracle.jars import jar_folder, problem_of
+    from segproof_harness.oracle.maven import MavenError, fetch
+
+    chosen, started = _chosen(releases or ()), time.monotonic()
+    try:
+        with progress("fetch", unit="releases") as show:
+            done = fetch(chosen, offline=offline, show=show)
+    except MavenError as error:
+        refuse(f"{error}{_missing_offline(offline)}")
+    except OSError as error:
+        refuse(f"{reason_of(error)}; SEGPROOF_ORACLE_JARS names another folder")
+    for sentence in done.wrong:
+        complain(sentence)
+    _write_heading(output_format)
+    complete = 0
+    for release in chosen:
+        problem = problem_of(release)
+        complete += problem is None
+        state = "fetched" if problem is None else f"not fetched: {problem}"
+        _write_release(release, state, output_format)
+    summarise(
+        f"{complete} of {plural(len(chosen), 'release')} complete in {jar_folder()}; fetched now: "
+        f"{plural(done.jars, 'jar')}, {done.size_bytes / MIB:.0f} MiB, "
+        f"in {time.monotonic() - started:.0f} s"
+    )
+    if done.wrong:
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+@app.command("check")
+def check_releases(
+    releases: ReleasesArgument = None, output_format: FormatOption = Format.TEXT
+) -> None:
+    """Check that real releases answer: every jar by its SHA-256, the JVM, one short history.
+
+    Exit code 1 if one of them is not ready, for whatever reason.
+
+    \b
+    Examples:
+      segproof oracle check
+      segproof oracle check kafka-4.3.1
+    """
+    from segproof_harness.oracle.checking import problems_of
+
+    chosen, ready = _chosen(releases or ()), 0
+    _write_heading(output_format)
+    with progress("check", unit="releases") as show:
+        for done, release in enumerate(chosen, 1):
+            problems = list(problems_of(release))
+            ready += not problems
+            state = "broken" if problems else "ready"
+            if output_format is Format.JSONL:
+                _write_release(release, state, output_format, problems=problems)
+            else:
+                _write_release(release, state, output_format)
+                for problem in problems:
+                    write_row({"error": f"{release.name}: {problem}"}, output_format, "  ")
+            show(done, len(chosen))
+    _summarise(ready, chosen)
+    if ready < len(chosen):
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+app.command("run")(oracle_run.command)
+
+
+def _chosen(names: Sequence[str]) -> "list[Release]":
+    """Return the releases of these names, or all; refuse an unknown name."""
+    from segproof_harness.oracle.releases import PINNED
+
+    for name in names:
+        if name not in PINNED:
+            refuse(f"no release {name!r}; known: {', '.join(PINNED)}")
+    return [PINNED[name] for name in dict.fromkeys(names)] or list(PINNED.values())
+
+
+def _missing_offline(offline: bool) -> str:
+    return "\nwithout --offline, Maven downloads what it lacks" if offline else ""
+
+
+def _write_heading(output_format: Format) -> None:
+    if output_format is Format.TEXT:
+        typer.echo(f"{'release':18} {'jars':>4} {'MiB':>5}  state")
+
+
+def _write_release(
+    release: "Release", state: str, output_format: Format, **more: str | list[str] | None
+) -> None:
+    from segproof_harness.oracle.jars import pinned_jars
+
+    jars = pinned_jars(release)
+    size = sum(jar.size_bytes for jar in jars)
+    if output_format is Format.JSONL:
+        row = {"release": release.name, "jars": len(jars), "size_bytes": size, "state": state}
+        write_row({**row, **more}, output_format)
+    else:
+        typer.echo(f"{release.name:18} {len(jars):4} {size / MIB:5.0f}  {state}")
+
+
+def _summarise(ready: int, releases: "Sequence[Release]") -> None:
+    from segproof_harness.oracle.jars import jar_folder
+
+    summarise(f"{ready} of {plural(len(releases), 'release')} ready; jars: {jar_folder()}")
