@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real broker and its clients for a module of tests; a failed test shows the broker's log.
+
+Used by: the tests of this folder that ask a broker.
+"""
+
+import shutil
+from collections.abc import Generator, Iterator
+from typing import Any
+
+import pytest
+
+from segproof_harness.oracle.broker import Broker, class_path
+from segproof_harness.oracle.releases import BROKER
+
+LOG_CHARACTERS_SHOWN = 6000
+FREE_BYTES = 1 << 30
+
+
+@pytest.fixture(scope="session")
+def _broker_jars(not_run: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """End every test that asks a broker where its jars are not at hand."""
+    try:
+        class_path(BROKER)
+    except FileNotFoundError as error:
+        not_run(str(error))
+    if shutil.disk_usage(tmp_path_factory.getbasetemp()).free < FREE_BYTES:
+        not_run("a broker needs 1 GiB of disk for its logs")
+
+
+@pytest.fixture(scope="module")
+def broker(_broker_jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A formatted broker that has not been started."""
+    with Broker(tmp_path_factory.mktemp("broker")) as one:
+        yield one
+
+
+@pytest.fixture(scope="session")
+def clients(_broker_jars: None) -> Iterator[Any]:
+    """The real clients, in one child for all modules."""
+    from segproof_harness.oracle.kafka_clients import Clients
+
+    with Clients() as one:
+        yield one
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show what the broker said beside a failed test."""
+    report = yield
+    one = getattr(item, "funcargs", {}).get("broker")
+    if report.failed and isinstance(one, Broker):
+        report.sections.append(("broker", one.said[-LOG_CHARACTERS_SHOWN:]))
+    return report

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real broker starts on logs that segproof wrote; real consumers read every record of them."""
+
+import shutil
+from bisect import bisect_left
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from segproof.kafka import LogManager
+from segproof.lookup import PartitionReader
+from segproof_harness.oracle import kafka_clients
+from segproof_harness.oracle.broker import Broker
+from segproof_harness.oracle.kafka_clients import Clients
+from segproof_harness.oracle.written_logs import CONFIGS, TOPICS, Expected, write_logs
+
+pytestmark = pytest.mark.needs("java", "jpype")
+
+TRANSACTIONAL = ("transactions", "open", "stamped")
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """What was written, and what the broker found."""
+
+    expected: dict[str, Expected]
+    files: dict[str, dict[str, bytes]]
+    """The files of each partition, as we left them."""
+    broker: Broker
+
+
+def files_of(partition: Path) -> dict[str, bytes]:
+    """Return the files of a partition by name."""
+    return {path.name: path.read_bytes() for path in sorted(partition.iterdir())}
+
+
+@pytest.fixture(scope="module")
+def ours(broker: Broker, clients: Clients) -> Ours:
+    """A running broker on the logs that segproof wrote in the place of the broker's own."""
+    broker.start()
+    ids = clients.ask(kafka_clients.create_topics, broker.servers, TOPICS)
+    broker.stop()
+    for name in TOPICS:
+        shutil.rmtree(broker.partition(name))
+    expected = write_logs(broker.data, ids)
+    files = {name: files_of(broker.partition(name)) for name in TOPICS}
+    broker.start()
+    return Ours(expected, files, broker)
+
+
+@pytest.mark.checks("LOAD-11", "LOAD-13", "META-1", "CKPT-1")
+def test_the_broker_loads_without_recovering(ours: Ours) -> None:
+    """It takes the stop for a clean one, and each log as it is, by its own words."""
+    assert "Skipping recovery of" in ours.broker.said
+    for name, expected in ours.expected.items():
+        assert ours.broker.mended(name) == []
+        assert (expected.segments, expected.end_offset) == ours.broker.loaded(name)
+        # The snapshot at the end of the log says all of the producers: no batch is read for them.
+        rebuilt = f"segment recovery from offset {expected.end_offset}"
+        assert any(rebuilt in line for line in ours.broker.said_about(name))
+
+
+@pytest.mark.parametrize("name", TOPICS)
+def test_a_consumer_reads_every_record(name: str, ours: Ours, clients: Clients) -> None:
+    """Every offset, timestamp, key, value and header, of every codec, byte for byte."""
+    expected = ours.expected[name]
+    seen = clients.ask(kafka_clients.read_all, ours.broker.servers, name)
+    assert len(expected.seen) == len(seen)
+    assert expected.seen == seen
+
+
+@pytest.mark.parametrize("name", TRANSACTIONAL)
+@pytest.mark.checks("TXNIDX-10", "LOG-8")
+def test_a_committed_reader_misses_aborted_records_exactly(
+    name: str, ours: Ours, clients: Clients
+) -> None:
+    """What transaction indexes and the snapshot of producers say is what the broker believes."""
+    expected, servers = ours.expected[name], ours.broker.servers
+    assert expected.aborted
+    assert expected.committed == clients.ask(
+        kafka_clients.read_all, servers, name, "read_committed"
+    )
+    stable = clients.ask(kafka_clients.end_offset, servers, name, "read_committed")
+    assert expected.stable_offset == stable
+
+
+@pytest.mark.parametrize("name", ["transactions", "magic-1", "old-formats"])
+@pytest.mark.checks("SEG-12", "LOG-1", "LOG-6")
+def test_seeking_finds_each_offset(name: str, ours: Ours, clients: Clients) -> None:
+    """From each third offset on the consumer gets the next record that is there."""
+    expected = ours.expected[name]
+    asked = list(range(0, expected.end_offset, 3))
+    found = clients.ask(kafka_clients.read_first_of_each, ours.broker.servers, name, asked)
+    offsets = [one.offset for one in expected.seen]
+    for offset, one in zip(asked, found, strict=True):
+        place = bisect_left(offsets, offset)
+        assert (expected.seen[place] if place < len(offsets) else None) == one, offset
+
+
+@pytest.mark.parametrize("name", [name for name in TOPICS if name != "old-formats"])
+@pytest.mark.checks("LOG-15", "SEG-39")
+def test_times_are_found_where_we_find_them(name: str, ours: Ours, clients: Clients) -> None:
+    """`offsetsForTimes` and our lookup answer alike, between, before and behind all timestamps."""
+    asked, mine = times_asked_and_found(name, ours)
+    theirs = clients.ask(kafka_clients.offsets_for_times, ours.broker.servers, name, asked)
+    assert len({answer for answer in theirs if answer is not None}) > (
+        0 if name == "stamped" else 10
+    )
+    assert [*zip(asked, mine, strict=True)] == [*zip(asked, theirs, strict=True)]
+
+
+@pytest.mark.checks("LOG-15")
+def test_a_broker_finds_no_time_behind_segments_without_times(ours: Ours, clients: Clients) -> None:
+    """The broker takes the file's age for the times of a segment of magic 0, and looks no further.
+
+    Ours answers with a record that is there.
+    """
+    asked, mine = times_asked_and_found("old-formats", ours)
+    servers = ours.broker.servers
+    assert [None] * len(asked) == clients.ask(
+        kafka_clients.offsets_for_times, servers, "old-formats", asked
+    )
+    seen = {(one.timestamp, one.offset) for one in ours.expected["old-formats"].seen}
+    found = [answer for answer in mine if answer is not None]
+    assert len(found) > 10
+    assert set(found) <= seen
+
+
+def times_asked_and_found(name: str, ours: Ours) -> tuple[list[int], list[tuple[int, int] | None]]:
+    """Return timestamps about a log, and what our lookup answers for each."""
+    known = sorted({one.timestamp for one in ours.expected[name].seen if one.timestamp >= 0})
+    asked = [0, *known[::5], *(one + 1 for one in known[::17]), *(one - 50 for one in known[-3:])]
+    asked.append(known[-1] + 1000)
+    with PartitionReader(ours.broker.partition(name)) as reader:
+        answers = [reader.lookup_timestamp(timestamp) for timestamp in asked]
+    return asked, [
+        None if one.offset is None or one.timestamp is None else (one.timestamp, one.offset)
+        for one in answers
+    ]
+
+
+def test_the_broker_leaves_our_files_as_they_are(ours: Ours) -> None:
+    """After all this, and an orderly stop, each file of ours has its bytes still.
+
+    Only the epochs got a line, for the leader that the broker was.
+    """
+    ours.broker.stop()
+    for name, before in ours.files.items():
+        after = files_of(ours.broker.partition(name))
+        # The broker notes itself as the leader of an epoch that begins where our log ends.
+        epochs = (before.pop("leader-epoch-checkpoint", b""), after.pop("leader-epoch-checkpoint"))
+        assert epochs[1].splitlines()[2:-1] == epochs[0].splitlines()[2:]
+        assert int(epochs[1].split()[-1]) == ours.expected[name].end_offset
+        assert sorted(before) == sorted(after)
+        for file, data in before.items():
+            assert data == after[file], file
+
+
+@pytest.mark.checks("LOAD-11", "LOAD-13")
+def test_we_go_on_where_the_broker_stopped(ours: Ours) -> None:
+    """The disk that the broker leaves is one that we load without recovery, all topics of it."""
+    with LogManager(ours.broker.data, CONFIGS["transactions"]) as manager:
+        logs = manager.load_logs()
+        for name, expected in ours.expected.items():
+            assert expected.end_offset == logs[name, 0].log_end_offset
+            assert expected.end_offset == logs[name, 0].recovery_point
