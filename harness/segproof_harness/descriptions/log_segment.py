@@ -34,6 +34,7 @@ from segproof_harness.structures import (
 from segproof_model.kafka.log_config import LogConfig
 from segproof_model.kafka.log_segment import LogSegment
 from segproof_model.kafka.segment_names import segment_file_name
+from segproof_model.profiles import SEGPROOF, Profile
 
 INDEX_KEYS = ("last_offset", "first_offset")
 ENTRIES = ("batch", "append")
@@ -145,17 +146,24 @@ def _options(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _open_model(arguments: Mapping[str, Any], directory: Any, profile: Any) -> Any:
-    is_per_batch = arguments["entries"] == "batch"
     return LogSegment.open(
         "",
         config=LogConfig(**_options(arguments)),
         directory=directory,
-        profile=replace(profile, index_key=arguments["index_key"], index_per_batch=is_per_batch),
+        profile=_with_format(profile, arguments),
         codecs=CODECS,
         now_ms=arguments["now_ms"],
         modified_ms=arguments["modified_ms"],
         **_plain(arguments),
     )
+
+
+def _with_format(profile: Profile, arguments: Mapping[str, Any]) -> Profile:
+    """Return segproof's profile with the entries that were asked for; a release has its own."""
+    if profile.name != SEGPROOF.name:
+        return profile
+    is_per_batch = arguments["entries"] == "batch"
+    return replace(profile, index_key=arguments["index_key"], index_per_batch=is_per_batch)
 
 
 def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any:

@@ -68,6 +68,8 @@ def recover(
         lambda one: one.on_time_index(lambda index: index.reset()),
         lambda one: one.with_txn_index(one.txn_index.reset()),
     )
+    if producers is None and segment.profile.recovery_has_producers:
+        producers = _no_producers(segment)
     scanned = _Recovery(began.after, producers, epochs)
     outcome = began.outcome
     if not isinstance(outcome, Raised):
@@ -85,6 +87,12 @@ def recover(
         scanned = replace(scanned, segment=ended.after)
         outcome = ended.outcome if isinstance(ended.outcome, Raised) else truncated
     return Step(scanned.ended(), outcome)
+
+
+def _no_producers(segment: Any) -> ProducerStateManager:
+    opened = ProducerStateManager.open("", profile=segment.profile).after
+    assert isinstance(opened, ProducerStateManager)
+    return opened
 
 
 def _scanned(recovery: _Recovery) -> Step[_Recovery]:

@@ -196,13 +196,14 @@ def _aborted(segment: LogSegment) -> list[tuple[int, ...]]:
 @law("SEG-30", structure=STRUCTURE, scope="step", source=RECOVER)
 def recovery_finds_aborted_transactions(transition: Transition) -> bool:
     """Recovery rebuilds the transaction index to exactly the aborted transactions whose markers
-    are in the kept log, given the producer state at the base offset; without one, to nothing."""
+    are in the kept log, given the producer state at the base offset; without one, to nothing, or
+    where the profile says so as given an empty one."""
     after = after_of(transition)
     if not is_judged(transition, "recover") or not succeeded(transition):
         return True
     producers = transition.arguments.get("producer_state_manager")
-    if producers is None:
+    if producers is None and not after.profile.recovery_has_producers:
         return not txn_entries(after)
-    if producers.producers or not are_ordered(batches_of(after) or []):
+    if (producers is not None and producers.producers) or not are_ordered(batches_of(after) or []):
         return True
     return txn_entries(after) == _aborted(after)

@@ -4,9 +4,10 @@
 Used by: the adapters of Kafka's classes.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["PACKAGES", "get", "optional", "storage_class"]
+__all__ = ["PACKAGES", "get", "items", "optional", "scala_option", "storage_class"]
 
 PACKAGES = ("org.apache.kafka.storage.internals.log.", "kafka.log.")
 """Where the classes of logs and indexes are: since 3.5, and before; a few moved at 3.3 or 3.4."""
@@ -41,3 +42,17 @@ def optional(found: Any) -> Any:
         if hasattr(found, name):
             return getattr(found, name)()
     return found.get()
+
+
+def scala_option(jvm: Any, value: Any) -> Any:
+    """Return a value as scala.Option; None is the empty one."""
+    if value is None:
+        return getattr(jvm.java("scala.None$"), "MODULE$")
+    return jvm.java("scala.Some")(value)
+
+
+def items(found: Any) -> Iterator[Any]:
+    """Return what a collection of Java or of Scala holds."""
+    steps = found.iterator()
+    while steps.hasNext():
+        yield steps.next()

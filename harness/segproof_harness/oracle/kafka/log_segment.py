@@ -1,0 +1,567 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kafka's LogSegment as the harness calls it.
+
+Upstream: kafka.log.LogSegment up to 3.6, the same name in org.apache.kafka.storage.internals.log
+since.
+Used by: oracle.child.
+
+The time at which the log's file was modified is that of the subject's clock: whatever the real
+class did to the file is dated by it afterwards.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from jpype import JBoolean, JException, JInt, JLong, JProxy
+
+from segproof_harness.codecs import CODECS
+from segproof_harness.oracle.jvm import Adapter
+from segproof_harness.oracle.kafka.classes import (
+    get,
+    items,
+    optional,
+    scala_option,
+    storage_class,
+)
+from segproof_harness.oracle.kafka.leader_epochs import make_epochs, shown_epochs
+from segproof_harness.oracle.kafka.producer_state import make_producers, shown_producers
+from segproof_harness.oracle.kafka.records import (
+    bytes_of,
+    invoked,
+    java_errors,
+    record_class,
+    reflected,
+    wrapped,
+)
+from segproof_harness.structures import OperationKind, Structure
+from segproof_model.kafka.producer_append_info import CompletedTxn
+from segproof_model.kafka.record_batch import RecordBatch
+from segproof_model.kafka.record_file import RecordFile, scan_memory
+from segproof_model.kafka.segment_names import segment_file_name
+from segproof_model.kafka.segment_rolling import RollParams
+
+OURS = frozenset({"append_many", "read_many", "find_offset_by_timestamp_many"})
+"""What the real class has not in any release."""
+ALONE = (
+    ((2, 0), {"append_from_file", "has_overflow"}),
+    ((2, 4), {"get_first_batch_timestamp"}),
+    ((2, 8), {"largest_record_timestamp"}),
+    ((3, 4), {"has_suffix"}),
+)
+"""Since which version there are some operations."""
+JAVA_CONFIG_SINCE = (3, 5)
+INDEX_BYTES_MIN = 4
+"""What the options ask of an index's size; the segment itself takes any."""
+LAST_EPOCH = ((2**31 - 1, 0),)
+"""A cache that knows this epoch is taught no other one."""
+
+
+class Fetched(NamedTuple):
+    """What a read found, with the implementation's names."""
+
+    fetch_offset_metadata: tuple[int, int, int]
+    records: "Slice | None"
+    first_entry_incomplete: bool
+    aborted_transactions: None = None
+
+
+class Slice:
+    """A slice of the log."""
+
+    def __init__(self, segment: "LogSegment", real: Any) -> None:
+        self._segment = segment
+        self._real = real
+
+    start = property(lambda self: self._segment.record_start(self._real))
+
+    def size_in_bytes(self) -> int:
+        """Call sizeInBytes."""
+        return int(self._real.sizeInBytes())
+
+    def read(self) -> bytes | None:
+        """Read all of it by readInto."""
+        with java_errors():
+            jvm = self._segment.jvm
+            buffer = jvm.java("java.nio.ByteBuffer").allocate(max(0, self.size_in_bytes()))
+            self._real.readInto(buffer, JInt(0))
+        return bytes_of(buffer)
+
+
+class _Time:
+    """What the real class asks for the time."""
+
+    def __init__(self) -> None:
+        self.clock: Callable[[], int] = int
+
+    def milliseconds(self) -> int:
+        """Return the subject's time."""
+        return self.clock()
+
+    hiResClockMs = milliseconds  # noqa: N815 - Kafka's name
+
+    def nanoseconds(self) -> int:
+        """Return the subject's time in another unit."""
+        return self.clock() * 10**6
+
+
+class LogSegment(Adapter):
+    """The segment."""
+
+    kinds: ClassVar[Mapping[str, str]] = {"java.lang.NullPointerException": "unmapped"}
+
+    _time: ClassVar[_Time]
+    _java_time: ClassVar[Any]
+    _kind: ClassVar[Any]
+    _scratch: ClassVar[str]
+    _fields: ClassVar[dict[str, Any]]
+    _configs: ClassVar[dict[tuple[int, int], Any]]
+    _open_one: ClassVar["LogSegment | None"]
+    """The segment that a crash may have left open."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not hasattr(cls, "jvm"):
+            return
+        number = cls.jvm.release.number
+        absent = [names for since, names in ALONE if number < since]
+        cls.left_out = OURS.union(*absent)
+        cls._time = _Time()
+        cls._java_time = JProxy("org.apache.kafka.common.utils.Time", inst=cls._time)
+        cls._kind = storage_class(cls.jvm, "LogSegment")
+        cls._scratch = tempfile.mkdtemp(prefix="segproof-state-")
+        cls._fields = {}
+        cls._configs = {}
+        cls._open_one = None
+
+    @classmethod
+    def describe(cls, structure: Structure) -> Structure:
+        """Return the description with calls that take plain values."""
+        calls = {
+            "append_from_file": {"call_impl": LogSegment.append_from_file},
+            "recover": {"call_impl": LogSegment.recover},
+        }
+        operations = tuple(_with(kind, calls.get(kind.name, {})) for kind in structure.operations)
+        return replace(structure, operations=operations, open_impl=_open)
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        before = type(self)._open_one
+        if before is not None:
+            before.give_up()
+        self._time.clock = arguments["clock"]
+        name = segment_file_name(arguments["base_offset"], ".log") + arguments["file_suffix"]
+        self._path = f"{arguments['directory']}/{name}"
+        self._modified_ns = -1
+        with suppress(FileNotFoundError):
+            self._modified_ns = os.stat(self._path).st_mtime_ns
+        with self._dated():
+            self._segment = self._opened(arguments)
+        type(self)._open_one = self
+        if arguments["roll_jitter_ms"]:
+            self._field("rollJitterMs").setLong(self._segment, JLong(arguments["roll_jitter_ms"]))
+
+    def _opened(self, arguments: Mapping[str, Any]) -> Any:
+        return self._kind.open(
+            self.jvm.file(arguments["directory"]),
+            JLong(arguments["base_offset"]),
+            self._config(arguments["index_interval_bytes"], arguments["segment_index_bytes"]),
+            self._java_time,
+            JBoolean(arguments["file_already_exists"]),
+            JInt(arguments["init_file_size"]),
+            JBoolean(arguments["preallocate"]),
+            arguments["file_suffix"],
+        )
+
+    @classmethod
+    def _config(cls, interval: int, index_bytes: int) -> Any:
+        """Return Kafka's options with these two; making them takes long."""
+        key = interval, index_bytes
+        if key not in cls._configs:
+            cls._configs[key] = cls._made_config(interval, index_bytes)
+        return cls._configs[key]
+
+    @classmethod
+    def _made_config(cls, interval: int, index_bytes: int) -> Any:
+        options = cls.jvm.java("java.util.HashMap")()
+        options.put("index.interval.bytes", str(interval))
+        options.put("segment.index.bytes", str(max(index_bytes, INDEX_BYTES_MIN)))
+        kind = storage_class(cls.jvm, "LogConfig")
+        more = []
+        if cls.jvm.release.number < JAVA_CONFIG_SINCE:
+            more = [getattr(cls.jvm.java("scala.collection.immutable.Set$"), "MODULE$").empty()]
+        config = kind(options, *more)
+        if index_bytes < INDEX_BYTES_MIN:
+            field = kind.class_.getDeclaredField("maxIndexSize")
+            field.setAccessible(True)
+            field.setInt(config, JInt(index_bytes))
+        return config
+
+    def give_up(self) -> None:
+        """Close what a crash has left open, and change no file."""
+        with suppress(JException):
+            self._call("closeHandlers")
+
+    @contextmanager
+    def _dated(self) -> Iterator[None]:
+        """Let the log's file be modified when the clock says, if it was modified."""
+        try:
+            yield
+        finally:
+            self._date()
+
+    def _date(self) -> None:
+        with suppress(FileNotFoundError):
+            if os.stat(self._path).st_mtime_ns != self._modified_ns:
+                self._modified_ns = self._time.clock() * 10**6
+                os.utime(self._path, ns=(self._modified_ns, self._modified_ns))
+
+    def _field(self, name: str) -> Any:
+        """Return a private field of the class, by reflection."""
+        if name not in self._fields:
+            found = self._kind.class_.getDeclaredField(name)
+            found.setAccessible(True)
+            self._fields[name] = found
+        return self._fields[name]
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        """Call a method that is not public in every release."""
+        if hasattr(self._segment, name):
+            return getattr(self._segment, name)(*arguments)
+        return invoked(reflected(self._kind, name), self._segment, *arguments)
+
+    def record_start(self, records: Any) -> int:
+        """Return where a slice begins in the file."""
+        if "start" not in self._fields:
+            self._fields["start"] = record_class(self.jvm, "FileRecords").class_.getDeclaredField(
+                "start"
+            )
+            self._fields["start"].setAccessible(True)
+        return int(self._fields["start"].getInt(records))
+
+    # --- accessors -----------------------------------------------------------------------------
+
+    size = property(lambda self: int(self._segment.size()))
+    created_ms = property(lambda self: int(self._field("created").getLong(self._segment)))
+    bytes_since_last_index_entry = property(
+        lambda self: int(self._field("bytesSinceLastIndexEntry").getInt(self._segment))
+    )
+    last_modified = property(lambda self: int(self._segment.lastModified()))
+
+    @property
+    def rolling_based_timestamp(self) -> int | None:
+        """The private field, or None if it is empty."""
+        found = optional(self._field("rollingBasedTimestamp").get(self._segment))
+        return None if found is None else int(found)
+
+    @property
+    def _maximum(self) -> Any:
+        """The largest timestamp with its offset, where it is one object."""
+        for name in ("readMaxTimestampAndOffsetSoFar", "maxTimestampAndOffsetSoFar"):
+            if hasattr(self._segment, name):
+                return getattr(self._segment, name)()
+        return None
+
+    def max_timestamp_so_far(self) -> int:
+        """Call maxTimestampSoFar."""
+        return int(self._call("maxTimestampSoFar"))
+
+    def offset_of_max_timestamp_so_far(self) -> int:
+        """Return the offset of the largest timestamp, whatever it is called."""
+        found = self._maximum
+        if found is not None:
+            return int(get(found, "offset"))
+        names = ("offsetOfMaxTimestampSoFar", "offsetOfMaxTimestamp")
+        methods = {str(one.getName()) for one in self._kind.class_.getDeclaredMethods()}
+        return int(self._call(next(name for name in names if name in methods)))
+
+    def largest_timestamp(self) -> int:
+        """Call largestTimestamp."""
+        return int(self._segment.largestTimestamp())
+
+    def largest_record_timestamp(self) -> int | None:
+        """Call largestRecordTimestamp."""
+        found = optional(self._segment.largestRecordTimestamp())
+        return None if found is None else int(found)
+
+    # --- writing -------------------------------------------------------------------------------
+
+    def append(
+        self,
+        largest_offset: int,
+        records: bytes,
+        largest_timestamp: int | None,
+        shallow_offset_of_max_timestamp: int | None,
+    ) -> None:
+        """Call append, with what its release asks of the caller."""
+        memory = record_class(self.jvm, "MemoryRecords").readableRecords(wrapped(self.jvm, records))
+        arguments: list[Any] = [JLong(largest_offset)]
+        if not self._appends_each_batch:
+            batches = scan_memory(records, codecs=CODECS).batches
+            timestamp, offset = _largest(batches)
+            if largest_timestamp is not None:
+                timestamp = largest_timestamp
+            if shallow_offset_of_max_timestamp is not None:
+                offset = shallow_offset_of_max_timestamp
+            arguments += [JLong(timestamp), JLong(offset)]
+            if self.jvm.release.number < (2, 0):
+                first = batches[0].base_offset if batches else largest_offset
+                arguments.insert(0, JLong(first if isinstance(first, int) else largest_offset))
+        with self._dated():
+            self._segment.append(*arguments, memory)
+
+    @cached_property
+    def _appends_each_batch(self) -> bool:
+        """Whether append looks at each batch, and so is not told what is the largest."""
+        number = self.jvm.release.number
+        return number >= (4, 0, 1) or (3, 9, 1) <= number < (4, 0, 0)
+
+    def append_from_file(self, records: RecordFile, start: int) -> int:
+        """Call appendFromFile with a file outside of the directory."""
+        path = Path(self._scratch, "source.log")
+        path.write_bytes(records.image)
+        source = record_class(self.jvm, "FileRecords").open(
+            self.jvm.file(str(path)), JBoolean(False), JBoolean(True), JInt(0), JBoolean(False)
+        )
+        try:
+            with self._dated():
+                return int(self._segment.appendFromFile(source, JInt(start)))
+        finally:
+            source.close()
+
+    def truncate_to(self, offset: int) -> int:
+        """Call truncateTo."""
+        with self._dated():
+            return int(self._segment.truncateTo(JLong(offset)))
+
+    def recover(self, producer_state_manager: Any, leader_epoch_cache: Any) -> Any:
+        """Call recover, and show what it has taught.
+
+        There always is a producer state, empty at first. A cache of epochs that is not given is
+        one that learns nothing, and is not shown.
+        """
+        producers = make_producers(self.jvm, self._state_folder, self._java_time)
+        known = LAST_EPOCH if leader_epoch_cache is None else leader_epoch_cache.entries
+        epochs = make_epochs(self.jvm, f"{self._scratch}/epochs", known)
+        with self._dated():
+            removed = int(self._segment.recover(producers, self._as_option(epochs)))
+        return (
+            removed,
+            shown_producers(self.jvm, producers),
+            None if leader_epoch_cache is None else shown_epochs(epochs),
+        )
+
+    @cached_property
+    def _state_folder(self) -> str:
+        folder = Path(self._scratch, "state")
+        folder.mkdir(exist_ok=True)
+        return str(folder)
+
+    def _as_option(self, value: Any) -> Any:
+        """Return a value as recover takes it."""
+        number = self.jvm.release.number
+        if number >= (4, 0):
+            return value
+        if number >= (3, 7):
+            return self.jvm.java("java.util.Optional").ofNullable(value)
+        return scala_option(self.jvm, value)
+
+    def update_txn_index(self, completed_txn: CompletedTxn, last_stable_offset: int) -> None:
+        """Call updateTxnIndex."""
+        producer_id, first_offset, last_offset, is_aborted = completed_txn
+        txn = storage_class(self.jvm, "CompletedTxn")(
+            JLong(producer_id), JLong(first_offset), JLong(last_offset), JBoolean(is_aborted)
+        )
+        self._segment.updateTxnIndex(txn, JLong(last_stable_offset))
+
+    def resize_indexes(self, size: int) -> None:
+        """Call resizeIndexes."""
+        self._segment.resizeIndexes(JInt(size))
+
+    def on_become_inactive_segment(self) -> None:
+        """Call onBecomeInactiveSegment."""
+        with self._dated():
+            self._segment.onBecomeInactiveSegment()
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def translate_offset(self, offset: int, starting_file_position: int) -> Any:
+        """Call translateOffset."""
+        long, integer = (self.jvm.java(f"java.lang.{name}").TYPE for name in ("Long", "Integer"))
+        if "translateOffset" not in self._fields:
+            self._fields["translateOffset"] = reflected(
+                self._kind, "translateOffset", long, integer
+            )
+        found = invoked(
+            self._fields["translateOffset"],
+            self._segment,
+            JLong(offset),
+            JInt(starting_file_position),
+        )
+        return None if found is None else (int(found.offset), int(found.position), int(found.size))
+
+    def read(
+        self, start_offset: int, max_size: int, max_position: int | None, min_one_message: bool
+    ) -> Fetched | None:
+        """Call read. Where the largest position can't be unknown, nothing is asked for instead."""
+        number = self.jvm.release.number
+        if max_position is None and number < (3, 8):
+            max_size, min_one_message, max_position = min(max_size, 0), False, 0
+        position: Any = JLong(max_position or 0)
+        if number >= (3, 8):
+            boxed = None if max_position is None else self.jvm.java("java.lang.Long")(position)
+            position = self.jvm.java("java.util.Optional").ofNullable(boxed)
+        before = [scala_option(self.jvm, None)] if number < (2, 4) else []
+        found = self._segment.read(
+            JLong(start_offset), *before, JInt(max_size), position, JBoolean(min_one_message)
+        )
+        return None if found is None else self._fetched(found)
+
+    def _fetched(self, found: Any) -> Fetched:
+        metadata, records = get(found, "fetchOffsetMetadata"), get(found, "records")
+        names = ("messageOffset", "segmentBaseOffset", "relativePositionInSegment")
+        place = tuple(int(get(metadata, name)) for name in names)
+        of_file = hasattr(records, "channel")
+        return Fetched(
+            (place[0], place[1], place[2]),
+            Slice(self, records) if of_file else None,
+            bool(get(found, "firstEntryIncomplete")),
+        )
+
+    def find_offset_by_timestamp(self, timestamp_ms: int, starting_offset: int) -> Any:
+        """Call findOffsetByTimestamp."""
+        found = optional(
+            self._segment.findOffsetByTimestamp(JLong(timestamp_ms), JLong(starting_offset))
+        )
+        if found is None:
+            return None
+        epoch = optional(found.leaderEpoch) if hasattr(found, "leaderEpoch") else None
+        shown = None if epoch is None else int(epoch)
+        return int(get(found, "timestamp")), int(get(found, "offset")), shown
+
+    def fetch_upper_bound_offset(self, start_offset_position: Any, fetch_size: int) -> int | None:
+        """Call fetchUpperBoundOffset."""
+        place = storage_class(self.jvm, "OffsetPosition")(
+            JLong(start_offset_position.offset), JInt(start_offset_position.position)
+        )
+        found = optional(self._segment.fetchUpperBoundOffset(place, JInt(fetch_size)))
+        return None if found is None else int(found)
+
+    def collect_aborted_txns(self, fetch_offset: int, upper_bound_offset: int) -> Any:
+        """Call collectAbortedTxns."""
+        found = self._segment.collectAbortedTxns(JLong(fetch_offset), JLong(upper_bound_offset))
+        names = ("version", "producerId", "firstOffset", "lastOffset", "lastStableOffset")
+        transactions = tuple(
+            tuple(int(getattr(one, name)()) for name in names)
+            for one in items(get(found, "abortedTransactions"))
+        )
+        return transactions, bool(get(found, "isComplete"))
+
+    def read_next_offset(self) -> int:
+        """Call readNextOffset, called nextOffset before 1.1."""
+        has_new = self.jvm.release.number >= (1, 1)
+        return int(self._segment.readNextOffset() if has_new else self._segment.nextOffset())
+
+    def has_overflow(self) -> bool:
+        """Call hasOverflow."""
+        return bool(self._segment.hasOverflow())
+
+    # --- rolling -------------------------------------------------------------------------------
+
+    def should_roll(self, roll_params: RollParams) -> bool:
+        """Call shouldRoll; up to 2.0 the segment itself knows the limits."""
+        limit_ms, limit_bytes, timestamp, offset, size, now = roll_params
+        if self.jvm.release.number < (2, 1):
+            self._field("maxSegmentMs").setLong(self._segment, JLong(limit_ms))
+            self._field("maxSegmentBytes").setInt(self._segment, JInt(limit_bytes))
+            return bool(
+                self._segment.shouldRoll(JInt(size), JLong(timestamp), JLong(offset), JLong(now))
+            )
+        params = storage_class(self.jvm, "RollParams")(
+            JLong(limit_ms),
+            JInt(limit_bytes),
+            JLong(timestamp),
+            JLong(offset),
+            JInt(size),
+            JLong(now),
+        )
+        return bool(self._segment.shouldRoll(params))
+
+    def time_waited_for_roll(self, now: int, message_timestamp: int) -> int:
+        """Call timeWaitedForRoll."""
+        return int(self._segment.timeWaitedForRoll(JLong(now), JLong(message_timestamp)))
+
+    def get_first_batch_timestamp(self) -> int:
+        """Call getFirstBatchTimestamp."""
+        return int(self._call("getFirstBatchTimestamp"))
+
+    # --- files ---------------------------------------------------------------------------------
+
+    def sanity_check(self, time_index_file_newly_created: bool) -> None:
+        """Call sanityCheck."""
+        self._segment.sanityCheck(JBoolean(time_index_file_newly_created))
+
+    def flush(self) -> None:
+        """Call flush."""
+        self._segment.flush()
+
+    def change_file_suffixes(self, old_suffix: str, new_suffix: str) -> None:
+        """Call changeFileSuffixes."""
+        try:
+            self._segment.changeFileSuffixes(old_suffix, new_suffix)
+        finally:
+            self._path = str(self._segment.log().file().getPath())
+
+    def has_suffix(self, suffix: str) -> bool:
+        """Call hasSuffix."""
+        return bool(self._segment.hasSuffix(suffix))
+
+    def set_last_modified(self, ms: int) -> None:
+        """Call setLastModified."""
+        name = "setLastModified" if hasattr(self._segment, "setLastModified") else "lastModified_$eq"
+        try:
+            getattr(self._segment, name)(JLong(ms))
+        finally:
+            with suppress(FileNotFoundError):
+                self._modified_ns = os.stat(self._path).st_mtime_ns
+
+    def close(self) -> None:
+        """Call close."""
+        with self._dated():
+            self._segment.close()
+
+    def close_handlers(self) -> None:
+        """Call closeHandlers."""
+        self._call("closeHandlers")
+
+    def delete_if_exists(self) -> None:
+        """Call deleteIfExists."""
+        self._segment.deleteIfExists()
+
+
+def _with(kind: OperationKind, changes: Mapping[str, Any]) -> OperationKind:
+    return replace(kind, **changes) if changes else kind
+
+
+def _open(kind: type[LogSegment], arguments: Mapping[str, Any], files: Any) -> LogSegment:
+    """Open the segment; a log that exists was modified when the arguments say."""
+    name = segment_file_name(arguments["base_offset"], ".log") + arguments["file_suffix"]
+    path = f"{arguments['directory']}/{name}"
+    if files.status(path) is not None:
+        files.set_modified(path, arguments["modified_ms"] * 10**6)
+    return kind(arguments)
+
+
+def _largest(batches: tuple[RecordBatch, ...]) -> tuple[int, int]:
+    """Return the largest timestamp of the batches that can be read, with its batch's last offset.
+
+    The first of several; (-1, -1) for none.
+    """
+    times = [(batch.max_timestamp, batch.last_offset) for batch in batches]
+    readable = [(time, last) for time, last in times if isinstance(time, int)]
+    known = [(time, last) for time, last in readable if isinstance(last, int)]
+    return max(known, key=lambda pair: pair[0], default=(-1, -1))
