@@ -19,6 +19,7 @@ ADAPTERS = {
     "time-index": "segproof_harness.oracle.kafka.indexes:TimeIndex",
     "transaction-index": "segproof_harness.oracle.kafka.transaction_index:TransactionIndex",
     "partition-log": "segproof_harness.oracle.kafka.partition_log:PartitionLog",
+    "log-segment": "segproof_harness.oracle.kafka.log_segment:LogSegment",
     "index-file": "segproof_harness.oracle.rocketmq.index_file:IndexFile",
     "index-service": "segproof_harness.oracle.rocketmq.index_service:IndexService",
 }

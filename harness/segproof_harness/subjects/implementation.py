@@ -158,7 +158,9 @@ class _WatchedFiles:
 class _RealPlace:
     def __init__(self, contents: Mapping[str, bytes], clock: Clock | None) -> None:
         self.files = _WatchedFiles(clock)
-        self.root = tempfile.mkdtemp(prefix="segproof-")
+        self._made = tempfile.mkdtemp(prefix="segproof-")
+        self.root = f"{self._made}/t-0"  # Kafka reads topic and partition from such a name
+        Path(self.root).mkdir()
         for name, data in contents.items():
             path = Path(self.path(name))
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -178,7 +180,7 @@ class _RealPlace:
 
     def remove(self) -> None:
         self.crash()
-        shutil.rmtree(self.root, ignore_errors=True)
+        shutil.rmtree(self._made, ignore_errors=True)
 
 
 def _write_changes(place: _Place, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:

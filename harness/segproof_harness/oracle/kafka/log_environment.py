@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a partition's log of Kafka is made with: options, a clock, a scheduler, and the rest.
+
+Upstream: LogConfig, Time, Scheduler, BrokerTopicStats, LogDirFailureChannel, of every release.
+Used by: oracle.kafka.partition_log.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from jpype import JBoolean, JInt, JLong, JProxy
+
+from segproof_harness.oracle.kafka.classes import storage_class
+
+DELETIONS = ("delete-file", "delete-producer-snapshot")
+"""Tasks that wait, whatever their delay, until the history asks for what is due."""
+EXPIRY_CHECK_MS = 600_000
+NOW_MS_MIN = 10**12
+"""A file modified from here on was modified by the JVM: no history's clock goes so far."""
+NO_TOPIC_OPTIONS = ("producer_id_expiration_ms", "max_transaction_timeout_ms")
+
+
+def scala_object(jvm: Any, name: str) -> Any:
+    """Return a singleton of Scala by the name of its class, without the last `$`."""
+    return getattr(jvm.java(f"{name}$"), "MODULE$")
+
+
+def no_option(jvm: Any) -> Any:
+    """Return Scala's None."""
+    return scala_object(jvm, "scala.None")
+
+
+def some(jvm: Any, value: Any) -> Any:
+    """Return Scala's Some, or None for None."""
+    return no_option(jvm) if value is None else jvm.java("scala.Some")(value)
+
+
+class Scheduler:
+    """Runs tasks as the model does: at once; files are deleted when that is asked for.
+
+    Periodic tasks are kept by name, and run when they are asked for.
+    """
+
+    def __init__(self, jvm: Any, clock: Callable[[], int]) -> None:
+        self._clock = clock
+        self._later: list[tuple[int, Any]] = []
+        self.periodic: dict[str, Any] = {}
+        future = {name: (lambda *_: True) for name in ("cancel", "isCancelled", "isDone")}
+        self._future = JProxy("java.util.concurrent.ScheduledFuture", dict=future)
+        calls = {
+            "startup": lambda: None,
+            "shutdown": lambda: None,
+            "isStarted": lambda: True,
+            "resizeThreadPool": lambda _: None,
+            "taskRunning": lambda _: False,
+            "schedule": self._schedule,
+            "scheduleOnce": self._schedule,
+        }
+        kind = jvm.first("org.apache.kafka.server.util.Scheduler", "kafka.utils.Scheduler")
+        self.java = JProxy(kind, dict=calls)
+
+    def _schedule(
+        self, name: str, task: Any, delay_ms: int = 0, period_ms: int = -1, *_: Any
+    ) -> Any:
+        if period_ms > 0:
+            self.periodic[str(name)] = task
+        elif str(name) in DELETIONS:
+            self._later.append((self._clock() + int(delay_ms), task))
+        else:
+            run(task)
+        return self._future
+
+    def run_due(self) -> None:
+        """Run the deletions whose time has come."""
+        now = self._clock()
+        due = [task for due_ms, task in self._later if due_ms <= now]
+        self._later = [(due_ms, task) for due_ms, task in self._later if due_ms > now]
+        for task in due:
+            run(task)
+
+
+def run(task: Any) -> None:
+    """Run a Runnable, or a function of Scala."""
+    (task.run if hasattr(task, "run") else task.apply)()
+
+
+def java_time(clock: Callable[[], int]) -> Any:
+    """Return the clock as Kafka's Time."""
+    calls = {
+        "milliseconds": lambda: JLong(clock()),
+        "hiResClockMs": lambda: JLong(clock()),
+        "nanoseconds": lambda: JLong(clock() * 10**6),
+        "sleep": lambda _: None,
+        "waitObject": lambda *_: None,
+    }
+    return JProxy("org.apache.kafka.common.utils.Time", dict=calls)
+
+
+def java_config(jvm: Any, config: Any) -> Any:
+    """Return the options as Kafka's LogConfig."""
+    kind = storage_class(jvm, "LogConfig")
+    names = {str(name) for name in kind.configNames().toArray()} if _is_java(kind) else set()
+    given = jvm.java("java.util.HashMap")()
+    for item in fields(config):
+        if item.name in NO_TOPIC_OPTIONS:
+            continue
+        value = getattr(config, item.name)
+        name = item.name.replace("_", ".")
+        if f"internal.{name}" in names:
+            name = f"internal.{name}"
+        given.put(name, str(value).lower() if isinstance(value, bool) else str(value))
+    if _is_java(kind):
+        return kind(given)
+    return kind(given, scala_object(jvm, "scala.collection.immutable.Set").empty())
+
+
+def _is_java(kind: Any) -> bool:
+    """Return whether a class comes from the Java part."""
+    return str(kind.class_.getName()).startswith("org.apache")
+
+
+def broker_topic_stats(jvm: Any) -> Any:
+    """Return statistics that nobody reads."""
+    kind = jvm.first(
+        "org.apache.kafka.storage.log.metrics.BrokerTopicStats", "kafka.server.BrokerTopicStats"
+    )
+    parameters = min(
+        (one.getParameterTypes() for one in kind.class_.getConstructors()),
+        key=len,
+    )
+    if len(parameters) == 0:
+        return kind()
+    is_flag = str(parameters[0].getName()) == "boolean"
+    return kind(JBoolean(False) if is_flag else jvm.java("java.util.Optional").empty())
+
+
+def failure_channel(jvm: Any) -> Any:
+    """Return where failures of directories are told; nobody listens."""
+    kind = jvm.first(
+        "org.apache.kafka.storage.internals.log.LogDirFailureChannel",
+        "kafka.server.LogDirFailureChannel",
+    )
+    return kind(JInt(8))
+
+
+def producer_config(jvm: Any, config: Any) -> Any:
+    """Return the options of the producer state."""
+    kind = storage_class(jvm, "ProducerStateManagerConfig")
+    expiration = JInt(config.producer_id_expiration_ms)
+    if jvm.release.number < (3, 6):
+        return kind(expiration)
+    return kind(expiration, JBoolean(False))
+
+
+def stamp(directory: str, now_ms: int) -> None:
+    """Let the files that the JVM has changed be modified at the time of the history's clock."""
+    for entry in os.scandir(directory):
+        if entry.stat().st_mtime_ns >= NOW_MS_MIN * 10**6:
+            os.utime(entry.path, ns=(now_ms * 10**6, now_ms * 10**6))
+
+
+def tell_of_clean_shutdown(directory: str, is_clean: bool) -> None:
+    """Write or remove the mark that old releases look for beside the partition's directory."""
+    mark = Path(directory).parent / ".kafka_cleanshutdown"
+    if is_clean:
+        mark.write_bytes(b"")
+    else:
+        mark.unlink(missing_ok=True)
+
+
+def new_log(
+    jvm: Any,
+    directory: str,
+    config: Any,
+    offsets: tuple[int, int],
+    is_clean: bool,
+    clock: Callable[[], int],
+    scheduler: Scheduler,
+    channel: Any,
+) -> Any:
+    """Return a partition's log, loaded from its directory.
+
+    `offsets`: the log start and the recovery point of the checkpoints.
+    """
+    number = jvm.release.number
+    first = (
+        jvm.file(directory),
+        java_config(jvm, config),
+        *map(JLong, offsets),
+        scheduler.java,
+        broker_topic_stats(jvm),
+        java_time(clock),
+    )
+    check, no, clean = JInt(EXPIRY_CHECK_MS), JBoolean(False), JBoolean(is_clean)
+    if number < (3,):
+        tell_of_clean_shutdown(directory, is_clean)
+        last = () if number < (2, 8) else (clean, no)
+        expiration = JInt(config.producer_id_expiration_ms)
+        kind = scala_object(jvm, "kafka.log.Log")
+        return kind.apply(*first, expiration, check, channel, *last)
+    timeout = JInt(config.max_transaction_timeout_ms)
+    second = (timeout, producer_config(jvm, config), check, channel, clean)
+    remaining = jvm.java("java.util.concurrent.ConcurrentHashMap")()
+    if number >= (4, 1):
+        kind, none = storage_class(jvm, "UnifiedLog"), jvm.java("java.util.Optional").empty()
+        return kind.create(*first, *second, none, remaining, no, _listener(jvm))
+    kind, none = scala_object(jvm, "kafka.log.UnifiedLog"), no_option(jvm)
+    last = () if number < (3, 5) else (no, _listener(jvm))
+    if (3, 5) <= number < (3, 6):
+        last = (no, none, _listener(jvm))
+    return kind.apply(*first, *second, none, JBoolean(True), remaining, *last)
+
+
+def _listener(jvm: Any) -> Any:
+    return storage_class(jvm, "LogOffsetsListener").NO_OP_OFFSETS_LISTENER

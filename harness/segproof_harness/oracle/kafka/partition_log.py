@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The log of a partition of Kafka as the harness calls it.
+
+Upstream: org.apache.kafka.storage.internals.log.UnifiedLog since 4.1, kafka.log.UnifiedLog since
+3.0, kafka.log.Log before.
+Used by: oracle.child.
+"""
+
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self, TypeVar
+
+import jpype
+from jpype import JBoolean, JInt, JLong, JShort
+
+from segproof.errors import InvalidArgumentError
+from segproof_harness.oracle.jvm import Adapter
+from segproof_harness.oracle.kafka import log_answers as answers
+from segproof_harness.oracle.kafka.classes import optional, storage_class
+from segproof_harness.oracle.kafka.log_environment import (
+    Scheduler,
+    failure_channel,
+    new_log,
+    scala_object,
+    some,
+    stamp,
+)
+from segproof_harness.outcomes import Outcome
+
+WRAPPERS = ("RecordValidationException", "KafkaStorageException", "UncheckedIOException")
+"""Exceptions that only carry another one."""
+EXPIRY = "PeriodicProducerExpirationCheck"
+Answer = TypeVar("Answer")
+
+
+class PartitionLog(Adapter):
+    """The log of a partition."""
+
+    kinds: ClassVar[Mapping[str, str]] = {"java.lang.NullPointerException": "unmapped"}
+    left_out = frozenset({"close", "close_handlers"})
+    """What a closed log does, the model does not cover; reopening closes as well."""
+    _last: ClassVar["PartitionLog | None"] = None
+    """The log that was opened last; what a crash leaves open is closed by the next opening."""
+
+    def __init__(self, directory: str, clock: Callable[[], int], jitter_ms: int) -> None:
+        self._directory = directory
+        self._clock = clock
+        self._jitter_ms = jitter_ms
+        self._log: Any = None
+        self._scheduler = Scheduler(self.jvm, clock)
+        self._channel = failure_channel(self.jvm)
+
+    @classmethod
+    def open(
+        cls,
+        directory: str,
+        config: Any,
+        log_start_offset: int,
+        recovery_point: int,
+        last_shutdown_clean: bool,
+        *,
+        files: Any,
+        time: Callable[[], int],
+        draw: Callable[[], int],
+    ) -> Self:
+        """Load the log."""
+        if PartitionLog._last is not None:
+            PartitionLog._last._let_go()
+        largest = min(config.segment_jitter_ms, config.segment_ms)
+        made = cls(directory, time, draw() % largest if config.segment_jitter_ms else 0)
+        made._log = made._asked(
+            lambda: new_log(
+                cls.jvm,
+                directory,
+                config,
+                (log_start_offset, recovery_point),
+                last_shutdown_clean,
+                time,
+                made._scheduler,
+                made._channel,
+            )
+        )
+        made._settle()
+        PartitionLog._last = made
+        return made
+
+    def _let_go(self) -> None:
+        """Close the files as the end of a process does."""
+        with contextlib.suppress(jpype.JException):
+            self._log.closeHandlers()
+        PartitionLog._last = None
+
+    @classmethod
+    def outcome_of_error(cls, error: Exception) -> Outcome:
+        """Return the outcome of an exception, or of the one that it carries."""
+        inner: Any = error
+        while isinstance(inner, jpype.JException):
+            if str(inner.getClass().getSimpleName()) not in WRAPPERS:
+                break
+            has_own = hasattr(inner, "invalidException")
+            carried = inner.invalidException() if has_own else inner.getCause()
+            if carried is None:
+                break
+            inner = carried
+        return super().outcome_of_error(inner)
+
+    # --- around every call ---------------------------------------------------------------------
+
+    def _asked(self, ask: Callable[[], Answer]) -> Answer:
+        """Ask, and put the clock's time, the drawn jitter and a sound directory in place."""
+        try:
+            return ask()
+        finally:
+            self._settle()
+
+    def _settle(self) -> None:
+        stamp(self._directory, self._clock())
+        self.jvm.field(self._channel, "offlineLogDirs").clear()
+        if self._log is None:
+            return
+        for segment in self._segments():
+            if segment.rollJitterMs() != self._jitter_ms:
+                self._set_jitter(segment)
+
+    def _set_jitter(self, segment: Any) -> None:
+        found = segment.getClass().getDeclaredField("rollJitterMs")
+        found.setAccessible(True)
+        found.setLong(segment, JLong(self._jitter_ms))
+
+    def _segments(self) -> list[Any]:
+        return list(answers.each(self._log.logSegments()))
+
+    def _option(self, value: Any) -> Any:
+        """Return an option as this release has it."""
+        if self.jvm.release.number >= (4, 1):
+            return self.jvm.java("java.util.Optional").ofNullable(value)
+        return some(self.jvm, value)
+
+    # --- accessors -----------------------------------------------------------------------------
+
+    log_start_offset = property(lambda self: int(self._log.logStartOffset()))
+    log_end_offset = property(lambda self: int(self._log.logEndOffset()))
+    high_watermark = property(lambda self: int(self._log.highWatermark()))
+    last_stable_offset = property(lambda self: int(self._log.lastStableOffset()))
+    recovery_point = property(lambda self: int(self._log.recoveryPoint()))
+    size = property(lambda self: int(self._log.size()))
+
+    @property
+    def log_segments(self) -> list[answers.Segment]:
+        """Return what is shown of the segments."""
+        return [answers.Segment(int(one.baseOffset()), int(one.size())) for one in self._segments()]
+
+    @property
+    def producer_state_manager(self) -> answers.Producers:
+        """Return what the producer state knows."""
+        return answers.producers(self.jvm, self._log.producerStateManager())
+
+    @property
+    def leader_epoch_cache(self) -> answers.Epochs:
+        """Return what the cache of leader epochs knows."""
+        cache = self._log.leaderEpochCache()
+        return answers.epochs(cache if self.jvm.release.number >= (4,) else optional(cache))
+
+    # --- appending -----------------------------------------------------------------------------
+
+    def _records(self, records: bytes) -> Any:
+        kind = self.jvm.first(
+            "org.apache.kafka.common.record.internal.MemoryRecords",
+            "org.apache.kafka.common.record.MemoryRecords",
+        )
+        buffer = self.jvm.java("java.nio.ByteBuffer").wrap(self.jvm.to_bytes(records))
+        return kind.readableRecords(buffer)
+
+    def append_as_leader(
+        self, records: bytes, leader_epoch: int, origin: str, transaction_version: int
+    ) -> tuple[int, ...]:
+        """Call appendAsLeader."""
+        given = (self._records(records), JInt(leader_epoch), self._origin(origin))
+        more = self._leader_arguments(transaction_version)
+        info = self._asked(lambda: self._log.appendAsLeader(*given, *more))
+        return answers.append_info(self.jvm, info)
+
+    def _origin(self, origin: str) -> Any:
+        number = self.jvm.release.number
+        if number >= (3, 5):
+            return storage_class(self.jvm, "AppendOrigin").valueOf(origin.upper())
+        return scala_object(self.jvm, f"kafka.log.AppendOrigin${origin.capitalize()}")
+
+    def _leader_arguments(self, transaction_version: int) -> tuple[Any, ...]:
+        """Return what else a release asks for: its versions, buffers and guards."""
+        number, jvm = self.jvm.release.number, self.jvm
+        if number < (3,):
+            versions = scala_object(jvm, "kafka.api.ApiVersion")
+            return (versions.latestVersion(),)
+        has_guard = number >= (3, 7)
+        guard = (storage_class(jvm, "VerificationGuard").SENTINEL,) if has_guard else ()
+        if number >= (4,):
+            local = jvm.java("org.apache.kafka.server.common.RequestLocal").noCaching()
+            last = (JShort(transaction_version),) if number >= (4, 2) else ()
+            return (local, *guard, *last)
+        version = jvm.java("org.apache.kafka.server.common.MetadataVersion")
+        newest = version.latestProduction() if has_guard else version.latest()
+        local = scala_object(jvm, "kafka.server.RequestLocal").NoCaching()
+        if (3, 6) <= number < (3, 7):
+            guard = (None,)
+        return (newest, local, *guard)
+
+    def append_as_follower(self, records: bytes, leader_epoch: int) -> tuple[int, ...]:
+        """Call appendAsFollower; a release that is not told the leader's epoch takes any."""
+        number = self.jvm.release.number
+        knows_epoch = number >= (4, 1) or (3, 9, 2) <= number < (4,)
+        more = (JInt(leader_epoch),) if knows_epoch else ()
+        given = self._records(records)
+        info = self._asked(lambda: self._log.appendAsFollower(given, *more))
+        return answers.append_info(self.jvm, info)
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def read(
+        self, start_offset: int, max_length: int, isolation: str, min_one_message: bool
+    ) -> answers.Fetched:
+        """Call read."""
+        info = self._asked(
+            lambda: self._log.read(
+                JLong(start_offset),
+                JInt(max_length),
+                self._isolation(isolation),
+                JBoolean(min_one_message),
+            )
+        )
+        return answers.fetched(self.jvm, info, self._segments())
+
+    def _isolation(self, isolation: str) -> Any:
+        if self.jvm.release.number >= (3, 5):
+            kind = self.jvm.first(
+                "org.apache.kafka.server.storage.log.FetchIsolation",
+                "org.apache.kafka.storage.internals.log.FetchIsolation",
+            )
+            return kind.valueOf(isolation.upper())
+        name = "".join(part.capitalize() for part in isolation.split("_"))
+        return scala_object(self.jvm, f"kafka.server.Fetch{name}")
+
+    def fetch_offset_by_timestamp(
+        self, target_timestamp: int
+    ) -> tuple[int, int, int | None] | None:
+        """Call fetchOffsetByTimestamp."""
+        has_remote = self.jvm.release.number >= (3, 6)
+        more = (self._option(None),) if has_remote else ()
+        return answers.timestamp_and_offset(
+            self._asked(lambda: self._log.fetchOffsetByTimestamp(JLong(target_timestamp), *more))
+        )
+
+    def collect_aborted_transactions(
+        self, start_offset: int, upper_bound_offset: int
+    ) -> list[tuple[int, ...]]:
+        """Call collectAbortedTransactions."""
+        found = self._asked(
+            lambda: self._log.collectAbortedTransactions(
+                JLong(start_offset), JLong(upper_bound_offset)
+            )
+        )
+        return [answers.aborted_txn(one) for one in answers.each(found)]
+
+    # --- cutting -------------------------------------------------------------------------------
+
+    def truncate_to(self, target_offset: int) -> bool:
+        """Call truncateTo."""
+        return bool(self._asked(lambda: self._log.truncateTo(JLong(target_offset))))
+
+    def truncate_fully_and_start_at(self, new_offset: int, log_start_offset: int | None) -> None:
+        """Call truncateFullyAndStartAt."""
+        knows_start = self.jvm.release.number >= (3, 6)
+        start = None if log_start_offset is None else self._long(log_start_offset)
+        more = (self._option(start),) if knows_start else ()
+        self._asked(lambda: self._log.truncateFullyAndStartAt(JLong(new_offset), *more))
+
+    def _long(self, value: int) -> Any:
+        return self.jvm.java("java.lang.Long").valueOf(JLong(value))
+
+    def roll(self, expected_next_offset: int | None) -> int:
+        """Call roll."""
+        expected = None if expected_next_offset is None else self._long(expected_next_offset)
+        return int(self._asked(lambda: self._log.roll(self._option(expected))).baseOffset())
+
+    def split_overflowed_segment(self, base_offset: int) -> list[int]:
+        """Call splitOverflowedSegment. Raises InvalidArgumentError if there is no such segment."""
+        segment = next((one for one in self._segments() if one.baseOffset() == base_offset), None)
+        if segment is None:
+            raise InvalidArgumentError(f"there is no segment at {base_offset}")
+        parts = self._asked(lambda: self._log.splitOverflowedSegment(segment))
+        return [int(one.baseOffset()) for one in answers.each(parts)]
+
+    # --- bounds --------------------------------------------------------------------------------
+
+    def update_high_watermark(self, high_watermark: int) -> int:
+        """Call updateHighWatermark."""
+        return int(self._asked(lambda: self._log.updateHighWatermark(JLong(high_watermark))))
+
+    def maybe_increment_log_start_offset(self, new_log_start_offset: int) -> bool:
+        """Call maybeIncrementLogStartOffset."""
+        reason = self._reason()
+        return bool(
+            self._asked(
+                lambda: self._log.maybeIncrementLogStartOffset(JLong(new_log_start_offset), *reason)
+            )
+        )
+
+    def _reason(self) -> tuple[Any, ...]:
+        if self.jvm.release.number >= (3, 5):
+            kind = storage_class(self.jvm, "LogStartOffsetIncrementReason")
+            return (kind.valueOf("ClientRecordDeletion"),)
+        return (scala_object(self.jvm, "kafka.log.ClientRecordDeletion"),)
+
+    def delete_old_segments(self) -> int:
+        """Call deleteOldSegments."""
+        return int(self._asked(self._log.deleteOldSegments))
+
+    def delete_pending_files(self) -> None:
+        """Run the tasks that delete files, as far as they are due."""
+        self._asked(self._scheduler.run_due)
+
+    def remove_expired_producers(self) -> None:
+        """Call removeExpiredProducers; before 3.5, the periodic task that does so."""
+        if self.jvm.release.number >= (3, 5):
+            self._asked(lambda: self._log.removeExpiredProducers(JLong(self._clock())))
+        else:
+            self._asked(self._scheduler.periodic[EXPIRY].apply)
+
+    def flush(self, force_flush_active_segment: bool) -> None:
+        """Call flush."""
+        self._asked(lambda: self._log.flush(JBoolean(force_flush_active_segment)))
+
+    def close(self) -> None:
+        """Call close."""
+        self._asked(self._log.close)
