@@ -132,6 +132,20 @@ class Profile:
         False, "the file scanner refuses a magic outside 0..2", "SCAN-4"
     )
 
+    memory_scanner_wraps: bool = flag(
+        True,
+        "the scanner of records in memory adds 12 to a size in 32 bits, so that one near 2^31 raises"
+        " invalid-argument instead of ending the scan",
+        "SCAN-9",
+    )
+    empty_change_is_refused: bool = flag(
+        False,
+        "a record file that can't be written refuses to append no bytes and to cut none, and one"
+        " that is open for reading only is closed without a truncation",
+        "SCAN-11",
+        "SCAN-12",
+        "SCAN-13",
+    )
     second_close_fails: bool = flag(
         False, "closing a closed record file raises the I/O error", "SCAN-13"
     )
@@ -192,6 +206,12 @@ class Profile:
     )
     close_writes_unknown_maximum: bool = flag(
         False, "closing loads the largest timestamp to write its entry", "SEG-44"
+    )
+    recovery_has_producers: bool = flag(
+        True,
+        "a recovery that is given no producer state begins with an empty one; otherwise it looks"
+        " for no transactions",
+        "SEG-30",
     )
     recover_assigns_epoch_zero: bool = flag(
         True, "recover enters leader epoch 0 into the epoch cache", "SEG-28"

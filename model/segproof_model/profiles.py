@@ -112,14 +112,13 @@ KAFKA_1_1_1 = replace(
 KAFKA_0_11_0_3 = replace(KAFKA_1_1_1, name="kafka-0.11.0.3", scanner_limits_wrap=True)
 KAFKA_0_10_2_2 = replace(KAFKA_0_11_0_3, name="kafka-0.10.2.2", opens_read_only=False)
 ROCKETMQ_5_5_1 = Profile(name="rocketmq-5.5.1")
-ROCKETMQ_5_4_0 = replace(ROCKETMQ_5_5_1, name="rocketmq-5.4.0")
+ROCKETMQ_5_4_0 = replace(ROCKETMQ_5_5_1, name="rocketmq-5.4.0", rmq_checkpoint_fields=5)
 ROCKETMQ_5_3_3 = replace(
     ROCKETMQ_5_4_0,
     name="rocketmq-5.3.3",
     rmq_record_room="wrapped",
     rmq_tags_indexed=False,
     rmq_shutdown_hides_errors=False,
-    rmq_checkpoint_fields=5,
     rmq_recovery_asks_each=False,
 )
 ROCKETMQ_5_1_4 = replace(
@@ -161,9 +160,12 @@ SEGPROOF = replace(
     txn_refuses_partial_tail=True,
     txn_opens_read_only=True,
     magic_checked_in_files=True,
+    memory_scanner_wraps=False,
+    empty_change_is_refused=True,
     snapshot_overwrites_in_place=False,
     snapshot_names_exact=True,
     missing_snapshot_is_skipped=True,
+    recovery_has_producers=False,
     read_size_wraps=False,
     age_wraps=False,
     small_batch_is_refused=True,
