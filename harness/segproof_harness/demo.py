@@ -2,9 +2,10 @@
 """The main job on the real files that ship with the package, in under two minutes.
 
 Verify them; compare what `dump` and `lookup` say with recorded answers of the real classes, and of
-stores of RocketMQ what their index answers; replay random histories on model and implementation;
-then verify and replay again on Spark. What is missing here (Java, an extra) reads `not run` with
-the reason and the remedy, never as a pass.
+stores of RocketMQ what their index answers; replay random histories on model and implementation,
+and on the real classes of the newest releases, if their jars are there; then verify and replay
+again on Spark. What is missing here (Java, an extra) reads `not run` with the reason and the remedy,
+never as a pass. Nothing is downloaded.
 
 Used by: the verb `demo`.
 """
@@ -16,7 +17,10 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from segproof_harness.oracle.releases import Release
 
 PASSED, FAILED, NOT_RUN = "passed", "FAILED", "not run"
 PROFILE = "kafka-4.3.1"
@@ -24,6 +28,10 @@ HISTORIES = 500
 HISTORY_LENGTH = 50
 SECONDS_A_STRUCTURE = 5.0
 """A slow machine replays fewer histories; the table says how many."""
+ORACLE_HISTORIES = 100
+"""Of each structure, on the real classes of a release."""
+ORACLE_SECONDS = 6.0
+"""How long those of one release may take, its start aside."""
 ENTRY_POINTS = "segproof.demo"
 """Group of entry points: functions that take `say` and yield further rows."""
 
@@ -72,6 +80,7 @@ def run(say: Say) -> Iterator[Row]:
     yield timed("answers of RocketMQ", lambda: _compare_stores(say))
     for name in structure_ids():
         yield timed(f"replay {name}", partial(_replay, name, say))
+    yield from _oracle(say)
     yield from _others(say)
 
 
@@ -149,7 +158,7 @@ def _replay(structure_id: str, say: Say) -> tuple[bool, str]:
     from segproof_harness.replay import replay_seeds
 
     until = time.monotonic() + SECONDS_A_STRUCTURE
-    seeds = itertools.takewhile(lambda seed: time.monotonic() < until, range(HISTORIES))
+    seeds = _seeds(HISTORIES, until)
     result = replay_seeds(structure_id, "segproof", seeds, HISTORY_LENGTH)
     for finding in result.findings:
         say(f"{finding.message}; {finding.reproduce}")
@@ -157,6 +166,52 @@ def _replay(structure_id: str, say: Say) -> tuple[bool, str]:
     return not result.findings, (
         f"{counters.histories} histories, {counters.operations} operations, "
         f"{counters.answers_compared} answers: {len(result.findings)} differ"
+    )
+
+
+def _seeds(count: int, until: float) -> Iterator[int]:
+    """Yield so many seeds, fewer where time is up before."""
+    return itertools.takewhile(lambda seed: time.monotonic() < until, range(count))
+
+
+def _oracle(say: Say) -> Iterator[Row]:
+    """Yield a row for the newest release of each system, or one that says why it was not run."""
+    from segproof_harness.oracle.readiness import readiness
+    from segproof_harness.oracle.releases import NEWEST
+
+    for release in NEWEST:
+        ready = readiness(release)
+        if ready.is_ready:
+            yield timed(f"oracle {release.name}", partial(_replay_oracle, release, say))
+        else:
+            yield Row(f"oracle {release.name}", NOT_RUN, f"oracle: not run: {ready.why}", 0.0)
+
+
+def _replay_oracle(release: "Release", say: Say) -> tuple[bool, str]:
+    """Replay on the model and on the real classes, every structure that they serve."""
+    from segproof_harness.oracle.checking import structures_served
+    from segproof_harness.oracle.process import OracleError, process_for
+    from segproof_harness.replay import Result, replay_seeds
+
+    served, total = structures_served(release), Result()
+    try:
+        process_for(release.name).start()
+        for structure_id in served:
+            until = time.monotonic() + ORACLE_SECONDS / len(served)
+            seeds = _seeds(ORACLE_HISTORIES, until)
+            subjects = ("model", release.name)
+            total.add(replay_seeds(structure_id, release.name, seeds, HISTORY_LENGTH, subjects))
+    except OracleError as error:
+        say(str(error))
+        return False, "the release can't be asked"
+    finally:
+        process_for(release.name).end()
+    for finding in total.findings:
+        say(f"{finding.message}; {finding.reproduce}")
+    counters = total.counters
+    return not total.findings, (
+        f"{counters.histories} histories of {len(served)} structures, {counters.operations} "
+        f"operations, {counters.answers_compared} answers: {len(total.findings)} differ"
     )
 
 

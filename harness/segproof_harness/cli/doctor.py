@@ -27,9 +27,11 @@ MODULES = {
     "pyspark": ("spark", "segproof spark can't run"),
     "pyarrow": ("spark", "segproof spark can't run"),
     "pandas": ("spark", "segproof spark can't run"),
+    "jpype": ("oracle", "the real releases can't be asked"),
 }
 """Optional modules: the extra that brings each, and what is missing without it."""
-DISTRIBUTIONS = {"crosshair": "crosshair-tool"}
+DISTRIBUTIONS = {"crosshair": "crosshair-tool", "jpype": "JPype1"}
+NO_MAVEN = "the jars of the releases can't be fetched, nor the JVM side of the benchmarks built"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,8 @@ def checks() -> Iterator[Check]:
     java = java_version()
     yield _java(java)
     yield _spark(java)
-    yield _program("mvn", "the JVM side of the benchmarks can't be built", "install Maven 3.9")
+    yield _program("mvn", NO_MAVEN, "install Maven 3.9")
+    yield _oracle()
     yield _jars()
 
 
@@ -152,6 +155,22 @@ def _spark(java: int | None) -> Check:
     if java_problem(java) is not None:
         return Check("spark", NOT_RUN, "no Java that is new enough", "see java")
     return Check("spark", WORKS, f"pyspark {_version_of('pyspark')} on Java {java}")
+
+
+def _oracle() -> Check:
+    """Look at the real releases: all of them must be there to read `works`."""
+    from segproof_harness.oracle.jars import jar_folder
+    from segproof_harness.oracle.readiness import readiness, readiness_of_machine
+    from segproof_harness.oracle.releases import RELEASES
+
+    machine = readiness_of_machine()
+    if not machine.is_ready:
+        return Check("oracle", NOT_RUN, machine.state.removeprefix("not run: "), machine.remedy)
+    ready = sum(readiness(release).is_ready for release in RELEASES.values())
+    found = f"{ready} of {len(RELEASES)} releases in {jar_folder()}"
+    if ready < len(RELEASES):
+        return Check("oracle", NOT_RUN, found, "segproof oracle fetch")
+    return Check("oracle", WORKS, found)
 
 
 def _program(name: str, missing: str, remedy: str) -> Check:

@@ -37,7 +37,7 @@ def problems_of(release: Release) -> Iterator[str]:
     yield from wrong.values()
     machine = readiness_of_machine()
     if not machine.is_ready:
-        yield str(machine)
+        yield f"not run: {machine.why}"
     if wrong or not machine.is_ready or release.name not in RELEASES:
         return
     process = process_for(release.name)

@@ -34,8 +34,11 @@ class Readiness:
         """Whether it can be asked."""
         return self.state == READY
 
-    def __str__(self) -> str:
-        return f"{self.state}; {self.remedy}" if self.remedy else self.state
+    @property
+    def why(self) -> str:
+        """Why it can't, and what to do, to be put behind `oracle: not run: `."""
+        reason = self.state.removeprefix("not run: ")
+        return f"{reason}; {self.remedy}" if self.remedy else reason
 
 
 def readiness(release: Release) -> Readiness:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from segproof_model.profiles import PROFILES
 
-__all__ = ["BROKER", "RELEASES", "Release", "release_named"]
+__all__ = ["BROKER", "NEWEST", "PINNED", "RELEASES", "Release", "release_named"]
 
 System = Literal["kafka", "rocketmq"]
 
@@ -82,6 +82,9 @@ RELEASES = {
     )
 }
 """Every release by name, the newest of each system first."""
+
+NEWEST = (RELEASES[f"kafka-{KAFKA_VERSIONS[0]}"], RELEASES[f"rocketmq-{ROCKETMQ_VERSIONS[0]}"])
+"""The newest release of each system."""
 
 BROKER = Release("kafka", "4.3.1", has_tools=True)
 """What a real broker is started from: `kafka-tools-4.3.1` in the lock. It is no subject."""

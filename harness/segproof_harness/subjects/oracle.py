@@ -44,7 +44,7 @@ class OracleSubject:
             raise ValueError(f"{release.name}: {reason}")
         ready = readiness(release)
         if not ready.is_ready:
-            raise ValueError(f"{release.name}: oracle: {ready}")
+            raise ValueError(f"{release.name}: oracle: not run: {ready.why}")
         self.structure = structure
         self.name = release.name
         self.profile_name = release.name
