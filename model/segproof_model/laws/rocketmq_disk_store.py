@@ -89,6 +89,15 @@ def _read_log(start: int, data: bytes) -> LogFile:
         position += found.size
 
 
+def written(files: list[LogFile]) -> list[LogFile]:
+    """Return the files up to the last one that holds something, one at least if there is one.
+
+    A broker makes the next file, all zeros, before it needs it.
+    """
+    numbers = [number for number, one in enumerate(files, 1) if any(one.data)]
+    return files[: max(numbers, default=1)]
+
+
 def messages_of(store: Directory) -> dict[int, Message]:
     """Return the records that can be read, by their offsets."""
     return dict(pair for one in log_files(store) for pair in one.messages)
@@ -98,6 +107,7 @@ def dark_stretches(store: Directory) -> list[tuple[int, int]]:
     """Return where the log cannot be read: behind damage in a file, and where a file is missing."""
     files = log_files(store)
     found = [(before.start + len(before.data), after.start) for before, after in pairwise(files)]
+    files = written(files)
     for number, one in enumerate(files):
         ends_well = one.is_whole if number == len(files) - 1 else one.is_blank
         if not ends_well:
@@ -150,7 +160,7 @@ def judged_entries(store: Directory, hash_slot_num: int) -> Iterator[tuple[bytes
 
 def log_end(store: Directory) -> int:
     """Return the offset behind the last record, or behind the last file if it is damaged."""
-    files = log_files(store)
+    files = written(log_files(store))
     if not files:
         return 0
     last = files[-1]
@@ -198,8 +208,11 @@ def bodies_have_their_checksum(store: Directory) -> bool:
 
 @law("RMQDISK-27", structure=SERVICE, scope="disk", source="RocketMQ CommitLog.doAppend")
 def log_files_end_well(store: Directory) -> bool:
-    """The records of a file end with a blank end; those of the last one may end in zeros alone."""
-    files = log_files(store)
+    """The records of a file end with a blank end; those of the last one may end in zeros alone.
+
+    Files behind it that are all zeros do not count.
+    """
+    files = written(log_files(store))
     for one in files[:-1]:
         if not one.is_blank and not any(one.rest[:8]):
             return False

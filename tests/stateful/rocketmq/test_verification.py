@@ -80,7 +80,10 @@ SENT = st.builds(
 
 
 def write_store(messages: list[Sent], with_abort: bool) -> dict[str, bytes]:
-    """Return the files of a store to which these messages were sent."""
+    """Return the files of a store to which these messages were sent.
+
+    Where the broker was not stopped the next file of the log is there, all zeros.
+    """
     files = MemoryFiles(clock_ms=lambda: 0)
     now = [1_700_000_000_000]
 
@@ -112,7 +115,8 @@ def write_store(messages: list[Sent], with_abort: bool) -> dict[str, bytes]:
     for number, at in enumerate(range(0, max(1, len(queue)), QUEUE_FILE_BYTES)):
         name = f"consumequeue/{TOPIC}/{QUEUE_ID}/{number * QUEUE_FILE_BYTES:020d}"
         found[name] = queue[at : at + QUEUE_FILE_BYTES].ljust(QUEUE_FILE_BYTES, b"\0")
-    return {**found, "abort": b""} if with_abort else found
+    ahead = {f"commitlog/{start + LOG_BYTES:020d}": bytes(LOG_BYTES), "abort": b""}
+    return {**found, **ahead} if with_abort else found
 
 
 def _message(sent: Sent, offset: int, queue_bytes: int, store_time: int) -> Message:

@@ -76,6 +76,8 @@ MORE: dict[str, tuple[str, Damage]] = {
     "a log cut in a message": ("RMQDISK-24", cut(LOG, 16384 - 1700)),
     "a blank magic in the middle": ("RMQDISK-29", overwrite(LOG, 1632, int32(-875286124))),
     "zeros in the middle of the log": ("RMQDISK-27", overwrite(LOG, 906, bytes(136))),
+    "bytes in a file that was made ahead": ("RMQDISK-27", write(
+        "commitlog/00000000000000016384", bytes(100) + b"x" + bytes(16283))),
     "a queue of odd length": ("RMQDISK-35", cut(QUEUE, 7)),
     "a unit behind the zeros": ("RMQDISK-35", overwrite(QUEUE, 19980, b"\1" * 20)),
     "the last unit is gone": ("RMQDISK-37", overwrite(QUEUE, 220, bytes(20))),
@@ -141,6 +143,21 @@ def test_corruption_is_reported(name: str, tmp_path: Path) -> None:
     """So do the findings of further corruptions."""
     law, damage = MORE[name]
     check_reported(law, Example(name, SMALL, damage, system="rocketmq"), tmp_path)
+
+
+@pytest.mark.checks("RMQDISK-27")
+@pytest.mark.parametrize("count", [1, 2])
+def test_files_that_a_broker_made_before_it_needs_them(count: int, tmp_path: Path) -> None:
+    """A running broker, and one that was killed, has a next file of the log: all zeros.
+
+    Verify took the end of the records in the file before for damage.
+    """
+    store = tmp_path / "store"
+    shutil.copytree(DATA / SMALL / "store", store, copy_function=shutil.copyfile)
+    before = list(verify(store, deep=True))
+    for number in range(1, count + 1):
+        (store / "commitlog" / f"{16384 * number:020d}").write_bytes(bytes(16384))
+    assert before == list(verify(store, deep=True))
 
 
 @pytest.mark.parametrize("verb", ["verify", "dump", "lookup"])

@@ -74,6 +74,9 @@ class LogRecords:
         self.known_end = -1
         """The last offset that an index file knows of a message at."""
         self._read = 0
+        self._is_last_of: dict[int, bool] = {}
+        self._is_ended = False
+        """Whether the records ended in the file that was read last."""
 
     def take_read(self) -> int:
         """Return how many bytes were read since the last call."""
@@ -121,11 +124,11 @@ class LogRecords:
 
     def blocks(self) -> Iterator[LogBlock]:
         """Yield all records, checked."""
-        log_files = self.log.log_files
-        for number, one in enumerate(log_files):
-            is_last = number == len(log_files) - 1
+        for one in self.log.log_files:
             try:
-                yield from self._file(one, is_last)
+                yield from self._file(one)
+                if self._is_ended:
+                    return
             except OSError as error:
                 words = error.strerror or str(error)
                 self._reporter.add(
@@ -134,13 +137,27 @@ class LogRecords:
                 )  # fmt: skip
                 self.dark.append((one.start, one.start + self.log.mapped_file_size))
 
-    def _file(self, one: LogFile, is_last: bool) -> Iterator[LogBlock]:
+    def _is_last(self, one: LogFile) -> bool:
+        """Return whether nothing is written behind a file.
+
+        A broker makes the next file, all zeros, before it needs it.
+        """
+        if one.start not in self._is_last_of:
+            later = [each for each in self.log.log_files if each.start > one.start]
+            try:
+                found = all(self._first_byte(each, 0) is None for each in later)
+            except OSError:
+                found = False
+            self._is_last_of[one.start] = found
+        return self._is_last_of[one.start]
+
+    def _file(self, one: LogFile) -> Iterator[LogBlock]:
         alone = CommitLog(self._store, self.log.mapped_file_size, (one,), self._files)
         position = one.start
         block = LogBlock(position)
         failed = False
         try:
-            for offset, result in self._records(alone, one, is_last):
+            for offset, result in self._records(alone, one):
                 message = result.message
                 if not result.success or message is None:
                     failed = True
@@ -156,21 +173,21 @@ class LogRecords:
                     block = LogBlock(position)
         except SegproofError as error:  # a record that is too large to be looked into
             failed = True
-            self._damaged(one, position, str(error), is_last)
+            self._damaged(one, position, str(error), self._is_last(one))
         else:
             if failed:
-                self._explain(one, position, is_last)
+                self._explain(one, position, self._is_last(one))
         file_end = one.start + self.log.mapped_file_size
-        if self._is_dark(one, position, is_last, failed):
+        self._is_ended = failed and self._is_last(one)
+        if failed and (not self._is_ended or self._holds_more(one, position)):
             self.dark.append((position, file_end))
-        elif is_last:
-            self.end = position if failed else file_end
+            self.end = file_end if self._is_ended else self.end
+        elif self._is_ended:
+            self.end = position
         block.end = position if failed else file_end
         yield block
 
-    def _records(
-        self, alone: CommitLog, one: LogFile, is_last: bool
-    ) -> Iterator[tuple[int, CheckResult]]:
+    def _records(self, alone: CommitLog, one: LogFile) -> Iterator[tuple[int, CheckResult]]:
         """Yield the records of one file, and what ends them if that is no blank end.
 
         A broker may be writing the last record: what can't be read there is looked at again, and
@@ -178,7 +195,7 @@ class LogRecords:
         """
         for offset, result in alone.scan(one.start):
             if not result.success or result.message is None:
-                if not (is_last and self._is_being_written(alone, one, offset)):
+                if not (self._is_last(one) and self._is_being_written(alone, one, offset)):
                     yield offset, result
                 return
             yield offset, result
@@ -193,10 +210,6 @@ class LogRecords:
             if not wait_for_a_step([one.path], self._files, pause):
                 break
         return False
-
-    def _is_dark(self, one: LogFile, position: int, is_last: bool, failed: bool) -> bool:
-        """Return whether the file holds something behind the last record that can be read."""
-        return failed and (not is_last or self._holds_more(one, position))
 
     def _holds_more(self, one: LogFile, offset: int) -> bool:
         """Return whether something else than zeros begins at an offset."""
@@ -284,22 +297,28 @@ class LogRecords:
                 one.path,
                 "the records end here without a blank end, and a later file follows",
                 position=position,
+                reproduce_path=self._store,
             )
             return
+        found = self._first_byte(one, position)
+        if found is not None:
+            self._reporter.add(
+                "RMQDISK-27",
+                one.path,
+                f"zeros follow the last record, and other bytes from byte {found} on:"
+                " records that RocketMQ does not reach",
+                position=position,
+                actual=found,
+            )
+
+    def _first_byte(self, one: LogFile, position: int) -> int | None:
+        """Return where the first byte that is not zero lies, from a position on; None: nowhere."""
         file = self._files.open(one.path)
         try:
             for at in range(position, one.size_bytes, PIECE_BYTES):
                 data = file.pread(min(PIECE_BYTES, one.size_bytes - at), at)
                 if data.count(0) != len(data):
-                    found = at + len(data) - len(data.lstrip(b"\0"))
-                    self._reporter.add(
-                        "RMQDISK-27",
-                        one.path,
-                        f"zeros follow the last record, and other bytes from byte {found} on:"
-                        " records that RocketMQ does not reach",
-                        position=position,
-                        actual=found,
-                    )
-                    return
+                    return at + len(data) - len(data.lstrip(b"\0"))
+            return None
         finally:
             file.close()
