@@ -52,6 +52,38 @@ class Profile:
     trim_after_close_handler_fails: bool = flag(
         False, "trimming an unmapped, untrimmed index raises the unmapped error", "ABSIDX-12"
     )
+    resize_short_cut: bool = flag(
+        True,
+        "a resize to the length that the index has does nothing and answers False, another one"
+        " True; otherwise each is made, and answers nothing",
+        "ABSIDX-7",
+        "ABSIDX-8",
+        "ABSIDX-12",
+    )
+    last_entry_remembered: bool = flag(
+        True,
+        "a time index remembers its last entry, and does not read it each time that it is asked",
+        "TIMEIDX-9",
+        "TIMEIDX-13",
+    )
+    sanity_kind: ErrorKind = flag(
+        ErrorKind.CORRUPT_INDEX,
+        "the error of a sanity_check that fails",
+        "OFFIDX-20",
+        "TIMEIDX-17",
+        "TXNIDX-15",
+    )
+    sanity_measures_file: bool = flag(
+        False,
+        "sanity_check asks for the length of the file, not for the one it was opened or resized to",
+        "OFFIDX-20",
+        "TIMEIDX-17",
+    )
+    txn_deletion_needs_channel: bool = flag(
+        False,
+        "deleting a transaction index without a channel leaves the file, and answers True",
+        "TXNIDX-17",
+    )
     opens_read_only: bool = flag(
         True,
         "an offset or a time index can be opened for reading only",
@@ -332,6 +364,41 @@ class Profile:
         True,
         "loading leaves the index that it makes beside a .swap log at full size, all zeros",
         "LOAD-2",
+    )
+
+    aborted_since_log_start: bool = flag(
+        True,
+        "aborted transactions that are asked for alone are those that ended since the log start,"
+        " be it before the offset that is asked for",
+        "LOG-8",
+    )
+    follower_knows_epoch: bool = flag(
+        True,
+        "a follower leaves out batches from the first of a later epoch than its leader's on",
+        "LOG-21",
+    )
+    leader_indexes_record: bool = flag(
+        False,
+        "with the largest timestamp of an uncompressed batch a leader enters the offset of its"
+        " record into the time index, not the last one of the batch",
+        "LOG-9",
+    )
+    early_has_own_limit: bool = flag(
+        True,
+        "a timestamp after now has a limit of its own, not that of one before",
+        "LOG-10",
+    )
+    special_timestamps: Literal[2, 3, 4] = flag(
+        4,
+        "how many negative timestamps stand for an offset: the latest, the earliest, that of the"
+        " largest timestamp, the earliest local one",
+        "LOG-15",
+        "LOG-16",
+    )
+    full_truncation_takes_start: bool = flag(
+        True,
+        "a log that begins anew may be told a log start below its first segment",
+        "LOG-14",
     )
 
     # RocketMQ

@@ -32,14 +32,16 @@ KAFKA_4_0_0 = replace(
     failed_resize_unmaps=False,
     trim_after_close_handler_fails=True,
     slice_start_refused=True,
+    second_close_fails=True,
+    search_compares_base_offsets=False,
     index_per_batch=False,
     append_sets_rolling_timestamp=True,
+    segment_close_raises=False,
 )
 KAFKA_3_9_0 = replace(
     KAFKA_4_0_0,
     name="kafka-3.9.0",
     search_answers_base_offset=False,
-    search_compares_base_offsets=False,
 )
 KAFKA_3_9_2 = replace(
     KAFKA_3_9_0,
@@ -61,9 +63,7 @@ KAFKA_3_4_1 = replace(KAFKA_3_5_2, name="kafka-3.4.1", mismatch_kind=ErrorKind.I
 KAFKA_2_8_2 = replace(
     KAFKA_3_4_1,
     name="kafka-2.8.2",
-    second_close_fails=True,
     marker_needs_transaction_version=False,
-    segment_close_raises=False,
     entry_number_kind=ErrorKind.IO_ERROR,
     text_damage_is_io_error=True,
 )

@@ -350,10 +350,10 @@ class RecordFile:
         end = self.end
         if position >= end - HEADER_UP_TO_MAGIC_BYTES:
             return None
-        if not self.is_open:
-            raise SegproofError("the record file is closed", path=self.name)
         if position < 0:
             raise InvalidArgumentError("a scan from a negative position", path=self.name)
+        if not self.is_open:
+            raise SegproofError("the record file is closed", path=self.name)
         # One read serves the scanner and, nearly always, the fields of the batch.
         header = self._file.pread(BATCH_HEADER_BYTES, position)
         self._check_uncut()

@@ -87,7 +87,7 @@ def write_batch(
         return header.to_bytes(codec, len(records), compress(compression, block))
     if magic not in (0, 1):
         raise _refused(f"no magic {magic}", "0, 1 and 2 can be written")
-    _check_legacy(records, compression, header, last_offset)
+    _check_legacy(records, magic, compression, header, last_offset)
     return _encode_messages(records, magic, codec, base_offset, appended)
 
 
@@ -237,16 +237,20 @@ def _check_records(records: Sequence[Record], header: _Header) -> None:
 
 
 def _check_legacy(
-    records: Sequence[Record], compression: str, header: _Header, last_offset: int | None
+    records: Sequence[Record],
+    magic: int,
+    compression: str,
+    header: _Header,
+    last_offset: int | None,
 ) -> None:
-    """Refuse what magic 0 and 1 have no place for."""
+    """Refuse what magic 0 and 1 have no place for; magic 1 has no message without a time's type."""
     reasons = {
         "zstd": compression == "zstd",
         "a producer": header.producer_id != -1,
         "transactions": header.is_transactional,
         "control records": header.is_control,
         f"the timestamp type {header.timestamp_type!r}": (
-            header.timestamp_type not in TIMESTAMP_TYPES
+            header.timestamp_type not in TIMESTAMP_TYPES[magic:]
         ),
         "a last offset without a record": last_offset is not None,
         "headers": any(record.headers for record in records),

@@ -73,7 +73,7 @@ def write_batch(
         compression not in COMPRESSIONS
         or not _records_can_be_written(records, header)
         or not (header.can_be_written() if magic == 2 else magic in (0, 1))
-        or (magic < 2 and not _legacy_can_say(records, compression, header, last_offset))
+        or (magic < 2 and not _legacy_can_say(records, magic, compression, header, last_offset))
     ):
         return INVALID_ARGUMENT
     codec = COMPRESSIONS.index(compression)
@@ -212,7 +212,11 @@ def _records_can_be_written(records: Sequence[Record], header: _Header) -> bool:
 
 
 def _legacy_can_say(
-    records: Sequence[Record], compression: str, header: _Header, last_offset: int | None
+    records: Sequence[Record],
+    magic: int,
+    compression: str,
+    header: _Header,
+    last_offset: int | None,
 ) -> bool:
     """Return whether magic 0 and 1 have a place for all of it."""
     return not (
@@ -220,7 +224,7 @@ def _legacy_can_say(
         or header.producer_id != -1
         or header.is_transactional
         or header.is_control
-        or header.timestamp_type not in TIMESTAMP_TYPES
+        or header.timestamp_type not in TIMESTAMP_TYPES[magic:]
         or last_offset is not None
         or any(record.headers for record in records)
     )

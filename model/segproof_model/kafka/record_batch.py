@@ -17,7 +17,7 @@ Used by: record_file, log_segment, the harness.
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from segproof_model.integers import int32_at, wrap64
+from segproof_model.integers import INT32_MAX, int32_at, wrap64
 from segproof_model.kafka.batch_writing import (
     CONTROL_BIT,
     DELETE_HORIZON_BIT,
@@ -374,12 +374,15 @@ def read_batch(
 ) -> RecordBatch | Raised:
     """Return the batch that begins at `position`.
 
-    Fewer bytes than its size says, a size below 14 or a magic outside 0..2 raise corrupt-record.
+    Fewer bytes than its size says, a size below 14 or a magic outside 0..2 raise corrupt-record; a
+    size near 2^31 may raise invalid-argument (SCAN-9).
     """
     available = len(data) - position
     if position < 0 or available < HEADER_UP_TO_MAGIC_BYTES:
         return Raised(ErrorKind.CORRUPT_RECORD)
     size = int32_at(data, position + 8)
+    if profile.memory_scanner_wraps and LOG_OVERHEAD + size > INT32_MAX and data[position + 16] < 3:
+        return INVALID_ARGUMENT
     if size < MIN_MESSAGE_BYTES or LOG_OVERHEAD + size > available or data[position + 16] > 2:
         return Raised(ErrorKind.CORRUPT_RECORD)
     whole = data[position : position + LOG_OVERHEAD + size]

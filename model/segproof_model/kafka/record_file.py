@@ -147,9 +147,11 @@ class RecordFile:
         """Write at the logical end; return the number of bytes (SCAN-11)."""
         if len(records) > INT32_MAX - self.size:
             return Step(self, INVALID_ARGUMENT)
-        refused = self._refusal()
+        refused = self._refusal(is_needed=bool(records))
         if refused is not None:
             return Step(self, refused)
+        if not records:
+            return Step(self, 0)
         before = self.image[: self.size].ljust(self.size, b"\0")
         image = before + records + self.image[self.size + len(records) :]
         return Step(replace(self._with(image), size=self.size + len(records)), len(records))
@@ -158,7 +160,9 @@ class RecordFile:
         """Cut the file; return by how many bytes the logical size fell (SCAN-12)."""
         if target_size > self.size or target_size < 0:
             return Step(self, KAFKA_ERROR)
-        refused = self._refusal()
+        if not self.is_open:
+            return Step(self, INVALID_ARGUMENT if self.is_slice else IO_ERROR)
+        refused = self._refusal(is_needed=target_size < len(self.image))
         if refused is not None:
             return Step(self, refused)
         if target_size >= len(self.image):
@@ -184,8 +188,12 @@ class RecordFile:
             return Step(self, IO_ERROR if self.profile.second_close_fails else None)
         if self.is_slice:
             return Step(self)
-        trimmed = self.trim().after if self.writable else self
-        return Step(replace(trimmed, is_open=False))
+        if self.profile.empty_change_is_refused and not self.writable:
+            return Step(replace(self, is_open=False))
+        trimmed = self.trim()
+        if isinstance(trimmed.outcome, Raised):
+            return trimmed
+        return Step(replace(trimmed.after, is_open=False))
 
     def slice(self, position: int, size: int) -> "RecordFile | Raised":
         """Return a view of `size` bytes from `position` on, or of what there is (SCAN-14, -16).
@@ -310,10 +318,10 @@ class RecordFile:
         """Return the batch at `position`, None at the end of the range, or the error (SCAN-1)."""
         if position >= self.end - HEADER_UP_TO_MAGIC_BYTES:
             return None
-        if not self.is_open:
-            return KAFKA_ERROR
         if position < 0:
             return INVALID_ARGUMENT
+        if not self.is_open:
+            return KAFKA_ERROR
         header = image[position : position + HEADER_UP_TO_MAGIC_BYTES]
         if len(header) < HEADER_UP_TO_MAGIC_BYTES:
             return Raised(self.profile.scanner_eof_kind)
@@ -329,10 +337,15 @@ class RecordFile:
         readable = image[position : position + max(size_bytes, BATCH_HEADER_BYTES)]
         return RecordBatch(readable, position, size_bytes, True, self.codecs, self.profile)
 
-    def _refusal(self) -> Raised | None:
-        """Why the file cannot be changed through this object, if so."""
+    def _refusal(self, is_needed: bool = True) -> Raised | None:
+        """Why the file cannot be changed through this object, if so.
+
+        `is_needed` says whether a change is to be made, or nothing has to.
+        """
         if self.is_slice:
             return INVALID_ARGUMENT
+        if not is_needed and not self.profile.empty_change_is_refused:
+            return None
         return None if self.is_open and self.writable else IO_ERROR
 
     def _with(self, image: bytes) -> "RecordFile":
@@ -360,6 +373,8 @@ def scan_memory(
             return Scan(tuple(found), None)
         if data[position + 16] > 2:
             return Scan(tuple(found), CORRUPT_RECORD)
+        if profile.memory_scanner_wraps and LOG_OVERHEAD + size > INT32_MAX:
+            return Scan(tuple(found), INVALID_ARGUMENT)
         if remaining < LOG_OVERHEAD + size:
             return Scan(tuple(found), None)
         whole = data[position : position + LOG_OVERHEAD + size]

@@ -183,7 +183,8 @@ def truncation_is_within_the_file(step: Transition) -> bool:
     before, after, target = step.before, step.after, step.arguments["target_size"]
     if not 0 <= target <= before.size:
         return step.outcome == KAFKA_ERROR and bool(after == before)
-    if not before.is_open or before.is_slice or not before.writable:
+    is_tried = target < len(before.image) or before.profile.empty_change_is_refused
+    if not before.is_open or before.is_slice or (is_tried and not before.writable):
         return isinstance(step.outcome, Raised) and bool(after == before)
     is_cut_outside = len(before.image) < before.size
     return step.outcome == before.size - target and bool(after.size == target or is_cut_outside)

@@ -19,7 +19,7 @@ from segproof_harness.descriptions.batches import show_record
 from segproof_harness.oracle.jvm import Adapter, Jvm
 from segproof_harness.oracle.kafka.records import (
     Batch,
-    Refused,
+    RefusedError,
     bytes_of,
     invoked,
     java_errors,
@@ -47,7 +47,7 @@ class Functions:
         self._batch_class = record_class(jvm, "DefaultRecordBatch")
 
     def scan(self, data: bytes, max_message_size_bytes: int) -> Iterator[Batch]:
-        """Iterate over the batches of data. Raises Refused where the class raises."""
+        """Iterate over the batches of data. Raises RefusedError where the class raises."""
         number, buffer_class = self._jvm.java("java.lang.Integer"), "java.nio.ByteBuffer"
         stream = record_class(self._jvm, "ByteBufferLogInputStream").class_.getDeclaredConstructor(
             self._jvm.java(buffer_class).class_, number.TYPE
@@ -64,7 +64,7 @@ class Functions:
         """Return the first batch. Where the class finds none and says nothing, ours refuses."""
         for batch in self.scan(data, INT32_MAX):
             return batch
-        raise Refused("corrupt-record", "no whole batch")
+        raise RefusedError("corrupt-record", "no whole batch")
 
     def write_batch(
         self,
@@ -81,9 +81,9 @@ class Functions:
         is_transactional: bool,
         is_control: bool,
     ) -> bytes:
-        """Write a batch with a builder. Raises Refused if ours reads it otherwise than Kafka."""
+        """Write a batch with a builder. Raises RefusedError if ours reads otherwise than Kafka."""
         if timestamp_type == "LogAppendTime" and magic > 0 and log_append_time is None:
-            raise Refused("invalid-argument", "Kafka takes a number only")
+            raise RefusedError("invalid-argument", "Kafka takes a number only")
         builder = record_class(self._jvm, "MemoryRecordsBuilder")(
             self._jvm.java("java.nio.ByteBuffer").allocate(BUFFER_BYTES),
             JByte(magic),
@@ -138,7 +138,7 @@ class Functions:
         batches = self.scan(written, INT32_MAX)
         theirs = [show_record(one) for batch in batches for one in batch.records()]
         if ours != theirs:
-            raise Refused("unexpected:OtherRecords", f"ours reads {ours}, Kafka {theirs}")
+            raise RefusedError("unexpected:OtherRecords", f"ours reads {ours}, Kafka {theirs}")
 
     def _decoded(self, call: Any, data: bytes, position: int) -> tuple[int, int]:
         """Decode; data that ends early is what Kafka's records make of it, an invalid record."""
@@ -146,7 +146,7 @@ class Functions:
         try:
             value = int(call(buffer))
         except self._jvm.java("java.nio.BufferUnderflowException") as error:
-            raise Refused("invalid-record", str(error)) from None
+            raise RefusedError("invalid-record", str(error)) from None
         return value, position + int(buffer.position())
 
     def decode_varint(self, data: bytes, position: int) -> tuple[int, int]:
@@ -187,7 +187,7 @@ class Functions:
     def control_record_type(self, key: bytes | None) -> str:
         """Call parse; a missing key is what ours makes of it, an invalid record."""
         if key is None:
-            raise Refused("invalid-record", "Kafka takes a buffer only")
+            raise RefusedError("invalid-record", "Kafka takes a buffer only")
         kind = record_class(self._jvm, "ControlRecordType")
         return str(kind.parse(wrapped(self._jvm, key)).toString())
 

@@ -75,7 +75,7 @@ class RecordFile(Adapter):
         return bytes_of(buffer)
 
     def batches(self, start: int | None = None) -> Iterator[Batch]:
-        """Iterate over the batches. Raises Refused where the class raises."""
+        """Iterate over the batches. Raises RefusedError where the class raises."""
         with java_errors():
             for real in self._real.batches() if start is None else self._batches_from(start):
                 yield Batch(real, int(real.position()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the adapters of batches and of record files share: Kafka's batches as the harness reads them.
+"""Kafka's batches as the harness reads them: what the adapters of batches and files share.
 
 Upstream: org.apache.kafka.common.record.* up to 4.2, ….record.internal.* since.
 Used by: oracle.kafka.record_batch, oracle.kafka.record_file.
@@ -11,12 +11,15 @@ from typing import Any
 
 import jpype
 
+from segproof_harness.codecs import CODECS
 from segproof_harness.oracle.jvm import Jvm, kind_of
 from segproof_model.kafka.record import Record, RecordHeader
+from segproof_model.kafka.record_batch import read_batch
+from segproof_model.outcomes import ErrorKind, Raised
 
 __all__ = [
     "Batch",
-    "Refused",
+    "RefusedError",
     "bytes_of",
     "invoked",
     "java_errors",
@@ -28,7 +31,7 @@ __all__ = [
 PACKAGES = ("org.apache.kafka.common.record.internal.", "org.apache.kafka.common.record.")
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """An error of Kafka's with its kind, where the harness shows an error as part of an answer."""
 
     def __init__(self, kind: str, text: str) -> None:
@@ -36,13 +39,18 @@ class Refused(Exception):
         self.kind = kind
 
 
+CODEC_ERROR = "codec-error"
+KINDS = {"org.xerial.snappy.SnappyError": CODEC_ERROR}
+"""What Kafka lets pass from a codec as it is: of some damaged blocks, an Error."""
+
+
 @contextmanager
 def java_errors() -> Iterator[None]:
-    """Turn the exceptions of Java into `Refused`."""
+    """Turn the exceptions of Java into `RefusedError`."""
     try:
         yield
     except jpype.JException as error:
-        raise Refused(kind_of(error, {}), str(error)) from None
+        raise RefusedError(kind_of(error, KINDS), str(error)) from None
 
 
 def record_class(jvm: Jvm, name: str) -> Any:
@@ -104,8 +112,10 @@ def _base_timestamp(real: Any) -> int | None:
 
 
 def _has_delete_horizon(real: Any) -> bool:
-    """Return whether there is one; before 3.1 there is none."""
-    return hasattr(real, "deleteHorizonMs") and bool(real.deleteHorizonMs().isPresent())
+    """Return whether there is one, without reading it; before 3.1 there is none."""
+    if real.magic() < 2 or not hasattr(real, "deleteHorizonMs"):
+        return False
+    return bool(invoked(reflected(type(real), "hasDeleteHorizonMs"), real))
 
 
 READERS: Mapping[str, Callable[[Any], Any]] = {
@@ -133,6 +143,20 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
 """How each field of a batch is asked for."""
 
 
+BAD_BLOCK_KINDS = frozenset(
+    ("kafka-error", "invalid-record", "corrupt-record", "out-of-memory", CODEC_ERROR)
+)
+"""What Kafka raises in the middle of a block that can't be inflated to its end."""
+
+
+def is_refused_by_codecs(data: bytes) -> bool:
+    """Return whether a batch has a compressed block that can't be inflated as a whole."""
+    batch = read_batch(data, codecs=CODECS)
+    if isinstance(batch, Raised):
+        return False
+    return batch.records_until_error().error == Raised(ErrorKind.KAFKA_ERROR)
+
+
 class Batch:
     """One of Kafka's batches with the implementation's names."""
 
@@ -141,11 +165,36 @@ class Batch:
         self.position = position
 
     def __getattr__(self, name: str) -> Any:
-        """Return a field. Raises Refused where the class raises."""
+        """Return a field. Raises RefusedError where the class raises."""
         if name not in READERS:
             raise AttributeError(name)
-        with java_errors():
+        with self._errors():
             return READERS[name](self._real)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Turn the exceptions of Java into `RefusedError`, and name them as ours would.
+
+        Kafka reads a compressed batch record by record while it inflates, and makes room for as
+        many records as the batch says to have. Ours inflates first. So of a block that the codecs
+        refuse ours says just that, where Kafka may have met a bad record before; and where Kafka's
+        room is used up, ours has found too few records.
+        """
+        try:
+            with java_errors():
+                yield
+        except RefusedError as error:
+            if error.kind in BAD_BLOCK_KINDS and is_refused_by_codecs(self._data()):
+                raise RefusedError("kafka-error", str(error)) from None
+            if error.kind == "out-of-memory":
+                raise RefusedError("invalid-record", str(error)) from None
+            raise
+
+    def _data(self) -> bytes:
+        buffer = jpype.JClass("java.nio.ByteBuffer").allocate(self._real.sizeInBytes())
+        self._real.writeTo(buffer)
+        buffer.flip()
+        return bytes_of(buffer) or b""
 
     def is_valid(self) -> bool:
         """Call isValid."""
@@ -156,8 +205,8 @@ class Batch:
         self._real.ensureValid()
 
     def records(self) -> Iterator[Record]:
-        """Iterate over the records. Raises Refused where the class raises."""
-        with java_errors():
+        """Iterate over the records. Raises RefusedError where the class raises."""
+        with self._errors():
             for real in self._real:
                 headers = tuple(
                     RecordHeader(
