@@ -37,11 +37,13 @@ KAFKA_4_0_0 = replace(
     index_per_batch=False,
     append_sets_rolling_timestamp=True,
     segment_close_raises=False,
+    follower_knows_epoch=False,
 )
 KAFKA_3_9_0 = replace(
     KAFKA_4_0_0,
     name="kafka-3.9.0",
     search_answers_base_offset=False,
+    replaced_segment_loads_indexes=False,
 )
 KAFKA_3_9_2 = replace(
     KAFKA_3_9_0,
@@ -50,19 +52,31 @@ KAFKA_3_9_2 = replace(
     trim_after_close_handler_fails=False,
     index_per_batch=True,
     append_sets_rolling_timestamp=False,
+    follower_knows_epoch=True,
 )
-KAFKA_3_7_2 = replace(KAFKA_3_9_0, name="kafka-3.7.2", epoch_truncation_is_deferred=False)
+KAFKA_3_7_2 = replace(
+    KAFKA_3_9_0,
+    name="kafka-3.7.2",
+    epoch_truncation_is_deferred=False,
+    leader_indexes_record=True,
+)
 KAFKA_3_6_2 = replace(
     KAFKA_3_7_2,
     name="kafka-3.6.2",
     metadata_version_is_exact=True,
     unplaced_bound_reads_nothing=False,
 )
-KAFKA_3_5_2 = replace(KAFKA_3_6_2, name="kafka-3.5.2")
+KAFKA_3_5_2 = replace(
+    KAFKA_3_6_2,
+    name="kafka-3.5.2",
+    early_has_own_limit=False,
+    full_truncation_takes_start=False,
+)
 KAFKA_3_4_1 = replace(KAFKA_3_5_2, name="kafka-3.4.1", mismatch_kind=ErrorKind.INVALID_ARGUMENT)
 KAFKA_2_8_2 = replace(
     KAFKA_3_4_1,
     name="kafka-2.8.2",
+    special_timestamps=2,
     marker_needs_transaction_version=False,
     entry_number_kind=ErrorKind.IO_ERROR,
     text_damage_is_io_error=True,
@@ -109,7 +123,16 @@ KAFKA_1_1_1 = replace(
     roll_knows_first_offset=False,
     uncounted_batch_is_rewritten=True,
 )
-KAFKA_0_11_0_3 = replace(KAFKA_1_1_1, name="kafka-0.11.0.3", scanner_limits_wrap=True)
+KAFKA_0_11_0_3 = replace(
+    KAFKA_1_1_1,
+    name="kafka-0.11.0.3",
+    resize_short_cut=False,
+    last_entry_remembered=False,
+    sanity_kind=ErrorKind.INVALID_ARGUMENT,
+    sanity_measures_file=True,
+    txn_deletion_needs_channel=True,
+    scanner_limits_wrap=True,
+)
 KAFKA_0_10_2_2 = replace(KAFKA_0_11_0_3, name="kafka-0.10.2.2", opens_read_only=False)
 ROCKETMQ_5_5_1 = Profile(name="rocketmq-5.5.1")
 ROCKETMQ_5_4_0 = replace(ROCKETMQ_5_5_1, name="rocketmq-5.4.0", rmq_checkpoint_fields=5)
@@ -180,6 +203,7 @@ SEGPROOF = replace(
     truncation_keeps_unstable=False,
     bound_stays_in_removed_segment=False,
     swap_stays_open=False,
+    aborted_since_log_start=False,
     rmq_recovery_passes_first=False,
     rmq_checkpoint_wraps=False,
     rmq_property_numbers="none",
