@@ -18,6 +18,7 @@ from itertools import pairwise
 from segproof.files import Files, FileStatus
 from segproof.verifying.names import (
     CLEAN_SHUTDOWN_MARKER,
+    METADATA_TOPIC,
     SEGMENT_SUFFIXES,
     SNAPSHOT_SUFFIX,
     FileName,
@@ -369,7 +370,14 @@ def _parent_of(directory: str) -> str:
 
 
 def _is_stopped(directory: str, files: Files) -> bool:
-    """Return whether the data directory has the marker of a clean stop."""
+    """Return whether the data directory has the marker of a clean stop.
+
+    It says nothing of the log of the metadata, which a broker closes after it, and which is
+    recovered at each start (Kafka 4.3.1, KafkaRaftLog).
+    """
+    name = read_partition_name(posixpath.basename(posixpath.normpath(directory)))
+    if name is not None and name.topic == METADATA_TOPIC:
+        return False
     try:
         return files.status(_join(_parent_of(directory), CLEAN_SHUTDOWN_MARKER)) is not None
     except OSError:

@@ -14,6 +14,7 @@ from segproof.kafka.segment_names import segment_file_name
 
 __all__ = [
     "CLEAN_SHUTDOWN_MARKER",
+    "METADATA_TOPIC",
     "SEGMENT_SUFFIXES",
     "SNAPSHOT_SUFFIX",
     "FileName",
@@ -28,6 +29,8 @@ __all__ = [
 SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
 SNAPSHOT_SUFFIX = ".snapshot"
 CLEAN_SHUTDOWN_MARKER = ".kafka_cleanshutdown"
+METADATA_TOPIC = "__cluster_metadata"
+"""Its log is kept by the quorum of controllers, by rules of its own."""
 INT64_MAX = (1 << 63) - 1
 
 _PENDING = re.compile(r"\.(deleted|cleaned|swap)$")

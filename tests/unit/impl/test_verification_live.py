@@ -196,6 +196,18 @@ def test_entries_left_by_a_truncation(tmp_path: Path) -> None:
     assert {"SEG-7", "DISK-9", "DISK-6"} <= {one.law for one in run_on(REAL_FILES, folder)}
 
 
+@pytest.mark.checks("DISK-6")
+def test_the_marker_of_a_clean_stop_says_nothing_of_the_metadata(tmp_path: Path) -> None:
+    """A broker killed between the marker and the end of its controller left an index untrimmed."""
+    folders = [tmp_path / "t-0", tmp_path / "__cluster_metadata-0"]
+    for folder in folders:
+        # This dump was taken while its broker ran: the indexes of its last segment end in zeros.
+        copy("plain", tmp_path).rename(folder)
+    (tmp_path / ".kafka_cleanshutdown").write_bytes(b"")
+    assert ["DISK-6", "DISK-6"] == [one.law for one in run_on(REAL_FILES, folders[0])]
+    assert [] == run_on(REAL_FILES, folders[1])
+
+
 def test_batch_that_is_being_written(tmp_path: Path) -> None:
     """Half a batch behind the size that the log has meanwhile outgrown is no finding."""
     folder = copy("plain", tmp_path)
