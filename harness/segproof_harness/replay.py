@@ -7,6 +7,7 @@ Used by: the verb `replay`, `demo`, Spark, canaries.
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from segproof.findings import Finding
@@ -17,6 +18,7 @@ from segproof_harness.compare import (
     Counters,
     Divergence,
 )
+from segproof_harness.explaining import Expected
 from segproof_harness.limits import time_limit
 from segproof_harness.shrink import shrink
 from segproof_harness.structures import structure_named
@@ -42,11 +44,14 @@ class Result:
 
     findings: list[Finding] = field(default_factory=list)
     counters: Counters = field(default_factory=Counters)
+    expected: Expected = field(default_factory=Expected)
+    """Where subjects differ because their profiles do."""
 
     def add(self, other: "Result") -> None:
         """Add another run."""
         self.findings += other.findings
         self.counters.add(other.counters)
+        self.expected.merge(other.expected)
 
 
 def seed_command(
@@ -99,14 +104,14 @@ def run_seed(
 
 
 def _made_for(comparing: Comparison, seed: int, length: int, weights: Weights | None) -> Trace:
-    """Return the history of a seed; for a release, what its JVM would never end is left out."""
+    """Return the history of a seed; for a release, without what it is not asked."""
     return make_history(
         comparing.structure.structure_id,
         comparing.guide.profile_name,
         seed,
         length,
         weights,
-        all_end=comparing.wants_whole_histories,
+        for_release=comparing.wants_whole_histories,
     )
 
 
@@ -151,6 +156,11 @@ def replay_seeds(
             else:
                 trace = _made_for(comparing, seed, length, drawn)
                 result.findings.append(_shrunk(trace, subjects, Path(traces), command))
+        if comparing.parting is not None:
+            result.expected.add(
+                comparing.parting,
+                partial(make_history, structure_id, profile_name, seed, length, drawn),
+            )
         progress(seed)
         if len(result.findings) >= findings_max:
             break
@@ -179,6 +189,8 @@ def replay_trace(path: str | Path, subjects: Sequence[str] = SUBJECTS) -> Result
     comparing = comparison(trace.structure_id, trace.profile_name, subjects, image_every=1)
     found = comparing.run(trace)
     result = Result(counters=comparing.counters)
+    if comparing.parting is not None:
+        result.expected.add(comparing.parting, lambda: trace)
     if found is not None:
         result.findings.append(found.to_finding(trace.structure_id, trace_command(path, subjects)))
     return result

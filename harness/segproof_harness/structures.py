@@ -18,6 +18,7 @@ from segproof_harness.operations import Operation, Value
 from segproof_harness.outcomes import Outcome
 from segproof_model.laws.checking import broken_state_laws, broken_step_laws
 from segproof_model.laws.registry import Transition
+from segproof_model.outcomes import ErrorKind
 from segproof_model.profiles import PROFILES, SEGPROOF
 
 Kind = Literal["int64", "int32", "size", "flag", "name", "bytes", "other"]
@@ -195,6 +196,9 @@ class Structure:
     """States of other structures inside a state; each is held against their state laws."""
     laws: tuple[str, ...] = ()
     """Laws of opening, the chief one first."""
+    is_asked: Callable[[Event], bool] = lambda event: event.outcome.error != ErrorKind.ENDLESS
+    """Whether histories for a release have such a step: not one that its JVM would never end, nor
+    one whose answer is left to chance there."""
     judge_state: Callable[[Any], list[str]] = broken_state_laws
     """Return the ids of the laws that a state breaks."""
     judge_step: Callable[[Transition], list[str]] = broken_step_laws

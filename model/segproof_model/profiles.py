@@ -57,6 +57,7 @@ KAFKA_3_9_2 = replace(
 KAFKA_3_7_2 = replace(
     KAFKA_3_9_0,
     name="kafka-3.7.2",
+    control_record_types="3.4",
     epoch_truncation_is_deferred=False,
     leader_indexes_record=True,
 )
@@ -76,6 +77,8 @@ KAFKA_3_4_1 = replace(KAFKA_3_5_2, name="kafka-3.4.1", mismatch_kind=ErrorKind.I
 KAFKA_2_8_2 = replace(
     KAFKA_3_4_1,
     name="kafka-2.8.2",
+    control_record_types="2.8",
+    delete_horizon_known=False,
     special_timestamps=2,
     marker_needs_transaction_version=False,
     entry_number_kind=ErrorKind.IO_ERROR,
@@ -84,6 +87,7 @@ KAFKA_2_8_2 = replace(
 KAFKA_2_4_1 = replace(
     KAFKA_2_8_2,
     name="kafka-2.4.1",
+    control_record_types="0.11",
     scanner_eof_kind=ErrorKind.KAFKA_ERROR,
     unloaded_index_stays_unloaded=False,
     close_writes_unknown_maximum=True,

@@ -15,7 +15,8 @@ from segproof_harness.descriptions import index_messages as messages
 from segproof_harness.descriptions.index_file import is_geometry
 from segproof_harness.descriptions.index_service_states import SOMETIMES
 from segproof_harness.generation import one_in
-from segproof_harness.structures import OperationKind, Parameter, Structure
+from segproof_harness.structures import Event, OperationKind, Parameter, Structure
+from segproof_model.outcomes import ErrorKind
 from segproof_model.rocketmq.index_service import IndexService
 from segproof_model.rocketmq.message import DispatchRequest
 
@@ -86,6 +87,20 @@ def _show_checkpoint(checkpoint: Any) -> Any:
         checkpoint.min_timestamp,
         checkpoint.min_timestamp_index,
     )
+
+
+def _is_asked(event: Event) -> bool:
+    """Return whether a release is asked: not for two files of one name.
+
+    Upstream they share their bytes, and a thread of the first one writes into the second at a
+    time of its own.
+    """
+    if event.outcome.error == ErrorKind.ENDLESS:
+        return False
+    if event.before is None or event.after is None or event.operation.name == "load":
+        return True
+    made = [file.file_name for file in event.after.files[len(event.before.files) :]]
+    return len(set(made)) == len(made) and not set(made) & set(event.before.directory)
 
 
 # --- the table -----------------------------------------------------------------------------------
@@ -195,4 +210,5 @@ INDEX_SERVICE = Structure(
     damage=messages.with_damage,
     parts=lambda state: state.index_files,
     laws=("RMQSVC-2", "RMQCKPT-1"),
+    is_asked=_is_asked,
 )

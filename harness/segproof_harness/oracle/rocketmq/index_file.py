@@ -11,7 +11,7 @@ Used by: oracle.child, oracle.rocketmq.index_service.
 from collections.abc import Iterator
 from typing import Any, ClassVar, NoReturn
 
-from jpype import JInt, JLong
+from jpype import JClass, JInt, JLong
 
 from segproof.errors import IndexClosedError
 from segproof_harness.oracle.jvm import Adapter
@@ -171,18 +171,19 @@ class IndexFile(Adapter, JavaFile):
         if self._destroyed_at is None:
             self._destroyed_at = self._clock()
         else:
-            self._set_first_shutdown(self._clock() - self._destroyed_at)
+            set_first_shutdown(self.mapped, self._clock() - self._destroyed_at)
         is_over = bool(self.java.destroy(JLong(interval_forcibly_ms)))
         self._is_mapped = self._is_mapped and not is_over
         return is_over
 
-    def _set_first_shutdown(self, elapsed_ms: int) -> None:
-        """Make the first try so many ms old, at the very begin of a millisecond."""
-        system = self.jvm.java("java.lang.System")
-        before = now = int(system.currentTimeMillis())
-        while now == before:
-            now = int(system.currentTimeMillis())
-        set_field(self.mapped, "firstShutdownTimestamp", JLong(now - elapsed_ms))
+
+def set_first_shutdown(mapped: Any, elapsed_ms: int) -> None:
+    """Make the first try to give a file back so many ms old, at the very begin of a millisecond."""
+    system = JClass("java.lang.System")
+    before = now = int(system.currentTimeMillis())
+    while now == before:
+        now = int(system.currentTimeMillis())
+    set_field(mapped, "firstShutdownTimestamp", JLong(now - elapsed_ms))
 
 
 def numbers_of(found: Any) -> Iterator[int]:

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RocketMQ's IndexService as the harness calls it, on a store that is never started.
+
+Upstream: org.apache.rocketmq.store.index.IndexService, with the StoreCheckpoint of its store.
+What is not compared: the class names a new file by the time of the computer. Each such file gets
+the name of the subject's clock as soon as the call has ended, on disk and in the class's fields.
+The thread that flushes a full file is waited for. So no two files may be made at one time of the
+clock; the description leaves such steps out (`is_asked`).
+Used by: oracle.child.
+"""
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from jpype import JArray, JBoolean, JClass, JInt, JLong, JProxy
+
+from segproof_harness.oracle.jvm import Adapter, Jvm
+from segproof_harness.oracle.rocketmq.index_file import JavaFile, set_first_shutdown
+from segproof_harness.oracle.rocketmq.values import java_text, set_field
+from segproof_model.rocketmq.index_service import file_name_of
+
+STORE = "org.apache.rocketmq.store."
+TOTAL_SIZE_SINCE = (5, 0)
+TYPED_QUERY_SINCE = (5, 4)
+PAUSE_SECONDS = 0.002
+"""Between two files at least: their names count milliseconds."""
+FLUSHING = "FlushIndexFileThread"
+THREADS_MAX = 200
+
+
+class Store:
+    """The one store of a JVM, which is never loaded or started; services borrow its options."""
+
+    def __init__(self, jvm: Jvm) -> None:
+        self._options = jvm.java(f"{STORE}config.MessageStoreConfig")()
+        self._options.setStorePathRootDir(os.path.join(os.environ.get("TMPDIR", "/tmp"), "store"))
+        number = jvm.release.number
+        listener = JProxy(f"{STORE}MessageArrivingListener", dict={"arriving": lambda *_: None})
+        statistics = jvm.java(f"{STORE}stats.BrokerStatsManager")
+        topics = (jvm.java("java.util.concurrent.ConcurrentHashMap")(),)
+        self.java = jvm.java(f"{STORE}DefaultMessageStore")(
+            self._options,
+            statistics("oracle", False) if number >= (4, 9) else statistics("oracle"),
+            listener,
+            jvm.java("org.apache.rocketmq.common.BrokerConfig")(),
+            *(topics if number >= (5, 1, 1) else ()),
+        )
+
+    def place(self, folder: str, hash_slot_num: int, index_num: int, checkpoint: Any) -> None:
+        """Let the next service have this folder, these numbers and this checkpoint."""
+        self._options.setStorePathRootDir(folder)
+        self._options.setMaxHashSlotNum(JInt(hash_slot_num))
+        self._options.setMaxIndexNum(JInt(index_num))
+        set_field(self.java, "storeCheckpoint", checkpoint)
+
+
+class Checkpoint:
+    """The accessors of a StoreCheckpoint of Java."""
+
+    def __init__(self, java: Any) -> None:
+        self.java = java
+
+    physic_msg_timestamp = property(lambda self: int(self.java.getPhysicMsgTimestamp()))
+    logics_msg_timestamp = property(lambda self: int(self.java.getLogicsMsgTimestamp()))
+    index_msg_timestamp = property(lambda self: int(self.java.getIndexMsgTimestamp()))
+    min_timestamp = property(lambda self: int(self.java.getMinTimestamp()))
+    min_timestamp_index = property(lambda self: int(self.java.getMinTimestampIndex()))
+
+
+class IndexService(Adapter):
+    """The index service."""
+
+    kinds: ClassVar[Mapping[str, str]] = {"java.lang.IllegalMonitorStateException": "lock-state"}
+    left_out: ClassVar[frozenset[str]] = frozenset({"close"})
+    _store: ClassVar[Store | None] = None
+
+    def __init_subclass__(cls) -> None:
+        """Leave out what the release of this JVM has not."""
+        if "jvm" in vars(cls) and cls.jvm.release.number < TOTAL_SIZE_SINCE:
+            cls.unobserved = frozenset({"total_size"})
+
+    def __init__(self, service: Any, checkpoint: Any, folder: str, clock: Any) -> None:
+        self._service = service
+        self._checkpoint = checkpoint
+        self._folder = folder
+        self._clock = clock
+        self._list = self.jvm.field(service, "indexFileList")
+        self._held_at: list[tuple[Any, int]] = []
+        """Files that `delete_expired_file` could not delete, and when it tried first."""
+
+    @classmethod
+    def open(
+        cls,
+        directory: str,
+        hash_slot_num: int,
+        index_num: int,
+        *,
+        files: Any,
+        time: Any,
+        zone: Any,
+    ) -> "IndexService":
+        """Open the checkpoint, and call the constructor."""
+        if cls._store is None:
+            IndexService._store = Store(cls.jvm)
+        store = IndexService._store
+        assert store is not None
+        checkpoint = cls.jvm.java(f"{STORE}StoreCheckpoint")(java_text(f"{directory}/checkpoint"))
+        store.place(directory, hash_slot_num, index_num, checkpoint)
+        service = cls.jvm.java(f"{STORE}index.IndexService")(store.java)
+        opened = cls(service, checkpoint, f"{directory}/index", time)
+        files.handles.append(ClosedAtCrash(opened))
+        return opened
+
+    def give_back(self) -> None:
+        """Give all memory and files back without another write, as the process's end would."""
+        for file in self.index_files():
+            file.give_back()
+        self.jvm.field(self._checkpoint, "fileChannel").close()
+        unmap(self.jvm.field(self._checkpoint, "mappedByteBuffer"))
+
+    def load(self, last_exit_ok: bool) -> bool:
+        """Call load."""
+        return bool(self._service.load(JBoolean(last_exit_ok)))
+
+    def build_index(self, request: Any) -> None:
+        """Call buildIndex."""
+        self._creating(lambda: self._service.buildIndex(self._request(request)))
+
+    def _request(self, request: Any) -> Any:
+        properties = None
+        if request.properties_map is not None:
+            properties = self.jvm.java("java.util.HashMap")()
+            for name, value in request.properties_map:
+                properties.put(java_text(name), java_text(value))
+        return self.jvm.java(f"{STORE}DispatchRequest")(
+            java_text(request.topic),
+            JInt(0),
+            JLong(request.commit_log_offset),
+            JInt(request.msg_size),
+            JLong(request.tags_code),
+            JLong(request.store_timestamp),
+            JLong(request.consume_queue_offset),
+            java_text(request.keys),
+            java_text(request.uniq_key),
+            JInt(request.sys_flag),
+            JLong(request.prepared_transaction_offset),
+            properties,
+        )
+
+    def _creating(self, call: Callable[[], Any]) -> Any:
+        """Call what may make a file, and give it the name that the clock says."""
+        known = int(self._list.size())
+        try:
+            return call()
+        finally:
+            for position in range(known, int(self._list.size())):
+                self._rename(self._list.get(position))
+
+    def _rename(self, java: Any) -> None:
+        """Rename a file that was just made, and wait for the flush of the one before it."""
+        wait_for_flush()
+        mapped = self.jvm.field(java, "mappedFile")
+        name = file_name_of(self._clock())
+        os.rename(str(java.getFileName()), f"{self._folder}/{name}")
+        set_field(mapped, "fileName", java_text(f"{self._folder}/{name}"))
+        set_field(mapped, "file", self.jvm.file(java_text(f"{self._folder}/{name}")))
+        time.sleep(PAUSE_SECONDS)
+
+    def query_offset(
+        self,
+        topic: str | None,
+        key: str | None,
+        max_num: int,
+        begin: int,
+        end: int,
+        index_type: str | None,
+    ) -> Any:
+        """Call queryOffset; up to 5.3 there is no type."""
+        typed = index_type is not None and self.jvm.release.number >= TYPED_QUERY_SINCE
+        found = self._service.queryOffset(
+            java_text(topic),
+            java_text(key),
+            JInt(max_num),
+            JLong(begin),
+            JLong(end),
+            *((java_text(index_type),) if typed else ()),
+        )
+        return (
+            tuple(map(int, found.getPhyOffsets())),
+            int(found.getIndexLastUpdateTimestamp()),
+            int(found.getIndexLastUpdatePhyoffset()),
+        )
+
+    def get_and_create_last_index_file(self) -> JavaFile:
+        """Call getAndCreateLastIndexFile."""
+        return JavaFile(self.jvm, self._creating(self._service.getAndCreateLastIndexFile))
+
+    def retry_get_and_create_index_file(self) -> JavaFile:
+        """Call retryGetAndCreateIndexFile."""
+        return JavaFile(self.jvm, self._creating(self._service.retryGetAndCreateIndexFile))
+
+    def flush(self, position: int) -> None:
+        """Call flush with the file at a position of the list, or with none."""
+        is_listed = 0 <= position < int(self._list.size())
+        self._service.flush(self._list.get(JInt(position)) if is_listed else None)
+
+    def delete_expired_file(self, offset: int) -> None:
+        """Call deleteExpiredFile."""
+        now_ms = self._clock()
+        for file, held_at in self._held_at:
+            set_first_shutdown(file.mapped, now_ms - held_at)
+        self._service.deleteExpiredFile(JLong(offset))
+        known = {file.java: held_at for file, held_at in self._held_at}
+        held = [file for file in self.index_files() if not file.is_available]
+        self._held_at = [(file, known.get(file.java, now_ms)) for file in held]
+
+    def index_files(self) -> tuple[JavaFile, ...]:
+        """Return the files of the list."""
+        return tuple(JavaFile(self.jvm, file) for file in self._list)
+
+    @property
+    def store_checkpoint(self) -> Checkpoint:
+        """The checkpoint of the store."""
+        return Checkpoint(self._checkpoint)
+
+    @property
+    def total_size(self) -> int:
+        """What getTotalSize says."""
+        return int(self._service.getTotalSize())
+
+    def destroy(self) -> None:
+        """Call destroy."""
+        self._service.destroy()
+
+    def shutdown(self) -> None:
+        """Call shutdown."""
+        self._service.shutdown()
+
+    def close(self) -> None:
+        """Shut service and checkpoint down before opening again."""
+        self._service.shutdown()
+        self._checkpoint.shutdown()
+
+
+class ClosedAtCrash:
+    """The open files of a service among what a crash closes."""
+
+    def __init__(self, service: IndexService) -> None:
+        self._service = service
+
+    def close(self) -> None:
+        """Give them back."""
+        self._service.give_back()
+
+
+def wait_for_flush() -> None:
+    """Wait until no thread flushes a full file."""
+    kind = JClass("java.lang.Thread")
+    threads = JArray(kind)(THREADS_MAX)
+    for position in range(kind.enumerate(threads)):
+        if str(threads[position].getName()).endswith(FLUSHING):
+            threads[position].join()
+
+
+def unmap(buffer: Any) -> None:
+    """Give the memory of a mapped buffer back."""
+    kind = JClass("java.lang.Class").forName("sun.misc.Unsafe")
+    found = kind.getDeclaredField("theUnsafe")
+    found.setAccessible(True)
+    found.get(None).invokeCleaner(buffer)
