@@ -47,7 +47,7 @@ class StoreProcess:
     def __init__(self, release: str, path: Path, config: dict[str, Any] | None = None) -> None:
         driver = Path(__file__).with_name("store_driver.py")
         options = json.dumps(CONFIG if config is None else config)
-        self._said = tempfile.TemporaryFile()
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed by kill
         self._process = subprocess.Popen(
             [sys.executable, str(driver), release, str(path), options],
             stdin=subprocess.PIPE,

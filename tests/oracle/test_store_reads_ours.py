@@ -12,14 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from segproof.rebuilding.rocketmq_index import rebuild_index
-from segproof.rocketmq.message import Message
-from segproof.store_lookup import StoreReader
-from segproof.verification import verify
-from segproof_harness.cli import run
-from segproof_harness.memory_stores import FIRST_TIMESTAMP_MS, message_of
-from segproof_model.profiles import PROFILES
 from tests.oracle.stores import (
     ENTRIES,
     INT64_MAX,
@@ -34,6 +26,14 @@ from tests.oracle.stores import (
     recovered_by_model,
     write_store,
 )
+
+from segproof.rebuilding.rocketmq_index import rebuild_index
+from segproof.rocketmq.message import Message
+from segproof.store_lookup import StoreReader
+from segproof.verification import verify
+from segproof_harness.cli import run
+from segproof_harness.memory_stores import FIRST_TIMESTAMP_MS, message_of
+from segproof_model.profiles import PROFILES
 
 pytestmark = pytest.mark.needs("java", "jpype")
 COUNT = 200
@@ -226,7 +226,7 @@ def test_it_makes_the_queues_that_we_leave_out(release: str, index: bool, tmp_pa
 
 @pytest.mark.checks("RMQLOG-7")
 def test_it_takes_a_rebuilt_index(tmp_path: Path) -> None:
-    """An index that was lost and that `rebuild` made new is kept as it is, and answers as before."""
+    """An index that was lost and that `rebuild` made new is kept, and answers as before."""
     path = tmp_path / "store"
     write_store(path, our_messages(80))
     old = index_bytes(path)
