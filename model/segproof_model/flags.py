@@ -182,6 +182,18 @@ class Profile:
         False, "closing a closed record file raises the I/O error", "SCAN-13"
     )
     zstd_known: bool = flag(True, "codec 4 is zstd, not an unknown codec", "BATCH-11", "BATCH-18")
+    control_record_types: Literal["0.11", "2.8", "3.4", "3.9"] = flag(
+        "3.9",
+        "the first release with these types of control records: 0.11 knows the two that end a"
+        " transaction; 2 and 3 have another meaning in 2.8; 3.4 knows 2 to 4 and 3.9 all",
+        "BATCH-19",
+    )
+    delete_horizon_known: bool = flag(
+        True, "a bit of a batch's attributes says that it has a delete horizon", "BATCH-15"
+    )
+    found_time_has_epoch: bool = flag(
+        True, "a search by time answers the leader epoch too", "SCAN-18", "SCAN-19"
+    )
     search_answers_base_offset: bool = flag(
         True, "a search for an offset answers the batch's base offset, not its last", "SCAN-17"
     )
@@ -204,7 +216,8 @@ class Profile:
     )
     marker_needs_transaction_version: bool = flag(
         True,
-        "a marker that is not replicated must say the version of its transaction",
+        "a marker that is not replicated must say the version of its transaction; otherwise the"
+        " version does not count",
         "PROD-9",
     )
 

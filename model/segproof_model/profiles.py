@@ -25,7 +25,7 @@ __all__ = [
 
 KAFKA_4_3_1 = Profile(name="kafka-4.3.1")
 KAFKA_4_2_1 = replace(KAFKA_4_3_1, name="kafka-4.2.1")
-KAFKA_4_1_2 = replace(KAFKA_4_2_1, name="kafka-4.1.2")
+KAFKA_4_1_2 = replace(KAFKA_4_2_1, name="kafka-4.1.2", marker_needs_transaction_version=False)
 KAFKA_4_0_0 = replace(
     KAFKA_4_1_2,
     name="kafka-4.0.0",
@@ -80,7 +80,6 @@ KAFKA_2_8_2 = replace(
     control_record_types="2.8",
     delete_horizon_known=False,
     special_timestamps=2,
-    marker_needs_transaction_version=False,
     entry_number_kind=ErrorKind.IO_ERROR,
     text_damage_is_io_error=True,
 )
@@ -104,7 +103,11 @@ KAFKA_2_2_2 = replace(
     sanity_checks_transactions_only=False,
 )
 KAFKA_2_1_1 = replace(
-    KAFKA_2_2_2, name="kafka-2.1.1", close_unmaps=False, log_begins_at_checkpoint=False
+    KAFKA_2_2_2,
+    name="kafka-2.1.1",
+    found_time_has_epoch=False,
+    close_unmaps=False,
+    log_begins_at_checkpoint=False,
 )
 KAFKA_2_0_1 = replace(
     KAFKA_2_1_1,

@@ -23,6 +23,7 @@ from segproof_model.kafka.record import Record
 from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.kafka.record_file import Scan
 from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.profiles import Profile
 from segproof_model.values import replace
 
 CORRUPT_RECORD = Raised(ErrorKind.CORRUPT_RECORD)
@@ -66,6 +67,9 @@ class Validated(NamedTuple):
     records: bytes
     last_offset: int
     max_timestamp: int
+    offset_of_maximum: int
+    """The first offset with that timestamp; the last one of records that are compressed, or that
+    all get the broker's time."""
     is_rewritten: bool
     """Whether the records were written anew, so that their size may have changed."""
 
@@ -76,11 +80,14 @@ def analyzed(
     leader_epoch: int,
     log_start_offset: int,
     max_message_bytes: int,
+    profile: Profile,
 ) -> LogAppendInfo | Raised:
     """Check every batch on its own, and the order of the offsets that a follower is given.
 
-    What a follower finds of an epoch later than its leader's, and all behind, is not looked at.
+    What a follower finds of an epoch later than its leader's, and all behind, is not looked at; in
+    releases where a follower is not told that epoch, it is.
     """
+    is_bounded = origin == "replication" and profile.follower_knows_epoch
     info = LogAppendInfo(
         UNKNOWN_OFFSET, -1, NO_TIMESTAMP, NO_TIMESTAMP, log_start_offset, 0, UNKNOWN_OFFSET
     )
@@ -91,7 +98,7 @@ def analyzed(
         epoch = batch.partition_leader_epoch
         if isinstance(epoch, Raised):
             return epoch
-        is_skipping = is_skipping or (origin == "replication" and epoch > leader_epoch)
+        is_skipping = is_skipping or (is_bounded and epoch > leader_epoch)
         if is_skipping:
             continue
         last_offset = batch.last_offset
@@ -140,7 +147,7 @@ def validated(
     leader_epoch: int,
     origin: AppendOrigin,
     codecs: Codecs,
-    is_uncounted_rewritten: bool,
+    profile: Profile,
 ) -> Validated | Raised:
     """Check the records that a leader is given, and give them offsets, epoch and timestamps.
 
@@ -166,14 +173,16 @@ def validated(
         foreign = _foreign_messages(batch)
         if isinstance(foreign, Raised):
             return foreign
-        refused = found.error or _record_refusal(batch, found.records, foreign, now_ms, config)
+        refused = found.error or _record_refusal(
+            batch, found.records, foreign, now_ms, config, profile
+        )
         if refused is not None:
             return refused
         records += found.records
     is_kept = source == target or (source == "none" and first.is_control is True)
     if is_kept and first.magic == CURRENT_MAGIC and (source, target) != ("none", "none"):
         is_kept = [record.offset for record in records] == list(range(len(records)))
-        if not is_kept and source != "none" and not is_uncounted_rewritten:
+        if not is_kept and source != "none" and not profile.uncounted_batch_is_rewritten:
             return ILLEGAL_STATE
     if first.magic == CURRENT_MAGIC and is_kept:
         return _stamped(first, records, first_offset, now_ms, config, leader_epoch)
@@ -222,13 +231,14 @@ def _record_refusal(
     foreign: Sequence[int],
     now_ms: int,
     config: LogConfig,
+    profile: Profile,
 ) -> Raised | None:
     """Why the records of a batch are not taken, if so; `foreign` ones are of another magic."""
     is_compacted = "compact" in config.cleanup_policy
     refusals = [
         INVALID_RECORD
         if place in foreign or (is_compacted and record.key is None)
-        else _timestamp_refusal(batch, record.timestamp, now_ms, config)
+        else _timestamp_refusal(batch, record.timestamp, now_ms, config, profile)
         for place, record in enumerate(records)
     ]
     for refusal in (INVALID_TIMESTAMP, INVALID_RECORD):
@@ -238,12 +248,16 @@ def _record_refusal(
 
 
 def _timestamp_refusal(
-    batch: RecordBatch, timestamp: int, now_ms: int, config: LogConfig
+    batch: RecordBatch, timestamp: int, now_ms: int, config: LogConfig, profile: Profile
 ) -> Raised | None:
     """Why the timestamp of a record is not taken, if so: it is too far from now."""
     if config.message_timestamp_type == "CreateTime" and timestamp != NO_TIMESTAMP:
-        is_old = now_ms - timestamp > config.message_timestamp_before_max_ms
-        is_early = timestamp - now_ms > config.message_timestamp_after_max_ms
+        before, after = (
+            config.message_timestamp_before_max_ms,
+            config.message_timestamp_after_max_ms,
+        )
+        is_old = now_ms - timestamp > before
+        is_early = timestamp - now_ms > (after if profile.early_has_own_limit else before)
         return INVALID_TIMESTAMP if is_old or is_early else None
     return INVALID_TIMESTAMP if batch.timestamp_type == "LogAppendTime" else None
 
@@ -277,7 +291,17 @@ def _stamped(
     framed = data[8:12] + int32_bytes(leader_epoch) + data[16:17]
     checksum = crc32c(data[21:]).to_bytes(4, "big")
     stamped = int64_bytes(last_offset - delta) + framed + checksum + data[21:]
-    return Validated(stamped, last_offset, max_timestamp, is_rewritten=False)
+    is_alike = is_given or batch.compression != "none"
+    maximum = _offset_of_maximum(records, first_offset, is_alike)
+    return Validated(stamped, last_offset, max_timestamp, maximum, is_rewritten=False)
+
+
+def _offset_of_maximum(records: Sequence[Record], first_offset: int, is_alike: bool) -> int:
+    """Return the first offset with the largest timestamp; the last one if they are alike."""
+    timestamps = [record.timestamp for record in records]
+    if is_alike or not timestamps or max(timestamps) == NO_TIMESTAMP:
+        return first_offset + len(timestamps) - 1
+    return first_offset + timestamps.index(max(timestamps))
 
 
 def _rewritten(
@@ -314,5 +338,7 @@ def _rewritten(
     if isinstance(batch, Raised):
         return batch
     largest = max(record.timestamp for record in numbered)
-    last_offset = numbered[-1].offset
-    return Validated(batch, last_offset, now_ms if is_given else largest, is_rewritten=True)
+    maximum = _offset_of_maximum(records, first_offset, is_given or compression != "none")
+    return Validated(
+        batch, numbered[-1].offset, now_ms if is_given else largest, maximum, is_rewritten=True
+    )

@@ -53,6 +53,8 @@ class _Call(NamedTuple):
     batches: tuple[RecordBatch, ...]
     origin: AppendOrigin
     transaction_version: int
+    offset_of_maximum: int
+    """What goes with the largest timestamp into the time index, where one entry stands for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,7 @@ class AppendingLog(ReadingLog):
             leader_epoch,
             self.log_start_offset,
             self.config.max_message_bytes if is_leader else INT32_MAX,
+            self.profile,
         )
         if isinstance(info, Raised) or info.valid_bytes == 0:
             return Step(self, info)
@@ -100,12 +103,14 @@ class AppendingLog(ReadingLog):
             given = self._with_offsets(info, valid, leader_epoch, origin)
         else:
             is_late = info.first_or_last_offset < self.log_end_offset
-            given = OFFSET_ORDER if is_late else (info, valid)
+            given = OFFSET_ORDER if is_late else (info, valid, None)
         if isinstance(given, Raised):
             return Step(self, given)
-        info, valid = given
+        info, valid, maximum = given
         batches = scan_memory(valid, codecs=self.codecs, profile=self.profile).batches
-        call = _Call(info, valid, batches, origin, transaction_version)
+        if maximum is None:
+            maximum = _end_of_newest(batches)
+        call = _Call(info, valid, batches, origin, transaction_version, maximum)
         if self.profile.checks_before_changing:
             step = self._checked(call)
             return step if isinstance(step.outcome, Raised) else step.after._appended(call)
@@ -113,8 +118,9 @@ class AppendingLog(ReadingLog):
 
     def _with_offsets(
         self, info: LogAppendInfo, records: bytes, leader_epoch: int, origin: AppendOrigin
-    ) -> tuple[LogAppendInfo, bytes] | Raised:
-        """Let the leader write into the batches what it has to."""
+    ) -> tuple[LogAppendInfo, bytes, int] | Raised:
+        """Let the leader write into the batches what it has to; return the offset of the largest
+        timestamp as well, as it enters it into a time index."""
         batches = scan_memory(records, codecs=self.codecs, profile=self.profile).batches
         end, config = self.log_end_offset, self.config
         done = validated(
@@ -125,7 +131,7 @@ class AppendingLog(ReadingLog):
             leader_epoch,
             origin,
             self.codecs,
-            self.profile.uncounted_batch_is_rewritten,
+            self.profile,
         )
         if isinstance(done, Raised):
             return done
@@ -138,7 +144,8 @@ class AppendingLog(ReadingLog):
             max_timestamp=done.max_timestamp,
             log_append_time=self.now_ms if is_given else info.log_append_time,
         )
-        return told, done.records
+        of_record = self.profile.leader_indexes_record
+        return told, done.records, done.offset_of_maximum if of_record else done.last_offset
 
     def _checked(self, call: _Call) -> Step[Self]:
         """Raise why batches are not taken, as far as that is known before anything is written.
@@ -224,7 +231,7 @@ class AppendingLog(ReadingLog):
     def _written(self, call: _Call, updates: ProducerUpdates) -> Step[Self]:
         """Write the batches, then let them count for producers and transactions (LOG-9)."""
         last_offset = call.info.last_offset
-        largest = call.info.max_timestamp, last_offset
+        largest = call.info.max_timestamp, call.offset_of_maximum
         base_offset = self.log_segments.active_segment.base_offset
         return run(
             self,
@@ -386,6 +393,16 @@ class AppendingLog(ReadingLog):
             return step
         moved = max(self.recovery_point, offset)
         return Step(replace(step.after, recovery_point=moved))
+
+
+def _end_of_newest(batches: tuple[RecordBatch, ...]) -> int:
+    """Return the last offset of the first batch with the largest timestamp; -1 without any."""
+    newest, end = -1, -1
+    for batch in batches:
+        timestamp, last_offset = batch.max_timestamp, batch.last_offset
+        if isinstance(timestamp, int) and isinstance(last_offset, int) and timestamp > newest:
+            newest, end = timestamp, last_offset
+    return end
 
 
 def _with_indexes(segment: LogSegment) -> Step[LogSegment]:

@@ -187,7 +187,8 @@ class PartitionLog(AppendingLog):
         if self.is_refused:
             return Step(self, UNMAPPED)
         *doomed, last = self.log_segments
-        start = new_offset if log_start_offset is None else log_start_offset
+        is_told = self.profile.full_truncation_takes_start and log_start_offset is not None
+        start = log_start_offset if is_told and log_start_offset is not None else new_offset
         return run(
             self,
             lambda one: one.remove_segments(doomed) if doomed else Step(one),

@@ -195,13 +195,18 @@ class ReadingLog(PartitionParts):
     def collect_aborted_transactions(
         self, start_offset: int, upper_bound_offset: int
     ) -> list[AbortedTxn] | Raised:
-        """Return the aborted transactions that meet [start, upper) (LOG-8)."""
+        """Return the aborted transactions that meet [start, upper) (LOG-8).
+
+        The search begins with the segment of the start; in releases that say so, it answers what
+        ended since the log start.
+        """
         if self.is_refused:
             return UNMAPPED
         floor = self.log_segments.floor_segment(start_offset)
         if floor is None:
             return []
-        return self._aborted(start_offset, upper_bound_offset, floor.base_offset)
+        since = self.log_start_offset if self.profile.aborted_since_log_start else start_offset
+        return self._aborted(since, upper_bound_offset, floor.base_offset)
 
     # --- by timestamp --------------------------------------------------------------------------
 
@@ -212,8 +217,8 @@ class ReadingLog(PartitionParts):
         """
         if self.is_refused:
             return Step(self, UNMAPPED)
-        epochs = self.leader_epoch_cache
-        if target_timestamp in (EARLIEST, EARLIEST_LOCAL):
+        epochs, known = self.leader_epoch_cache, self.profile.special_timestamps
+        if -known <= target_timestamp and target_timestamp in (EARLIEST, EARLIEST_LOCAL):
             first = epochs.earliest_entry()
             is_known = first is not None and first.start_offset <= self.log_start_offset
             epoch = first.epoch if first is not None and is_known else None
@@ -221,7 +226,7 @@ class ReadingLog(PartitionParts):
         if target_timestamp == LATEST:
             latest = epochs.latest_epoch()
             return Step(self, TimestampAndOffset(NO_TIMESTAMP, self.log_end_offset, latest))
-        if target_timestamp == MAX_TIMESTAMP:
+        if -known <= target_timestamp == MAX_TIMESTAMP:
             return self._with_largest_timestamp()
         return self._search_by_timestamp(target_timestamp)
 

@@ -175,7 +175,8 @@ class ProducerAppendInfo:
     def _epoch_refusal(self, producer_epoch: int, transaction_version: int) -> Raised | None:
         """Why a batch of this epoch is refused, if so: a newer epoch is known."""
         known = self.updated_entry.producer_epoch
-        is_bumped = transaction_version >= 2
+        is_told = self.profile.marker_needs_transaction_version
+        is_bumped = is_told and transaction_version >= 2
         if producer_epoch > known or (producer_epoch == known and not is_bumped):
             return None
         is_retry = self.updated_entry.current_txn_first_offset is None

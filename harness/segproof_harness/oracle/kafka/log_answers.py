@@ -16,6 +16,8 @@ from segproof.kafka.transaction_index import AbortedTxn
 from segproof_harness.oracle.kafka.classes import get, optional
 
 UNKNOWN = -1
+Timed = tuple[int, int, int | None]
+"""Timestamp, offset and leader epoch of a record."""
 
 
 class Segment(NamedTuple):
@@ -165,7 +167,7 @@ def aborted_txn(found: Any) -> AbortedTxn:
     return AbortedTxn(*(int(get(found, name)) for name in names))
 
 
-def timestamp_and_offset(found: Any) -> tuple[int, int, int | None] | None:
+def timestamp_and_offset(found: Any) -> Timed | None:
     """Return what a search by timestamp has found."""
     if hasattr(found, "timestampAndOffsetOpt"):
         found = found.timestampAndOffsetOpt()
