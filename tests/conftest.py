@@ -21,6 +21,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
 PROGRAMS = frozenset({"java", "javac", "mvn", "go"})
+RELEASES = ("kafka-", "rocketmq-")
+"""How the name of a real release begins; a test needs it as it needs a program."""
 PREFIX = "not run: "
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -83,10 +85,21 @@ def say_not_run(reason: str) -> NoReturn:
 
 
 def missing(thing: str) -> str | None:
-    """Return why `thing`, a program or a module, can't be used; None if it can."""
+    """Return why `thing`, a program, module or real release, can't be used; None if it can."""
+    if thing.startswith(RELEASES):
+        return missing_release(thing)
     if thing in PROGRAMS:
         return None if shutil.which(thing) else f"{thing} is not on PATH"
     return None if importlib.util.find_spec(thing) else f"{thing} is not installed"
+
+
+def missing_release(name: str) -> str | None:
+    """Return why the real classes of a release can't be asked; None if they can."""
+    from segproof_harness.oracle.readiness import readiness
+    from segproof_harness.oracle.releases import PINNED
+
+    found = readiness(PINNED[name])
+    return None if found.is_ready else f"oracle: {name}: {found.why}"
 
 
 @pytest.fixture(scope="session")

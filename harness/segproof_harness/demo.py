@@ -4,8 +4,8 @@
 Verify them; compare what `dump` and `lookup` say with recorded answers of the real classes, and of
 stores of RocketMQ what their index answers; replay random histories on model and implementation,
 and on the real classes of the newest releases, if their jars are there; then verify and replay
-again on Spark. What is missing here (Java, an extra) reads `not run` with the reason and the remedy,
-never as a pass. Nothing is downloaded.
+again on Spark. What is missing here (Java, an extra, jars) reads `not run` with the reason and the
+remedy, never as a pass. Nothing is downloaded.
 
 Used by: the verb `demo`.
 """

@@ -31,13 +31,17 @@ def rows(capsys: pytest.CaptureFixture[str], code: int) -> list[dict[str, Any]]:
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_without_java_spark_reads_not_run(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_needs_java_reads_not_run_without_it(capsys: pytest.CaptureFixture[str]) -> None:
     """What is missing is said with the remedy, and is no pass; all the rest passes."""
-    table = rows(capsys, 0)
-    assert "not run" == table[-1]["verdict"]
-    assert "Spark: not run: " in table[-1]["figures"]
-    assert "install" in table[-1]["figures"]
-    assert {"passed"} == {row["verdict"] for row in table[:-1]}
+    assert 0 == cli.run(["demo", "--format", "jsonl"])
+    shown = capsys.readouterr()
+    *table, kafka, rocketmq, spark = map(json.loads, shown.out.splitlines())
+    for row, what in ((kafka, "oracle"), (rocketmq, "oracle"), (spark, "Spark")):
+        assert "not run" == row["verdict"]
+        assert f"{what}: not run: " in row["figures"]
+        assert "install" in row["figures"]
+        assert f"not run: {row['what']}: {row['figures']}" in shown.err.splitlines()[-3:]
+    assert {"passed"} == {row["verdict"] for row in table}
     assert len(table) >= 8
 
 
