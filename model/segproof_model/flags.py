@@ -258,6 +258,18 @@ class Profile:
         " for no transactions",
         "SEG-30",
     )
+    recovery_keeps_offset_of_maximum: bool = flag(
+        False,
+        "recovery forgets the largest timestamp, but not its offset",
+        "SEG-29",
+    )
+    overflow_names_maximum: bool = flag(
+        False,
+        "the segment-overflow error names the largest timestamp, for which the time index is"
+        " loaded, so made",
+        "SEG-2",
+        "SEG-27",
+    )
     recover_assigns_epoch_zero: bool = flag(
         True, "recover enters leader epoch 0 into the epoch cache", "SEG-28"
     )
@@ -437,9 +449,10 @@ class Profile:
     rmq_checkpoint_fields: Literal[3, 5, 6] = flag(
         6, "how many fields of the store checkpoint are known", "RMQCKPT-1", "RMQCKPT-2"
     )
-    rmq_query_list_capped_first: bool = flag(
-        True,
-        "a query cuts the wanted number before it makes its list, not after",
+    rmq_query_list_capped_first: Literal["all", "untyped", "none"] = flag(
+        "all",
+        "which queries cut the wanted number before they make their list: all, those without a type"
+        " of key, or none",
         "RMQSVC-20",
     )
     rmq_magic_v2: bool = flag(

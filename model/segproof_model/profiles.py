@@ -65,6 +65,7 @@ KAFKA_3_6_2 = replace(
     KAFKA_3_7_2,
     name="kafka-3.6.2",
     metadata_version_is_exact=True,
+    overflow_names_maximum=True,
     unplaced_bound_reads_nothing=False,
 )
 KAFKA_3_5_2 = replace(
@@ -77,6 +78,7 @@ KAFKA_3_4_1 = replace(KAFKA_3_5_2, name="kafka-3.4.1", mismatch_kind=ErrorKind.I
 KAFKA_2_8_2 = replace(
     KAFKA_3_4_1,
     name="kafka-2.8.2",
+    recovery_keeps_offset_of_maximum=True,
     control_record_types="2.8",
     delete_horizon_known=False,
     special_timestamps=2,
@@ -142,20 +144,26 @@ KAFKA_0_11_0_3 = replace(
 )
 KAFKA_0_10_2_2 = replace(KAFKA_0_11_0_3, name="kafka-0.10.2.2", opens_read_only=False)
 ROCKETMQ_5_5_1 = Profile(name="rocketmq-5.5.1")
-ROCKETMQ_5_4_0 = replace(ROCKETMQ_5_5_1, name="rocketmq-5.4.0", rmq_checkpoint_fields=5)
+ROCKETMQ_5_4_0 = replace(
+    ROCKETMQ_5_5_1,
+    name="rocketmq-5.4.0",
+    rmq_checkpoint_fields=5,
+    rmq_query_list_capped_first="untyped",
+)
 ROCKETMQ_5_3_3 = replace(
     ROCKETMQ_5_4_0,
     name="rocketmq-5.3.3",
     rmq_record_room="wrapped",
     rmq_tags_indexed=False,
     rmq_shutdown_hides_errors=False,
+    rmq_query_list_capped_first="all",
     rmq_recovery_asks_each=False,
 )
 ROCKETMQ_5_1_4 = replace(
     ROCKETMQ_5_3_3,
     name="rocketmq-5.1.4",
     rmq_record_room="none",
-    rmq_query_list_capped_first=False,
+    rmq_query_list_capped_first="none",
     rmq_normal_recovery_dispatches=False,
 )
 ROCKETMQ_5_0_0 = replace(ROCKETMQ_5_1_4, name="rocketmq-5.0.0", rmq_load_result_used=False)

@@ -5,16 +5,28 @@ Mirrors: segproof_model/kafka/time_index.py, segproof/kafka/time_index.py.
 Used by: structures.
 """
 
-from segproof_harness.descriptions.indexes import Differences, clamp64, describe, next_offset
+from segproof_harness.descriptions.indexes import (
+    Differences,
+    base_of,
+    clamp64,
+    describe,
+    next_offset,
+)
 from segproof_harness.generation import INT64_MAX, INT64_MIN, Choose, beside, one_in, weighted
 from segproof_harness.structures import Event, OperationKind, Parameter, Situation
-from segproof_model.kafka.time_index import TimeIndex
+from segproof_model.kafka.time_index import TimeIndex, TimestampOffset
 
 TIMESTAMPS = (0, -1, 1, -2, INT64_MAX, INT64_MIN, 2**31, 2**32)
 
 
+def _last_entry(situation: Situation) -> TimestampOffset:
+    """Return the last entry, or one below all where it can't be read."""
+    last = situation.state.last_entry
+    return last if isinstance(last, TimestampOffset) else TimestampOffset(-1, base_of(situation))
+
+
 def _new_timestamp(choose: Choose, situation: Situation) -> int:
-    last = situation.state.last_entry.timestamp
+    last = _last_entry(situation).timestamp
     kind = weighted(choose, (25, 6, 1, 1))
     if kind == 0:
         return clamp64(last + choose.integer(1, 1000))
@@ -26,10 +38,10 @@ def _new_timestamp(choose: Choose, situation: Situation) -> int:
 
 
 def _new_offset(choose: Choose, situation: Situation) -> int:
-    state = situation.state
+    state, last = situation.state, _last_entry(situation)
     if one_in(choose, 5):
-        return int(state.last_entry.offset)
-    return next_offset(choose, situation, state.last_entry.offset, not state.entries)
+        return last.offset
+    return next_offset(choose, situation, last.offset, not state.entries)
 
 
 def _some_timestamp(choose: Choose, situation: Situation) -> int:

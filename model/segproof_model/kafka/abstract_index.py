@@ -23,7 +23,6 @@ INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
 UNMAPPED = Raised(ErrorKind.UNMAPPED)
 INDEX_ERROR = Raised(ErrorKind.INDEX_ERROR)
 READ_ONLY = Raised(ErrorKind.READ_ONLY)
-CORRUPT_INDEX = Raised(ErrorKind.CORRUPT_INDEX)
 TIME_ENTRY_SIZE = 12
 WARM_BYTES = 8192
 """The warm section of a search: as many entries as fill this many bytes."""
@@ -89,7 +88,7 @@ class AbstractIndex:
         size = truncated_multiple(new_size, self.ENTRY_SIZE)
         if self.is_refused:
             return Step(self, UNMAPPED)
-        if size == self.length:
+        if size == self.length and self.profile.resize_short_cut:
             return Step(self, False)
         if self.profile.resize_keeps_read_only and not self.writable:
             return Step(self, READ_ONLY)
@@ -110,7 +109,8 @@ class AbstractIndex:
             writable=True,
             position=self.position if self.position <= size else 0,
         )
-        return Step(resized, True if self.position <= size else INVALID_ARGUMENT)
+        done = True if self.profile.resize_short_cut else None
+        return Step(resized, done if self.position <= size else INVALID_ARGUMENT)
 
     def trim_to_valid_size(self) -> Step[Self]:
         """Cut the file behind the last entry (ABSIDX-12)."""
@@ -207,6 +207,11 @@ class AbstractIndex:
     def relative_offsets(self) -> list[int]:
         """The keys or the values: whichever are offsets."""
         raise NotImplementedError
+
+    @property
+    def measured_length(self) -> int:
+        """The length in bytes that sanity_check looks at."""
+        return len(self.image) if self.profile.sanity_measures_file else self.length
 
     def all_are_sane(self) -> bool:
         """Return whether keys increase, values never fall, and nothing is negative."""

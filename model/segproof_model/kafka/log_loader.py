@@ -167,7 +167,7 @@ def _with_segment(log: PartitionParts, base_offset: int) -> Step[PartitionParts]
     checked = segment.sanity_check(is_new)
     log, outcome = log.sees(checked.after.directory), checked.outcome
     if isinstance(outcome, Raised):
-        if outcome.kind not in (ErrorKind.FILE_NOT_FOUND, ErrorKind.CORRUPT_INDEX):
+        if outcome.kind not in (ErrorKind.FILE_NOT_FOUND, log.profile.sanity_kind):
             return Step(log, outcome)
         step = recover_segment(log, checked.after)
         is_done = isinstance(step.outcome, int)

@@ -15,7 +15,6 @@ from typing import ClassVar, NamedTuple, Self
 from segproof_model.directory import Directory
 from segproof_model.integers import int32_at, int32_bytes, wrap32
 from segproof_model.kafka.abstract_index import (
-    CORRUPT_INDEX,
     INVALID_ARGUMENT,
     READ_ONLY,
     UNMAPPED,
@@ -174,13 +173,17 @@ class OffsetIndex(AbstractIndex):
         return Step(grown, Raised(self.profile.mismatch_kind) if mismatch else None)
 
     def sanity_check(self) -> None | Raised:
-        """Raise the corrupt-index error for a broken file (OFFIDX-20); segproof tests all."""
+        """Raise the corrupt-index error for a broken file (OFFIDX-20); segproof tests all.
+
+        Old releases call it an invalid argument.
+        """
         if self.is_refused:
             return UNMAPPED
-        if self.length % 8 or not self._last_is_sane():
-            return CORRUPT_INDEX
+        broken = Raised(self.profile.sanity_kind)
+        if self.measured_length % 8 or not self._last_is_sane():
+            return broken
         if self.profile.sanity_checks_all and not self.all_are_sane():
-            return CORRUPT_INDEX
+            return broken
         return None
 
     def _last_is_sane(self) -> bool:

@@ -15,7 +15,6 @@ from typing import ClassVar, NamedTuple, Self
 from segproof_model.directory import Directory
 from segproof_model.integers import int32_at, int32_bytes, int64_at, int64_bytes
 from segproof_model.kafka.abstract_index import (
-    CORRUPT_INDEX,
     INDEX_ERROR,
     INVALID_ARGUMENT,
     READ_ONLY,
@@ -49,8 +48,8 @@ class TimeIndex(AbstractIndex):
 
     ENTRY_SIZE: ClassVar[int] = 12
 
-    last_entry: TimestampOffset
-    """The last entry, or (-1, base offset) (TIMEIDX-9)."""
+    remembered_entry: TimestampOffset
+    """The last entry, or (-1, base offset), as it was when it was stored or read last."""
 
     @classmethod
     def open(
@@ -82,7 +81,7 @@ class TimeIndex(AbstractIndex):
                 entries=found.entries,
                 position=found.entries * cls.ENTRY_SIZE,
                 is_mapped=True,
-                last_entry=TimestampOffset(-1, base_offset),
+                remembered_entry=TimestampOffset(-1, base_offset),
             ).with_last_entry()
         )
 
@@ -94,7 +93,19 @@ class TimeIndex(AbstractIndex):
     def with_last_entry(self) -> Self:
         """Return the same state with the remembered last entry read from the file."""
         empty = TimestampOffset(-1, self.base_offset)
-        return replace(self, last_entry=self._entry(self.entries - 1) if self.entries else empty)
+        last = self._entry(self.entries - 1) if self.entries else empty
+        return replace(self, remembered_entry=last)
+
+    @property
+    def last_entry(self) -> TimestampOffset | Raised:
+        """The last entry, or (-1, base offset) (TIMEIDX-9); old releases read it from the file."""
+        if self.profile.last_entry_remembered:
+            return self.remembered_entry
+        if self.entries == 0:
+            return TimestampOffset(-1, self.base_offset)
+        if not self.is_mapped:
+            return UNMAPPED
+        return INDEX_ERROR if self.size_in_bytes > self.length else self._entry(self.entries - 1)
 
     def resize(self, new_size: int) -> Step[Self]:
         """Set the file length to whole entries and read the last entry again (TIMEIDX-13)."""
@@ -152,11 +163,14 @@ class TimeIndex(AbstractIndex):
             return Step(self, UNMAPPED)
         if self.is_full and not skip_full_check:
             return Step(self, INVALID_ARGUMENT)
-        if self.entries and offset < self.last_entry.offset:
+        last = self.last_entry
+        if isinstance(last, Raised):
+            return Step(self, last)
+        if self.entries and offset < last.offset:
             return Step(self, Raised(ErrorKind.INVALID_OFFSET))
-        if self.entries and timestamp < self.last_entry.timestamp:
+        if self.entries and timestamp < last.timestamp:
             return Step(self, Raised(ErrorKind.ILLEGAL_STATE))
-        if timestamp <= self.last_entry.timestamp:
+        if timestamp <= last.timestamp:
             return Step(self)
         if not self.is_mapped:
             return Step(self, UNMAPPED)
@@ -180,7 +194,7 @@ class TimeIndex(AbstractIndex):
         written = replace(
             self._put(int64_bytes(timestamp) + int32_bytes(offset - self.base_offset)),
             entries=self.entries + 1,
-            last_entry=TimestampOffset(timestamp, offset),
+            remembered_entry=TimestampOffset(timestamp, offset),
         )
         if written.position != written.size_in_bytes:
             return Step(written, Raised(self.profile.mismatch_kind))
@@ -195,14 +209,17 @@ class TimeIndex(AbstractIndex):
         """Raise the corrupt-index error for a broken file (TIMEIDX-17)."""
         if self.is_refused or (self.entries and not self.is_mapped):
             return UNMAPPED
-        if self.length % 12:
-            return CORRUPT_INDEX
+        last, broken = self.last_entry, Raised(self.profile.sanity_kind)
+        if isinstance(last, Raised):
+            return last
+        if self.measured_length % 12:
+            return broken
         if self.entries and self.length == 0:
             return INDEX_ERROR
         if self.profile.sanity_checks_all and not self.all_are_sane():
-            return CORRUPT_INDEX
-        if self.entries and self.last_entry.timestamp < int64_at(self.slot(0), 0):
-            return CORRUPT_INDEX
-        if self.entries and self.last_entry.offset < self.base_offset:
-            return CORRUPT_INDEX
+            return broken
+        if self.entries and last.timestamp < int64_at(self.slot(0), 0):
+            return broken
+        if self.entries and last.offset < self.base_offset:
+            return broken
         return None

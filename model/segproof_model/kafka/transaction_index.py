@@ -228,12 +228,12 @@ class TransactionIndex:
         if self.is_refused:
             return UNMAPPED
         if self.profile.sanity_checks_all:
-            return None if self._all_are_sane() else CORRUPT_INDEX
+            return None if self._all_are_sane() else Raised(self.profile.sanity_kind)
         for entry in self.entries_list():
             if self.is_unknown(entry):
                 return KAFKA_ERROR
             if entry.last_offset < self.start_offset:
-                return CORRUPT_INDEX
+                return Raised(self.profile.sanity_kind)
         return None
 
     def _all_are_sane(self) -> bool:
@@ -255,7 +255,12 @@ class TransactionIndex:
         return Step(replace(self, is_open=False, position=0, is_closed=True))
 
     def delete_if_exists(self) -> Step[Self]:
-        """Close, remove the file, return whether there was one (TXNIDX-17)."""
+        """Close, remove the file, return whether there was one (TXNIDX-17).
+
+        In old releases nothing happens without a channel.
+        """
+        if self.profile.txn_deletion_needs_channel and not self.is_open:
+            return Step(self, True)
         closed = self.close().after
         removed = replace(closed, directory=self.directory.remove(self.name))
         return Step(removed, self.name in self.directory)

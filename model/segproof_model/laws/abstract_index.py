@@ -28,6 +28,7 @@ from segproof_model.laws.judging import (
     remembers,
     succeeded,
     toward_zero,
+    was_resized,
     without_zero_tail,
 )
 from segproof_model.laws.registry import Transition, law
@@ -140,10 +141,15 @@ def size_is_that_of_the_entries(index: Any) -> bool:
 
 @law("ABSIDX-7", structure=STRUCTURE, scope="step", source=RESIZING)
 def equal_size_is_no_resize(transition: Transition) -> bool:
-    """A resize to the length the index has already returns False and touches nothing."""
-    if transition.operation != "resize" or is_refused(transition.before):
-        return True
+    """A resize to the length the index has already returns False and touches nothing.
+
+    Up to 1.0 no resize is left out, and none returns anything.
+    """
     before = transition.before
+    if transition.operation != "resize" or is_refused(before):
+        return True
+    if not before.profile.resize_short_cut:
+        return transition.outcome is None or isinstance(transition.outcome, Raised)
     same = before.length == toward_zero(transition.arguments["new_size"], entry_size(before))
     if same:
         return transition.outcome is False and bool(transition.after == before)
@@ -152,8 +158,8 @@ def equal_size_is_no_resize(transition: Transition) -> bool:
 
 @law("ABSIDX-8", structure=STRUCTURE, scope="step", source=RESIZING)
 def resize_keeps_the_first_bytes(transition: Transition) -> bool:
-    """A resize that returns True leaves whole entries, the old first bytes, and zeros behind."""
-    if transition.operation != "resize" or transition.outcome is not True:
+    """A resize that is made leaves whole entries, the old first bytes, and zeros behind."""
+    if transition.operation != "resize" or not was_resized(transition):
         return True
     before, after = transition.before, transition.after
     size = toward_zero(transition.arguments["new_size"], entry_size(before))
@@ -174,7 +180,8 @@ def resize_below_the_position(transition: Transition) -> bool:
     if transition.operation != "resize" or not before.is_mapped or cannot_resize(before):
         return True
     size = toward_zero(transition.arguments["new_size"], entry_size(before))
-    if not 0 <= size < before.position or size == before.length:
+    is_same = size == before.length and before.profile.resize_short_cut
+    if not 0 <= size < before.position or is_same:
         return True
     if before.profile.checks_before_changing:
         return refused(transition, ErrorKind.INVALID_ARGUMENT)
@@ -215,13 +222,13 @@ def negative_sizes(transition: Transition) -> bool:
 
 @law("ABSIDX-11", structure=STRUCTURE, scope="step", source=RESIZING)
 def resize_makes_writable(transition: Transition) -> bool:
-    """A resize that returns True makes a read-only index writable; segproof refuses it."""
+    """A resize that is made makes a read-only index writable; segproof refuses it."""
     before = transition.before
     if transition.operation != "resize" or before.writable or is_refused(before):
         return True
     if before.profile.resize_keeps_read_only:
         return transition.outcome is False or refused(transition, ErrorKind.READ_ONLY)
-    return transition.outcome is not True or bool(transition.after.writable)
+    return not was_resized(transition) or bool(transition.after.writable)
 
 
 @law("ABSIDX-12", structure=STRUCTURE, scope="step", source="Kafka AbstractIndex.trimToValidSize")
@@ -239,7 +246,8 @@ def trim_leaves_the_entries(transition: Transition) -> bool:
         in_place = succeeded(transition) and after.length == len(after.image) == size
         return in_place or not is_regular(before)
     profile = before.profile
-    untrimmed = before.length != entry_size(before) * before.entries
+    is_trimmed = before.length == entry_size(before) * before.entries
+    untrimmed = not (is_trimmed and profile.resize_short_cut)
     if profile.closed_is_closed or (profile.trim_after_close_handler_fails and untrimmed):
         return raised(transition, ErrorKind.UNMAPPED)
     return succeeded(transition) and bool(after == before)
@@ -276,7 +284,8 @@ def close_trims_once(transition: Transition) -> bool:
             return succeeded(transition) and bool(after.directory == before.directory)
         in_place = succeeded(transition) and after.length == len(after.image) == size
         return in_place or not is_regular(before)
-    if before.length == size or before.profile.closed_is_closed:
+    is_trimmed = before.length == size and before.profile.resize_short_cut
+    if is_trimmed or before.profile.closed_is_closed:
         return succeeded(transition) and bool(after == before)
     return True
 

@@ -124,6 +124,11 @@ def cannot_resize(index: Any) -> bool:
     return bool(index.profile.resize_keeps_read_only and not index.writable)
 
 
+def was_resized(transition: Transition) -> bool:
+    """Return whether a resize was made: those that are left out return False."""
+    return transition.outcome is (True if transition.before.profile.resize_short_cut else None)
+
+
 def remembers(index: Any, offset: int, timestamp: int = -1) -> bool:
     """Return whether the remembered last entry is this one."""
     if is_time(index):

@@ -304,7 +304,8 @@ def truncate_forgets_all(transition: Transition) -> bool:
 def _is_sane(index: Any) -> bool:
     """Return whether the profile's sanity_check passes the index."""
     last_is_sane = index.last_offset >= index.base_offset + (not index.profile.sanity_allows_base)
-    if index.length % 8 or (index.entries and not last_is_sane):
+    length = len(index.image) if index.profile.sanity_measures_file else index.length
+    if length % 8 or (index.entries and not last_is_sane):
         return False
     keys, values = keys_of(index), values_of(index)
     sorted_well = is_rising(keys) and never_falls(values)
@@ -321,7 +322,7 @@ def sanity_check_is_two_comparisons(transition: Transition) -> bool:
         return True
     if _is_sane(transition.before):
         return transition.outcome is None
-    return refused(transition, ErrorKind.CORRUPT_INDEX)
+    return refused(transition, transition.before.profile.sanity_kind)
 
 
 @law("OFFIDX-21", structure=STRUCTURE, scope="step", source=SANITY)

@@ -27,10 +27,11 @@ from segproof_model.laws.judging import (
     remembers_last_slot,
     succeeded,
     values_of,
+    was_resized,
     without_zero_tail,
 )
 from segproof_model.laws.registry import Transition, law
-from segproof_model.outcomes import ErrorKind
+from segproof_model.outcomes import ErrorKind, Raised
 
 STRUCTURE = "time-index"
 APPEND = "Kafka TimeIndex.maybeAppend, 1.1.1 to 4.3.1"
@@ -40,7 +41,9 @@ WARM_ENTRIES = 682
 
 def _is_append(transition: Transition) -> bool:
     """Return whether this is an append that gets as far as being tested."""
-    return transition.operation == "maybe_append" and not is_refused(transition.before)
+    if transition.operation != "maybe_append" or is_refused(transition.before):
+        return False
+    return not isinstance(transition.before.last_entry, Raised)
 
 
 def _skips(transition: Transition) -> bool:
@@ -157,7 +160,7 @@ def empty_index_stores_from_zero_on(transition: Transition) -> bool:
 
 @law("TIMEIDX-9", structure=STRUCTURE, scope="state", source="Kafka TimeIndex.lastEntry")
 def last_entry_is_that_of_the_last_slot(index: Any) -> bool:
-    """The remembered last entry is the last slot's, or (-1, base) in an empty index.
+    """The last entry is the last slot's, or (-1, base) in an empty index.
 
     The states behind half an entry (TIMEIDX-14) and a failed resize (ABSIDX-9) are not judged.
     """
@@ -212,11 +215,11 @@ def truncation_of_equal_offsets_follows_the_search(transition: Transition) -> bo
 
 @law("TIMEIDX-13", structure=STRUCTURE, scope="step", source="Kafka TimeIndex.resize, truncate")
 def last_entry_is_read_again(transition: Transition) -> bool:
-    """A resize that returns True and a truncation read the last entry from the file again."""
+    """A resize that is made and a truncation read the last entry from the file again."""
     before, after = transition.before, transition.after
-    resized = transition.operation == "resize" and transition.outcome is True
+    resized = transition.operation == "resize" and was_resized(transition)
     truncated = transition.operation in ("truncate", "truncate_to") and succeeded(transition)
-    if not resized and not truncated:
+    if not (resized or truncated) or isinstance(after.last_entry, Raised):
         return True
     if after.entries == 0:
         return remembers(after, before.base_offset)
@@ -299,11 +302,13 @@ def sanity_check_is_three_comparisons(transition: Transition) -> bool:
     index = transition.before
     if transition.operation != "sanity_check" or not index.is_mapped:
         return True
+    if isinstance(index.last_entry, Raised):
+        return bool(transition.outcome == index.last_entry)
     if index.entries and not keys_of(index):
         return raised(transition, ErrorKind.INDEX_ERROR)
     if _is_sane(index):
         return transition.outcome is None
-    return refused(transition, ErrorKind.CORRUPT_INDEX)
+    return refused(transition, index.profile.sanity_kind)
 
 
 @law("TIMEIDX-18", structure=STRUCTURE, scope="step", source=APPEND)

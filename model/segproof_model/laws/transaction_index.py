@@ -290,7 +290,7 @@ def sanity_check_compares_with_the_start(transition: Transition) -> bool:
     index = transition.before
     if transition.operation != "sanity_check" or _is_refused(index):
         return True
-    slots = _listed(index)
+    slots, kind = _listed(index), index.profile.sanity_kind
     if index.profile.sanity_checks_all:
         whole = not index.is_open or index.position % 34 == 0
         is_sane = (
@@ -299,12 +299,12 @@ def sanity_check_compares_with_the_start(transition: Transition) -> bool:
             and is_rising([slot.last_offset for slot in slots])
             and all(slot.last_offset >= index.start_offset for slot in slots)
         )
-        return transition.outcome is None if is_sane else raised(transition, CORRUPT)
+        return transition.outcome is None if is_sane else raised(transition, kind)
     for slot in slots:
         if not _is_known(index, slot):
             return raised(transition, ErrorKind.KAFKA_ERROR)
         if slot.last_offset < index.start_offset:
-            return raised(transition, CORRUPT)
+            return raised(transition, kind)
     return transition.outcome is None
 
 
@@ -330,11 +330,14 @@ def partial_tail_misaligns_what_follows(transition: Transition) -> bool:
 def deletion_keeps_what_is_remembered(transition: Transition) -> bool:
     """Deleting closes and removes the file, and tells whether there was one.
 
-    The remembered last offset stays, so a smaller append to the same object is refused.
+    The remembered last offset stays, so a smaller append to the same object is refused. In 0.11
+    nothing happens without a channel, and the answer is that there was a file.
     """
     before, after = transition.before, transition.after
     if transition.operation != "delete_if_exists":
         return True
+    if before.profile.txn_deletion_needs_channel and not before.is_open:
+        return transition.outcome is True and bool(after == before)
     others = tuple(pair for pair in before.directory.files if pair[0] != before.name)
     return (
         transition.outcome is (others != before.directory.files)

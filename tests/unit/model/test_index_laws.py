@@ -234,7 +234,7 @@ STEPS: Mapping[str, Case] = {
         open_times((5, 105), (7, 110)), "truncate_to", {"offset": 106}, after={"entries": 2}
     ),
     "TIMEIDX-12": Case(TIMES, "truncate_to", {"offset": 105}, after={"entries": 1}),
-    "TIMEIDX-13": Case(TIMES, "resize", {"new_size": 36}, after={"last_entry": (7, 105)}),
+    "TIMEIDX-13": Case(TIMES, "resize", {"new_size": 36}, after={"remembered_entry": (7, 105)}),
     "TIMEIDX-14": Case(
         TIMES, "maybe_append", {"timestamp": 10, "offset": 100 + 2**31}, after=TIMES
     ),
@@ -303,7 +303,7 @@ STATES: Mapping[str, tuple[Any, Any]] = {
     "OFFIDX-3": (OFFSETS, replace(OFFSETS, last_offset=119)),
     "OFFIDX-10": (OFFSETS, open_offsets(kind=WrongOffsets)),
     "TIMEIDX-2": (open_times(size=12), open_times(size=12, kind=WrongTimes)),
-    "TIMEIDX-9": (TIMES, replace(TIMES, last_entry=TimestampOffset(-1, 100))),
+    "TIMEIDX-9": (TIMES, replace(TIMES, remembered_entry=TimestampOffset(-1, 100))),
     "TIMEIDX-19": (open_times(size=23), open_times(size=12, kind=WrongTimes)),
 }
 """A state of the model that obeys the law, and one that breaks it."""

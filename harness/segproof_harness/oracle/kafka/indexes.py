@@ -32,6 +32,8 @@ class _Index(Adapter):
 
     kinds: ClassVar[Mapping[str, str]] = {"java.lang.NullPointerException": "unmapped"}
     class_name: ClassVar[str]
+    others: ClassVar[frozenset[str]] = frozenset()
+    """Operations of the other index."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -39,7 +41,7 @@ class _Index(Adapter):
             return
         number = cls.jvm.release.number
         missing = {name for name, first in FIRST_WITH.items() if number < first}
-        cls.left_out = frozenset({"list_entries"} | missing - {"length"})
+        cls.left_out = frozenset({"list_entries"} | missing - {"length", *cls.others})
         cls.unobserved = frozenset(missing & {"length"})
         cls._kind = storage_class(cls.jvm, cls.class_name)
         cls._takes_writable = number >= WRITABLE_SINCE
@@ -163,6 +165,7 @@ class TimeIndex(_Index):
     """The time index."""
 
     class_name = "TimeIndex"
+    others = frozenset({"fetch_upper_bound_offset"})
     last_entry = property(lambda self: _timestamp_offset(self._index.lastEntry()))
 
     def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool) -> None:
