@@ -314,14 +314,16 @@ def old_file_ends_query(transition: Transition) -> bool:
 
 @law("RMQSVC-20", structure=STRUCTURE, scope="step", source=CLASS)
 def negative_number_is_refused(transition: Transition) -> bool:
-    """A negative max_num raises invalid-argument; 2147483647 exhausts memory in releases <= 5.3.2
-    and is capped first in >= 5.3.3."""
+    """A negative max_num raises invalid-argument; 2147483647 exhausts memory in releases <= 5.3.2,
+    and in 5.4.0 with a type of key, and is capped first in the others."""
     if not is_of_service(transition, "query_offset"):
         return True
     max_num, outcome = transition.arguments["max_num"], transition.outcome
     if max_num < 0:
         return outcome == Raised(ErrorKind.INVALID_ARGUMENT)
-    exhausts = max_num == 2**31 - 1 and not transition.before.profile.rmq_query_list_capped_first
+    typed = transition.arguments.get("index_type") is not None
+    capped = transition.before.profile.rmq_query_list_capped_first
+    exhausts = max_num == 2**31 - 1 and capped in (("untyped", "none") if typed else ("none",))
     refused = outcome in (Raised(ErrorKind.OUT_OF_MEMORY), Raised(ErrorKind.INVALID_ARGUMENT))
     return refused is exhausts
 

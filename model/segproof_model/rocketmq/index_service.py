@@ -338,7 +338,7 @@ index_last_update_phyoffset=0)
             return Step(self, CLOSED)
         if max_num < 0:
             return Step(self, Raised(ErrorKind.INVALID_ARGUMENT))
-        if max_num == INT32_MAX and not self.profile.rmq_query_list_capped_first:
+        if max_num == INT32_MAX and not self._is_capped_first(index_type):
             return Step(self, Raised(ErrorKind.OUT_OF_MEMORY))
         wanted = min(max_num, self.max_msgs_num_batch)
         tagged = index_type == TAG_TYPE and self.profile.rmq_tags_indexed
@@ -356,6 +356,11 @@ index_last_update_phyoffset=0)
             if file.begin_timestamp < begin or len(found) >= wanted:
                 break
         return service._answer(found)
+
+    def _is_capped_first(self, index_type: str | None) -> bool:
+        """Return whether a query cuts the wanted number before it makes its list (RMQSVC-20)."""
+        capped = self.profile.rmq_query_list_capped_first
+        return capped == "all" or (capped == "untyped" and index_type is None)
 
     def _positions_asked(self) -> list[int]:
         """Return the positions of the files that a query looks at, newest first (RMQSVC-19)."""
