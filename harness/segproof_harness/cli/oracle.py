@@ -6,7 +6,7 @@ Used by: cli.
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -33,6 +33,7 @@ ReleasesArgument = Annotated[
 ]
 MIB = 1 << 20
 FETCH = "segproof oracle fetch"
+OFFLINE_ADVICE = "\nwithout --offline, Maven downloads what it lacks"
 
 app = typer.Typer(
     name="oracle",
@@ -96,7 +97,7 @@ def fetch_releases(
         with progress("fetch", unit="releases") as show:
             done = fetch(chosen, offline=offline, show=show)
     except MavenError as error:
-        refuse(f"{error}{_missing_offline(offline)}")
+        _refuse(f"{error}{OFFLINE_ADVICE if offline else ''}")
     except OSError as error:
         refuse(f"{reason_of(error)}; SEGPROOF_ORACLE_JARS names another folder")
     for sentence in done.wrong:
@@ -164,8 +165,12 @@ def _chosen(names: Sequence[str]) -> "list[Release]":
     return [PINNED[name] for name in dict.fromkeys(names)] or list(PINNED.values())
 
 
-def _missing_offline(offline: bool) -> str:
-    return "\nwithout --offline, Maven downloads what it lacks" if offline else ""
+def _refuse(text: str) -> NoReturn:
+    """Complain in several lines, and end."""
+    *lines, last = text.splitlines()
+    for line in lines:
+        complain(line)
+    refuse(last)
 
 
 def _write_heading(output_format: Format) -> None:

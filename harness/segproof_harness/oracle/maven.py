@@ -36,6 +36,8 @@ PHASE = "validate"
 """The first of Maven's phases; the modules' copying is bound to it."""
 POLL_SECONDS = 0.2
 LINES_SHOWN = 4
+ADVICE = ("To see", "Re-run", "For more", "After correcting", "[Help", "  mvn")
+"""How the lines begin with which Maven closes: they tell nothing of what went wrong."""
 LOCAL = "LOCAL"
 """What stands for Maven's local repository in the class paths that it writes."""
 PROJECT = (
@@ -186,6 +188,7 @@ def _run(command: Sequence[str], log: Path, meanwhile: Callable[[], None]) -> st
         return None
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     told = [line.removeprefix("[ERROR] ") for line in lines if line.startswith("[ERROR] ")]
+    told = [line for line in told if line.strip() and not line.startswith(ADVICE)]
     shown = "\n".join((told or lines[-LINES_SHOWN:])[:LINES_SHOWN])
     return f"Maven failed with exit code {process.returncode}:\n{shown}"
 
