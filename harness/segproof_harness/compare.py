@@ -144,6 +144,28 @@ class Divergence:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """Where the model under two profiles first differs in a history."""
+
+    profile_name: str
+    other: str
+    step: int
+    operation_name: str
+    expected: Outcome | None
+    """None where the answers are the same and the files are not."""
+    actual: Outcome | None
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """What partings that one flag explains have in common."""
+        answers = (self.expected, self.actual)
+        kinds = (
+            "same" if one is None else one.error or type(one.value).__name__ for one in answers
+        )
+        return self.profile_name, self.other, self.operation_name, *kinds
+
+
 def _shown(value: Any) -> str:
     """Return a value as one line of JSON: a finding holds words and numbers only."""
     plain = value.to_json() if isinstance(value, Outcome) else to_json_value(value)
@@ -212,6 +234,8 @@ class Comparison:
         """The model under the history's profile: draws are made from its state."""
         self.counters = Counters()
         self._image_every = image_every
+        self.parting: Parting | None = None
+        """Where the references of this history first differ."""
         self._step = 0
         self._seen: set[str] = set()
         """The operations of this history."""
@@ -242,6 +266,7 @@ class Comparison:
         """Open everywhere."""
         self.counters.histories += 1
         self._step = 0
+        self.parting = None
         self._seen.clear()
         return self._counted(setup.to_operation(), lambda: self._start(setup))
 
@@ -295,6 +320,8 @@ class Comparison:
             broken = self._broken_law(operation, reference)
             if broken is not None:
                 return broken
+        if len(self._references) > 1 and self.parting is None:
+            self._part(operation, expected, with_images)
         for actual, subject, reference in answers:
             self.counters.answers_compared += 1
             wanted = expected[reference.profile_name]
@@ -310,6 +337,19 @@ class Comparison:
                     detail=actual.detail,
                 )
         return self.compare_images(operation) if with_images else None
+
+    def _part(
+        self, operation: Operation, expected: Mapping[str, Outcome], with_images: bool
+    ) -> None:
+        """Note where a reference first differs from the guide."""
+        name = self.guide.profile_name
+        for other in self._references[1:]:
+            one, two = expected[name], expected[other.profile_name]
+            place = name, other.profile_name, self._step, operation.name
+            if one != two:
+                self.parting = Parting(*place, one, two)
+            elif with_images and self.guide.image() != other.image():
+                self.parting = Parting(*place, None, None)
 
     def _law_of(self, operation: Operation, *answers: Outcome) -> str:
         """Return the law that speaks of an operation, or of the error that it should raise."""

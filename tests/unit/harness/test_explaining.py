@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Differences of subjects that their profiles explain: the flag is named, once a history."""
+
+from segproof_harness.compare import Comparison
+from segproof_harness.explaining import SEVERAL, Expected, flags_of
+from segproof_harness.operations import Operation
+from segproof_harness.replay import comparison, replay_seeds
+from segproof_harness.structures import Setup
+from segproof_harness.traces import Trace
+
+OPENED = {
+    "file": "segment.index",
+    "base_offset": 100,
+    "max_index_size_bytes": 80,
+    "writable": True,
+}
+APPEND = Operation("append", {"offset": 105, "position": 7})
+
+
+def _trace(*operations: Operation) -> Trace:
+    return Trace("offset-index", "segproof", Setup(OPENED), operations)
+
+
+def _parted(trace: Trace, profile: str) -> Comparison:
+    comparing = comparison(
+        trace.structure_id, "segproof", ("impl", f"model:{profile}"), image_every=1
+    )
+    assert comparing.run(trace) is None
+    return comparing
+
+
+def test_the_flag_is_named() -> None:
+    """An entry whose offset is relative in 2.0.1 differs by that flag and no other."""
+    trace = _trace(APPEND, Operation("entry", {"n": 0}))
+    comparing = _parted(trace, "kafka-2.0.1")
+    assert comparing.parting is not None
+    assert (comparing.parting.step, comparing.parting.operation_name) == (2, "entry")
+    assert flags_of(trace, comparing.parting) == ("absolute_entry",)
+
+
+def test_only_the_first_difference_counts() -> None:
+    """A history counts once, however often its subjects differ; an equal one does not count."""
+    entry = Operation("entry", {"n": 0})
+    expected = Expected()
+    for trace in (_trace(APPEND, entry, entry), _trace(APPEND)):
+        comparing = _parted(trace, "kafka-2.0.1")
+        if comparing.parting is not None:
+            expected.add(comparing.parting, lambda trace=trace: trace)  # type: ignore[misc]
+    assert list(expected.histories.values()) == [1]
+    assert expected.lines() == [
+        "expected: kafka-2.0.1 differs from segproof first by absolute_entry: 1 histories"
+    ]
+
+
+def test_files_alone_may_differ() -> None:
+    """A resize that fails alike everywhere, but has cut the file in a release."""
+    more = Operation("append", {"offset": 106, "position": 8})
+    trace = _trace(APPEND, more, Operation("resize", {"new_size": 8}))
+    comparing = _parted(trace, "kafka-4.3.1")
+    assert comparing.parting is not None
+    assert (comparing.parting.step, comparing.parting.expected) == (3, None)
+    assert "checks_before_changing" in flags_of(trace, comparing.parting)
+
+
+def test_a_run_tells_them() -> None:
+    """Seeds that part are counted by flags; every one of them is explained by a flag or several."""
+    result = replay_seeds("offset-index", "segproof", range(12), 50, ("impl", "model:kafka-2.0.1"))
+    assert not result.findings
+    assert 6 <= sum(result.expected.histories.values()) <= 12
+    single = [flags for _, _, flags in result.expected.histories if flags != SEVERAL]
+    assert "zero_tail_is_free" in " ".join(single)
