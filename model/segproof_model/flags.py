@@ -221,6 +221,13 @@ class Profile:
         "PROD-9",
     )
 
+    marker_alone_completes: bool = flag(
+        False,
+        "a marker of a producer without an open transaction begins and ends one",
+        "PROD-9",
+        "SEG-30",
+    )
+
     # Writing
     index_key: Literal["first_offset", "last_offset"] = flag(
         "last_offset", "which offset of an appended call or batch the offset index keeps", "SEG-4"
@@ -420,6 +427,11 @@ class Profile:
         "LOG-15",
         "LOG-16",
     )
+    largest_timestamp_is_searched: bool = flag(
+        True,
+        "asked for the record with the largest timestamp, a log reads the batch that holds it",
+        "LOG-16",
+    )
     full_truncation_takes_start: bool = flag(
         True,
         "a log that begins anew may be told a log start below its first segment",
@@ -475,6 +487,12 @@ class Profile:
     )
     rmq_normal_recovery_dispatches: bool = flag(
         True, "recovery after a clean exit passes what it reads to the index", "RMQLOG-5"
+    )
+    rmq_reads_on_from_queues: bool = flag(
+        True,
+        "where recovery after a clean exit passes nothing on, the store reads the log on from where"
+        " its queues end; otherwise from the log's end",
+        "RMQLOG-5",
     )
     rmq_recovery_asks_each: bool = flag(
         True,

@@ -59,11 +59,12 @@ KAFKA_3_7_2 = replace(
     name="kafka-3.7.2",
     control_record_types="3.4",
     epoch_truncation_is_deferred=False,
-    leader_indexes_record=True,
+    largest_timestamp_is_searched=False,
 )
 KAFKA_3_6_2 = replace(
     KAFKA_3_7_2,
     name="kafka-3.6.2",
+    leader_indexes_record=True,
     metadata_version_is_exact=True,
     overflow_names_maximum=True,
     unplaced_bound_reads_nothing=False,
@@ -88,6 +89,7 @@ KAFKA_2_8_2 = replace(
 KAFKA_2_4_1 = replace(
     KAFKA_2_8_2,
     name="kafka-2.4.1",
+    marker_alone_completes=True,
     control_record_types="0.11",
     scanner_eof_kind=ErrorKind.KAFKA_ERROR,
     unloaded_index_stays_unloaded=False,

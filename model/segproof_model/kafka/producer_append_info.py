@@ -160,7 +160,10 @@ class ProducerAppendInfo:
     ) -> "Step[ProducerAppendInfo]":
         """Close the open transaction, if there is one (PROD-9)."""
         first_offset = self.updated_entry.current_txn_first_offset
-        completed = None
+        completed, started = None, self.started_transactions
+        if first_offset is None and self.profile.marker_alone_completes:
+            first_offset = fields.base_offset
+            started = (*started, TxnMetadata(self.producer_id, first_offset))
         if first_offset is not None:
             is_aborted = marker.control_type == "ABORT"
             completed = CompletedTxn(self.producer_id, first_offset, fields.base_offset, is_aborted)
@@ -170,7 +173,8 @@ class ProducerAppendInfo:
             last_timestamp=timestamp,
             current_txn_first_offset=None,
         )
-        return Step(replace(self, updated_entry=entry), completed)
+        after = replace(self, updated_entry=entry, started_transactions=started)
+        return Step(after, completed)
 
     def _epoch_refusal(self, producer_epoch: int, transaction_version: int) -> Raised | None:
         """Why a batch of this epoch is refused, if so: a newer epoch is known."""

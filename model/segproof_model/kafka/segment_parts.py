@@ -212,8 +212,11 @@ class SegmentParts:
         step = self.ask_offset_index(lambda index: self.can_hold(offset))
         if step.outcome is not False:
             return step
-        overflow = self.profile.check_relative_offset
-        return Step(step.after, SEGMENT_OVERFLOW if overflow else INVALID_ARGUMENT)
+        if not self.profile.check_relative_offset:
+            return Step(step.after, INVALID_ARGUMENT)
+        named = step.after.load_maximum() if self.profile.overflow_names_maximum else step
+        failed = isinstance(named.outcome, Raised)
+        return named if failed else Step(named.after, SEGMENT_OVERFLOW)
 
     def write_maximum(self, skip_full_check: bool = True) -> Step[Self]:
         """Add the time entry of the largest timestamp, if it grew since the last (SEG-9)."""

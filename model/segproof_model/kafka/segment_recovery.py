@@ -4,7 +4,7 @@
 Mirrors: the recovery of impl/segproof/kafka/log_segment.py.
 Upstream: Kafka, LogSegment.recover (1.1.1 to 4.3.1).
 Laws: SEG-20 to SEG-30.
-Not covered: up to 2.8 the offset of an unknown largest timestamp, which stays as it was.
+Not covered: in 2.4 and 2.8 an offset of the largest timestamp that is loaded later than it.
 Used by: log_segment.
 """
 
@@ -16,7 +16,9 @@ from segproof_model.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof_model.kafka.producer_append_info import CompletedTxn
 from segproof_model.kafka.producer_state import ProducerStateManager
 from segproof_model.kafka.record_batch import RecordBatch
+from segproof_model.kafka.record_file import NO_TIMESTAMP
 from segproof_model.kafka.segment_parts import run
+from segproof_model.kafka.time_index import TimestampOffset
 from segproof_model.outcomes import ErrorKind, Raised, Step
 from segproof_model.values import replace
 
@@ -73,7 +75,7 @@ def recover(
     scanned = _Recovery(began.after, producers, epochs)
     outcome = began.outcome
     if not isinstance(outcome, Raised):
-        step = _scanned(replace(scanned, segment=replace(began.after, max_pair=None)))
+        step = _scanned(replace(scanned, segment=_without_maximum(began.after)))
         scanned, outcome = step.after, step.outcome
     if not isinstance(outcome, Raised):
         truncated = scanned.segment.size - scanned.valid_bytes
@@ -87,6 +89,14 @@ def recover(
         scanned = replace(scanned, segment=ended.after)
         outcome = ended.outcome if isinstance(ended.outcome, Raised) else truncated
     return Step(scanned.ended(), outcome)
+
+
+def _without_maximum(segment: Any) -> Any:
+    """Forget the largest timestamp, and where the profile says so not its offset."""
+    pair = segment.max_pair
+    if pair is None or not segment.profile.recovery_keeps_offset_of_maximum:
+        return replace(segment, max_pair=None)
+    return replace(segment, max_pair=TimestampOffset(NO_TIMESTAMP, pair.offset))
 
 
 def _no_producers(segment: Any) -> ProducerStateManager:

@@ -198,13 +198,21 @@ class LogSegment(Adapter):
         if index_bytes < INDEX_BYTES_MIN:
             field = kind.class_.getDeclaredField("maxIndexSize")
             field.setAccessible(True)
-            field.setInt(config, JInt(index_bytes))
+            field.set(config, cls.jvm.java("java.lang.Integer")(JInt(index_bytes)))
         return config
 
     def give_up(self) -> None:
-        """Close what a crash has left open, and change no file."""
+        """Close what a crash has left open, and change no file.
+
+        In some releases closing the handlers loads the indexes, which makes their files; the
+        mappings are left to the garbage collector there.
+        """
+        closes_only = not (2, 3) <= self.jvm.release.number < (2, 6)
         with suppress(JException):
-            self._call("closeHandlers")
+            if closes_only and self.jvm.release.number >= (1, 1):
+                self._call("closeHandlers")
+            else:
+                self._segment.log().channel().close()
 
     @contextmanager
     def _dated(self) -> Iterator[None]:
@@ -344,6 +352,7 @@ class LogSegment(Adapter):
         There always is a producer state, empty at first. A cache of epochs that is not given is
         one that learns nothing, and is not shown.
         """
+        self._load_whole_maximum()
         producers = make_producers(self.jvm, self._state_folder, self._java_time)
         known = LAST_EPOCH if leader_epoch_cache is None else leader_epoch_cache.entries
         epochs = make_epochs(self.jvm, f"{self._scratch}/epochs", known)
@@ -354,6 +363,18 @@ class LogSegment(Adapter):
             shown_producers(self.jvm, producers),
             None if leader_epoch_cache is None else shown_epochs(epochs),
         )
+
+    def _load_whole_maximum(self) -> None:
+        """Load the offset of the largest timestamp, where that is known and it is not.
+
+        From 2.3 up to 2.8 they are loaded one by one, and recovery keeps the offset: nobody needs
+        to know whether it was asked for before.
+        """
+        if (2, 3) <= self.jvm.release.number < (3, 0):
+            names = "_maxTimestampSoFar", "_offsetOfMaxTimestampSoFar"
+            known = [self._field(name).get(self._segment).isDefined() for name in names]
+            if known == [True, False]:
+                self.offset_of_max_timestamp_so_far()
 
     @cached_property
     def _state_folder(self) -> str:
@@ -522,7 +543,9 @@ class LogSegment(Adapter):
 
     def set_last_modified(self, ms: int) -> None:
         """Call setLastModified."""
-        name = "setLastModified" if hasattr(self._segment, "setLastModified") else "lastModified_$eq"
+        name = (
+            "setLastModified" if hasattr(self._segment, "setLastModified") else "lastModified_$eq"
+        )
         try:
             getattr(self._segment, name)(JLong(ms))
         finally:

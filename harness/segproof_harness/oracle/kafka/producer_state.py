@@ -6,6 +6,7 @@ org.apache.kafka.storage.internals.log since.
 Used by: oracle.kafka.log_segment.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from jpype import JBoolean, JInt
@@ -39,14 +40,22 @@ def make_producers(jvm: Jvm, folder: str, time: Any) -> Any:
 
 def shown_producers(jvm: Jvm, producers: Any) -> tuple[Any, ...]:
     """Return entries by producer id, open and unreplicated transactions, and the end of the map."""
-    known = producers.activeProducers()
-    found = items(known.values())
     return (
-        tuple(sorted(map(_entry, found))),
+        tuple(sorted(map(_entry, _values(producers.activeProducers())))),
         tuple(_transaction(one) for one in jvm.field(producers, "ongoingTxns").values()),
         tuple(_transaction(one) for one in jvm.field(producers, "unreplicatedTxns").values()),
         int(producers.mapEndOffset()),
     )
+
+
+def _values(known: Any) -> Iterator[Any]:
+    """Return the values of a map of Java or of Scala, whose collection of them is not public."""
+    if not hasattr(known, "valuesIterator"):
+        yield from known.values()
+        return
+    steps = known.valuesIterator()
+    while steps.hasNext():
+        yield steps.next()
 
 
 def _entry(real: Any) -> tuple[Any, ...]:
