@@ -166,7 +166,7 @@ class Profile:
 
     memory_scanner_wraps: bool = flag(
         True,
-        "the scanner of records in memory adds 12 to a size in 32 bits, so that one near 2^31 raises"
+        "the scanner of records in memory adds 12 to a size in 32 bits: one near 2^31 raises"
         " invalid-argument instead of ending the scan",
         "SCAN-9",
     )

@@ -264,7 +264,8 @@ def _shown_written(written: Any, compression: str) -> Any:
 
 
 def _write_of_model(kept: Kept, batch: tuple[Any, ...]) -> Any:
-    return _shown_written(_write(model, batch, codecs=CODECS), batch[2])
+    written = _write(model, batch, codecs=CODECS, profile=kept.batch.profile)
+    return _shown_written(written, batch[2])
 
 
 def _write_of_impl(holder: Holder, batch: tuple[Any, ...]) -> Any:
@@ -432,14 +433,17 @@ RECORD_BATCH = Structure(
         _pure("encode_varlong", (Parameter("value", "int64", _number),), "BATCH-7"),
         _pure("increment_sequence", SEQUENCES, "BATCH-5"),
         _pure("decrement_sequence", SEQUENCES, "BATCH-5"),
-        _pure(
+        OperationKind(
             "control_record_type",
             (
                 Parameter(
                     "key", "other", _key, lambda value: value is None or isinstance(value, bytes)
                 ),
             ),
-            "BATCH-19",
+            2,
+            ("BATCH-19",),
+            call_model=lambda kept, key: model.control_record_type(key, kept.batch.profile),
+            call_impl=lambda holder, key: holder.functions.control_record_type(key),
         ),
     ),
     observed=(),

@@ -20,10 +20,12 @@ from segproof_model.kafka.compression import (
     Codecs,
     crc32c,
     deflate,
+    is_known,
 )
 from segproof_model.kafka.legacy_record import NO_TIMESTAMP, encode_messages
 from segproof_model.kafka.record import INVALID_ARGUMENT, Record, encode_record
 from segproof_model.outcomes import Raised
+from segproof_model.profiles import KAFKA_4_3_1, Profile
 from segproof_model.values import replace
 
 TIMESTAMP_TYPES = ("NoTimestampType", "CreateTime", "LogAppendTime")
@@ -46,6 +48,7 @@ def write_batch(
     is_control: bool = False,
     last_offset: int | None = None,
     codecs: Codecs = NO_CODECS,
+    profile: Profile = KAFKA_4_3_1,
 ) -> bytes | Raised:
     """Return the records as a batch; before magic 2 as messages, or as one wrapper of them.
 
@@ -71,6 +74,7 @@ def write_batch(
         header = replace(header, max_timestamp=log_append_time)
     if (
         compression not in COMPRESSIONS
+        or not is_known(COMPRESSIONS.index(compression), profile)
         or not _records_can_be_written(records, header)
         or not (header.can_be_written() if magic == 2 else magic in (0, 1))
         or (magic < 2 and not _legacy_can_say(records, magic, compression, header, last_offset))

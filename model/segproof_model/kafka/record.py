@@ -20,6 +20,7 @@ from segproof_model.kafka.varint import (
     encode_varlong,
 )
 from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.profiles import KAFKA_4_3_1, Profile
 
 INVALID_RECORD = Raised(ErrorKind.INVALID_RECORD)
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
@@ -35,6 +36,12 @@ CONTROL_RECORD_TYPES = (
     "KRAFT_VOTERS",
 )
 """The name of each type number; every other number is UNKNOWN."""
+OLDER_CONTROL_RECORD_TYPES = {
+    "0.11": CONTROL_RECORD_TYPES[:2],
+    "2.8": (*CONTROL_RECORD_TYPES[:2], "QUORUM_REASSIGNMENT", "LEADER_CHANGE"),
+    "3.4": CONTROL_RECORD_TYPES[:5],
+}
+"""The same up to the release from which the next ones hold, by the first such release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +216,7 @@ def _sized(data: bytes | None) -> bytes:
     return encode_varint(-1) if data is None else encode_varint(len(data)) + data
 
 
-def control_record_type(key: bytes | None) -> str | Raised:
+def control_record_type(key: bytes | None, profile: Profile = KAFKA_4_3_1) -> str | Raised:
     """Return the type that the key of a control record names, or UNKNOWN.
 
     A key below 4 bytes or a negative version raises invalid-record (BATCH-19).
@@ -220,8 +227,9 @@ def control_record_type(key: bytes | None) -> str | Raised:
     if key is None or len(key) < 4 or _int16_at(key, 0) < 0:
         return INVALID_RECORD
     number = _int16_at(key, 2)
-    if 0 <= number < len(CONTROL_RECORD_TYPES):
-        return CONTROL_RECORD_TYPES[number]
+    known = OLDER_CONTROL_RECORD_TYPES.get(profile.control_record_types, CONTROL_RECORD_TYPES)
+    if 0 <= number < len(known):
+        return known[number]
     return "UNKNOWN"
 
 

@@ -249,8 +249,10 @@ class RecordBatch:
 
     @property
     def has_delete_horizon(self) -> bool | Raised:
-        """Whether the base timestamp says when tombstones may go; older releases ignore it."""
-        return False if self.is_legacy else self._flag(DELETE_HORIZON_BIT)
+        """Whether the base timestamp says when tombstones may go; unknown before 3.1."""
+        if self.is_legacy or not self.profile.delete_horizon_known:
+            return False
+        return self._flag(DELETE_HORIZON_BIT)
 
     def is_valid(self) -> bool | Raised:
         """Return whether the size is not too small and the checksum is right (BATCH-14)."""

@@ -44,7 +44,10 @@ class LogOffsetPosition(NamedTuple):
 
 
 class TimestampAndOffset(NamedTuple):
-    """A timestamp, the offset of the record or batch that has it, and its leader epoch if any."""
+    """A timestamp, the offset of the record or batch that has it, and its leader epoch if any.
+
+    Up to 2.1 there is no epoch.
+    """
 
     timestamp: int
     offset: int
@@ -387,6 +390,8 @@ def _exactly(value: int) -> int:
 
 
 def _with_epoch(timestamp: int, offset: int, batch: RecordBatch) -> TimestampAndOffset | Raised:
+    if not batch.profile.found_time_has_epoch:
+        return TimestampAndOffset(timestamp, offset, None)
     epoch = batch.partition_leader_epoch
     if isinstance(epoch, Raised):
         return epoch

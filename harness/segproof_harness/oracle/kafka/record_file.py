@@ -8,7 +8,7 @@ Used by: oracle.child.
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from jpype import JBoolean, JInt, JLong
+from jpype import JBoolean, JException, JInt, JLong
 
 from segproof_harness.oracle.jvm import Adapter
 from segproof_harness.oracle.kafka.classes import optional
@@ -95,10 +95,16 @@ class RecordFile(Adapter):
     def search_for_timestamp(
         self, target_timestamp: int, starting_position: int, starting_offset: int
     ) -> Any:
-        """Call searchForTimestamp."""
-        found = self._real.searchForTimestamp(
-            JLong(target_timestamp), JInt(starting_position), JLong(starting_offset)
-        )
+        """Call searchForTimestamp. An error of a batch is named as in reading that batch alone."""
+        try:
+            found = self._real.searchForTimestamp(
+                JLong(target_timestamp), JInt(starting_position), JLong(starting_offset)
+            )
+        except JException:
+            for batch in self.batches(starting_position):
+                if batch.max_timestamp >= target_timestamp:
+                    consume(batch.records())
+            raise
         return None if found is None else _shown_time(found)
 
     def largest_timestamp_after(self, starting_position: int) -> Any:
@@ -125,6 +131,12 @@ class RecordFile(Adapter):
     def close(self) -> None:
         """Call close."""
         self._real.close()
+
+
+def consume(records: Iterator[Any]) -> None:
+    """Read all records. Raises RefusedError at the first that can't be read."""
+    for _ in records:
+        pass
 
 
 def _shown_time(found: Any) -> tuple[int, int, int | None]:
