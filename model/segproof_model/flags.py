@@ -191,6 +191,12 @@ class Profile:
     delete_horizon_known: bool = flag(
         True, "a bit of a batch's attributes says that it has a delete horizon", "BATCH-15"
     )
+    long_record_is_null: bool = flag(
+        False,
+        "for a record that is longer than what is left a null is handed out, which the caller trips"
+        " over; otherwise it is an invalid record",
+        "BATCH-16",
+    )
     found_time_has_epoch: bool = flag(
         True, "a search by time answers the leader epoch too", "SCAN-18", "SCAN-19"
     )

@@ -82,6 +82,7 @@ KAFKA_2_8_2 = replace(
     recovery_keeps_offset_of_maximum=True,
     control_record_types="2.8",
     delete_horizon_known=False,
+    long_record_is_null=True,
     special_timestamps=2,
     entry_number_kind=ErrorKind.IO_ERROR,
     text_damage_is_io_error=True,
@@ -167,11 +168,13 @@ ROCKETMQ_5_1_4 = replace(
     rmq_record_room="none",
     rmq_query_list_capped_first="none",
     rmq_normal_recovery_dispatches=False,
+    rmq_reads_on_from_queues=False,
 )
 ROCKETMQ_5_0_0 = replace(ROCKETMQ_5_1_4, name="rocketmq-5.0.0", rmq_load_result_used=False)
 ROCKETMQ_4_9_8 = replace(
     ROCKETMQ_5_0_0,
     name="rocketmq-4.9.8",
+    rmq_reads_on_from_queues=True,
     rmq_empty_log_file_passed=False,
     rmq_property_numbers="delay",
     rmq_shutdown_clears_list=False,

@@ -29,7 +29,6 @@ PAUSE_SECONDS = 0.0005
 HOST, PORT = "127.0.0.1", 10911
 QUIET_DISK = ("diskSpaceWarningLevelRatio", "diskSpaceCleanForciblyRatio")
 """A disk that is nearly full is no reason to remove files: tests run on such disks too."""
-SETTERS_BEFORE_4_3 = {"mappedFileSizeCommitLog": "MapedFileSizeCommitLog"}
 
 
 class Store:
@@ -52,7 +51,9 @@ class Store:
         config.setDiskMaxUsedSpaceRatio(95)
         for name, value in options.items():
             given = value if isinstance(value, bool) else jpype.JInt(value)
-            getattr(config, f"set{name[0].upper()}{name[1:]}")(given)
+            setter = f"set{name[0].upper()}{name[1:]}"
+            old = setter.replace("Mapped", "Maped")  # so up to 4.3.2
+            (getattr(config, setter, None) or getattr(config, old))(given)
         statistics = self.jvm.java("org.apache.rocketmq.store.stats.BrokerStatsManager")
         listener = jpype.JProxy(
             "org.apache.rocketmq.store.MessageArrivingListener", dict={"arriving": lambda *_: None}

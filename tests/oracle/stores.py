@@ -177,7 +177,7 @@ def write_store(
 
 def index_bytes(path: Path) -> dict[str, bytes]:
     """Return the index files of a store, by name."""
-    return {file.name: file.read_bytes() for file in sorted((path / "index").iterdir())}
+    return {file.name: file.read_bytes() for file in sorted(path.glob("index/*"))}
 
 
 def directory_of(path: Path) -> Directory:

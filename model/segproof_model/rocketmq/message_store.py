@@ -159,6 +159,8 @@ class MessageStore:
         reached = max_physic_offset(self.store_path, self.directory, self.profile)
         dispatches = self.profile.rmq_normal_recovery_dispatches
         least = reached + self.profile.rmq_recovery_passes_first if is_clean else -(2**63)
+        if is_clean and not dispatches and not self.profile.rmq_reads_on_from_queues:
+            return Step(self)
         if is_clean and not dispatches:
             start, least = max(reached, self.commit_log.min_offset), -(2**63)
         else:
