@@ -245,7 +245,10 @@ class ReadingLog(PartitionParts):
         return Step(after)
 
     def _with_largest_timestamp(self) -> Step[Self]:
-        """Return the first record with the largest timestamp (LOG-16)."""
+        """Return the first record with the largest timestamp (LOG-16).
+
+        In releases that do not search it: what the segment remembers, with the latest epoch.
+        """
         step = self.on_segments(self.log_segments, lambda one: one.max_timestamp_so_far)
         if isinstance(step.outcome, Raised):
             return step
@@ -253,6 +256,9 @@ class ReadingLog(PartitionParts):
         best = max(after.log_segments, key=_known_maximum)
         pair = best.max_pair
         assert pair is not None
+        if not self.profile.largest_timestamp_is_searched:
+            epoch = after.leader_epoch_cache.latest_epoch()
+            return Step(after, TimestampAndOffset(pair.timestamp, pair.offset, epoch))
         step = after.on_segment(
             best.base_offset,
             lambda one: one.ask_offset_index(lambda index: index.lookup(pair.offset)),

@@ -248,7 +248,7 @@ def one_segment_is_searched_by_timestamp(transition: Transition) -> bool:
         return True
     log, target = transition.after, transition.arguments["target_timestamp"]
     outcome = transition.outcome
-    if -4 <= target <= -1 or isinstance(outcome, Raised):
+    if -log.profile.special_timestamps <= target <= -1 or isinstance(outcome, Raised):
         return True
     bases = log.log_segments.base_offsets()
     for segment, end in zip(log.log_segments, [*bases[1:], log.log_end_offset], strict=True):
@@ -268,12 +268,15 @@ def largest_timestamp_is_exact(transition: Transition) -> bool:
     first batch carrying it; in 3.0 to 3.7 the stored pair."""
     if not is_judged(transition, "fetch_offset_by_timestamp") or not is_sound(transition.before):
         return True
-    outcome = transition.outcome
-    if transition.arguments["target_timestamp"] != -3:
+    outcome, profile = transition.outcome, transition.after.profile
+    if transition.arguments["target_timestamp"] != -3 or profile.special_timestamps < 3:
         return True
     if not isinstance(outcome, TimestampAndOffset):
         return True
-    known = [one.max_pair.timestamp for one in transition.after.log_segments if one.max_pair]
+    pairs = [one.max_pair for one in transition.after.log_segments if one.max_pair]
+    known = [pair.timestamp for pair in pairs]
+    if not profile.largest_timestamp_is_searched:
+        return outcome.timestamp == max(known) and tuple(outcome[:2]) in pairs
     holders = [
         batch
         for segment in transition.after.log_segments
