@@ -227,6 +227,20 @@ class Profile:
         "PROD-9",
     )
 
+    producer_time_is_of_batches: bool = flag(
+        False,
+        "a producer was last heard of when its last remembered batch was; otherwise a marker"
+        " counts, too",
+        "PROD-7",
+        "PROD-9",
+    )
+    batch_begins_by_sequences: bool = flag(
+        False,
+        "the first offset of a producer's batch is counted back from its last by the sequence"
+        " numbers, in 32 bits",
+        "PROD-7",
+        "SEG-30",
+    )
     marker_alone_completes: bool = flag(
         False,
         "a marker of a producer without an open transaction begins and ends one",

@@ -102,6 +102,7 @@ KAFKA_2_4_1 = replace(
 KAFKA_2_2_2 = replace(
     KAFKA_2_4_1,
     name="kafka-2.2.2",
+    producer_time_is_of_batches=True,
     absolute_entry=False,
     ensure_valid_kind=ErrorKind.INVALID_RECORD,
     indexes_open_lazily=False,
@@ -117,6 +118,7 @@ KAFKA_2_1_1 = replace(
 KAFKA_2_0_1 = replace(
     KAFKA_2_1_1,
     name="kafka-2.0.1",
+    batch_begins_by_sequences=True,
     search="plain",
     slice_start_refused=False,
     slice_start_checked=False,

@@ -6,7 +6,6 @@ Layout: varint length of the rest, int8 attributes (0), varlong timestamp - base
 offset - base offset, varint length and key, varint length and value, varint count of headers, and
 for each varint length and key, varint length and value. A negative length is null.
 Laws: BATCH-5, BATCH-6, BATCH-8, BATCH-16, BATCH-18, BATCH-19.
-Not covered: releases up to 3.5 hand out a null for a record that is longer than what is left.
 Used by: record_batch, legacy_record.
 """
 
@@ -23,6 +22,7 @@ from segproof_model.outcomes import ErrorKind, Raised
 from segproof_model.profiles import KAFKA_4_3_1, Profile
 
 INVALID_RECORD = Raised(ErrorKind.INVALID_RECORD)
+NULL_RECORD = Raised(ErrorKind.NULL)
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
 NO_SEQUENCE = -1
 
@@ -133,17 +133,21 @@ def encode_record(record: Record, base_offset: int, base_timestamp: int) -> byte
     return encode_varint(len(body)) + body
 
 
-def decode_record(data: bytes, position: int, base: RecordBase) -> tuple[Record, int] | Raised:
+def decode_record(
+    data: bytes, position: int, base: RecordBase, too_long: Raised = INVALID_RECORD
+) -> tuple[Record, int] | Raised:
     """Return the record at `position` and the position behind it.
 
-    An over-long varint of its length raises invalid-argument; everything else that cannot be read
-    raises invalid-record (BATCH-16, -18).
+    An over-long varint of its length raises invalid-argument, a record that is longer than what is
+    left `too_long`; everything else that cannot be read raises invalid-record (BATCH-16, -18).
     """
     length = decode_varint(data, position)
     if isinstance(length, Raised):
         return length
     size, start = length
-    if size < 0 or size > len(data) - start:
+    if size > len(data) - start:
+        return too_long
+    if size < 0:
         return INVALID_RECORD
     try:
         return _decode_body(data[start : start + size], base), start + size
@@ -151,21 +155,33 @@ def decode_record(data: bytes, position: int, base: RecordBase) -> tuple[Record,
         return INVALID_RECORD
 
 
-def decode_records(data: bytes, count: int, base: RecordBase) -> Records:
+def decode_records(
+    data: bytes, count: int, base: RecordBase, profile: Profile = KAFKA_4_3_1
+) -> Records:
     """Read `count` records, which must fill `data` exactly."""
     if count < 0:
         return Records(error=INVALID_RECORD)
     records: list[Record] = []
     position = 0
+    too_long = NULL_RECORD if profile.long_record_is_null else INVALID_RECORD
     while len(records) < count:
-        found = decode_record(data, position, base)
+        is_last = len(records) + 1 == count
+        found = decode_record(data, position, base, too_long)
+        if found == NULL_RECORD and is_last and not _ends_with_length(data, position):
+            found = INVALID_RECORD
         if isinstance(found, Raised):
             return Records(tuple(records), found)
         record, position = found
-        if len(records) + 1 == count and position < len(data):
+        if is_last and position < len(data):
             return Records(tuple(records), INVALID_RECORD)
         records.append(record)
     return Records(tuple(records))
+
+
+def _ends_with_length(data: bytes, position: int) -> bool:
+    """Return whether nothing follows the length of the record at `position`."""
+    length = decode_varint(data, position)
+    return not isinstance(length, Raised) and length[1] == len(data)
 
 
 def _decode_body(body: bytes, base: RecordBase) -> Record:

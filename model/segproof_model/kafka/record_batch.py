@@ -325,7 +325,7 @@ class RecordBatch:
         )
         stored = self.data[BATCH_HEADER_BYTES:]
         if compression == "none":
-            return decode_records(stored, count, base)
+            return decode_records(stored, count, base, self.profile)
         inflated = inflate(COMPRESSIONS.index(compression), stored, 2, self.codecs)
         if isinstance(inflated, Raised):
             return Records(error=inflated)

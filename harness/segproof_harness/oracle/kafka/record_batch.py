@@ -12,7 +12,7 @@ Used by: oracle.child.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jpype import JBoolean, JByte, JInt, JLong, JShort
+from jpype import JArray, JBoolean, JByte, JInt, JLong, JObject, JShort
 
 from segproof.kafka.record_file import scan_memory
 from segproof_harness.descriptions.batches import show_record
@@ -118,8 +118,9 @@ class Functions:
         header = java("org.apache.kafka.common.header.Header")
         types = (long, flag, long, buffer.class_, buffer.class_, header[:].class_)
         header_class = java("org.apache.kafka.common.header.internals.RecordHeader")
+        no_bytes = JObject(None, JArray(JByte))  # a plain None fits a ByteBuffer too
         headers = [
-            header_class(one.key, None if one.value is None else self._jvm.to_bytes(one.value))
+            header_class(one.key, no_bytes if one.value is None else self._jvm.to_bytes(one.value))
             for one in record.headers
         ]
         invoked(

@@ -208,6 +208,8 @@ class Batch:
         """Iterate over the records. Raises RefusedError where the class raises."""
         with self._errors():
             for real in self._real:
+                if real is None:
+                    raise RefusedError("null", "the iterator handed out a null")
                 headers = tuple(
                     RecordHeader(
                         str(header.key()), None if header.value() is None else bytes(header.value())
