@@ -27,7 +27,15 @@ from segproof_harness.traces import Trace
 from segproof_harness.workloads import Weights, make_history
 from segproof_model.profiles import KAFKA_PROFILES, ROCKETMQ_PROFILES, Profile
 
-__all__ = ["Distinction", "Step", "distinguish", "read_distinctions", "steps", "write_distinctions"]
+__all__ = [
+    "Distinction",
+    "Step",
+    "distinguish",
+    "flipped",
+    "read_distinctions",
+    "steps",
+    "write_distinctions",
+]
 
 SEEDS = 3000
 LENGTH = 100
@@ -131,18 +139,18 @@ def distinguish(
 
 
 def _found(step: Step, structure: Structure, seeds: range) -> Trace | None:
-    comparing = Comparison(structure, step.older.name, [_flipped(step, structure)])
+    comparing = Comparison(structure, step.older.name, [flipped(step, structure)])
     weights = _weights(structure, step.older.name)
     for seed in seeds:
         if run_seed(comparing, seed, LENGTH, weights) is None:
             continue
         trace = make_history(structure.structure_id, step.older.name, seed, LENGTH, weights)
-        each = Comparison(structure, step.older.name, [_flipped(step, structure)], image_every=1)
+        each = Comparison(structure, step.older.name, [flipped(step, structure)], image_every=1)
         return replace(shrink(trace, each.run), seed=None)
     return None
 
 
-def _flipped(step: Step, structure: Structure) -> ModelSubject:
+def flipped(step: Step, structure: Structure) -> ModelSubject:
     """Return the older release, but for the flag."""
     profile = replace(step.older, **{step.flag: getattr(step.newer, step.flag)})
     return ModelSubject(
@@ -158,7 +166,7 @@ def _weights(structure: Structure, release: str) -> Weights:
 
 def _confirmed(step: Step, trace: Trace, found: Distinction) -> Distinction:
     structure = structure_named(trace.structure_id)
-    shown = Comparison(structure, step.older.name, [_flipped(step, structure)], image_every=1).run(
+    shown = Comparison(structure, step.older.name, [flipped(step, structure)], image_every=1).run(
         trace
     )
     assert shown is not None, "a shrunk history shows what it was shrunk for"

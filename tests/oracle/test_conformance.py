@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The model under each release's profile answers as that very release, on random histories.
+
+SEGPROOF_ORACLE_HISTORIES sets how many histories each release and structure gets; the newest
+release of each system gets four times as many.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from typing import NoReturn
+
+import pytest
+
+from segproof_harness.oracle.conformance import plan, run_task
+from segproof_harness.oracle.jars import problem_of
+from segproof_harness.oracle.releases import RELEASES, Release
+from segproof_harness.structures import STRUCTURE_IDS
+
+HISTORIES = int(os.environ.get("SEGPROOF_ORACLE_HISTORIES", "12"))
+NEWEST = {
+    system: next(one for one in RELEASES.values() if one.system == system)
+    for system in ("kafka", "rocketmq")
+}
+
+pytestmark = pytest.mark.needs("java", "jpype")
+
+
+def _tasks() -> Iterator[tuple[Release, str]]:
+    for release in RELEASES.values():
+        for task in plan([release], STRUCTURE_IDS, count=1):
+            yield release, task.structure
+
+
+@pytest.mark.parametrize(
+    ("release", "structure"),
+    [pytest.param(*task, id=f"{task[0].name}-{task[1]}") for task in _tasks()],
+)
+def test_release(release: Release, structure: str, not_run: Callable[[str], NoReturn]) -> None:
+    """No answer, kind of error or byte differs."""
+    problem = problem_of(release)
+    if problem is not None:
+        not_run(f"oracle {release.name}: {problem}")
+    count = HISTORIES * (4 if release in NEWEST.values() else 1)
+    (task,) = plan([release], [structure], count=count, seed=1_000_000)
+    run = run_task(task)
+    assert not run.divergences, "\n".join(run.reproduce)
+    assert run.histories == count
+    assert run.answers_compared >= run.operations > 0

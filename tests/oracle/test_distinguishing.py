@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each flag of a profile that a history shows is true: the real classes on both sides say so."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from segproof_harness.compare import Comparison
+from segproof_harness.oracle.distinguishing import (
+    Distinction,
+    flipped,
+    read_distinctions,
+    steps,
+)
+from segproof_harness.oracle.jars import problem_of
+from segproof_harness.oracle.releases import release_named
+from segproof_harness.replay import comparison
+from segproof_harness.structures import structure_named
+from segproof_harness.traces import read_trace
+
+TRACES = Path(__file__).resolve().parents[2] / "docs" / "reference" / "traces"
+STEPS = {(step.flag, step.older.name): step for step in steps()}
+SHOWN = [row for row in read_distinctions(TRACES / "record.jsonl") if row.structure is not None]
+
+
+def _path(row: Distinction) -> Path:
+    return TRACES / STEPS[row.flag, row.older].file_name
+
+
+@pytest.mark.parametrize("row", SHOWN, ids=lambda row: f"{row.flag}-{row.older}")
+def test_the_flag_alone_moves_the_answer(row: Distinction) -> None:
+    """With this flag as newer releases have it, the older profile answers otherwise."""
+    trace, step = read_trace(_path(row)), STEPS[row.flag, row.older]
+    structure = structure_named(trace.structure_id)
+    other = flipped(step, structure)
+    assert Comparison(structure, step.older.name, [other], image_every=1).run(trace) is not None
+
+
+@pytest.mark.needs("java", "jpype")
+@pytest.mark.parametrize("row", SHOWN, ids=lambda row: f"{row.flag}-{row.older}")
+def test_the_releases_say_so(row: Distinction, not_run: Callable[[str], NoReturn]) -> None:
+    """The real classes of the older and of the newer release answer as their profiles."""
+    trace = read_trace(_path(row))
+    assert row.confirmed
+    assert not row.refuted
+    for name in row.confirmed:
+        problem = problem_of(release_named(name))
+        if problem is not None:
+            not_run(f"oracle {name}: {problem}")
+        real = comparison(trace.structure_id, name, ("model", name), image_every=1)
+        assert real.run(trace) is None
+
+
+def test_no_flag_is_missing() -> None:
+    """The record has a row for each flag that differs between releases, and no other."""
+    recorded = {(row.flag, row.older) for row in read_distinctions(TRACES / "record.jsonl")}
+    assert recorded == set(STEPS)
