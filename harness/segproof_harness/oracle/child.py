@@ -36,6 +36,7 @@ from segproof_harness.subjects.implementation import ImplementationSubject
 LOG_DESCRIPTOR = 1
 LOG_BYTES_MAX = 1 << 20
 WATCH_SECONDS = 0.2
+LEAVING = threading.Lock()
 
 
 class Runner:
@@ -145,6 +146,7 @@ def watch(parent: int) -> None:
 
 def leave() -> NoReturn:
     """End this process, whatever threads the JVM still has; nobody else removes its files."""
+    LEAVING.acquire()  # both threads may come here, and neither must end the other halfway
     scratch = Path(os.environ.get("TMPDIR", ""))
     if scratch.name.startswith(SCRATCH_PREFIX):
         shutil.rmtree(scratch, ignore_errors=True)
