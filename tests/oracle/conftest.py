@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from segproof_harness.oracle.broker import Broker, class_path
+from segproof_harness.oracle.broker import Broker
+from segproof_harness.oracle.jars import class_path
 from segproof_harness.oracle.releases import BROKER
 
 LOG_CHARACTERS_SHOWN = 6000
