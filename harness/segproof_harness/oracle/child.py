@@ -37,6 +37,8 @@ LOG_DESCRIPTOR = 1
 LOG_BYTES_MAX = 1 << 20
 WATCH_SECONDS = 0.2
 LEAVING = threading.Lock()
+HISTORIES_A_COLLECTION = 500
+"""How often the JVM collects garbage: old releases keep mappings and descriptors until it does."""
 
 
 class Runner:
@@ -46,6 +48,7 @@ class Runner:
         self._jvm = jvm
         self._subjects: dict[str, ImplementationSubject] = {}
         self._now: ImplementationSubject | None = None
+        self._histories = 0
 
     def subject(self, structure_id: str) -> ImplementationSubject:
         """Return the subject of a structure, made at the first call."""
@@ -68,6 +71,7 @@ class Runner:
         self, structure_id: str, setup: Setup, operations: Sequence[Operation], image_every: int
     ) -> list[Seen]:
         """Run a whole history; return what was seen at the opening and after each operation."""
+        self._clean_up()
         subject = self.subject(structure_id)
         seen = [Seen(subject.start(setup), self._look(subject))]
         last = len(operations)
@@ -77,6 +81,12 @@ class Runner:
             seen.append(Seen(outcome, self._look(subject) if looks else None))
         subject.stop()
         return seen
+
+    def _clean_up(self) -> None:
+        """Let the JVM give back what earlier histories left, at every so many of them."""
+        self._histories += 1
+        if self._histories % HISTORIES_A_COLLECTION == 0:
+            self._jvm.java("java.lang.System").gc()
 
     @staticmethod
     def _look(subject: ImplementationSubject) -> Look:

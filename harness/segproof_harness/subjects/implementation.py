@@ -5,10 +5,11 @@ Used by: subjects.
 """
 
 import contextlib
+import os
 import posixpath
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -155,6 +156,22 @@ class _WatchedFiles:
         return REAL_FILES.remove_directory(path)
 
 
+def _write(path: str, data: bytes) -> None:
+    with open(path, "wb", buffering=0) as file:
+        file.write(data)
+
+
+def _images_below(folder: str, prefix: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of a folder and of those in it, by name below the first one."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _images_below(entry.path, f"{prefix}{entry.name}/")
+            elif entry.is_file():
+                with open(entry.path, "rb", buffering=0) as file:
+                    yield prefix + entry.name, file.readall()
+
+
 class _RealPlace:
     def __init__(self, contents: Mapping[str, bytes], clock: Clock | None) -> None:
         self.files = _WatchedFiles(clock)
@@ -162,16 +179,15 @@ class _RealPlace:
         self.root = f"{self._made}/t-0"  # Kafka reads topic and partition from such a name
         Path(self.root).mkdir()
         for name, data in contents.items():
-            path = Path(self.path(name))
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
+            if "/" in name:
+                Path(self.path(name)).parent.mkdir(parents=True, exist_ok=True)
+            _write(self.path(name), data)
 
     def path(self, name: str) -> str:
         return f"{self.root}/{name}"
 
     def images(self) -> dict[str, bytes]:
-        found = ((str(path.relative_to(self.root)), path) for path in Path(self.root).rglob("*"))
-        return {name: path.read_bytes() for name, path in sorted(found) if path.is_file()}
+        return dict(sorted(_images_below(self.root, "")))
 
     def crash(self) -> None:
         for handle in self.files.handles:
@@ -217,6 +233,7 @@ class ImplementationSubject:
         self._is_real = real
         self._place: _Place | None = None
         self._object: Any = None
+        self._kinds = structure.by_name()
         self._names = {
             kind.name: tuple(item.name for item in kind.parameters if item.kind == "name")
             for kind in structure.by_name().values()
@@ -265,7 +282,7 @@ class ImplementationSubject:
         return self._call(operation)
 
     def _call(self, operation: Operation) -> Outcome:
-        kind = self.structure.operation(operation.name)
+        kind = self._kinds.get(operation.name)
         arguments: Mapping[str, Any] = operation.arguments
         if self._names[operation.name]:
             arguments = self._with_paths(operation.name, arguments)
