@@ -241,6 +241,11 @@ class Profile:
         "PROD-7",
         "SEG-30",
     )
+    replicated_markers_are_checked: bool = flag(
+        False,
+        "a marker of an old epoch or an old coordinator is refused even if it is replicated",
+        "PROD-9",
+    )
     marker_alone_completes: bool = flag(
         False,
         "a marker of a producer without an open transaction begins and ends one",
@@ -289,6 +294,12 @@ class Profile:
         False,
         "recovery forgets the largest timestamp, but not its offset",
         "SEG-29",
+    )
+    failed_reload_takes_entry: bool = flag(
+        False,
+        "after a truncation that leaves what can't be read, the last time entry's timestamp is the"
+        " largest; otherwise the former stays",
+        "SEG-34",
     )
     overflow_names_maximum: bool = flag(
         False,

@@ -67,6 +67,7 @@ KAFKA_3_6_2 = replace(
     leader_indexes_record=True,
     metadata_version_is_exact=True,
     overflow_names_maximum=True,
+    failed_reload_takes_entry=True,
     unplaced_bound_reads_nothing=False,
 )
 KAFKA_3_5_2 = replace(
@@ -102,6 +103,7 @@ KAFKA_2_4_1 = replace(
 KAFKA_2_2_2 = replace(
     KAFKA_2_4_1,
     name="kafka-2.2.2",
+    replicated_markers_are_checked=True,
     producer_time_is_of_batches=True,
     absolute_entry=False,
     ensure_valid_kind=ErrorKind.INVALID_RECORD,

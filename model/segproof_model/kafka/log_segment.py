@@ -227,6 +227,8 @@ class LogSegment(RollingSegment):
         key: int | Raised = largest_offset
         if self.profile.index_key == "first_offset" and scan.batches:
             key = scan.batches[0].base_offset
+            if isinstance(key, Raised) and not self.profile.checks_before_changing:
+                key = largest_offset  # it is the caller's to say, who does not look into messages
         yield Appended(self.size, size_bytes, timestamp, offset, key)
 
     def _of_batch(self, batch: RecordBatch, position: int) -> Appended | Raised:
@@ -361,7 +363,10 @@ class LogSegment(RollingSegment):
         entry = self.ask_time_index(lambda index: index.last_entry)
         last = entry.outcome
         assert isinstance(last, TimestampOffset)
-        found = entry.after.indexed_place(last.offset)
+        entered = entry.after
+        if self.profile.failed_reload_takes_entry:
+            entered = replace(entered, max_pair=last)
+        found = entered.indexed_place(last.offset)
         if not isinstance(found.outcome, OffsetPosition):
             return found
         largest = self.log.largest_timestamp_after(found.outcome.position)

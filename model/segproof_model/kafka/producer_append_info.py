@@ -12,7 +12,7 @@ Used by: producer_state, which offers these names.
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from segproof_model.integers import INT32_MAX, wrap32
+from segproof_model.integers import INT32_MAX, wrap32, wrap64
 from segproof_model.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof_model.kafka.producer_snapshot import (
     NO_PRODUCER_EPOCH,
@@ -113,12 +113,11 @@ class ProducerAppendInfo:
             refused = self._sequence_refusal(fields.producer_epoch, fields.base_sequence)
         if refused is not None:
             return Step(self, refused)
-        batch = BatchMetadata(
-            fields.last_sequence,
-            fields.last_offset,
-            wrap32(fields.last_offset - first_offset),
-            fields.max_timestamp,
-        )
+        delta = wrap32(fields.last_offset - first_offset)
+        if self.profile.batch_begins_by_sequences:
+            delta = wrap32(fields.last_sequence - fields.base_sequence)
+            first_offset = wrap64(fields.last_offset - delta)
+        batch = BatchMetadata(fields.last_sequence, fields.last_offset, delta, fields.max_timestamp)
         entry = self.updated_entry.with_batch(fields.producer_epoch, batch)
         after = replace(self, updated_entry=entry)
         if entry.current_txn_first_offset is not None and not fields.is_transactional:
@@ -148,7 +147,7 @@ class ProducerAppendInfo:
             and self.origin != "replication"
         ):
             return Step(self, INVALID_ARGUMENT)
-        refused = self._epoch_refusal(fields.producer_epoch, transaction_version)
+        refused = self._epoch_refusal(fields.producer_epoch, transaction_version, is_marker=True)
         if refused is None:
             refused = self._coordinator_refusal(marker)
         if refused is not None:
@@ -176,7 +175,14 @@ class ProducerAppendInfo:
         after = replace(self, updated_entry=entry, started_transactions=started)
         return Step(after, completed)
 
-    def _epoch_refusal(self, producer_epoch: int, transaction_version: int) -> Raised | None:
+    def _is_checked(self, is_marker: bool) -> bool:
+        """Return whether a batch can be refused: what is replicated was taken by the leader."""
+        is_old = is_marker and self.profile.replicated_markers_are_checked
+        return self.origin != "replication" or is_old
+
+    def _epoch_refusal(
+        self, producer_epoch: int, transaction_version: int, *, is_marker: bool = False
+    ) -> Raised | None:
         """Why a batch of this epoch is refused, if so: a newer epoch is known."""
         known = self.updated_entry.producer_epoch
         is_told = self.profile.marker_needs_transaction_version
@@ -186,7 +192,7 @@ class ProducerAppendInfo:
         is_retry = self.updated_entry.current_txn_first_offset is None
         if is_bumped and producer_epoch == known and (is_retry or known == LARGEST_EPOCH):
             return None
-        return None if self.origin == "replication" else INVALID_PRODUCER_EPOCH
+        return INVALID_PRODUCER_EPOCH if self._is_checked(is_marker) else None
 
     def _sequence_refusal(self, producer_epoch: int, first_sequence: int) -> Raised | None:
         """Why a client's batch that begins with this sequence number is refused, if so."""
@@ -209,7 +215,7 @@ class ProducerAppendInfo:
     def _coordinator_refusal(self, marker: EndTransactionMarker) -> Raised | None:
         """Why a marker of this coordinator is refused, if so: a newer coordinator is known."""
         is_old = self.updated_entry.coordinator_epoch > marker.coordinator_epoch
-        return KAFKA_ERROR if is_old and self.origin != "replication" else None
+        return KAFKA_ERROR if is_old and self._is_checked(is_marker=True) else None
 
 
 def is_in_sequence(last_sequence: int, next_sequence: int) -> bool:

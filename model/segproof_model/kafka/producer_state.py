@@ -192,6 +192,9 @@ class ProducerStateManager:
             return Step(self, INVALID_ARGUMENT)
         known = self.last_entry(append_info.producer_id)
         entry = later if known is None else known.updated(later)
+        if self.profile.producer_time_is_of_batches:
+            batches = entry.batch_metadata
+            entry = replace(entry, last_timestamp=batches[-1].timestamp if batches else -1)
         ongoing = _with_txns(self.ongoing_txns, append_info.started_transactions)
         return Step(replace(self._with_producer(entry), ongoing_txns=ongoing)._timed())
 

@@ -8,6 +8,7 @@ Used by: the harness, the generated pages.
 
 from itertools import takewhile
 
+from segproof_model.integers import wrap32
 from segproof_model.kafka.log_segment import LogSegment
 from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.kafka.segment_recovery import Recovered
@@ -29,6 +30,7 @@ from segproof_model.laws.segment_judging import (
     txn_entries,
 )
 from segproof_model.outcomes import Raised
+from segproof_model.profiles import Profile
 
 RECOVER = "Kafka LogSegment.recover, 1.1.1 to 4.3.1"
 APPEND_AND_RECOVER = "Kafka LogSegment.append and recover, 1.1.1 to 4.3.1"
@@ -174,6 +176,7 @@ def recovery_keeps_the_counters(transition: Transition) -> bool:
 def _aborted(segment: LogSegment) -> list[tuple[int, ...]]:
     """Return the aborted transactions whose markers are in the log, from no producer state."""
     began: dict[int, int] = {}
+    profile = segment.profile
     aborted: list[tuple[int, ...]] = []
     for batch in segment.log.batches().batches:
         producer_id, offset = batch.producer_id, batch.base_offset
@@ -182,15 +185,30 @@ def _aborted(segment: LogSegment) -> list[tuple[int, ...]]:
         if producer_id == -1 or batch.is_transactional is not True:
             continue
         if batch.is_control is not True:
-            began.setdefault(producer_id, offset)
+            began.setdefault(producer_id, _first_offset(batch, profile, offset))
             continue
         records = batch.records()
-        if isinstance(records, Raised) or not records or producer_id not in began:
+        if isinstance(records, Raised) or not records:
+            continue
+        if profile.marker_alone_completes:
+            began.setdefault(producer_id, offset)
+        if producer_id not in began:
             continue
         first, last = began.pop(producer_id), records[0].offset
         if records[0].key is not None and records[0].key[2:4] == b"\0\0":
             aborted.append((producer_id, first, last, min(began.values(), default=last + 1)))
     return aborted
+
+
+def _first_offset(batch: RecordBatch, profile: Profile, base_offset: int) -> int:
+    """Return where a transaction begins that this batch begins."""
+    numbers = batch.last_offset, batch.last_sequence, batch.base_sequence
+    last_offset, last_sequence, base_sequence = (
+        number if isinstance(number, int) else 0 for number in numbers
+    )
+    if not profile.batch_begins_by_sequences:
+        return base_offset
+    return last_offset - wrap32(last_sequence - base_sequence)
 
 
 @law("SEG-30", structure=STRUCTURE, scope="step", source=RECOVER)
