@@ -451,6 +451,12 @@ class Profile:
         "a timestamp after now has a limit of its own, not that of one before",
         "LOG-10",
     )
+    given_time_is_refused: bool = flag(
+        False,
+        "a leader refuses every batch that says that its log gave it its time, not only one whose"
+        " own time is not looked at",
+        "LOG-10",
+    )
     special_timestamps: Literal[2, 3, 4] = flag(
         4,
         "how many negative timestamps stand for an offset: the latest, the earliest, that of the"

@@ -74,9 +74,12 @@ KAFKA_3_5_2 = replace(
     KAFKA_3_6_2,
     name="kafka-3.5.2",
     early_has_own_limit=False,
+    given_time_is_refused=True,
     full_truncation_takes_start=False,
 )
-KAFKA_3_4_1 = replace(KAFKA_3_5_2, name="kafka-3.4.1", mismatch_kind=ErrorKind.INVALID_ARGUMENT)
+KAFKA_3_4_1 = replace(
+    KAFKA_3_5_2, name="kafka-3.4.1", special_timestamps=3, mismatch_kind=ErrorKind.INVALID_ARGUMENT
+)
 KAFKA_2_8_2 = replace(
     KAFKA_3_4_1,
     name="kafka-2.8.2",

@@ -68,8 +68,8 @@ class Validated(NamedTuple):
     last_offset: int
     max_timestamp: int
     offset_of_maximum: int
-    """The first offset with that timestamp; the last one of records that are compressed, or that
-    all get the broker's time."""
+    """The first offset with that timestamp; the last one of records that are compressed, written
+    anew, or that all get the broker's time."""
     is_rewritten: bool
     """Whether the records were written anew, so that their size may have changed."""
 
@@ -250,7 +250,9 @@ def _record_refusal(
 def _timestamp_refusal(
     batch: RecordBatch, timestamp: int, now_ms: int, config: LogConfig, profile: Profile
 ) -> Raised | None:
-    """Why the timestamp of a record is not taken, if so: it is too far from now."""
+    """Why the timestamp of a record is not taken, if so: it is too far from now, or given by
+    another log, which some releases look at only where there is no time to compare."""
+    is_given = batch.timestamp_type == "LogAppendTime"
     if config.message_timestamp_type == "CreateTime" and timestamp != NO_TIMESTAMP:
         before, after = (
             config.message_timestamp_before_max_ms,
@@ -258,8 +260,10 @@ def _timestamp_refusal(
         )
         is_old = now_ms - timestamp > before
         is_early = timestamp - now_ms > (after if profile.early_has_own_limit else before)
-        return INVALID_TIMESTAMP if is_old or is_early else None
-    return INVALID_TIMESTAMP if batch.timestamp_type == "LogAppendTime" else None
+        if is_old or is_early:
+            return INVALID_TIMESTAMP
+        is_given = is_given and profile.given_time_is_refused
+    return INVALID_TIMESTAMP if is_given else None
 
 
 def _stamped(
@@ -338,7 +342,5 @@ def _rewritten(
     if isinstance(batch, Raised):
         return batch
     largest = max(record.timestamp for record in numbered)
-    maximum = _offset_of_maximum(records, first_offset, is_given or compression != "none")
-    return Validated(
-        batch, numbered[-1].offset, now_ms if is_given else largest, maximum, is_rewritten=True
-    )
+    end = numbered[-1].offset
+    return Validated(batch, end, now_ms if is_given else largest, end, is_rewritten=True)

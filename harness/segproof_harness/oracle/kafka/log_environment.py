@@ -112,6 +112,9 @@ def java_config(jvm: Any, config: Any) -> Any:
         if f"internal.{name}" in names:
             name = f"internal.{name}"
         given.put(name, str(value).lower() if isinstance(value, bool) else str(value))
+    if jvm.release.number < (3, 6):  # one limit for both directions
+        limit = str(config.message_timestamp_before_max_ms)
+        given.put("message.timestamp.difference.max.ms", limit)
     if _is_java(kind):
         return kind(given)
     return kind(given, scala_object(jvm, "scala.collection.immutable.Set").empty())

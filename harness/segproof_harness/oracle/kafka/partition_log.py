@@ -328,7 +328,9 @@ class PartitionLog(Adapter):
 
     def flush(self, force_flush_active_segment: bool) -> None:
         """Call flush."""
-        self._asked(lambda: self._log.flush(JBoolean(force_flush_active_segment)))
+        knows_force = self.jvm.release.number >= (3,)
+        given = (JBoolean(force_flush_active_segment),) if knows_force else ()
+        self._asked(lambda: self._log.flush(*given))
 
     def close(self) -> None:
         """Call close."""
