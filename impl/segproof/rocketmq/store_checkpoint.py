@@ -57,7 +57,7 @@ class StoreCheckpoint:
     master_flushed_offset: int
     confirm_phy_offset: int
     logics_physical_offset: int
-    """Offset in the commit log that the consume queues have reached; 5.5.1 has it, 5.3.3 not."""
+    """Offset in the commit log that the consume queues have reached; 5.5.1 has it, 5.4.0 not."""
 
     def __init__(self, path: str, file: File) -> None:
         self.path = path

@@ -5,7 +5,7 @@ Mirrors: impl/segproof/rocketmq/store_checkpoint.py.
 Upstream: RocketMQ StoreCheckpoint (4.7.0 to 5.5.1).
 Layout: 4096 bytes; big-endian int64: physic @0, logics @8, index @16, master flushed offset @24
     (5.0.0 on), confirmed offset @32 (5.1.1 on), offset in the log that the queues have reached @40
-    (5.5.1; not yet in 5.3.3).
+    (5.5.1; not yet in 5.4.0).
 Laws: RMQCKPT-1 to RMQCKPT-4.
 Not covered: use after shutdown, which upstream does not survive.
 Used by: index_service, message_store, the harness.

@@ -101,7 +101,7 @@ def test_golden_file(profile: Profile) -> None:
         ("T#c", 2**32 + 1024, 1700086400123),
     )
     expected = bytearray.fromhex(GOLDEN)
-    if profile == ROCKETMQ_4_7_0:
+    if profile.rmq_slot_count_each_put:
         expected[35] = 5
     assert expected == file.to_bytes()
     full = file.put_key("T#d", 0, 0)
@@ -123,7 +123,7 @@ def test_second_golden_file(profile: Profile) -> None:
     file = put(opened(10, 20, profile=profile), *puts)
     rows = [(row.key_hash, row.time_diff, row.prev_index) for row in file.entries_list()]
     assert rows == [(3365, 0, 0), (3366, 1, 0), (3365, 3, 1), (3366, 4, 2), (3365, 6, 3)]
-    slots = 5 if profile == ROCKETMQ_4_7_0 else 2
+    slots = 5 if profile.rmq_slot_count_each_put else 2
     assert IndexHeader(1000000, 1006000, 100, 104, slots, 6) == file.header
     assert file.header == IndexHeader.from_bytes(file.image)
     assert (104, 102, 100) == select(file, "k0")

@@ -21,6 +21,7 @@ from segproof_model.profiles import (
     ROCKETMQ_4_9_8,
     ROCKETMQ_5_1_4,
     ROCKETMQ_5_3_3,
+    ROCKETMQ_5_4_0,
     ROCKETMQ_5_5_1,
     SEGPROOF,
     Profile,
@@ -228,6 +229,14 @@ def test_numbers_of_a_query() -> None:
         exhausts = profile in (ROCKETMQ_5_1_4, ROCKETMQ_4_9_8, ROCKETMQ_4_7_0)
         expected = Raised(ErrorKind.OUT_OF_MEMORY) if exhausts else QueryOffsetResult((), 0, 0)
         assert expected == most
+
+
+def test_number_of_a_typed_query() -> None:
+    """5.4.0 cuts the greatest number too late where a type of key is given."""
+    service = service_of(ROCKETMQ_5_4_0)
+    typed = service.query_offset("T", "k", 2**31 - 1, 0, MAX_INT64, "T").outcome
+    untyped = service.query_offset("T", "k", 2**31 - 1, 0, MAX_INT64).outcome
+    assert (Raised(ErrorKind.OUT_OF_MEMORY), QueryOffsetResult((), 0, 0)) == (typed, untyped)
 
 
 def test_an_empty_file_hides_older_ones() -> None:
