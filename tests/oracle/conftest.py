@@ -5,6 +5,7 @@ Used by: the tests of this folder that ask a broker.
 """
 
 import shutil
+from collections import Counter
 from collections.abc import Generator, Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from segproof_harness.oracle.releases import BROKER
 
 LOG_CHARACTERS_SHOWN = 6000
 FREE_BYTES = 1 << 30
+NOT_RUN = "not run: "
 
 
 @pytest.fixture(scope="session")
@@ -55,3 +57,14 @@ def pytest_runtest_makereport(
     if report.failed and isinstance(one, Broker):
         report.sections.append(("broker", one.said[-LOG_CHARACTERS_SHOWN:]))
     return report
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Repeat in the last lines, in one for each reason, that a part of the oracle was not run."""
+    reports = terminalreporter.stats.get("skipped", [])
+    words = [report.longrepr[2] for report in reports if isinstance(report.longrepr, tuple)]
+    reasons = Counter(each.partition(NOT_RUN)[2] for each in words if NOT_RUN in each)
+    for reason, count in sorted(reasons.items()):
+        line = f"oracle: not run: {count} tests: {reason.removeprefix('oracle: ')}"
+        terminalreporter.write_line(line, red=True, bold=True)

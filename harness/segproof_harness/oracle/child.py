@@ -175,9 +175,9 @@ def main() -> None:
             runner = Runner(Jvm(release, class_path(release), extra_folders(release)))
         except Exception as error:
             pipe.send(Failed(f"{type(error).__name__}: {error}"))
-        else:
-            pipe.send("ready")
-            serve(pipe, runner)
+            os._exit(1)  # the parent still wants to read the log
+        pipe.send("ready")
+        serve(pipe, runner)
     leave()
 
 

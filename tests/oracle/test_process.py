@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The child of a release: one that hangs, dies, floods its log or loses its parent.
+
+Used by: the tox environment `oracle`.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from segproof_harness import cli
+from segproof_harness.operations import Operation
+from segproof_harness.oracle.jars import FOLDER_VARIABLE
+from segproof_harness.oracle.process import NoAnswerError, OracleError, OracleProcess
+from segproof_harness.oracle.releases import release_named
+from segproof_harness.structures import Setup, structure_named
+from segproof_harness.subjects import OracleSubject, oracle, subject_named
+
+KAFKA, ROCKETMQ = "kafka-4.3.1", "rocketmq-4.9.8"
+ENDING_SECONDS = 20.0
+"""A loaded machine may take long to end a process."""
+NAME = "20231114221320123"
+OPEN = {
+    "file_name": NAME,
+    "geometry": (1, 4),
+    "end_phy_offset": 0,
+    "end_timestamp": 0,
+    "now_ms": 1_700_000_000_123,
+    "damage": (),
+}
+
+
+def circle() -> Setup:
+    """Return an index file whose two entries are each the other's predecessor, of key hash 7."""
+    big = "big"
+    header = bytes(32) + (1).to_bytes(4, big) + (3).to_bytes(4, big)
+    entries = [
+        (7).to_bytes(4, big) + bytes(8) + bytes(4) + previous.to_bytes(4, big)
+        for previous in (2, 1)
+    ]
+    image = header + (2).to_bytes(4, big) + bytes(20) + b"".join(entries) + bytes(20)
+    return Setup(OPEN, {NAME: image})
+
+
+LOAD = Operation("load", {})
+ENDLESS = Operation(
+    "select_phy_offset",
+    {"phy_offsets": (), "key": "another", "max_num": 5, "begin": 0, "end": 10},
+)
+
+
+@pytest.fixture
+def process(request: pytest.FixtureRequest) -> Iterator[OracleProcess]:
+    """A child of its own, of the release that the test is marked with."""
+    marker = request.node.get_closest_marker("needs")
+    assert marker is not None
+    one = OracleProcess(release_named(marker.args[0]))
+    yield one
+    one.end()
+
+
+def pid_of(process: OracleProcess) -> int:
+    """Return the number of a child that runs."""
+    assert process._process is not None
+    return process._process.pid
+
+
+def scratch_of(process: OracleProcess) -> Path:
+    """Return the folder where the child has its files."""
+    assert process._scratch is not None
+    return Path(process._scratch.name)
+
+
+def wait_until(is_so: Callable[[], bool]) -> bool:
+    """Return whether something becomes so in time."""
+    until = time.monotonic() + ENDING_SECONDS
+    while time.monotonic() < until:
+        if is_so():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.needs(KAFKA)
+def test_an_ended_child_leaves_nothing(
+    process: OracleProcess, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """No process, no zombie, no folder; and nothing on standard output or error."""
+    process.start()
+    pid, scratch = pid_of(process), scratch_of(process)
+    assert scratch.is_dir()
+    assert process.ask("absent", "offset-index", seconds=ENDING_SECONDS).left_out is not None
+    process.end()
+    assert not scratch.exists()
+    assert not Path("/proc", str(pid)).exists()
+    shown = capfd.readouterr()
+    assert ("", "") == (shown.out, shown.err)
+
+
+@pytest.mark.needs(KAFKA)
+def test_a_child_that_is_killed_in_the_middle(process: OracleProcess) -> None:
+    """It is told as dead; the next question starts another one."""
+    process.start()
+    pid = pid_of(process)
+    os.kill(pid, signal.SIGSTOP)
+    killer = threading.Timer(0.3, os.kill, (pid, signal.SIGKILL))
+    killer.start()
+    with pytest.raises(NoAnswerError, match="its JVM died") as caught:
+        process.ask("absent", "offset-index", seconds=ENDING_SECONDS)
+    killer.join()
+    assert caught.value.died
+    process.ask("absent", "offset-index", seconds=ENDING_SECONDS)
+    assert pid != pid_of(process)
+
+
+@pytest.mark.needs(ROCKETMQ)
+def test_a_child_that_hangs(process: OracleProcess) -> None:
+    """A walk along a chain that is a circle is ended by the parent, with the child."""
+    process.ask("start", "index-file", circle(), seconds=ENDING_SECONDS)
+    process.ask("apply", LOAD, seconds=ENDING_SECONDS)
+    pid = pid_of(process)
+    with pytest.raises(NoAnswerError, match="no answer in 1 s") as caught:
+        process.ask("apply", ENDLESS, seconds=1.0)
+    assert not caught.value.died
+    assert not Path("/proc", str(pid)).exists()
+
+
+@pytest.mark.needs(ROCKETMQ)
+def test_an_endless_operation_is_an_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model says that the walk has no end, and the real class shows it: both `endless`.
+
+    The whole history does not end; then each operation is asked alone, and the one that hangs is
+    found.
+    """
+    monkeypatch.setattr(oracle, "HISTORY_SECONDS", 3.0)
+    structure = structure_named("index-file")
+    real = subject_named(ROCKETMQ, structure)
+    assert isinstance(real, OracleSubject)
+    real.prepare(circle(), [LOAD, ENDLESS], 1)
+    for one in (subject_named(f"model:{ROCKETMQ}", structure), real):
+        assert one.start(circle()).error is None
+        assert one.apply(LOAD).error is None
+        assert "endless" == one.apply(ENDLESS).error
+        one.stop()
+
+
+@pytest.mark.needs(KAFKA)
+def test_replay_tells_a_dead_jvm_as_divergence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A JVM that dies is no crash of the harness, and no pass."""
+    subject = OracleSubject(structure_named("offset-index"), release_named(KAFKA))
+    asked = subject._process.ask
+
+    def ask(name: str, *arguments: object, seconds: float) -> object:
+        if name in ("history", "apply"):
+            subject._process.start()
+            os.kill(pid_of(subject._process), signal.SIGKILL)
+        return asked(name, *arguments, seconds=seconds)
+
+    monkeypatch.setattr(subject._process, "ask", ask)
+    command = ["replay", "--structure", "offset-index", "--count", "1", "--length", "3"]
+    command += ["--profile", KAFKA, "--subjects", f"model,{KAFKA}"]
+    assert 1 == cli.run([*command, "--traces", str(tmp_path)])
+    assert "died" in capsys.readouterr().out
+    subject._process.end()
+
+
+PARENT = """
+import os, signal, sys
+from segproof_harness.oracle.process import OracleProcess
+from segproof_harness.oracle.releases import release_named
+sys.path.append({folder!r})
+from case import ENDLESS, LOAD, circle
+process = OracleProcess(release_named({release!r}))
+process.ask("start", "index-file", circle(), seconds=60)
+process.ask("apply", LOAD, seconds=60)
+print(process._process.pid, process._scratch.name, flush=True)
+if {hangs}:
+    process._pipe.send(("apply", (ENDLESS,)))
+sys.stdin.read()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.needs(ROCKETMQ)
+@pytest.mark.parametrize("hangs", [False, True], ids=["idle", "in an endless call"])
+def test_a_child_whose_parent_is_killed(hangs: bool, tmp_path: Path) -> None:
+    """It leaves, from the middle of a call too, and takes its folder with it."""
+    (tmp_path / "case.py").write_bytes(Path(__file__).read_bytes())
+    source = PARENT.format(folder=str(tmp_path), release=ROCKETMQ, hangs=hangs)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", source], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert parent.stdin is not None
+    assert parent.stdout is not None
+    pid, scratch = parent.stdout.readline().split()
+    time.sleep(0.5 if hangs else 0.0)
+    assert Path("/proc", pid).exists()
+    parent.stdin.close()
+    parent.wait()
+    parent.stdout.close()
+    assert -signal.SIGKILL == parent.returncode
+    assert wait_until(lambda: not Path("/proc", pid).exists())
+    assert not Path(scratch).exists()
+
+
+@pytest.mark.needs("jpype")
+def test_the_log_of_a_child_stays_short(tmp_path: Path) -> None:
+    """A JVM that prints without end does not fill the disk."""
+    source = (
+        "import os, sys, threading, time\n"
+        "from segproof_harness.oracle.child import watch\n"
+        "threading.Thread(target=watch, args=(os.getppid(),), daemon=True).start()\n"
+        "for _ in range(40):\n"
+        "    os.write(1, bytes(100_000))\n"
+        "    time.sleep(0.02)\n"
+        "time.sleep(1)\n"
+    )
+    log = tmp_path / "log"
+    with log.open("ab") as output:
+        subprocess.run([sys.executable, "-c", source], stdout=output, check=True)
+    assert log.stat().st_size <= 1 << 20
+
+
+@pytest.mark.needs(KAFKA)
+def test_a_child_without_jars_says_what_to_fetch(
+    process: OracleProcess, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """That it can't be started is an error of the harness, never an answer of the release."""
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    with pytest.raises(OracleError, match=f"run: segproof oracle fetch {KAFKA}") as caught:
+        process.start()
+    assert not isinstance(caught.value, NoAnswerError)
+    assert process._process is None
+
+
+@pytest.mark.needs(KAFKA)
+def test_a_jvm_that_does_not_start(process: OracleProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error ends with the JVM's own words."""
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:+NoSuchOption")
+    with pytest.raises(OracleError, match=r"(?s)can't be started.*NoSuchOption"):
+        process.start()
+
+
+@pytest.mark.needs(KAFKA)
+def test_a_question_that_is_interrupted(
+    process: OracleProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its answer is not taken for that of the next question: the child is ended."""
+    pipe = process.start()
+
+    def poll(seconds: float) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pipe, "poll", poll)
+    with contextlib.suppress(KeyboardInterrupt):
+        process.ask("absent", "offset-index", seconds=1.0)
+    assert process._process is None
