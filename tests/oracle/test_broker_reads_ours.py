@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from segproof.kafka import LogManager
+from segproof.kafka.partition_metadata_file import read_partition_metadata
 from segproof.lookup import PartitionReader
 from segproof_harness.oracle import kafka_clients
 from segproof_harness.oracle.broker import Broker
 from segproof_harness.oracle.kafka_clients import Clients
-from segproof_harness.oracle.written_logs import CONFIGS, TOPICS, Expected, write_logs
+from segproof_harness.oracle.written_logs import CONFIGS, TOPICS, Expected, write_log, write_logs
 
 pytestmark = pytest.mark.needs("java", "jpype")
 
@@ -165,3 +166,41 @@ def test_we_go_on_where_the_broker_stopped(ours: Ours) -> None:
         for name, expected in ours.expected.items():
             assert expected.end_offset == logs[name, 0].log_end_offset
             assert expected.end_offset == logs[name, 0].recovery_point
+
+
+@pytest.mark.checks("LOAD-11", "LOAD-1", "PROD-14")
+def test_the_broker_recovers_what_a_process_of_ours_left(ours: Ours, tmp_path: Path) -> None:
+    """Logs that nobody closed: the broker finds every record, and the files that we would make.
+
+    The last test of this module: it puts other logs in the place of those of the tests above.
+    """
+    broker, names = ours.broker, ("transactions", "open")
+    ids = {
+        name: read_partition_metadata(ours.files[name]["partition.metadata"]).topic_id
+        for name in names
+    }
+    manager = LogManager(tmp_path / "ours", CONFIGS["open"])
+    manager.load_logs()
+    expected = {name: write_log(manager, name, topic_id) for name, topic_id in ids.items()}
+    manager.checkpoint_log_recovery_offsets()
+    (broker.data / ".kafka_cleanshutdown").unlink()
+    for name in TOPICS:
+        shutil.rmtree(broker.partition(name))
+    # As a killed process leaves them: indexes not trimmed, no snapshot of the end.
+    shutil.copytree(tmp_path / "ours", tmp_path / "copy")
+    shutil.copytree(tmp_path / "ours", broker.data, dirs_exist_ok=True)
+    manager.shutdown()
+    broker.start()
+    for name in names:
+        assert (expected[name].segments, expected[name].end_offset) == broker.loaded(name)
+        assert any("Recovering unflushed segment" in line for line in broker.said_about(name))
+    broker.stop()
+    with LogManager(tmp_path / "copy", CONFIGS["open"]) as again:
+        again.load_logs()
+    for name in names:
+        theirs = files_of(broker.partition(name))
+        for disk in ("copy", "ours"):
+            mine = files_of(tmp_path / disk / f"{name}-0")
+            assert sorted(theirs) == sorted(mine)
+            for file in theirs.keys() - {"leader-epoch-checkpoint"}:
+                assert theirs[file] == mine[file], (disk, file)

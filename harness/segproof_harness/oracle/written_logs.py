@@ -21,15 +21,17 @@ from segproof.kafka import (
     write_batch,
     write_end_transaction_marker,
 )
+from segproof.numbers import now_ms
 from segproof_harness.oracle.kafka_clients import Seen
 
-__all__ = ["CONFIGS", "Expected", "TOPICS", "write_logs"]
+__all__ = ["CONFIGS", "Expected", "TOPICS", "write_log", "write_logs"]
 
-START_MS = 1_700_000_000_000
+START_MS = now_ms() - 3_600_000
+"""An hour ago: who loads a log forgets producers that have been silent for a day."""
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 LOTS = 150
 """How many batches, markers aside, each log gets."""
-STAMPED_MS = START_MS + 5_000_000
+STAMPED_MS = START_MS + 1_000_000
 COMMON = {"internal.segment.bytes": "6000", "index.interval.bytes": "300", "retention.ms": "-1"}
 TOPICS: Mapping[str, Mapping[str, str]] = {
     "transactions": COMMON,
@@ -84,16 +86,20 @@ def write_logs(disk: Path, topics: Mapping[str, uuid.UUID]) -> dict[str, Expecte
     for name, topic_id in topics.items():
         # A manager has one configuration for all its logs, so there is one after the other.
         with LogManager(disk, CONFIGS[name], time=lambda: STAMPED_MS) as manager:
-            log = manager.get_or_create_log(name, 0, topic_id)
-            writer = _Writer(log)
-            if name in OLDEST_LOTS:
-                writer.write_old(OLDEST_LOTS[name])
-            else:
-                writer.write()
-            if name == "open":
-                writer.leave_open()
-            expected[name] = writer.close()
+            expected[name] = write_log(manager, name, topic_id)
     return expected
+
+
+def write_log(manager: LogManager, name: str, topic_id: uuid.UUID) -> Expected:
+    """Write the log of one topic, and leave it open."""
+    writer = _Writer(manager.get_or_create_log(name, 0, topic_id))
+    if name in OLDEST_LOTS:
+        writer.write_old(OLDEST_LOTS[name])
+    else:
+        writer.write()
+    if name == "open":
+        writer.leave_open()
+    return writer.told()
 
 
 class _Writer:
@@ -232,7 +238,7 @@ class _Writer:
         if control_type == "ABORT":
             self._expected.aborted.update(offsets)
 
-    def close(self) -> Expected:
+    def told(self) -> Expected:
         """Return what was noted down."""
         log, expected = self._log, self._expected
         firsts = [offsets[0] for offsets in self._open.values()]
