@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Defects planted in the model, which no law sees, are caught by the real class alone.
+
+Each is a belief about Kafka that one could well have: a flag with the value of an older release, a
+state that is forgotten. The implementation follows `segproof` and is not asked.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from segproof_harness.replay import replay_seeds
+from segproof_model.kafka.transaction_index import TransactionIndex
+from segproof_model.outcomes import Step
+from segproof_model.profiles import KAFKA_4_3_1, PROFILES
+from segproof_model.values import replace
+
+RELEASE = "kafka-4.3.1"
+LENGTH = 100
+
+pytestmark = pytest.mark.needs("java", "jpype", RELEASE)
+
+
+def _refuse_the_base(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let sanity_check refuse a last offset equal to the base, as it did up to 1.1."""
+    monkeypatch.setitem(PROFILES, RELEASE, replace(KAFKA_4_3_1, sanity_allows_base=False))
+
+
+def _search_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a search halve the whole index from the start, as it did up to 2.0."""
+    monkeypatch.setitem(PROFILES, RELEASE, replace(KAFKA_4_3_1, search="plain"))
+
+
+def _forget_at_a_rename(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a transaction index forget the last offset with the old path."""
+    rename = TransactionIndex.rename_to
+
+    def wrong(index: TransactionIndex, file: str) -> Step[TransactionIndex]:
+        step = rename(index, file)
+        return Step(replace(step.after, last_offset=None), step.outcome)
+
+    monkeypatch.setattr(TransactionIndex, "rename_to", wrong)
+
+
+@dataclass(frozen=True)
+class Planted:
+    """One defect."""
+
+    structure: str
+    plant: Callable[[pytest.MonkeyPatch], None]
+    operations: frozenset[str]
+    """The operations that show it."""
+    seeds: int
+    """It is caught within so many."""
+
+
+PLANTED = (
+    Planted("offset-index", _refuse_the_base, frozenset({"sanity_check"}), 10),
+    Planted("time-index", _search_plainly, frozenset({"lookup", "lookup_many", "truncate_to"}), 10),
+    Planted("transaction-index", _forget_at_a_rename, frozenset({"append"}), 20),
+)
+
+
+def _found(planted: Planted, *subjects: str) -> list[Any]:
+    result = replay_seeds(
+        planted.structure, RELEASE, range(planted.seeds), LENGTH, subjects, findings_max=1
+    )
+    return result.findings
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.structure)
+def test_planted(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the defect the real class agrees; with it all laws still do, the class does not."""
+    assert _found(planted, "model", RELEASE) == []
+    planted.plant(monkeypatch)
+    assert _found(planted, "model") == [], "a law sees it, so that it shows nothing of the oracle"
+    (finding,) = _found(planted, "model", RELEASE)
+    assert any(f" {name}(" in finding.message for name in planted.operations), finding.message
