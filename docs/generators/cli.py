@@ -13,6 +13,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import typer
 
 from segproof_harness import cli
+from segproof_harness.cli.oracle import app as oracle
 from segproof_spark.cli import app as spark
 
 OPENING = """\
@@ -76,13 +77,14 @@ def _wrapped(names: Any) -> str:
 
 
 def _verbs() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Yield every verb with its function, those of Spark last."""
+    """Yield every verb with its function, those below `oracle` and `spark` last."""
     for module in cli.VERBS:
         yield module.__name__.rpartition(".")[2], module.command
-    for command in spark.registered_commands:
-        assert command.callback is not None
-        name = command.name or command.callback.__name__.replace("_", "-")
-        yield f"spark {name}", command.callback
+    for group, app in (("oracle", oracle), ("spark", spark)):
+        for command in app.registered_commands:
+            assert command.callback is not None
+            name = command.name or command.callback.__name__.replace("_", "-")
+            yield f"{group} {name}", command.callback
 
 
 def _verb(name: str, function: Callable[..., Any]) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from segproof_harness import cli
+from segproof_harness.cli import oracle
 from segproof_harness.demo import scenarios
 from segproof_harness.reading.conformance import partition_of
 
@@ -34,6 +35,11 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
         name = verb.__name__.rpartition(".")[2]
         assert f"  {name} " in shown
         assert 0 == cli.run([name, "--help"])
+        assert "Examples:" in capsys.readouterr().out
+    assert "  oracle " in shown
+    for command in oracle.app.registered_commands:
+        assert command.name is not None
+        assert 0 == cli.run(["oracle", command.name, "--help"])
         assert "Examples:" in capsys.readouterr().out
 
 
