@@ -144,14 +144,19 @@ def keys_of(draft: dict[str, Any], release: str = NEWEST) -> list[str]:
 
 
 def write_store(
-    path: Path, messages: Sequence[Message], *, queued: int | None = None, index: bool = True
+    path: Path,
+    messages: Sequence[Message],
+    *,
+    queued: int | None = None,
+    index: bool = True,
+    log_bytes: int = LOG_BYTES,
 ) -> list[int]:
     """Write a store as after a clean exit; return the offset of each message.
 
     `queued` is how many messages the consume queues have (None: all); `index`: whether it is built.
     """
-    write_log(REAL_FILES, str(path), messages, LOG_BYTES)
-    found = [result.message for _, result in CommitLog.open(path, LOG_BYTES).scan()]
+    write_log(REAL_FILES, str(path), messages, log_bytes)
+    found = [result.message for _, result in CommitLog.open(path, log_bytes).scan()]
     written = [message for message in found if message is not None]
     assert len(written) == len(messages)
     queues: dict[tuple[str, int], ConsumeQueue] = {}
@@ -187,9 +192,11 @@ def directory_of(path: Path) -> Directory:
     return Directory(tuple(sorted(pairs)))
 
 
-def recovered_by_model(path: Path, profile: Profile, entries: int = ENTRIES) -> list[bytes]:
+def recovered_by_model(
+    path: Path, profile: Profile, entries: int = ENTRIES, log_bytes: int = LOG_BYTES
+) -> list[bytes]:
     """Return the index files, oldest first, that a release has after loading and recovering."""
-    config = ModelConfig(SLOTS, entries, LOG_BYTES)
+    config = ModelConfig(SLOTS, entries, log_bytes)
     now_ms = time.time_ns() // 1_000_000
     opened = ModelStore.open(
         "s", config, directory=directory_of(path), profile=profile, now_ms=now_ms

@@ -6,6 +6,7 @@ Each test states what the real store does, so that a release which mends it is n
 Used by: the tox environment `oracle`; docs/results/stores.md.
 """
 
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from tests.oracle.stores import (
 
 from segproof.rocketmq.message import Message
 from segproof.rocketmq.message_store import MessageStore, MessageStoreConfig
+from segproof.verification import verify
 from segproof_harness.memory_stores import FIRST_TIMESTAMP_MS, message_of
 from segproof_model.profiles import PROFILES
 
@@ -132,6 +134,57 @@ def test_segproof_tells_its_index_of_it(tmp_path: Path) -> None:
     assert [(), *((offset,) for offset in offsets[1:])] == found
 
 
+FEW_BYTES = 256
+"""Of a log file: two messages."""
+MANY_FILES = {**CONFIG, "mappedFileSizeCommitLog": FEW_BYTES}
+COUNT = 36
+
+
+@pytest.mark.checks("RMQLOG-5")
+@pytest.mark.parametrize("release", [NEWEST, "rocketmq-5.3.3"])
+def test_queues_are_made_new_from_ten_files_only(release: str, tmp_path: Path) -> None:
+    """Of a log of 18 files 5.4.0 and 5.5.1 read the last ten where the queues were removed.
+
+    A consumer gets none of the messages before, and no key of them is found, unless the option
+    commitLogRecoverMaxNum is set to the number of files. Releases 5.3.2 and 5.3.3 read all.
+    """
+    path = tmp_path / "store"
+    write_store(path, small_messages(COUNT), queued=0, index=False, log_bytes=FEW_BYTES)
+    assert len(list(path.glob("commitlog/*"))) == COUNT // 2
+    expected = recovered_by_model(path, PROFILES[release], log_bytes=FEW_BYTES)
+    with StoreProcess(release, path, MANY_FILES) as store:
+        assert store.ask("load") is True
+        keys = found_by_key(store, COUNT)
+        read = store.ask("consume", topic="T", queue_id=0, count=COUNT)
+        assert expected == list(index_bytes(path).values())
+    lost = 16 if release == NEWEST else 0
+    assert [not found for found in keys] == [number < lost for number in range(COUNT)]
+    assert ([] if lost else list(range(COUNT))) == [one["queue_offset"] for one in read]
+
+
+@pytest.mark.parametrize("release", [NEWEST, "rocketmq-5.1.4", "rocketmq-4.9.8"])
+def test_what_verify_advises_for_queues_works(release: str, tmp_path: Path) -> None:
+    """A store whose queues lack messages is whole again after what the finding says to do."""
+    path = tmp_path / "store"
+    write_store(path, small_messages(COUNT), queued=3, log_bytes=FEW_BYTES)
+    (found,) = [one for one in verify(path, deep=True) if one.is_defect]
+    assert "RMQDISK-37" == found.law
+    assert all(word in found.hint for word in ("consumequeue", "checkpoint", "abort"))
+    shutil.rmtree(path / "consumequeue")
+    (path / "checkpoint").unlink()
+    (path / "abort").touch()
+    config = dict(MANY_FILES)
+    if release == NEWEST:
+        assert "commitLogRecoverMaxNum" in found.hint
+        config["commitLogRecoverMaxNum"] = COUNT // 2
+    with StoreProcess(release, path, config) as store:
+        assert store.ask("load") is True
+        read = store.ask("consume", topic="T", queue_id=0, count=COUNT)
+        store.stop()
+    assert list(range(COUNT)) == [one["queue_offset"] for one in read]
+    assert [] == [one for one in verify(path, deep=True) if one.is_defect]
+
+
 FLUSH_SECONDS = 30.0
 EAGER = {
     **CONFIG,
@@ -158,19 +211,19 @@ def test_a_kill_loses_the_keys_of_the_newest_index_file(safe: bool, tmp_path: Pa
     messages are there. The option messageIndexSafe, off by default, keeps them.
     """
     path = tmp_path / "store"
-    drafts = [draft(number, ["T"]) for number in range(120)]
+    drafts = [draft(number, ["T"]) for number in range(60)]
     config = {**EAGER, "messageIndexSafe": safe}
     with StoreProcess(NEWEST, path, config) as store:
         assert store.ask("load") is True
         places = store.ask("put", messages=drafts)
         end = time.monotonic() + FLUSH_SECONDS
-        while _reached(path) < places[100]["phy_offset"]:
+        while _reached(path) < places[50]["phy_offset"]:
             assert time.monotonic() < end, "the queues are not flushed"
             time.sleep(0.01)
-        questions = [("T", f"U{number:04d}", 64, 0, INT64_MAX) for number in (0, 1, 119)]
+        questions = [("T", f"U{number:04d}", 64, 0, INT64_MAX) for number in (0, 1, 59)]
         before = store.ask("query", questions=questions)
         store.kill()
-    wanted = [[places[number]["phy_offset"]] for number in (0, 1, 119)]
+    wanted = [[places[number]["phy_offset"]] for number in (0, 1, 59)]
     assert wanted == [one["phy_offsets"] for one in before]
     with StoreProcess(NEWEST, path, config) as store:
         assert store.ask("load") is True

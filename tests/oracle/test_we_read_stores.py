@@ -168,19 +168,22 @@ def test_a_rebuilt_index_is_the_same(left: Left, tmp_path: Path) -> None:
 
 @dataclass(frozen=True)
 class Killed:
-    """A store that was killed while it took messages; a copy of it as it was then."""
+    """A store that was killed while it took messages."""
 
     release: str
     path: Path
+    """As it was then, for one test that starts it again."""
     copy: Path
+    """The same, which nobody changes."""
     said: list[dict[str, int]]
     """What it had said of its messages."""
 
 
-@pytest.fixture(params=[NEWEST, OLD])
-def killed(request: pytest.FixtureRequest, tmp_path: Path) -> Killed:
+@pytest.fixture(scope="module", params=[NEWEST, OLD])
+def killed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Killed:
     """Give a store that got SIGKILL in the middle of taking messages."""
-    path, copy = tmp_path / "store", tmp_path / "copy"
+    folder = tmp_path_factory.mktemp("killed")
+    path, copy = folder / "store", folder / "copy"
     with StoreProcess(request.param, path, KILLED_CONFIG) as store:
         assert store.ask("load") is True
         store.tell("put_on", messages=[draft(number) for number in range(COUNT)])
@@ -236,14 +239,15 @@ def test_the_restart_is_predicted(killed: Killed) -> None:
 def test_our_recovery_of_a_killed_store(killed: Killed, tmp_path: Path) -> None:
     """Our recovery has the index files that our model has; `rebuild` has every message in them."""
     expected = recovered_by_model(killed.copy, SEGPROOF, KILLED_ENTRIES)
-    rebuilt = tmp_path / "rebuilt"
-    shutil.copytree(killed.copy, rebuilt)
+    recovered, rebuilt = tmp_path / "recovered", tmp_path / "rebuilt"
+    for path in (recovered, rebuilt):
+        shutil.copytree(killed.copy, path)
     config = MessageStoreConfig(SLOTS, KILLED_ENTRIES, LOG_BYTES)
-    with MessageStore.open(killed.copy, config) as store:
+    with MessageStore.open(recovered, config) as store:
         assert not store.last_exit_ok
         assert store.load()
         store.recover()
-    assert expected == list(index_bytes(killed.copy).values())
+    assert expected == list(index_bytes(recovered).values())
     has_tags = PROFILES[killed.release].rmq_tags_indexed
     rebuild_index(
         rebuilt, None, SLOTS, KILLED_ENTRIES, in_place=True, index_tags=has_tags, cut_tail=True

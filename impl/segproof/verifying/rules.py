@@ -202,9 +202,10 @@ RULES: dict[str, Rule] = {
     **_rules("index-service", NOTE, "nothing: a broker that died indexes the message on the border"
              " of two files again", "RMQDISK-34"),
     # consume queues of RocketMQ
-    **_rules("index-service", ERROR, "stop the broker and remove the queue's files from here on: an"
-             " abnormal start makes them new from the log", "RMQDISK-35", "RMQDISK-36",
-             "RMQDISK-37"),
+    **_rules("index-service", ERROR, "stop the broker, remove the folder consumequeue and the file"
+             " checkpoint, make an empty file abort, and start it, 5.4.0 and later with"
+             " commitLogRecoverMaxNum at the number of log files: it makes queues and index new"
+             " from the log", "RMQDISK-35", "RMQDISK-36", "RMQDISK-37"),
     **_rules("index-service", NOTE, "find out what put it there", "RMQDISK-38"),
     # records
     **_deep(RESTORE, "BATCH-9", "BATCH-10", "DISK-16", "DISK-17", "DISK-18"),
