@@ -6,7 +6,7 @@ Used by: oracle.child, the adapters.
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -117,17 +117,7 @@ class Jvm:
 
 def kind_of(error: jpype.JException, own: Mapping[str, str]) -> str:
     """Return the kind of error of an exception: `own` kinds first, the nearest class first."""
-    return _kind_of_class(type(error), own)
-
-
-@cache
-def _kind_for(adapter: "type[Adapter]", error: type[jpype.JException]) -> str:
-    """Return the kind that a class of exceptions has for an adapter; looking it up is slow."""
-    return _kind_of_class(error, adapter.kinds)
-
-
-def _kind_of_class(error: type[jpype.JException], own: Mapping[str, str]) -> str:
-    kind = error.class_
+    kind = error.getClass()
     first = str(kind.getName())
     while kind is not None:
         name = str(kind.getName())
@@ -160,9 +150,16 @@ class Adapter:
         """Return the outcome of an exception of Java or Python."""
         if not isinstance(error, jpype.JException):
             return of_error(error)
-        return Outcome(error=_kind_for(cls, type(error)), detail=str(error))
+        key = cls, type(error)
+        if key not in _KNOWN_KINDS:
+            _KNOWN_KINDS[key] = kind_of(error, cls.kinds)
+        return Outcome(error=_KNOWN_KINDS[key], detail=str(error))
 
     @classmethod
     def describe(cls, structure: Any) -> Any:
         """Return the structure's description as this class needs it, where calls differ."""
         return structure
+
+
+_KNOWN_KINDS: dict[tuple[type[Adapter], type[Exception]], str] = {}
+"""What `kind_of` said of a class of exceptions, for an adapter: asking Java is slow."""

@@ -269,7 +269,7 @@ class _Model:
             "index_entries_count": segment.offset_index.entries,
             "time_entries_count": segment.time_index.entries,
             "index_last_offset": segment.offset_index.last_offset,
-            "time_last": list(segment.time_index.last_entry),
+            "time_last": list(segment.time_index.remembered_entry),
             "next_offset_as_found": segment.read_next_offset(),
             "max_ts_so_far": segment.max_timestamp_so_far(),
             "scan_error": None if segment.scan.error is None else segment.scan.error.kind,

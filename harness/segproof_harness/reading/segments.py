@@ -202,7 +202,7 @@ class SegmentAsFound:
 
     def max_timestamp_so_far(self) -> int:
         """Return the timestamp of the last entry as found; -1 without one (SEG-49)."""
-        return self.time_index.last_entry.timestamp
+        return self.time_index.remembered_entry.timestamp
 
     def largest_timestamp(self) -> int:
         """Return the same, or the modification time of the log where it is negative (SEG-40)."""

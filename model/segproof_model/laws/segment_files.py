@@ -233,7 +233,10 @@ def _had_room(segment: LogSegment) -> bool:
         and has_regular_times(segment)
         and index.position + TIME_ENTRY.size <= index.length
     )
-    return is_free and can_hold(segment, pair.offset) and pair.offset >= index.last_entry.offset
+    last = index.last_entry
+    if isinstance(last, Raised) or not is_free:
+        return False
+    return can_hold(segment, pair.offset) and pair.offset >= last.offset
 
 
 CLOSED_MAY = ("close", "close_handlers", "delete_if_exists", "change_file_suffixes")
