@@ -32,13 +32,16 @@ from segproof_harness.oracle.kafka.classes import (
 from segproof_harness.oracle.kafka.leader_epochs import make_epochs, shown_epochs
 from segproof_harness.oracle.kafka.producer_state import make_producers, shown_producers
 from segproof_harness.oracle.kafka.records import (
+    BAD_BLOCK_KINDS,
     bytes_of,
     invoked,
+    is_refused_by_codecs,
     java_errors,
     record_class,
     reflected,
     wrapped,
 )
+from segproof_harness.outcomes import Outcome
 from segproof_harness.structures import OperationKind, Structure
 from segproof_model.kafka.producer_append_info import CompletedTxn
 from segproof_model.kafka.record_batch import RecordBatch
@@ -58,6 +61,7 @@ ALONE = (
 JAVA_CONFIG_SINCE = (3, 5)
 INDEX_BYTES_MIN = 4
 """What the options ask of an index's size; the segment itself takes any."""
+OF_SCANNER = " in file "
 LAST_EPOCH = ((2**31 - 1, 0),)
 """A cache that knows this epoch is taught no other one."""
 
@@ -148,6 +152,26 @@ class LogSegment(Adapter):
         }
         operations = tuple(_with(kind, calls.get(kind.name, {})) for kind in structure.operations)
         return replace(structure, operations=operations, open_impl=_open)
+
+    @classmethod
+    def outcome_of_error(cls, error: Exception) -> Outcome:
+        """Return the outcome of an exception.
+
+        In the middle of a block that can't be inflated to its end Kafka may meet a bad record
+        first; ours inflates first, and says just that. The scanner's own errors name the file.
+        """
+        outcome = super().outcome_of_error(error)
+        segment = cls._open_one
+        if outcome.error not in BAD_BLOCK_KINDS or segment is None or OF_SCANNER in outcome.detail:
+            return outcome
+        return replace(outcome, error="kafka-error") if segment._has_bad_block() else outcome
+
+    def _has_bad_block(self) -> bool:
+        """Return whether the log has a batch that can't be inflated as a whole."""
+        with suppress(FileNotFoundError):
+            batches = scan_memory(Path(self._path).read_bytes(), codecs=CODECS).batches
+            return any(is_refused_by_codecs(batch.data) for batch in batches)
+        return False
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         before = type(self)._open_one

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Defects planted in the model of the segment are caught by the real class.
+
+The first is a wrong comparison; the others are flags with the value of an older release, which no
+law sees. The implementation is not asked.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from segproof.findings import Finding
+from segproof_harness.compare import Comparison
+from segproof_harness.replay import replay_seeds
+from segproof_model.kafka.log_segment import Appended, LogSegment
+from segproof_model.outcomes import Raised, Step
+from segproof_model.profiles import KAFKA_4_3_1, PROFILES
+from segproof_model.values import replace
+
+RELEASE = "kafka-4.3.1"
+SEEDS = 15
+LENGTH = 60
+
+pytestmark = pytest.mark.needs("java", "jpype", RELEASE)
+
+
+def _reach_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a batch be indexed where the bytes before it reach the interval: >= instead of >."""
+    indexed = LogSegment._indexed
+
+    def wrong(segment: LogSegment, appended: Appended | Raised) -> Step[LogSegment]:
+        config = segment.config
+        narrower = replace(config, index_interval_bytes=config.index_interval_bytes - 1)
+        step = indexed(replace(segment, config=narrower), appended)
+        return Step(replace(step.after, config=config), step.outcome)
+
+    monkeypatch.setattr(LogSegment, "_indexed", wrong)
+
+
+def _index_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let append look for an entry once a call, as it did up to 4.0.0."""
+    monkeypatch.setitem(PROFILES, RELEASE, replace(KAFKA_4_3_1, index_per_batch=False))
+
+
+def _begin_by_a_marker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a marker without an open transaction begin and end one, as it did up to 2.4."""
+    monkeypatch.setitem(PROFILES, RELEASE, replace(KAFKA_4_3_1, marker_alone_completes=True))
+
+
+def _first_finding() -> Finding | None:
+    """Return the first finding on random histories."""
+    seeds = range(SEEDS)
+    found = replay_seeds(
+        "log-segment", RELEASE, seeds, LENGTH, ("model", RELEASE), findings_max=1
+    ).findings
+    return found[0] if found else None
+
+
+@pytest.mark.parametrize("plant", [_reach_the_interval, _index_each_call, _begin_by_a_marker])
+def test_planted(
+    plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the defect the real class agrees; with it the class does not.
+
+    The laws are not asked: they see the first defect, too.
+    """
+    monkeypatch.setattr(Comparison, "_broken_law", lambda *arguments: None)
+    assert _first_finding() is None
+    plant(monkeypatch)
+    found = _first_finding()
+    assert found is not None
+    assert f" of {RELEASE} is " in found.message
