@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of the profiles, docs/reference/profiles.md: what differs, flag by flag.
+"""The pages of the profiles and of the releases: what differs, flag by flag.
 
 Used by: docs/generate.py.
 """
 
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
+from segproof_harness.oracle.distinguishing import Distinction, read_distinctions, steps
 from segproof_model.laws.registry import LAWS
 from segproof_model.profiles import (
     KAFKA_PROFILES,
@@ -43,6 +47,50 @@ ROCKETMQ_PREFIX = "rmq_"
 """How the flags of RocketMQ begin; all others are Kafka's."""
 SYSTEMS = (("Kafka", KAFKA_PROFILES), ("RocketMQ", ROCKETMQ_PROFILES))
 
+TRACES = Path(__file__).resolve().parent.parent / "reference" / "traces"
+RELEASES_OPENING = """\
+# Behaviour by release
+
+Who should read this: whoever reads files of an older broker, or upgrades one, and wants to know
+what the releases do differently; whoever doubts a [profile](profiles.md). This page is generated
+from the profiles and from what the real classes answered.
+
+A row is a behaviour, a flag of the profiles; a column is a release, the newest first. A value that
+differs from the newest release's is linked to a history that shows it: run it with
+
+```sh
+segproof replay FLAG-RELEASE.jsonl --subjects model,RELEASE
+```
+
+and the real classes of that release answer as the table says. Such a history was found by changing
+nothing but this flag in the model; then the real classes of the release and of the next newer one
+were asked. What no history shows is marked, and rests on what is said below the table.
+"""
+RELEASES_OF = """
+## {system}
+
+{shown} of {count} differences are shown by a history and confirmed by the real classes.
+
+"""
+NOT_SHOWN = """
+### Not shown by a history
+
+| behaviour | releases | histories tried | why it stands |
+| --- | --- | --- | --- |
+"""
+WHY = {
+    "rmq_magic_v2": "the records of a commit log: the tests of the real message store",
+    "rmq_record_room": "the records of a commit log: the tests of the real message store",
+    "rmq_property_numbers": "the records of a commit log: the tests of the real message store",
+    "rmq_properties_split": "the records of a commit log: the tests of the real message store",
+    "rmq_normal_recovery_dispatches": "a whole store: the tests of the real message store",
+    "rmq_recovery_asks_each": "a whole store: the tests of the real message store",
+    "rmq_load_result_used": "a whole store: read in its source, not run",
+    "rmq_empty_log_file_passed": "a whole store: read in its source, not run",
+    "rmq_queue_lookup": "a consume queue: read in its source, not run",
+}
+"""What holds up a flag that no structure of the harness shows."""
+
 
 def value_text(value: Any) -> str:
     """Return a flag's value as a reader expects it."""
@@ -72,8 +120,51 @@ def table(profile: Profile, newest: Profile) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _cell(profiles: Sequence[Profile], profile: Profile, flag: str, found: dict[Any, str]) -> str:
+    value = getattr(profile, flag)
+    text = value_text(value)
+    if value == getattr(profiles[0], flag):
+        return text
+    name = found.get((flag, value))
+    return f"{{download}}`{text.strip('`')} <traces/{name}>`" if name else text
+
+
+def _releases_table(profiles: Sequence[Profile], rows: Sequence[Distinction]) -> str:
+    confirmed = {(row.flag, row.older) for row in rows if row.confirmed and not row.refuted}
+    found = {
+        (step.flag, getattr(step.older, step.flag)): step.file_name
+        for step in steps()
+        if (step.flag, step.older.name) in confirmed
+    }
+    heads = " | ".join(profile.name.partition("-")[2] for profile in profiles)
+    lines = [f"| behaviour | {heads} |", f"| --- |{' --- |' * len(profiles)}"]
+    for item in fields(Profile):
+        if item.name == "name" or len({getattr(one, item.name) for one in profiles}) == 1:
+            continue
+        sentence, laws = item.metadata["sentence"], item.metadata["laws"]
+        known = law_links(tuple(law for law in laws if law in LAWS))
+        cells = " | ".join(_cell(profiles, one, item.name, found) for one in profiles)
+        lines.append(f"| `{item.name}`: {sentence} ({known}) | {cells} |")
+    return "\n".join(lines) + "\n"
+
+
+def _releases_of(system: str, profiles: Sequence[Profile], rows: Sequence[Distinction]) -> str:
+    own = [row for row in rows if row.older.startswith(profiles[0].name.partition("-")[0])]
+    shown = [row for row in own if row.confirmed and not row.refuted]
+    text = RELEASES_OF.format(system=system, shown=len(shown), count=len(own)) + _releases_table(
+        profiles, own
+    )
+    missing = [row for row in own if row not in shown]
+    if missing:
+        text += NOT_SHOWN
+    for row in missing:
+        why = row.not_run or WHY.get(row.flag, "read in the source of the release, not run")
+        text += f"| `{row.flag}` | {row.older} and older | {row.seeds_tried} | {why} |\n"
+    return text
+
+
 def pages() -> dict[str, str]:
-    """Return the page by path."""
+    """Return the pages by path."""
     parts = [OPENING, DEVIATIONS]
     for system, (newest, *_) in SYSTEMS:
         parts += [f"### {system}\n", table(SEGPROOF, newest)]
@@ -81,4 +172,11 @@ def pages() -> dict[str, str]:
         parts.append(RELEASES.format(system=system, newest=newest.name))
         for profile in older:
             parts += [f"### {profile.name}\n", table(profile, newest)]
-    return {"reference/profiles.md": "\n".join(parts)}
+    return {"reference/profiles.md": "\n".join(parts), "reference/releases.md": _releases()}
+
+
+def _releases() -> str:
+    rows = read_distinctions(TRACES / "record.jsonl")
+    return RELEASES_OPENING + "".join(
+        _releases_of(system, profiles, rows) for system, profiles in SYSTEMS
+    )
