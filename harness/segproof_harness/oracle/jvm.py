@@ -69,6 +69,7 @@ class Jvm:
             convertStrings=True,
         )
         self._classes: dict[str, Any] = {}
+        self._fields: dict[tuple[type, str], Any] = {}
 
     def java(self, name: str) -> Any:
         """Return a Java class by its whole name. Raises TypeError where there is none."""
@@ -103,16 +104,34 @@ class Jvm:
 
         Raises: LookupError without such a field.
         """
-        kind = owner.getClass()
-        while kind is not None:
-            try:
-                found = kind.getDeclaredField(name)
-            except jpype.JException:
-                kind = kind.getSuperclass()
-                continue
-            found.setAccessible(True)
-            return found.get(owner)
-        raise LookupError(f"{owner.getClass().getName()} has no field {name}")
+        return self._declared(owner, name).get(owner)
+
+    def set_field(self, owner: Any, name: str, value: Any) -> None:
+        """Set a private field of a Java object, inherited ones too.
+
+        Raises: LookupError without such a field.
+        """
+        self._declared(owner, name).set(owner, value)
+
+    def _declared(self, owner: Any, name: str) -> Any:
+        """Return a field of an object's class; finding it is slow, so it is kept."""
+        key = type(owner), name
+        if key not in self._fields:
+            self._fields[key] = _found_field(owner, name)
+        return self._fields[key]
+
+
+def _found_field(owner: Any, name: str) -> Any:
+    kind = owner.getClass()
+    while kind is not None:
+        try:
+            found = kind.getDeclaredField(name)
+        except jpype.JException:
+            kind = kind.getSuperclass()
+            continue
+        found.setAccessible(True)
+        return found
+    raise LookupError(f"{owner.getClass().getName()} has no field {name}")
 
 
 def kind_of(error: jpype.JException, own: Mapping[str, str]) -> str:

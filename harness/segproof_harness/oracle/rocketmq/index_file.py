@@ -11,11 +11,11 @@ Used by: oracle.child, oracle.rocketmq.index_service.
 from collections.abc import Iterator
 from typing import Any, ClassVar, NoReturn
 
-from jpype import JClass, JInt, JLong
+from jpype import JInt, JLong
 
 from segproof.errors import IndexClosedError
 from segproof_harness.oracle.jvm import Adapter
-from segproof_harness.oracle.rocketmq.values import java_text, set_field
+from segproof_harness.oracle.rocketmq.values import java_text
 
 INDEX_FILE = "org.apache.rocketmq.store.index.IndexFile"
 SHUTDOWN_SINCE = (5, 0)
@@ -171,19 +171,19 @@ class IndexFile(Adapter, JavaFile):
         if self._destroyed_at is None:
             self._destroyed_at = self._clock()
         else:
-            set_first_shutdown(self.mapped, self._clock() - self._destroyed_at)
+            set_first_shutdown(self.jvm, self.mapped, self._clock() - self._destroyed_at)
         is_over = bool(self.java.destroy(JLong(interval_forcibly_ms)))
         self._is_mapped = self._is_mapped and not is_over
         return is_over
 
 
-def set_first_shutdown(mapped: Any, elapsed_ms: int) -> None:
+def set_first_shutdown(jvm: Any, mapped: Any, elapsed_ms: int) -> None:
     """Make the first try to give a file back so many ms old, at the very begin of a millisecond."""
-    system = JClass("java.lang.System")
+    system = jvm.java("java.lang.System")
     before = now = int(system.currentTimeMillis())
     while now == before:
         now = int(system.currentTimeMillis())
-    set_field(mapped, "firstShutdownTimestamp", JLong(now - elapsed_ms))
+    jvm.set_field(mapped, "firstShutdownTimestamp", JLong(now - elapsed_ms))
 
 
 def numbers_of(found: Any) -> Iterator[int]:

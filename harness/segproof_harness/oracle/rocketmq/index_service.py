@@ -10,7 +10,6 @@ Used by: oracle.child.
 """
 
 import os
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -18,14 +17,12 @@ from jpype import JArray, JBoolean, JClass, JInt, JLong, JProxy
 
 from segproof_harness.oracle.jvm import Adapter, Jvm
 from segproof_harness.oracle.rocketmq.index_file import JavaFile, set_first_shutdown
-from segproof_harness.oracle.rocketmq.values import java_text, set_field
+from segproof_harness.oracle.rocketmq.values import java_text
 from segproof_model.rocketmq.index_service import file_name_of
 
 STORE = "org.apache.rocketmq.store."
 TOTAL_SIZE_SINCE = (5, 0)
 TYPED_QUERY_SINCE = (5, 4)
-PAUSE_SECONDS = 0.002
-"""Between two files at least: their names count milliseconds."""
 FLUSHING = "FlushIndexFileThread"
 THREADS_MAX = 200
 
@@ -34,6 +31,7 @@ class Store:
     """The one store of a JVM, which is never loaded or started; services borrow its options."""
 
     def __init__(self, jvm: Jvm) -> None:
+        self._jvm = jvm
         self._options = jvm.java(f"{STORE}config.MessageStoreConfig")()
         self._options.setStorePathRootDir(os.path.join(os.environ.get("TMPDIR", "/tmp"), "store"))
         number = jvm.release.number
@@ -53,7 +51,7 @@ class Store:
         self._options.setStorePathRootDir(folder)
         self._options.setMaxHashSlotNum(JInt(hash_slot_num))
         self._options.setMaxIndexNum(JInt(index_num))
-        set_field(self.java, "storeCheckpoint", checkpoint)
+        self._jvm.set_field(self.java, "storeCheckpoint", checkpoint)
 
 
 class Checkpoint:
@@ -164,9 +162,8 @@ class IndexService(Adapter):
         mapped = self.jvm.field(java, "mappedFile")
         name = file_name_of(self._clock())
         os.rename(str(java.getFileName()), f"{self._folder}/{name}")
-        set_field(mapped, "fileName", java_text(f"{self._folder}/{name}"))
-        set_field(mapped, "file", self.jvm.file(java_text(f"{self._folder}/{name}")))
-        time.sleep(PAUSE_SECONDS)
+        self.jvm.set_field(mapped, "fileName", java_text(f"{self._folder}/{name}"))
+        self.jvm.set_field(mapped, "file", self.jvm.file(java_text(f"{self._folder}/{name}")))
 
     def query_offset(
         self,
@@ -210,7 +207,7 @@ class IndexService(Adapter):
         """Call deleteExpiredFile."""
         now_ms = self._clock()
         for file, held_at in self._held_at:
-            set_first_shutdown(file.mapped, now_ms - held_at)
+            set_first_shutdown(self.jvm, file.mapped, now_ms - held_at)
         self._service.deleteExpiredFile(JLong(offset))
         known = {file.java: held_at for file, held_at in self._held_at}
         held = [file for file in self.index_files() if not file.is_available]
