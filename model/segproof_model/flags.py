@@ -153,6 +153,12 @@ class Profile:
     slice_start_checked: bool = flag(
         True, "a slice that begins beyond the end is refused, not empty", "SCAN-14"
     )
+    slice_end_is_size: bool = flag(
+        False,
+        "a slice of a slice ends at the outer one's size, not at its end, if that is less",
+        "SCAN-14",
+        "SCAN-16",
+    )
     scanner_limits_wrap: bool = flag(False, "the scanner computes its limits in 32 bits", "SCAN-6")
     scanner_eof_kind: ErrorKind = flag(
         ErrorKind.CORRUPT_RECORD, "the error for a file shorter than believed", "SCAN-7"
@@ -227,6 +233,11 @@ class Profile:
         "PROD-9",
     )
 
+    producer_entry_is_flat: bool = flag(
+        False,
+        "of a producer the last batch alone is remembered, and its timestamp becomes a marker's",
+        "PROD-7",
+    )
     producer_time_is_of_batches: bool = flag(
         False,
         "a producer was last heard of when its last remembered batch was; otherwise a marker"
@@ -294,6 +305,16 @@ class Profile:
         False,
         "recovery forgets the largest timestamp, but not its offset",
         "SEG-29",
+    )
+    truncation_needs_match: bool = flag(
+        False,
+        "a truncation behind the last batch leaves the indexes alone, too",
+        "SEG-31",
+        "SEG-32",
+        "SEG-33",
+    )
+    inactive_segment_is_trimmed: bool = flag(
+        True, "a segment that becomes inactive cuts what no entry and no batch uses", "SEG-38"
     )
     failed_reload_takes_entry: bool = flag(
         False,

@@ -145,11 +145,16 @@ KAFKA_1_1_1 = replace(
 KAFKA_0_11_0_3 = replace(
     KAFKA_1_1_1,
     name="kafka-0.11.0.3",
+    producer_entry_is_flat=True,
+    producer_time_is_of_batches=False,
+    truncation_needs_match=True,
+    inactive_segment_is_trimmed=False,
     resize_short_cut=False,
     last_entry_remembered=False,
     sanity_kind=ErrorKind.INVALID_ARGUMENT,
     sanity_measures_file=True,
     txn_deletion_needs_channel=True,
+    slice_end_is_size=True,
     scanner_limits_wrap=True,
 )
 KAFKA_0_10_2_2 = replace(KAFKA_0_11_0_3, name="kafka-0.10.2.2", opens_read_only=False)

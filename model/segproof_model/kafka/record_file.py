@@ -132,7 +132,7 @@ class RecordFile:
     @property
     def end(self) -> int:
         """Where the file or slice ends logically, in bytes from the file's beginning; exclusive."""
-        return self.start + self.size
+        return wrap32(self.start + self.size)
 
     def to_bytes(self) -> bytes:
         """Return the exact bytes of the file."""
@@ -142,9 +142,14 @@ class RecordFile:
         """Return the logical size in bytes."""
         return self.size
 
-    def read(self) -> bytes:
-        """Return the bytes from the start to the logical end (SCAN-20)."""
-        return self.image[self.start : self.end]
+    def read(self) -> bytes | Raised:
+        """Return the bytes from the start to the logical end (SCAN-20).
+
+        A slice that begins below 0, as old releases make them, raises invalid-argument.
+        """
+        if self.start < 0:
+            return INVALID_ARGUMENT
+        return self.image[self.start : self.start + max(0, self.size)]
 
     def append(self, records: bytes) -> Step["RecordFile"]:
         """Write at the logical end; return the number of bytes (SCAN-11)."""
@@ -208,8 +213,11 @@ class RecordFile:
             return INVALID_ARGUMENT
         if self.profile.slice_start_checked and position > largest_position:
             return INVALID_ARGUMENT
-        available = min(size, self.size - position)
-        return replace(self, start=self.start + position, size=available, is_slice=True)
+        start = wrap32(self.start + position)
+        end, limit = wrap32(start + size), self.size if self.profile.slice_end_is_size else self.end
+        if end < 0 or end > limit:
+            end = limit
+        return replace(self, start=start, size=wrap32(end - start), is_slice=True)
 
     def batches(self, start: int | None = None) -> Scan:
         """Return the batches from `start` on, a position in the file (SCAN-1 to -8).
@@ -319,7 +327,8 @@ class RecordFile:
 
     def _batch_at(self, position: int, image: bytes) -> RecordBatch | None | Raised:
         """Return the batch at `position`, None at the end of the range, or the error (SCAN-1)."""
-        if position >= self.end - HEADER_UP_TO_MAGIC_BYTES:
+        limit = wrap32 if self.profile.scanner_limits_wrap else _exactly
+        if limit(position + HEADER_UP_TO_MAGIC_BYTES) >= self.end:
             return None
         if position < 0:
             return INVALID_ARGUMENT
@@ -331,7 +340,6 @@ class RecordFile:
         size = int32_at(header, 8)
         if size < MIN_MESSAGE_BYTES:
             return CORRUPT_RECORD
-        limit = wrap32 if self.profile.scanner_limits_wrap else _exactly
         if limit(position + LOG_OVERHEAD + size) > self.end:
             return None
         if self.profile.magic_checked_in_files and header[16] > 2:

@@ -62,6 +62,8 @@ def small_sizes_are_corrupt(file: RecordFile) -> bool:
     position = _end_of(scan, file.start)
     if not file.is_open or file.end - position < 18 or len(file.image) < position + 17:
         return True
+    if position < file.start:  # limits that wrap have led out of the file
+        return True
     return int32_at(file.image, position + 8) >= 14 or scan.error == CORRUPT_RECORD
 
 
@@ -312,6 +314,7 @@ def largest_timestamp_is_the_earliest(step: Transition) -> bool:
 def preallocated_bytes_stay_unseen(file: RecordFile) -> bool:
     """No read of a preallocated file returns bytes beyond its logical size."""
     ends = [batch.position + batch.size_bytes for batch in scan_of(file).batches]
-    return len(file.read()) <= max(file.size, 0) and (
+    content = file.read()
+    return (isinstance(content, Raised) or len(content) <= max(file.size, 0)) and (
         file.profile.scanner_limits_wrap or all(end <= file.end for end in ends)
     )

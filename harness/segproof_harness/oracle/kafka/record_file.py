@@ -21,6 +21,7 @@ from segproof_harness.oracle.kafka.records import (
     reflected,
     wrapped,
 )
+from segproof_model.integers import wrap32
 
 
 class RecordFile(Adapter):
@@ -55,7 +56,7 @@ class RecordFile(Adapter):
         return cls(real)
 
     start = property(lambda self: int(self.jvm.field(self._real, "start")))
-    end = property(lambda self: self.start + self.size_in_bytes())
+    end = property(lambda self: wrap32(self.start + self.size_in_bytes()))
     is_open = property(lambda self: bool(self._real.channel().isOpen()))
 
     def size_in_bytes(self) -> int:
@@ -68,9 +69,10 @@ class RecordFile(Adapter):
         return int(self._real.append(memory.readableRecords(wrapped(self.jvm, records))))
 
     def read(self) -> bytes | None:
-        """Read all of it by readInto."""
+        """Read all of it by readInto, into a buffer that is not larger than the file."""
         with java_errors():
-            buffer = self.jvm.java("java.nio.ByteBuffer").allocate(max(0, self.size_in_bytes()))
+            size = min(max(0, self.size_in_bytes()), int(self._real.channel().size()))
+            buffer = self.jvm.java("java.nio.ByteBuffer").allocate(JInt(size))
             self._real.readInto(buffer, JInt(0))
         return bytes_of(buffer)
 

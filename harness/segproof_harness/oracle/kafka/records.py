@@ -40,8 +40,12 @@ class RefusedError(Exception):
 
 
 CODEC_ERROR = "codec-error"
-KINDS = {"org.xerial.snappy.SnappyError": CODEC_ERROR}
-"""What Kafka lets pass from a codec as it is: of some damaged blocks, an Error."""
+KINDS = {
+    "org.xerial.snappy.SnappyError": CODEC_ERROR,
+    "java.lang.StringIndexOutOfBoundsException": "invalid-record",
+}
+"""What Kafka lets pass as it is: an Error of a codec, of some damaged blocks; and, up to 2.4, what
+String says of a header's key that is longer than what is left, later an invalid record."""
 
 
 @contextmanager
