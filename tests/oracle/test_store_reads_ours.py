@@ -28,7 +28,7 @@ from tests.oracle.stores import (
 )
 
 from segproof.rebuilding.rocketmq_index import rebuild_index
-from segproof.rocketmq.message import Message
+from segproof.rocketmq.message import BORN_HOST_V6, Message
 from segproof.store_lookup import StoreReader
 from segproof.verification import verify
 from segproof_harness.cli import run
@@ -37,11 +37,15 @@ from segproof_model.profiles import PROFILES
 
 pytestmark = pytest.mark.needs("java", "jpype")
 COUNT = 200
+HOST_V6 = bytes(15) + b"\1" + (10911).to_bytes(4, "big")
 MISSING = ["Orders#missing", "Orders#", "orders#everyone", "Else#k1", "Orders#T#missing"]
 
 
 def our_messages(count: int = COUNT) -> list[Message]:
-    """Return messages of two topics and four queues; each sixth one comes from a slower clock."""
+    """Return messages of two topics and four queues.
+
+    Each sixth one comes from a slower clock, each ninth one from a producer with IPv6.
+    """
     seen: dict[tuple[str, int], int] = {}
     made = []
     for number in range(count):
@@ -53,7 +57,10 @@ def our_messages(count: int = COUNT) -> list[Message]:
             one["topic"], one["properties"], body=one["body"].encode(),
             store_timestamp=time, queue_offset=seen[place],
         )  # fmt: skip
-        made.append(replace(message, queue_id=one["queue_id"]))
+        message = replace(message, queue_id=one["queue_id"])
+        if number % 9 == 4:
+            message = replace(message, sys_flag=BORN_HOST_V6, born_host=HOST_V6)
+        made.append(message)
     return made
 
 
