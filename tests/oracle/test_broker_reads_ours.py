@@ -28,7 +28,14 @@ class Ours:
     expected: dict[str, Expected]
     files: dict[str, dict[str, bytes]]
     """The files of each partition, as we left them."""
+    written_ns: dict[str, dict[str, int]]
+    """When each of them was written."""
     broker: Broker
+
+
+def times_of(partition: Path) -> dict[str, int]:
+    """Return when the files of a partition were written, by name."""
+    return {path.name: path.stat().st_mtime_ns for path in sorted(partition.iterdir())}
 
 
 def files_of(partition: Path) -> dict[str, bytes]:
@@ -46,8 +53,9 @@ def ours(broker: Broker, clients: Clients) -> Ours:
         shutil.rmtree(broker.partition(name))
     expected = write_logs(broker.data, ids)
     files = {name: files_of(broker.partition(name)) for name in TOPICS}
+    written_ns = {name: times_of(broker.partition(name)) for name in TOPICS}
     broker.start()
-    return Ours(expected, files, broker)
+    return Ours(expected, files, written_ns, broker)
 
 
 @pytest.mark.checks("LOAD-11", "LOAD-13", "META-1", "CKPT-1")
@@ -139,6 +147,20 @@ def times_asked_and_found(name: str, ours: Ours) -> tuple[list[int], list[tuple[
         None if one.offset is None or one.timestamp is None else (one.timestamp, one.offset)
         for one in answers
     ]
+
+
+def test_the_broker_wrote_nothing_but_what_it_must(ours: Ours) -> None:
+    """While it runs, after all that was read: nothing was made anew, not even with the same bytes.
+
+    It opens the indexes of the last segment for writing, and notes the epoch that it leads.
+    """
+    for name, before in ours.written_ns.items():
+        after = times_of(ours.broker.partition(name))
+        last = max(file for file in before if file.endswith(".log"))[: -len("log")]
+        opened = {last + "index", last + "timeindex", "leader-epoch-checkpoint"}
+        assert before.keys() - opened == after.keys() - opened
+        for file in before.keys() - opened:
+            assert before[file] == after[file], (name, file)
 
 
 def test_the_broker_leaves_our_files_as_they_are(ours: Ours) -> None:
