@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Defects planted in the model of batches and record files are caught by the real class alone.
+
+Two are wrong borders; the others are flags with the value of an older release, or of `segproof`. No
+law sees them in histories, and the implementation is not asked.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from segproof.findings import Finding
+from segproof_harness.replay import replay_seeds
+from segproof_model.integers import INT32_MAX, wrap32
+from segproof_model.kafka import record_batch
+from segproof_model.kafka.varint import decode_varint
+from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.profiles import KAFKA_4_3_1, PROFILES
+from segproof_model.values import replace
+
+RELEASE = "kafka-4.3.1"
+SEEDS = 25
+LENGTH = 100
+
+pytestmark = pytest.mark.needs("java", "jpype", RELEASE)
+
+
+def _wrap_one_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let sequence numbers wrap one early: >= instead of >."""
+
+    def wrong(sequence: int, increment: int) -> int:
+        if sequence >= wrap32(INT32_MAX - increment):
+            return wrap32(increment - (INT32_MAX - sequence) - 1)
+        return wrap32(sequence + increment)
+
+    monkeypatch.setattr(record_batch, "increment_sequence", wrong)
+
+
+def _read_four_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a varint have four bytes at most."""
+
+    def wrong(data: bytes, position: int) -> tuple[int, int] | Raised:
+        found = decode_varint(data, position)
+        too_long = not isinstance(found, Raised) and found[1] - position > 4
+        return Raised(ErrorKind.INVALID_ARGUMENT) if too_long else found
+
+    monkeypatch.setattr(record_batch, "decode_varint", wrong)
+
+
+def _know_fewer_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let control records have the types of 3.4."""
+    monkeypatch.setitem(PROFILES, RELEASE, replace(KAFKA_4_3_1, control_record_types="3.4"))
+
+
+def _refuse_empty_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a file that can't be written refuse to append nothing, as ours does."""
+    monkeypatch.setitem(PROFILES, RELEASE, replace(KAFKA_4_3_1, empty_change_is_refused=True))
+
+
+def _close_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a second close fail, as it did up to 4.0."""
+    monkeypatch.setitem(PROFILES, RELEASE, replace(KAFKA_4_3_1, second_close_fails=True))
+
+
+def _first_finding(structure: str, *subjects: str) -> Finding | None:
+    """Return the first finding on random histories."""
+    result = replay_seeds(structure, RELEASE, range(SEEDS), LENGTH, subjects, findings_max=1)
+    return result.findings[0] if result.findings else None
+
+
+@pytest.mark.parametrize("structure", ["record-batch", "record-file"])
+def test_clean(structure: str) -> None:
+    """Without a defect the real class agrees."""
+    assert _first_finding(structure, "model", RELEASE) is None
+
+
+@pytest.mark.parametrize(
+    ("structure", "plant"),
+    [
+        ("record-batch", _wrap_one_early),
+        ("record-batch", _read_four_bytes),
+        ("record-batch", _know_fewer_types),
+        ("record-file", _refuse_empty_changes),
+        ("record-file", _close_once),
+    ],
+)
+def test_planted(
+    structure: str, plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the defect the laws hold, and the real class differs."""
+    plant(monkeypatch)
+    assert _first_finding(structure, f"model:{RELEASE}") is None, "a law sees it already"
+    assert _first_finding(structure, "model", RELEASE) is not None
