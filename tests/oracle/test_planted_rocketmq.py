@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The real index file and index service: defects planted in the model, and walks without an end.
+
+Each planted defect is the belief that the newest release does what an older one did: all laws
+hold, and only the real class knows better.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from segproof_harness.operations import Operation
+from segproof_harness.oracle.process import process_for
+from segproof_harness.outcomes import Outcome
+from segproof_harness.replay import replay_seeds
+from segproof_harness.structures import Setup, structure_named
+from segproof_harness.subjects import subject_named
+from segproof_harness.subjects.model import ModelSubject
+from segproof_harness.workloads import make_history
+from segproof_model.profiles import PROFILES, ROCKETMQ_5_5_1, profile_named
+from segproof_model.values import replace
+
+RELEASE = "rocketmq-5.5.1"
+LENGTH = 100
+SEEDS = 20
+PLANTED = (
+    ("index-file", {"rmq_slot_count_each_put": True}),
+    ("index-service", {"rmq_tags_indexed": False}),
+    ("index-service", {"rmq_shutdown_clears_list": False}),
+    ("index-service", {"rmq_message_indexed_once": True}),
+)
+
+pytestmark = pytest.mark.needs("java", "jpype", RELEASE)
+
+
+def _found(structure: str, *subjects: str) -> list[Any]:
+    result = replay_seeds(structure, RELEASE, range(SEEDS), LENGTH, subjects, findings_max=1)
+    return result.findings
+
+
+@pytest.mark.parametrize("structure", ["index-file", "index-service"])
+def test_clean(structure: str) -> None:
+    """Without a defect the real class agrees."""
+    assert _found(structure, "model", RELEASE) == []
+
+
+@pytest.mark.parametrize(
+    ("structure", "flags"), PLANTED, ids=["-".join((one[0], *one[1])) for one in PLANTED]
+)
+def test_planted(structure: str, flags: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the defect the laws hold, and the real class differs."""
+    monkeypatch.setitem(PROFILES, RELEASE, replace(ROCKETMQ_5_5_1, **flags))
+    assert _found(structure, "model") == [], "a law sees it, so that it shows nothing of the oracle"
+    assert len(_found(structure, "model", RELEASE)) == 1
+
+
+def _setups() -> Iterator[tuple[str, Setup, list[Operation]]]:
+    """Yield an index file whose chain is a circle, and a service that fills files of no room."""
+    opened = {
+        "file_name": "20231114221320123",
+        "geometry": (1, 4),
+        "end_phy_offset": 0,
+        "end_timestamp": 0,
+        "now_ms": 1_700_000_000_123,
+        "damage": (),
+    }
+    numbers = (1, 3, 2, 0, 0, 0, 0, 0)  # slots used, count, the slot, and entry 0
+    image = bytes(32) + b"".join(number.to_bytes(4, "big") for number in numbers)
+    for previous in (2, 1):
+        image += (7).to_bytes(4, "big") + bytes(12) + previous.to_bytes(4, "big")
+    window = {"max_num": 5, "begin": 0, "end": 10}
+    walk = Operation("select_phy_offset", {"phy_offsets": (), "key": "another", **window})
+    file = Setup(opened, {opened["file_name"]: image + bytes(20)})
+    yield "index-file", file, [Operation("load", {}), walk]
+    request = ("T", "k", None, 100, 1_700_000_000_123, 0, None)
+    service = Setup({"geometry": (4, 1), "now_ms": 1_700_000_000_123, "damage": ()})
+    yield "index-service", service, [Operation("build_index", {"request": request})]
+
+
+@pytest.mark.parametrize(
+    ("structure", "setup", "operations"), list(_setups()), ids=["index-file", "index-service"]
+)
+def test_what_never_ends(structure: str, setup: Setup, operations: list[Operation]) -> None:
+    """Where the model says `endless`, the class gives no answer within its time."""
+    assert replay_seeds(structure, RELEASE, [0], 1, ("model", RELEASE)).findings == []
+    described = structure_named(structure)
+    guide = ModelSubject(described, profile_named(RELEASE))
+    real = subject_named(RELEASE, described)
+    answers = [(guide.start(setup), real.start(setup))]
+    answers += [(guide.apply(operation), real.apply(operation)) for operation in operations]
+    assert all(expected == actual for expected, actual in answers)
+    assert answers[-1] == (Outcome(error="endless"), Outcome(error="endless"))
+    real.stop()
+    process_for(RELEASE).end()
+
+
+@pytest.mark.parametrize("structure", ["index-file", "index-service"])
+def test_no_endless_step_is_drawn(structure: str) -> None:
+    """Histories for a release leave out what its JVM would never end."""
+    profile = profile_named(RELEASE)
+    for seed in range(30):
+        history = make_history(structure, RELEASE, seed, LENGTH, for_release=True)
+        guide = ModelSubject(structure_named(structure), profile)
+        guide.start(history.setup)
+        errors = [guide.apply(operation).error for operation in history.operations]
+        assert "endless" not in errors
