@@ -66,5 +66,6 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     words = [report.longrepr[2] for report in reports if isinstance(report.longrepr, tuple)]
     reasons = Counter(each.partition(NOT_RUN)[2] for each in words if NOT_RUN in each)
     for reason, count in sorted(reasons.items()):
-        line = f"oracle: not run: {count} tests: {reason.removeprefix('oracle: ')}"
+        tests = "1 test" if count == 1 else f"{count} tests"
+        line = f"oracle: not run: {tests}: {reason.removeprefix('oracle: ')}"
         terminalreporter.write_line(line, red=True, bold=True)

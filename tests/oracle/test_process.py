@@ -7,6 +7,7 @@ Used by: the tox environment `oracle`.
 import contextlib
 import os
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -16,11 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from segproof_harness import cli
-from segproof_harness.operations import Operation
+from segproof_harness.operations import Operation, Value
 from segproof_harness.oracle.jars import FOLDER_VARIABLE
-from segproof_harness.oracle.process import NoAnswerError, OracleError, OracleProcess
+from segproof_harness.oracle.process import NoAnswerError, OracleError, OracleProcess, process_for
 from segproof_harness.oracle.releases import release_named
+from segproof_harness.replay import replay_seed
 from segproof_harness.structures import Setup, structure_named
 from segproof_harness.subjects import OracleSubject, oracle, subject_named
 
@@ -28,7 +29,7 @@ KAFKA, ROCKETMQ = "kafka-4.3.1", "rocketmq-4.9.8"
 ENDING_SECONDS = 20.0
 """A loaded machine may take long to end a process."""
 NAME = "20231114221320123"
-OPEN = {
+OPEN: dict[str, Value] = {
     "file_name": NAME,
     "geometry": (1, 4),
     "end_phy_offset": 0,
@@ -40,14 +41,9 @@ OPEN = {
 
 def circle() -> Setup:
     """Return an index file whose two entries are each the other's predecessor, of key hash 7."""
-    big = "big"
-    header = bytes(32) + (1).to_bytes(4, big) + (3).to_bytes(4, big)
-    entries = [
-        (7).to_bytes(4, big) + bytes(8) + bytes(4) + previous.to_bytes(4, big)
-        for previous in (2, 1)
-    ]
-    image = header + (2).to_bytes(4, big) + bytes(20) + b"".join(entries) + bytes(20)
-    return Setup(OPEN, {NAME: image})
+    header = struct.pack(">qqqqii", 0, 0, 0, 0, 1, 3)
+    entries = b"".join(struct.pack(">iqii", 7, 0, 0, previous) for previous in (0, 2, 1, 0))
+    return Setup(OPEN, {NAME: header + struct.pack(">i", 2) + entries})
 
 
 LOAD = Operation("load", {})
@@ -153,25 +149,22 @@ def test_an_endless_operation_is_an_outcome(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.needs(KAFKA)
-def test_replay_tells_a_dead_jvm_as_divergence(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_dead_jvm_is_a_divergence(monkeypatch: pytest.MonkeyPatch) -> None:
     """A JVM that dies is no crash of the harness, and no pass."""
-    subject = OracleSubject(structure_named("offset-index"), release_named(KAFKA))
-    asked = subject._process.ask
+    process = process_for(KAFKA)
+    asked = process.ask
 
     def ask(name: str, *arguments: object, seconds: float) -> object:
         if name in ("history", "apply"):
-            subject._process.start()
-            os.kill(pid_of(subject._process), signal.SIGKILL)
+            process.start()
+            os.kill(pid_of(process), signal.SIGKILL)
         return asked(name, *arguments, seconds=seconds)
 
-    monkeypatch.setattr(subject._process, "ask", ask)
-    command = ["replay", "--structure", "offset-index", "--count", "1", "--length", "3"]
-    command += ["--profile", KAFKA, "--subjects", f"model,{KAFKA}"]
-    assert 1 == cli.run([*command, "--traces", str(tmp_path)])
-    assert "died" in capsys.readouterr().out
-    subject._process.end()
+    monkeypatch.setattr(process, "ask", ask)
+    result = replay_seed("offset-index", KAFKA, 0, 1, ("model", KAFKA))
+    process.end()
+    assert 1 == len(result.findings)
+    assert "died" in result.findings[0].message
 
 
 PARENT = """

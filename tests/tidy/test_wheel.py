@@ -63,6 +63,15 @@ def test_wheel_is_complete(package: str, distribution: importlib.metadata.Distri
     assert in_tree == in_wheel
 
 
+def test_wheel_holds_the_lock_of_the_jars(
+    distribution: importlib.metadata.Distribution,
+) -> None:
+    """What the oracle reads beside its code is there, and not empty."""
+    sizes = {str(path): path.size or 0 for path in distribution.files or []}
+    for name in ("jars.lock.json", "quiet/log4j.properties"):
+        assert sizes[f"segproof_harness/oracle/{name}"] > 0
+
+
 def test_wheel_holds_four_packages(distribution: importlib.metadata.Distribution) -> None:
     """Beside the four packages there are only metadata and scripts."""
     tops = {path.parts[0] for path in distribution.files or []}
