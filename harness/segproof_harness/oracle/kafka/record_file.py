@@ -105,7 +105,7 @@ class RecordFile(Adapter):
         except JException:
             for batch in self.batches(starting_position):
                 if batch.max_timestamp >= target_timestamp:
-                    consume(batch.records())
+                    batch.read_times()
             raise
         return None if found is None else _shown_time(found)
 
@@ -133,12 +133,6 @@ class RecordFile(Adapter):
     def close(self) -> None:
         """Call close."""
         self._real.close()
-
-
-def consume(records: Iterator[Any]) -> None:
-    """Read all records. Raises RefusedError at the first that can't be read."""
-    for _ in records:
-        pass
 
 
 def _shown_time(found: Any) -> tuple[int, int, int | None]:

@@ -208,6 +208,13 @@ class Batch:
         """Call ensureValid."""
         self._real.ensureValid()
 
+    def read_times(self) -> None:
+        """Read all records but their keys and values. Raises RefusedError as `records`."""
+        with self._errors():
+            for real in self._real:
+                if real is None:
+                    raise RefusedError("null", "the iterator handed out a null")
+
     def records(self) -> Iterator[Record]:
         """Iterate over the records. Raises RefusedError where the class raises."""
         with self._errors():
