@@ -199,7 +199,7 @@ ROCKETMQ_4_7_1 = replace(ROCKETMQ_4_9_3, name="rocketmq-4.7.1")
 ROCKETMQ_4_7_0 = replace(
     ROCKETMQ_4_7_1, name="rocketmq-4.7.0", rmq_slot_count_each_put=True, rmq_properties_split=True
 )
-ROCKETMQ_4_3_2 = replace(ROCKETMQ_4_7_0, name="rocketmq-4.3.2")
+ROCKETMQ_4_3_2 = replace(ROCKETMQ_4_7_0, name="rocketmq-4.3.2", rmq_reads_on_from_queues=False)
 SEGPROOF = replace(
     KAFKA_4_3_1,
     name="segproof",

@@ -227,7 +227,6 @@ def test_it_makes_the_queues_that_we_leave_out(release: str, index: bool, tmp_pa
         read = store.ask("consume", topic="Orders", queue_id=0, count=count)
         assert list(range(len(read))) == [one["queue_offset"] for one in read]
         assert len(read) > count // 5
-        store.stop()
     assert expected == list(index_bytes(path).values())
 
 

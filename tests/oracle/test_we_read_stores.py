@@ -229,7 +229,6 @@ def test_the_restart_is_predicted(killed: Killed) -> None:
     expected = recovered_by_model(killed.copy, profile, KILLED_ENTRIES)
     with StoreProcess(killed.release, killed.path, KILLED_CONFIG) as store:
         assert store.ask("load") is True
-        store.stop()
     after = index_bytes(killed.path)
     assert expected == list(after.values())
     assert [] == [one for one in verify(killed.path, deep=True) if one.is_defect]
