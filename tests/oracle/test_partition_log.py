@@ -57,10 +57,13 @@ def test_truncation_brings_an_ended_transaction_back(release: str) -> None:
     names = [name for name, _, _ in found]
     before = found[names.index("truncate_to") - 1]
     after = found[names.index("truncate_to") + 1]
-    assert before[1][:2] == ((), ()) and before[2]["last_stable_offset"] == 4
-    assert after[1][1] == ((1, 0, None),) and after[2]["last_stable_offset"] == 0
+    assert before[1][:2] == ((), ())
+    assert before[2]["last_stable_offset"] == 4
+    assert after[1][1] == ((1, 0, None),)
+    assert after[2]["last_stable_offset"] == 0
     _, read, seen = found[names.index("read")]
-    assert read[1] is None and seen["high_watermark"] == 4
+    assert read[1] is None
+    assert seen["high_watermark"] == 4
     assert found[-1][1] == ((0, 1, 0, 1, 2), (0, 1, 0, 4, 5))
 
 
