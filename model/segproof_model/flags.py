@@ -235,7 +235,8 @@ class Profile:
 
     producer_entry_is_flat: bool = flag(
         False,
-        "of a producer the last batch alone is remembered, and its timestamp becomes a marker's",
+        "of a producer the last batch alone is remembered, be it a marker's, which keeps the"
+        " sequence number before it",
         "PROD-7",
     )
     producer_time_is_of_batches: bool = flag(

@@ -25,6 +25,7 @@ ADAPTERS = {
 }
 """The class `module:Name` that serves a structure; it is imported in the child alone."""
 SINCE = {
+    "log-segment": (0, 11),
     "partition-log": (3, 4),
     "record-batch": (0, 11),
     "record-file": (0, 11),

@@ -323,6 +323,8 @@ class LogSegment(RollingSegment):
         found = self.translate_offset(offset)
         if isinstance(found.outcome, Raised):
             return self.unless_refused(found)
+        if found.outcome is None and self.profile.truncation_needs_match:
+            return Step(found.after, 0)
         target = found.outcome[1] if isinstance(found.outcome, tuple) else self.size
         max_size = self.config.segment_index_bytes
         step = run(

@@ -172,6 +172,10 @@ class ProducerAppendInfo:
             last_timestamp=timestamp,
             current_txn_first_offset=None,
         )
+        if self.profile.producer_entry_is_flat:
+            last_seq = self._last_sequence(fields.producer_epoch)
+            batch = BatchMetadata(last_seq, fields.base_offset, 0, timestamp)
+            entry = replace(entry, batch_metadata=(batch,))
         after = replace(self, updated_entry=entry, started_transactions=started)
         return Step(after, completed)
 
@@ -200,17 +204,19 @@ class ProducerAppendInfo:
         if producer_epoch != updated.producer_epoch:
             is_new = updated.producer_epoch == NO_PRODUCER_EPOCH
             return None if first_sequence == 0 or is_new else OUT_OF_ORDER_SEQUENCE
-        if not updated.is_empty:
-            last_sequence = updated.last_seq
-        elif producer_epoch == current.producer_epoch:
-            last_sequence = current.last_seq
-        else:
-            last_sequence = NO_SEQUENCE
+        last_sequence = self._last_sequence(producer_epoch)
         if current.producer_epoch == NO_PRODUCER_EPOCH or is_in_sequence(
             last_sequence, first_sequence
         ):
             return None
         return OUT_OF_ORDER_SEQUENCE
+
+    def _last_sequence(self, producer_epoch: int) -> int:
+        """Return the last sequence number of the epoch, or -1."""
+        for entry in (self.updated_entry, self.current_entry):
+            if producer_epoch == entry.producer_epoch and not entry.is_empty:
+                return entry.last_seq
+        return NO_SEQUENCE
 
     def _coordinator_refusal(self, marker: EndTransactionMarker) -> Raised | None:
         """Why a marker of this coordinator is refused, if so: a newer coordinator is known."""

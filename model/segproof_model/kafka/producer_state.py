@@ -191,12 +191,20 @@ class ProducerStateManager:
         if append_info.producer_id == NO_PRODUCER_ID:
             return Step(self, INVALID_ARGUMENT)
         known = self.last_entry(append_info.producer_id)
-        entry = later if known is None else known.updated(later)
-        if self.profile.producer_time_is_of_batches:
-            batches = entry.batch_metadata
-            entry = replace(entry, last_timestamp=batches[-1].timestamp if batches else -1)
+        entry = self._remembered(later if known is None else known.updated(later))
         ongoing = _with_txns(self.ongoing_txns, append_info.started_transactions)
         return Step(replace(self._with_producer(entry), ongoing_txns=ongoing)._timed())
+
+    def _remembered(self, entry: ProducerStateEntry) -> ProducerStateEntry:
+        """Return what older releases remember of an entry."""
+        batches = entry.batch_metadata
+        if self.profile.producer_time_is_of_batches:
+            return replace(entry, last_timestamp=batches[-1].timestamp if batches else -1)
+        return (
+            replace(entry, batch_metadata=batches[-1:])
+            if self.profile.producer_entry_is_flat
+            else entry
+        )
 
     def update_producers(
         self, batch: RecordBatch, origin: AppendOrigin = "replication"

@@ -124,6 +124,8 @@ class RollingSegment(SegmentParts):
         """Write the last time entry, and cut what no entry and no batch uses (SEG-38)."""
         if self.is_refused:
             return Step(self, UNMAPPED)
+        if not self.profile.inactive_segment_is_trimmed:
+            return self.write_maximum()
         step = run(
             self,
             lambda one: one.write_maximum(),

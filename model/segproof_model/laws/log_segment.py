@@ -399,6 +399,12 @@ def truncation_removes_whole_batches(transition: Transition) -> bool:
     return is_cut and transition.outcome == before.size - end
 
 
+def _finds_no_match(transition: Transition) -> bool:
+    """Return whether a truncation found no batch to cut, under a profile that then does nothing."""
+    needs_match: bool = transition.before.profile.truncation_needs_match
+    return needs_match and transition.outcome == 0
+
+
 @law("SEG-32", structure=STRUCTURE, scope="step", source=TRUNCATE)
 def truncation_cuts_every_index(transition: Transition) -> bool:
     """truncate_to cuts all three indexes and gives the first two their largest size, even when no
@@ -414,6 +420,8 @@ def truncation_cuts_every_index(transition: Transition) -> bool:
         is_safe = before.profile.checks_before_changing and not is_damage
         keeps = _keeps_bytes(transition) and txn_entries(after) == txn_entries(before)
         return keeps or not is_safe
+    if _finds_no_match(transition):
+        return offset_entries(after) == offset_entries(before)
     offset, size = transition.arguments["offset"], before.config.segment_index_bytes
     names = before.names
     lengths = [len(after.directory.read(name) or b"") for name in names[1:3]]
@@ -431,6 +439,8 @@ def truncation_begins_counting_again(transition: Transition) -> bool:
     before, after = transition.before, after_of(transition)
     if not is_judged(transition, "truncate_to") or not succeeded(transition):
         return True
+    if _finds_no_match(transition):
+        return after.max_pair == before.max_pair
     if after.bytes_since_last_index_entry != 0:
         return False
     if after.size > 0:
@@ -445,6 +455,8 @@ def truncation_finds_the_maximum(transition: Transition) -> bool:
     before, after = transition.before, after_of(transition)
     if not is_judged(transition, "truncate_to") or not succeeded(transition):
         return True
+    if _finds_no_match(transition):
+        return after.max_pair == before.max_pair
     if before.max_pair is None or before.max_pair.timestamp < 0 or not has_sound_times(before):
         return True
     remaining = largest_of(batches_of(after) or [])

@@ -99,7 +99,8 @@ def inactive_segment_is_trimmed(transition: Transition) -> bool:
     times = time_entries(after)
     last = times[-1][0] if times else -1
     is_written = after.max_pair is not None and after.max_pair.timestamp <= last
-    return is_written and are_trimmed(after) and len(after.log.image) == after.size
+    is_trimmed = are_trimmed(after) and len(after.log.image) == after.size
+    return is_written and (is_trimmed or not after.profile.inactive_segment_is_trimmed)
 
 
 @law("SEG-39", structure=STRUCTURE, scope="step", source="Kafka LogSegment.findOffsetByTimestamp")

@@ -29,6 +29,8 @@ FAILURE_CHANNELS = (
     "org.apache.kafka.storage.internals.log.LogDirFailureChannel",
     "kafka.server.LogDirFailureChannel",
 )
+CHANNEL_SINCE = (1, 0)
+"""The first version whose checkpoint reports what fails to somebody."""
 LOG_END_UP_TO = (3, 0)
 """Below this version the cache asks a function for the log's end; a recovery does not call it."""
 SCHEDULER_SINCE = (3, 8)
@@ -38,8 +40,7 @@ SCHEDULER_SINCE = (3, 8)
 def make_epochs(jvm: Jvm, path: str, entries: Iterable[tuple[int, int]]) -> Any:
     """Return a cache with these epochs, assigned one by one, over a new file."""
     Path(path).unlink(missing_ok=True)
-    channel = jvm.first(*FAILURE_CHANNELS)(JInt(1))
-    checkpoint = jvm.first(*CHECKPOINTS)(jvm.file(path), channel)
+    checkpoint = _checkpoint(jvm, path)
     partition = jvm.java("org.apache.kafka.common.TopicPartition")("topic", JInt(0))
     kind, number = jvm.first(*CACHES), jvm.release.number
     if number < LOG_END_UP_TO:
@@ -51,6 +52,13 @@ def make_epochs(jvm: Jvm, path: str, entries: Iterable[tuple[int, int]]) -> Any:
     for epoch, start_offset in entries:
         cache.assign(JInt(epoch), JLong(start_offset))
     return cache
+
+
+def _checkpoint(jvm: Jvm, path: str) -> Any:
+    kind = jvm.first(*CHECKPOINTS)
+    if jvm.release.number < CHANNEL_SINCE:
+        return kind(jvm.file(path))
+    return kind(jvm.file(path), jvm.first(*FAILURE_CHANNELS)(JInt(1)))
 
 
 def shown_epochs(cache: Any) -> tuple[tuple[int, int], ...]:

@@ -52,6 +52,7 @@ from segproof_model.kafka.segment_rolling import RollParams
 OURS = frozenset({"append_many", "read_many", "find_offset_by_timestamp_many"})
 """What the real class has not in any release."""
 ALONE = (
+    ((1, 1), {"close_handlers", "resize_indexes", "sanity_check", "should_roll"}),
     ((2, 0), {"append_from_file", "has_overflow"}),
     ((2, 4), {"get_first_batch_timestamp"}),
     ((2, 8), {"largest_record_timestamp"}),
@@ -61,7 +62,7 @@ ALONE = (
 JAVA_CONFIG_SINCE = (3, 5)
 INDEX_BYTES_MIN = 4
 """What the options ask of an index's size; the segment itself takes any."""
-OF_SCANNER = " in file "
+OF_SCANNER = "smaller than minimum record overhead"
 LAST_EPOCH = ((2**31 - 1, 0),)
 """A cache that knows this epoch is taught no other one."""
 
@@ -158,7 +159,7 @@ class LogSegment(Adapter):
         """Return the outcome of an exception.
 
         In the middle of a block that can't be inflated to its end Kafka may meet a bad record
-        first; ours inflates first, and says just that. The scanner's own errors name the file.
+        first; ours inflates first, and says just that. The scanner has a text of its own.
         """
         outcome = super().outcome_of_error(error)
         segment = cls._open_one
@@ -186,10 +187,12 @@ class LogSegment(Adapter):
         with self._dated():
             self._segment = self._opened(arguments)
         type(self)._open_one = self
-        if arguments["roll_jitter_ms"]:
+        if arguments["roll_jitter_ms"] and self.jvm.release.number >= (1, 1):
             self._field("rollJitterMs").setLong(self._segment, JLong(arguments["roll_jitter_ms"]))
 
     def _opened(self, arguments: Mapping[str, Any]) -> Any:
+        if self.jvm.release.number < (1, 1):
+            return self._of_parts(arguments)
         return self._kind.open(
             self.jvm.file(arguments["directory"]),
             JLong(arguments["base_offset"]),
@@ -199,6 +202,32 @@ class LogSegment(Adapter):
             JInt(arguments["init_file_size"]),
             JBoolean(arguments["preallocate"]),
             arguments["file_suffix"],
+        )
+
+    def _of_parts(self, arguments: Mapping[str, Any]) -> Any:
+        """Open the four files one by one: in 0.11 a segment's own way knows no suffix."""
+        base, suffix = arguments["base_offset"], arguments["file_suffix"]
+        log, offsets, times, transactions = (
+            self.jvm.file(f"{arguments['directory']}/{segment_file_name(base, kind)}{suffix}")
+            for kind in (".log", ".index", ".timeindex", ".txnindex")
+        )
+        records = record_class(self.jvm, "FileRecords").open(
+            log,
+            JBoolean(True),
+            JBoolean(arguments["file_already_exists"]),
+            JInt(arguments["init_file_size"]),
+            JBoolean(arguments["preallocate"]),
+        )
+        size = JInt(arguments["segment_index_bytes"])
+        return self._kind(
+            records,
+            storage_class(self.jvm, "OffsetIndex")(offsets, JLong(base), size, JBoolean(True)),
+            storage_class(self.jvm, "TimeIndex")(times, JLong(base), size, JBoolean(True)),
+            storage_class(self.jvm, "TransactionIndex")(JLong(base), transactions),
+            JLong(base),
+            JInt(arguments["index_interval_bytes"]),
+            JLong(arguments["roll_jitter_ms"]),
+            self._java_time,
         )
 
     @classmethod
@@ -586,8 +615,11 @@ class LogSegment(Adapter):
         self._call("closeHandlers")
 
     def delete_if_exists(self) -> None:
-        """Call deleteIfExists."""
-        self._segment.deleteIfExists()
+        """Call deleteIfExists, called delete before 1.1."""
+        if self.jvm.release.number >= (1, 1):
+            self._segment.deleteIfExists()
+        else:
+            self._segment.delete()
 
 
 def _with(kind: OperationKind, changes: Mapping[str, Any]) -> OperationKind:

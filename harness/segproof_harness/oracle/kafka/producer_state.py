@@ -60,14 +60,21 @@ def _values(known: Any) -> Iterator[Any]:
 
 def _entry(real: Any) -> tuple[Any, ...]:
     first_offset = optional(real.currentTxnFirstOffset())
+    has_batches = hasattr(real, "batchMetadata")
     return (
         int(real.producerId()),
         int(real.producerEpoch()),
         int(real.coordinatorEpoch()),
-        int(real.lastTimestamp()),
+        int(real.lastTimestamp() if has_batches else real.timestamp()),
         None if first_offset is None else int(first_offset),
-        tuple(map(_batch, items(real.batchMetadata()))),
+        tuple(map(_batch, items(real.batchMetadata()))) if has_batches else _only_batch(real),
     )
+
+
+def _only_batch(real: Any) -> tuple[tuple[int, ...], ...]:
+    """Return the one batch that an entry of 0.11 is."""
+    names = ("lastSeq", "lastOffset", "offsetDelta", "timestamp")
+    return (tuple(int(getattr(real, name)()) for name in names),)
 
 
 def _batch(real: Any) -> tuple[int, ...]:
