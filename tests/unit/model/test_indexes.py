@@ -10,6 +10,8 @@ from segproof_model.kafka.offset_index import OffsetIndex, OffsetPosition
 from segproof_model.kafka.time_index import TimeIndex, TimestampOffset
 from segproof_model.outcomes import ErrorKind, Raised
 from segproof_model.profiles import (
+    KAFKA_0_10_2_2,
+    KAFKA_0_11_0_3,
     KAFKA_1_1_1,
     KAFKA_2_4_1,
     KAFKA_4_3_1,
@@ -476,7 +478,39 @@ def test_zero_file_is_sane(profile: Profile, is_sane: bool) -> None:
 def test_broken_length_is_corrupt(kind: Any, profile: Profile) -> None:
     """A length that is no multiple of the entry size is found in every release."""
     index = found(kind, bytes(25), 0, profile)
-    assert Raised(ErrorKind.CORRUPT_INDEX) == index.sanity_check()
+    is_old = profile in (KAFKA_0_11_0_3, KAFKA_0_10_2_2)
+    wanted = ErrorKind.INVALID_ARGUMENT if is_old else ErrorKind.CORRUPT_INDEX
+    assert Raised(wanted) == index.sanity_check()
+
+
+def test_equal_size_is_a_resize_in_0_11() -> None:
+    """It answered nothing, and made a read-only index writable (ABSIDX-7, ABSIDX-11)."""
+    image = offsets((5, 1)).image[:8]
+    old = found(OffsetIndex, image, 0, KAFKA_0_11_0_3, writable=False).resize(8)
+    assert (None, True) == (old.outcome, old.after.writable)
+    new = found(OffsetIndex, image, 0, KAFKA_1_1_1, writable=False).resize(8)
+    assert (False, False) == (new.outcome, new.after.writable)
+
+
+def test_last_time_entry_is_read_in_0_11() -> None:
+    """What is not in the file, or no longer mapped, is not told (TIMEIDX-9)."""
+    for profile, kinds in (
+        (KAFKA_0_11_0_3, (Raised(ErrorKind.INDEX_ERROR), Raised(ErrorKind.UNMAPPED))),
+        (KAFKA_1_1_1, ((1000, 3), (1000, 3))),
+    ):
+        index = times((1000, 3), profile=profile)
+        cut = index.resize(0)
+        assert Raised(ErrorKind.INVALID_ARGUMENT) == cut.outcome
+        assert kinds[0] == cut.after.last_entry
+        assert kinds[1] == index.delete_if_exists().after.last_entry
+
+
+def test_index_of_0_10_is_always_writable() -> None:
+    """Its constructor does not know a read-only form (OFFIDX-23)."""
+    refused = found(OffsetIndex, bytes(8), 0, KAFKA_0_11_0_3, writable=False).truncate().after
+    assert Raised(ErrorKind.READ_ONLY) == refused.append(1, 1).outcome
+    written = found(OffsetIndex, bytes(8), 0, KAFKA_0_10_2_2, writable=False).truncate().after
+    assert written.append(1, 1).outcome is None
 
 
 def test_segproof_checks_every_entry() -> None:

@@ -13,7 +13,15 @@ from segproof_model.kafka.transaction_index import (
     read_aborted_txns,
 )
 from segproof_model.outcomes import ErrorKind, Raised
-from segproof_model.profiles import KAFKA_1_1_1, KAFKA_4_3_1, KAFKA_PROFILES, SEGPROOF, Profile
+from segproof_model.profiles import (
+    KAFKA_0_10_2_2,
+    KAFKA_0_11_0_3,
+    KAFKA_1_1_1,
+    KAFKA_4_3_1,
+    KAFKA_PROFILES,
+    SEGPROOF,
+    Profile,
+)
 
 EVERY = pytest.mark.parametrize("profile", [SEGPROOF, *KAFKA_PROFILES], ids=lambda one: one.name)
 ONE = AbortedTxn(0, 1, 5, 15, 13)
@@ -211,7 +219,24 @@ def test_sanity_check(image: bytes, upstream: object) -> None:
 def test_sound_index_is_sane(profile: Profile) -> None:
     """What was appended in order passes; the start offset itself too (TXNIDX-15)."""
     assert None is index_of(ONE, TWO, profile=profile, start=15).sanity_check()
-    assert CORRUPT == index_of(ONE, TWO, profile=profile, start=16).sanity_check()
+    wanted = INVALID if profile in (KAFKA_0_11_0_3, KAFKA_0_10_2_2) else CORRUPT
+    assert wanted == index_of(ONE, TWO, profile=profile, start=16).sanity_check()
+
+
+def test_deletion_needs_a_channel_in_0_11() -> None:
+    """A closed index is not deleted there, and the answer is True (TXNIDX-17)."""
+    closed = index_of(ONE, profile=KAFKA_0_11_0_3).close().after
+    step = closed.delete_if_exists()
+    assert (True, closed) == (step.outcome, step.after)
+    step = index_of(ONE, profile=KAFKA_1_1_1).close().after.delete_if_exists()
+    assert (True, Directory()) == (step.outcome, step.after.directory)
+
+
+def test_only_segproof_opens_read_only() -> None:
+    """Kafka's class has no read-only form (TXNIDX-6)."""
+    for profile, wanted in ((SEGPROOF, Raised(ErrorKind.READ_ONLY)), (KAFKA_4_3_1, None)):
+        index: Any = TransactionIndex.open(0, "a", writable=False, profile=profile).after
+        assert wanted == index.append(ONE).outcome
 
 
 def test_deletion_keeps_the_last_offset() -> None:
