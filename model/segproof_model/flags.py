@@ -451,6 +451,18 @@ class Profile:
         "LOAD-2",
     )
 
+    index_rebuild_learns_epochs: bool = flag(
+        True,
+        "building the missing or corrupt index of a segment anew at loading enters the epochs of"
+        " its batches, be it before those of earlier segments",
+        "LOAD-5",
+    )
+    snapshot_of_removed_is_renamed: bool = flag(
+        True,
+        "the snapshot at the beginning of a removed segment is renamed at once, and forgotten;"
+        " otherwise it goes with the files of the segment",
+        "LOAD-1",
+    )
     aborted_since_log_start: bool = flag(
         True,
         "aborted transactions that are asked for alone are those that ended since the log start,"

@@ -88,6 +88,9 @@ KAFKA_2_8_2 = replace(
     delete_horizon_known=False,
     long_record_is_null=True,
     special_timestamps=2,
+    aborted_since_log_start=False,
+    index_rebuild_learns_epochs=False,
+    snapshot_of_removed_is_renamed=False,
     entry_number_kind=ErrorKind.IO_ERROR,
     text_damage_is_io_error=True,
 )

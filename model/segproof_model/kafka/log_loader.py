@@ -169,16 +169,19 @@ def _with_segment(log: PartitionParts, base_offset: int) -> Step[PartitionParts]
     if isinstance(outcome, Raised):
         if outcome.kind not in (ErrorKind.FILE_NOT_FOUND, log.profile.sanity_kind):
             return Step(log, outcome)
-        step = recover_segment(log, checked.after)
+        step = recover_segment(log, checked.after, log.profile.index_rebuild_learns_epochs)
         is_done = isinstance(step.outcome, int)
         return Step(step.after, None if is_done else step.outcome)
     return Step(log.with_segment(checked.after))
 
 
-def recover_segment(log: PartitionParts, segment: LogSegment) -> Step[PartitionParts]:
+def recover_segment(
+    log: PartitionParts, segment: LogSegment, learns_epochs: bool = True
+) -> Step[PartitionParts]:
     """Recover a segment with what the log below it says about producers; return bytes removed.
 
-    The outcome is the segment itself if it overflows.
+    The outcome is the segment itself if it overflows. `learns_epochs`: whether the epochs of its
+    batches are entered.
     """
     config = log.config
     opened = ProducerStateManager.open(
@@ -198,7 +201,7 @@ def recover_segment(log: PartitionParts, segment: LogSegment) -> Step[PartitionP
     outcome = rebuilt.outcome
     if not isinstance(outcome, Raised):
         step = segment.sees(after.directory).recover(
-            after.producer_state_manager, after.leader_epoch_cache
+            after.producer_state_manager, after.leader_epoch_cache if learns_epochs else None
         )
         after, segment, outcome = _with_recovered(after, step), step.after.segment, step.outcome
     if not isinstance(outcome, Raised):
@@ -214,11 +217,10 @@ def _with_recovered(log: PartitionParts, step: Step[Recovered]) -> PartitionPart
     be recovered."""
     recovered = step.after
     assert recovered.producer_state_manager is not None
-    assert recovered.leader_epoch_cache is not None
     changed = replace(
         log,
         producer_state_manager=recovered.producer_state_manager,
-        leader_epoch_cache=recovered.leader_epoch_cache,
+        leader_epoch_cache=recovered.leader_epoch_cache or log.leader_epoch_cache,
     )
     is_known = log.log_segments.contains(recovered.segment.base_offset)
     if is_known or not isinstance(step.outcome, Raised):

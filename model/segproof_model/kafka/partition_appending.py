@@ -99,6 +99,7 @@ class AppendingLog(ReadingLog):
         if isinstance(info, Raised) or info.valid_bytes == 0:
             return Step(self, info)
         valid = records[: info.valid_bytes]
+        given: tuple[LogAppendInfo, bytes, int | None] | Raised
         if is_leader:
             given = self._with_offsets(info, valid, leader_epoch, origin)
         else:
@@ -108,8 +109,7 @@ class AppendingLog(ReadingLog):
             return Step(self, given)
         info, valid, maximum = given
         batches = scan_memory(valid, codecs=self.codecs, profile=self.profile).batches
-        if maximum is None:
-            maximum = _end_of_newest(batches)
+        maximum = _end_of_newest(batches) if maximum is None else maximum
         call = _Call(info, valid, batches, origin, transaction_version, maximum)
         if self.profile.checks_before_changing:
             step = self._checked(call)
@@ -118,7 +118,7 @@ class AppendingLog(ReadingLog):
 
     def _with_offsets(
         self, info: LogAppendInfo, records: bytes, leader_epoch: int, origin: AppendOrigin
-    ) -> tuple[LogAppendInfo, bytes, int] | Raised:
+    ) -> tuple[LogAppendInfo, bytes, int | None] | Raised:
         """Let the leader write into the batches what it has to; return the offset of the largest
         timestamp as well, as it enters it into a time index."""
         batches = scan_memory(records, codecs=self.codecs, profile=self.profile).batches

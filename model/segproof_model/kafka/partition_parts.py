@@ -249,8 +249,15 @@ class PartitionParts:
         return replace(self, log_segments=kept).delete_later(segments)
 
     def remove_snapshots(self, segments: Iterable[LogSegment]) -> Step[Self]:
-        """Rename the snapshots at the beginning of these segments; they go later."""
+        """Rename the snapshots at the beginning of these segments; they go later.
+
+        In releases that leave them their names, they are known as long as they are there.
+        """
         after, names = self, list[str]()
+        if not self.profile.snapshot_of_removed_is_renamed:
+            known = dict(self.producer_state_manager.snapshots)
+            names = [known[one.base_offset] for one in segments if one.base_offset in known]
+            return Step(self._with_pending(names) if names else self)
         for segment in segments:
             manager = after.producer_state_manager
             name = dict(manager.snapshots).get(segment.base_offset)
@@ -270,11 +277,15 @@ class PartitionParts:
         """Remove the `.deleted` files whose delay is over."""
         due = [one for one in self.pending_deletions if one.due_ms <= self.now_ms]
         directory = self.directory
-        for pending in due:
-            for name in pending.names:
-                directory = directory.remove(name)
+        removed = [name for pending in due for name in pending.names]
+        for name in removed:
+            directory = directory.remove(name)
         kept = tuple(one for one in self.pending_deletions if one.due_ms > self.now_ms)
-        return Step(replace(self, pending_deletions=kept).sees(directory))
+        known = self.producer_state_manager
+        left = tuple(one for one in known.snapshots if one[1] not in removed)
+        changed = replace(known, snapshots=left)
+        after = replace(self, pending_deletions=kept, producer_state_manager=changed)
+        return Step(after.sees(directory))
 
     # --- producers -----------------------------------------------------------------------------
 
