@@ -517,6 +517,7 @@ def test_control_types_and_values() -> None:
         {"timestamp_type": "LogAppendTime"},
         {"timestamp_type": "NoTimestampType"},
         {"magic": 1, "compression": "zstd"},
+        {"magic": 1, "timestamp_type": "NoTimestampType"},
         {"magic": 1, "producer_id": 1, "producer_epoch": 0, "base_sequence": 0},
         {"magic": 0, "last_offset": 9},
         {"producer_epoch": 2**15},

@@ -36,6 +36,7 @@ INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
         {"magic": 1, "producer_id": 1, "producer_epoch": 0, "base_sequence": 0},
         {"magic": 0, "is_control": True},
         {"magic": 1, "last_offset": 9},
+        {"magic": 1, "timestamp_type": "NoTimestampType"},
     ],
 )
 def test_unwritable_batches_are_refused(options: dict[str, Any]) -> None:

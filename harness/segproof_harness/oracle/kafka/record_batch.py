@@ -38,10 +38,9 @@ BUFFER_BYTES = 512
 class Functions:
     """The functions of the implementation's module, answered by Kafka's classes."""
 
-    Record = Record
-    RecordHeader = RecordHeader
-
     def __init__(self, jvm: Jvm) -> None:
+        self.Record = Record
+        self.RecordHeader = RecordHeader
         self._jvm = jvm
         self._byte_utils = jvm.first("org.apache.kafka.common.utils.ByteUtils")
         self._batch_class = record_class(jvm, "DefaultRecordBatch")
