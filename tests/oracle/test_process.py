@@ -5,6 +5,7 @@ Used by: the tox environment `oracle`.
 """
 
 import contextlib
+import multiprocessing
 import os
 import signal
 import struct
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from segproof.processes import quiet_fork
 from segproof_harness.operations import Operation, Value
 from segproof_harness.oracle.jars import FOLDER_VARIABLE
 from segproof_harness.oracle.process import NoAnswerError, OracleError, OracleProcess, process_for
@@ -72,7 +74,7 @@ def pid_of(process: OracleProcess) -> int:
 def scratch_of(process: OracleProcess) -> Path:
     """Return the folder where the child has its files."""
     assert process._scratch is not None
-    return Path(process._scratch.name)
+    return Path(process._scratch)
 
 
 def wait_until(is_so: Callable[[], bool]) -> bool:
@@ -167,6 +169,30 @@ def test_a_dead_jvm_is_a_divergence(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "died" in result.findings[0].message
 
 
+@pytest.mark.needs(KAFKA)
+def test_a_forked_process_has_a_child_of_its_own(process: OracleProcess) -> None:
+    """Two processes never ask the same child, and the one that leaves first ends its own alone."""
+    process.start()
+    pid = pid_of(process)
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+
+    def work() -> None:
+        process.ask("absent", "offset-index", seconds=ENDING_SECONDS)
+        theirs.send(pid_of(process))
+        process.end()
+
+    with quiet_fork():
+        worker = context.Process(target=work)
+        worker.start()
+    assert ours.poll(3 * ENDING_SECONDS)
+    assert pid != ours.recv()
+    worker.join()
+    assert 0 == worker.exitcode
+    process.ask("absent", "offset-index", seconds=ENDING_SECONDS)
+    assert pid == pid_of(process)
+
+
 PARENT = """
 import os, signal, sys
 from segproof_harness.oracle.process import OracleProcess
@@ -176,7 +202,7 @@ from case import ENDLESS, LOAD, circle
 process = OracleProcess(release_named({release!r}))
 process.ask("start", "index-file", circle(), seconds=60)
 process.ask("apply", LOAD, seconds=60)
-print(process._process.pid, process._scratch.name, flush=True)
+print(process._process.pid, process._scratch, flush=True)
 if {hangs}:
     process._pipe.send(("apply", (ENDLESS,)))
 sys.stdin.read()

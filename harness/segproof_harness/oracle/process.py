@@ -10,6 +10,7 @@ Used by: subjects.oracle, oracle.checking.
 import atexit
 import contextlib
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -52,7 +53,9 @@ class OracleProcess:
         self.release = release
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection | None = None
-        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        self._scratch: str | None = None
+        self._owner = os.getpid()
+        """The process that has started the child: one that is forked off later starts its own."""
 
     def ask(self, name: str, *arguments: Any, seconds: float) -> Any:
         """Ask the child to do something, and return its answer.
@@ -60,6 +63,8 @@ class OracleProcess:
         Raises: NoAnswerError for a child that dies or says nothing for so many seconds; OracleError
         for one that can't be started or that fails.
         """
+        if self._owner != os.getpid():
+            self._disown()
         pipe = self._pipe or self.start()
         try:
             pipe.send((name, arguments))
@@ -82,7 +87,8 @@ class OracleProcess:
         """
         self.end()
         in_memory = MEMORY_DIRECTORY.is_dir() and os.access(MEMORY_DIRECTORY, os.W_OK)
-        self._scratch = tempfile.TemporaryDirectory(
+        self._owner = os.getpid()
+        self._scratch = tempfile.mkdtemp(
             prefix=SCRATCH_PREFIX, dir=MEMORY_DIRECTORY if in_memory else None
         )
         ours, theirs = socket.socketpair()
@@ -91,7 +97,7 @@ class OracleProcess:
         with theirs, self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*command, str(theirs.fileno())],
-                cwd=self._scratch.name,
+                cwd=self._scratch,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -113,7 +119,7 @@ class OracleProcess:
         assert self._scratch is not None
         home = java_home()
         return {
-            "TMPDIR": self._scratch.name,
+            "TMPDIR": self._scratch,
             "PYTHONPATH": os.pathsep.join(os.path.abspath(path) for path in sys.path if path),
             FOLDER_VARIABLE: str(jar_folder()),
             **({"JAVA_HOME": home} if home else {}),
@@ -122,7 +128,7 @@ class OracleProcess:
     @property
     def _log(self) -> Path:
         assert self._scratch is not None
-        return Path(self._scratch.name, "log")
+        return Path(self._scratch, "log")
 
     def _lost(self, what: str, *, died: bool) -> NoAnswerError:
         """End the child, and return the error with the last words of its JVM."""
@@ -141,7 +147,9 @@ class OracleProcess:
         return f"{self.release.name}: {what}" + (f"\n{words}" if words else "")
 
     def end(self) -> None:
-        """End the child, if there is one."""
+        """End the child, if there is one, and remove its files."""
+        if self._owner != os.getpid():
+            self._disown()
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -150,8 +158,14 @@ class OracleProcess:
             self._pipe.close()
             self._pipe = None
         if self._scratch is not None:
-            self._scratch.cleanup()
+            shutil.rmtree(self._scratch, ignore_errors=True)
             self._scratch = None
+
+    def _disown(self) -> None:
+        """Forget a child that the process has from which this one was forked."""
+        if self._process is not None:
+            self._process.returncode = 0  # it is not ours to wait for
+        self._process = self._pipe = self._scratch = None
 
 
 @cache
