@@ -440,7 +440,7 @@ def truncation_begins_counting_again(transition: Transition) -> bool:
     if not is_judged(transition, "truncate_to") or not succeeded(transition):
         return True
     if _finds_no_match(transition):
-        return after.max_pair == before.max_pair
+        return bool(after.max_pair == before.max_pair)
     if after.bytes_since_last_index_entry != 0:
         return False
     if after.size > 0:
@@ -456,7 +456,7 @@ def truncation_finds_the_maximum(transition: Transition) -> bool:
     if not is_judged(transition, "truncate_to") or not succeeded(transition):
         return True
     if _finds_no_match(transition):
-        return after.max_pair == before.max_pair
+        return bool(after.max_pair == before.max_pair)
     if before.max_pair is None or before.max_pair.timestamp < 0 or not has_sound_times(before):
         return True
     remaining = largest_of(batches_of(after) or [])

@@ -147,7 +147,7 @@ class LogSegment(Adapter):
     @classmethod
     def describe(cls, structure: Structure) -> Structure:
         """Return the description with calls that take plain values."""
-        calls = {
+        calls: dict[str, dict[str, Any]] = {
             "append_from_file": {"call_impl": LogSegment.append_from_file},
             "recover": {"call_impl": LogSegment.recover},
         }
