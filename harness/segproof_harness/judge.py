@@ -141,6 +141,7 @@ class Judge:
                 self.logs,
                 start,
                 disk_log.is_whole_before(self.logs, self._logs, offset),
+                disk_log.is_read_before(self.logs, self._logs, offset),
                 data,
                 offset,
                 CODECS,

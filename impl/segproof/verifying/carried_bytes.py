@@ -38,10 +38,11 @@ def carried_to_bytes(carry: LogCarry, seen: Seen) -> bytes:
         "transactions": _transactions_to_json(carry.transactions),
         "left_out": carry.left_out,
         "missing": carry.missing,
+        "unread": carry.unread,
         "end_offset": carry.end_offset,
         "is_read": carry.is_read,
         "cuts": [
-            [cut.offset, [*cut.opened.items()], sorted(cut.closed), cut.missing]
+            [cut.offset, [*cut.opened.items()], sorted(cut.closed), cut.missing, cut.unread]
             for cut in carry.cuts
         ],
         "seen": [[*state.identity, state.size_bytes] for state in seen],
@@ -69,11 +70,12 @@ def carried_from_bytes(data: bytes) -> tuple[LogCarry, Seen]:
         told["left_out"],
         [EpochRun(*run) for run in runs.tolist()],
         told["missing"],
+        told["unread"],
         told["end_offset"],
         told["is_read"],
         [
-            Cut(offset, table, dict(opened), set(closed), missing)
-            for table, (offset, opened, closed, missing) in zip(
+            Cut(offset, table, dict(opened), set(closed), missing, unread)
+            for table, (offset, opened, closed, missing, unread) in zip(
                 tables[1:], told["cuts"], strict=True
             )
         ],

@@ -127,6 +127,7 @@ class _JoinedLog:
         self._producers = empty_table()
         self._left_out = 0
         self._missing = 0
+        self._unread = 0
         self._runs: list[tuple[str, EpochRun]] = []
         self._last_run: EpochRun | None = None
         self._start_offset: int | None = None
@@ -145,6 +146,7 @@ class _JoinedLog:
         if carry.end_offset is None:
             # Without its log nothing is known of it.
             self._missing += 1
+            self._unread += 1
             self._is_read = False
             self._transactions.add(segment, carry.transactions)
             return
@@ -163,6 +165,7 @@ class _JoinedLog:
         joined = join_producers(self._producers, carry.producers, self._missing)
         self._producers, self._left_out = joined[0], self._left_out + joined[1] + carry.left_out
         self._missing += carry.missing + (not carry.is_read)
+        self._unread += carry.unread + (not carry.is_read)
         self._transactions.add(segment, carry.transactions)
         self._take_epochs(path, carry.runs)
         self._end_offset, self._is_read = carry.end_offset, carry.is_read
@@ -178,7 +181,8 @@ class _JoinedLog:
         while self._snapshots and self._snapshots[0] <= base_offset:
             offset = self._snapshots.pop(0)
             if self._end_offset is not None and self._end_offset <= offset:
-                known = self._known(self._producers, self._transactions.open, self._missing)
+                is_open = self._transactions.open
+                known = self._known(self._producers, is_open, self._missing, self._unread)
                 check_snapshot(*self._snapshot(offset), known, self._reporter)
             else:
                 self._snapshot(offset)  # before the log, or one of too many inside a segment
@@ -192,13 +196,16 @@ class _JoinedLog:
         self._snapshots.pop(0)
         producers, left_out = join_producers(self._producers.copy(), cut.producers, self._missing)
         is_open = self._transactions.open_at(cut.opened, cut.closed)
-        known = self._known(producers, is_open, self._missing + cut.missing + left_out)
+        missing, unread = self._missing + cut.missing + left_out, self._unread + cut.unread
+        known = self._known(producers, is_open, missing, unread)
         check_snapshot(*self._snapshot(cut.offset), known, self._reporter)
 
     def _known(
-        self, producers: ProducerTable, is_open: dict[int, int], missing: int
+        self, producers: ProducerTable, is_open: dict[int, int], missing: int, unread: int
     ) -> KnownProducers:
         start = self._start_offset or 0
+        if unread:
+            is_open = {}  # the markers may be among what can't be read
         is_whole = not missing and not self._left_out
         return KnownProducers(producers, is_open, start, is_whole, self._directory)
 

@@ -100,6 +100,8 @@ class ProducerCheck:
         """How often producers were not followed because there were too many."""
         self.missing = 0
         """Offsets in no batch, and batches that can't be read, so far."""
+        self.unread = 0
+        """Batches that can't be read, so far."""
 
     def check(self, block: Block) -> None:
         """Judge the batches of one block."""
@@ -132,6 +134,7 @@ class ProducerCheck:
             gaps = np.where(is_gap, block.first - block.before - 1, 0) + ~block.crc_valid
             missing += np.cumsum(gaps)
             self.missing = int(missing[-1])
+            self.unread += int(np.count_nonzero(~block.crc_valid))
         return missing
 
     def _compared(self, batches: "_Sorted") -> ProducerTable:

@@ -61,6 +61,7 @@ class Cut:
     opened: dict[int, int]
     closed: set[int]
     missing: int
+    unread: int
 
 
 @dataclass(slots=True)
@@ -76,6 +77,8 @@ class LogCarry:
     runs: list[EpochRun] = field(default_factory=list)
     missing: int = 0
     """Offsets in no batch, and batches that can't be read."""
+    unread: int = 0
+    """Batches that can't be read."""
     end_offset: int | None = None
     """The offset behind the last batch, or the base offset; None where the log was not read."""
     is_read: bool = False
@@ -279,6 +282,7 @@ class SegmentCheck:
         markers.finish(is_read, segment.base_offset + reach)
         carry.producers, carry.left_out = producers.table, producers.left_out
         carry.runs, carry.missing = epochs.runs, producers.missing
+        carry.unread = producers.unread
         carry.is_read, carry.end_offset = is_read, segment.base_offset + reach + 1
         self.carry = carry
         yield max(0, size - done)
@@ -323,4 +327,5 @@ def _cut(
         dict(markers.carry.opened),
         markers.closed,
         producers.missing,
+        producers.unread,
     )

@@ -33,7 +33,7 @@ class KnownProducers:
 
     producers: ProducerTable
     open: dict[int, int]
-    """Producer id to the first offset of its open transaction."""
+    """Producer id to the first offset of its open transaction; none where a batch is unreadable."""
     start_offset: int
     """Where the log begins."""
     is_whole: bool

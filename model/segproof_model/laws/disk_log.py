@@ -248,11 +248,18 @@ def snapshots_are_of_offsets_in_the_log(offsets: Collection[int], log_end_offset
 
 
 def snapshot_is_as_the_log_says(
-    logs: Logs, start_offset: int, is_whole: bool, snapshot: bytes, offset: int, codecs: Codecs
+    logs: Logs,
+    start_offset: int,
+    is_whole: bool,
+    is_read: bool,
+    snapshot: bytes,
+    offset: int,
+    codecs: Codecs,
 ) -> bool:
     """PROD-14 for files: a snapshot's entries are what its log before that offset says of them.
 
-    A log that is not whole may know less, and an expired producer may be in either alone.
+    A log that is not whole may know less, and an expired producer may be in either alone. Where a
+    batch can't be read (`is_read`), it may have ended any transaction that seems open.
     """
     entries = read_snapshot(snapshot)
     if isinstance(entries, Raised) or not entries:
@@ -261,7 +268,7 @@ def snapshot_is_as_the_log_says(
         b"".join(one.data for one in valid_batches(log) if number(one.last_offset) < offset)
         for log in logs
     ]
-    is_open = open_transactions(before, codecs)
+    is_open = open_transactions(before, codecs) if is_read else {}
     listed = {entry.producer_id for entry in entries}
     return is_open.keys() <= listed and all(
         _entry_is_right(entry, before, is_open.get(entry.producer_id), start_offset, is_whole)
@@ -284,6 +291,24 @@ def is_whole_before(logs: Logs, bases: Sequence[int], offset: int) -> bool:
             if batch.position not in valid or not is_next:
                 return False
             expected = number(batch.last_offset) + 1
+    return True
+
+
+def is_read_before(logs: Logs, bases: Sequence[int], offset: int) -> bool:
+    """Return whether every batch below an offset can be read."""
+    for log, base in zip(logs, bases, strict=True):
+        if base >= offset:
+            break
+        valid = {batch.position for batch in valid_batches(log)}
+        end = 0
+        for batch in batches_of(log):
+            if number(batch.last_offset) >= offset:
+                return True
+            if batch.position not in valid:
+                return False
+            end = batch.position + batch.size_bytes
+        if any(log[end:]):
+            return False
     return True
 
 

@@ -314,6 +314,31 @@ def test_snapshots_may_know_more_and_less(tmp_path: Path) -> None:
     assert [("PROD-14", WARNING)] == found(folder, "PROD-14")
 
 
+@pytest.mark.checks("PROD-14")
+@pytest.mark.parametrize("border", [0, 2, 3])
+def test_a_marker_that_cannot_be_read_is_not_the_snapshots_fault(
+    border: int, tmp_path: Path
+) -> None:
+    """The snapshot knows that the transaction has ended; the log, of which a byte is wrong, not."""
+    batches = [begin(0, 0), end(1), batch(2, 0, producer=8), begin(3, 1), batch(4, 1, producer=8)]
+    marker = bytearray(batches[1])
+    marker[70] ^= 1
+    batches[1] = bytes(marker)
+    parts = [(0, batches[:border]), (border, batches[border:])] if border else [(0, batches)]
+    folder = log(tmp_path / "t-0", *parts)
+    ended, again = entry(7, 0, 0), replace(entry(7, 1, 3), current_txn_first_offset=3)
+    for offset, entries in {
+        2: [ended],
+        3: [ended, entry(8, 0, 2)],
+        5: [again, entry(8, 1, 4)],
+    }.items():
+        (folder / name_of(offset, ".snapshot")).write_bytes(write_snapshot(entries))
+    assert ["BATCH-3"] == [one.law for one in verify(folder, deep=True) if one.is_defect]
+    # What the log does say is still held against them.
+    (folder / name_of(5, ".snapshot")).write_bytes(write_snapshot([again, entry(8, 2, 4)]))
+    assert ["PROD-14"] == [one.law for one in verify(folder, laws=["PROD-14"])]
+
+
 # --- leader epochs
 
 
