@@ -15,6 +15,7 @@ import pytest
 
 from segproof.kafka import LogConfig, LogManager, read_snapshot
 from segproof.lookup import PartitionReader
+from segproof.numbers import now_ms
 from segproof.verification import Finding, verify
 from segproof_harness.oracle import kafka_clients
 from segproof_harness.oracle.broker import Broker
@@ -22,7 +23,8 @@ from segproof_harness.oracle.kafka_clients import Clients, Lot, Seen, Sent
 
 pytestmark = pytest.mark.needs("java", "jpype")
 
-START_MS = 1_700_000_000_000
+START_MS = now_ms() - 3_600_000
+"""An hour ago: who loads a log forgets producers that have been silent for a day."""
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 COMMON = {"internal.segment.bytes": "8000", "index.interval.bytes": "300", "retention.ms": "-1"}
 CONFIG = LogConfig(segment_bytes=8000, index_interval_bytes=300, retention_ms=-1)
