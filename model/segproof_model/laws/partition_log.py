@@ -116,7 +116,8 @@ def reads_at_the_bound_are_empty(transition: Transition) -> bool:
 @law("LOG-8", structure=STRUCTURE, scope="step", source=CLASS)
 def committed_reads_list_what_was_aborted(transition: Transition) -> bool:
     """A read_committed read lists every aborted transaction that overlaps [start, upper), upper
-    being the fetch upper bound of the segment, else the next base, else the log end.
+    being the fetch upper bound of the segment, else the next base, else the log end. An index whose
+    first entry lies exactly at the end of the read passes it over, but for segproof.
 
     The first entry with a last stable offset >= upper is the last one that is visited (TXNIDX-10).
     A transaction that was ended twice has another entry behind it: truncation brings an ended one
@@ -131,9 +132,11 @@ def committed_reads_list_what_was_aborted(transition: Transition) -> bool:
     place = found.fetch_offset_metadata
     size = 0 if found.records is None else found.records.size
     end = place.relative_position_in_segment + size
-    uppers = [
-        at for at, position in index_entries(log, place.segment_base_offset) if position >= end
+    entries = index_entries(log, place.segment_base_offset)
+    passed = not log.profile.upper_bound_exact and [position for _, position in entries[:1]] == [
+        end
     ]
+    uppers = [at for at, position in entries[1 if passed else 0 :] if position >= end]
     bases = [base for base in log.log_segments.base_offsets() if base > place.segment_base_offset]
     upper = [*uppers, *bases, log.log_end_offset][0]
     known = aborted_of(log, place.segment_base_offset)
