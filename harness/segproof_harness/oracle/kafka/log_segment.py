@@ -11,12 +11,12 @@ class did to the file is dated by it afterwards.
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from jpype import JBoolean, JException, JInt, JLong, JProxy
 
@@ -33,18 +33,23 @@ from segproof_harness.oracle.kafka.leader_epochs import make_epochs, shown_epoch
 from segproof_harness.oracle.kafka.producer_state import make_producers, shown_producers
 from segproof_harness.oracle.kafka.records import (
     BAD_BLOCK_KINDS,
-    bytes_of,
     invoked,
     is_refused_by_codecs,
-    java_errors,
     record_class,
     reflected,
     wrapped,
 )
+from segproof_harness.oracle.kafka.segment_parts import (
+    Fetched,
+    Slice,
+    SubjectTime,
+    largest_of,
+    made_config,
+    opened_by_parts,
+)
 from segproof_harness.outcomes import Outcome
 from segproof_harness.structures import OperationKind, Structure
 from segproof_model.kafka.producer_append_info import CompletedTxn
-from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.kafka.record_file import RecordFile, scan_memory
 from segproof_model.kafka.segment_names import segment_file_name
 from segproof_model.kafka.segment_rolling import RollParams
@@ -59,60 +64,9 @@ ALONE = (
     ((3, 4), {"has_suffix"}),
 )
 """Since which version there are some operations."""
-JAVA_CONFIG_SINCE = (3, 5)
-INDEX_BYTES_MIN = 4
-"""What the options ask of an index's size; the segment itself takes any."""
 OF_SCANNER = "smaller than minimum record overhead"
 LAST_EPOCH = ((2**31 - 1, 0),)
 """A cache that knows this epoch is taught no other one."""
-
-
-class Fetched(NamedTuple):
-    """What a read found, with the implementation's names."""
-
-    fetch_offset_metadata: tuple[int, int, int]
-    records: "Slice | None"
-    first_entry_incomplete: bool
-    aborted_transactions: None = None
-
-
-class Slice:
-    """A slice of the log."""
-
-    def __init__(self, segment: "LogSegment", real: Any) -> None:
-        self._segment = segment
-        self._real = real
-
-    start = property(lambda self: self._segment.record_start(self._real))
-
-    def size_in_bytes(self) -> int:
-        """Call sizeInBytes."""
-        return int(self._real.sizeInBytes())
-
-    def read(self) -> bytes | None:
-        """Read all of it by readInto."""
-        with java_errors():
-            jvm = self._segment.jvm
-            buffer = jvm.java("java.nio.ByteBuffer").allocate(max(0, self.size_in_bytes()))
-            self._real.readInto(buffer, JInt(0))
-        return bytes_of(buffer)
-
-
-class _Time:
-    """What the real class asks for the time."""
-
-    def __init__(self) -> None:
-        self.clock: Callable[[], int] = int
-
-    def milliseconds(self) -> int:
-        """Return the subject's time."""
-        return self.clock()
-
-    hiResClockMs = milliseconds  # noqa: N815 - Kafka's name
-
-    def nanoseconds(self) -> int:
-        """Return the subject's time in another unit."""
-        return self.clock() * 10**6
 
 
 class LogSegment(Adapter):
@@ -120,7 +74,7 @@ class LogSegment(Adapter):
 
     kinds: ClassVar[Mapping[str, str]] = {"java.lang.NullPointerException": "unmapped"}
 
-    _time: ClassVar[_Time]
+    _time: ClassVar[SubjectTime]
     _java_time: ClassVar[Any]
     _kind: ClassVar[Any]
     _scratch: ClassVar[str]
@@ -136,7 +90,7 @@ class LogSegment(Adapter):
         number = cls.jvm.release.number
         absent = [names for since, names in ALONE if number < since]
         cls.left_out = OURS.union(*absent)
-        cls._time = _Time()
+        cls._time = SubjectTime()
         cls._java_time = JProxy("org.apache.kafka.common.utils.Time", inst=cls._time)
         cls._kind = storage_class(cls.jvm, "LogSegment")
         cls._scratch = tempfile.mkdtemp(prefix="segproof-state-")
@@ -192,7 +146,7 @@ class LogSegment(Adapter):
 
     def _opened(self, arguments: Mapping[str, Any]) -> Any:
         if self.jvm.release.number < (1, 1):
-            return self._of_parts(arguments)
+            return opened_by_parts(self.jvm, self._java_time, arguments)
         return self._kind.open(
             self.jvm.file(arguments["directory"]),
             JLong(arguments["base_offset"]),
@@ -204,55 +158,13 @@ class LogSegment(Adapter):
             arguments["file_suffix"],
         )
 
-    def _of_parts(self, arguments: Mapping[str, Any]) -> Any:
-        """Open the four files one by one: in 0.11 a segment's own way knows no suffix."""
-        base, suffix = arguments["base_offset"], arguments["file_suffix"]
-        log, offsets, times, transactions = (
-            self.jvm.file(f"{arguments['directory']}/{segment_file_name(base, kind)}{suffix}")
-            for kind in (".log", ".index", ".timeindex", ".txnindex")
-        )
-        records = record_class(self.jvm, "FileRecords").open(
-            log,
-            JBoolean(True),
-            JBoolean(arguments["file_already_exists"]),
-            JInt(arguments["init_file_size"]),
-            JBoolean(arguments["preallocate"]),
-        )
-        size = JInt(arguments["segment_index_bytes"])
-        return self._kind(
-            records,
-            storage_class(self.jvm, "OffsetIndex")(offsets, JLong(base), size, JBoolean(True)),
-            storage_class(self.jvm, "TimeIndex")(times, JLong(base), size, JBoolean(True)),
-            storage_class(self.jvm, "TransactionIndex")(JLong(base), transactions),
-            JLong(base),
-            JInt(arguments["index_interval_bytes"]),
-            JLong(arguments["roll_jitter_ms"]),
-            self._java_time,
-        )
-
     @classmethod
     def _config(cls, interval: int, index_bytes: int) -> Any:
         """Return Kafka's options with these two; making them takes long."""
         key = interval, index_bytes
         if key not in cls._configs:
-            cls._configs[key] = cls._made_config(interval, index_bytes)
+            cls._configs[key] = made_config(cls.jvm, interval, index_bytes)
         return cls._configs[key]
-
-    @classmethod
-    def _made_config(cls, interval: int, index_bytes: int) -> Any:
-        options = cls.jvm.java("java.util.HashMap")()
-        options.put("index.interval.bytes", str(interval))
-        options.put("segment.index.bytes", str(max(index_bytes, INDEX_BYTES_MIN)))
-        kind = storage_class(cls.jvm, "LogConfig")
-        more = []
-        if cls.jvm.release.number < JAVA_CONFIG_SINCE:
-            more = [getattr(cls.jvm.java("scala.collection.immutable.Set$"), "MODULE$").empty()]
-        config = kind(options, *more)
-        if index_bytes < INDEX_BYTES_MIN:
-            field = kind.class_.getDeclaredField("maxIndexSize")
-            field.setAccessible(True)
-            field.set(config, cls.jvm.java("java.lang.Integer")(JInt(index_bytes)))
-        return config
 
     def give_up(self) -> None:
         """Close what a crash has left open, and change no file.
@@ -363,7 +275,7 @@ class LogSegment(Adapter):
         arguments: list[Any] = [JLong(largest_offset)]
         if not self._appends_each_batch:
             batches = scan_memory(records, codecs=CODECS).batches
-            timestamp, offset = _largest(batches)
+            timestamp, offset = largest_of(batches)
             if largest_timestamp is not None:
                 timestamp = largest_timestamp
             if shallow_offset_of_max_timestamp is not None:
@@ -502,7 +414,7 @@ class LogSegment(Adapter):
         of_file = hasattr(records, "channel")
         return Fetched(
             (place[0], place[1], place[2]),
-            Slice(self, records) if of_file else None,
+            Slice(self.jvm, self.record_start(records), records) if of_file else None,
             bool(get(found, "firstEntryIncomplete")),
         )
 
@@ -633,14 +545,3 @@ def _open(kind: type[LogSegment], arguments: Mapping[str, Any], files: Any) -> L
     if files.status(path) is not None:
         files.set_modified(path, arguments["modified_ms"] * 10**6)
     return kind(arguments)
-
-
-def _largest(batches: tuple[RecordBatch, ...]) -> tuple[int, int]:
-    """Return the largest timestamp of the batches that can be read, with its batch's last offset.
-
-    The first of several; (-1, -1) for none.
-    """
-    times = [(batch.max_timestamp, batch.last_offset) for batch in batches]
-    readable = [(time, last) for time, last in times if isinstance(time, int)]
-    known = [(time, last) for time, last in readable if isinstance(last, int)]
-    return max(known, key=lambda pair: pair[0], default=(-1, -1))

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the adapter of the segment works with: options, parts, time, and what a read found.
+
+Used by: oracle.kafka.log_segment.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from jpype import JBoolean, JInt, JLong
+
+from segproof_harness.oracle.jvm import Jvm
+from segproof_harness.oracle.kafka.classes import storage_class
+from segproof_harness.oracle.kafka.records import bytes_of, java_errors, record_class
+from segproof_model.kafka.record_batch import RecordBatch
+from segproof_model.kafka.segment_names import segment_file_name
+
+__all__ = ["Fetched", "Slice", "SubjectTime", "largest_of", "made_config", "opened_by_parts"]
+
+JAVA_CONFIG_SINCE = (3, 5)
+INDEX_BYTES_MIN = 4
+"""What the options ask of an index's size; the segment itself takes any."""
+
+
+class Fetched(NamedTuple):
+    """What a read found, with the implementation's names."""
+
+    fetch_offset_metadata: tuple[int, int, int]
+    records: "Slice | None"
+    first_entry_incomplete: bool
+    aborted_transactions: None = None
+
+
+class Slice:
+    """A slice of the log."""
+
+    def __init__(self, jvm: Jvm, start: int, real: Any) -> None:
+        self._jvm = jvm
+        self.start = start
+        self._real = real
+
+    def size_in_bytes(self) -> int:
+        """Call sizeInBytes."""
+        return int(self._real.sizeInBytes())
+
+    def read(self) -> bytes | None:
+        """Read all of it by readInto."""
+        with java_errors():
+            buffer = self._jvm.java("java.nio.ByteBuffer").allocate(max(0, self.size_in_bytes()))
+            self._real.readInto(buffer, JInt(0))
+        return bytes_of(buffer)
+
+
+class SubjectTime:
+    """What the real class asks for the time."""
+
+    def __init__(self) -> None:
+        self.clock: Callable[[], int] = int
+
+    def milliseconds(self) -> int:
+        """Return the subject's time."""
+        return self.clock()
+
+    hiResClockMs = milliseconds  # noqa: N815 - Kafka's name
+
+    def nanoseconds(self) -> int:
+        """Return the subject's time in another unit."""
+        return self.clock() * 10**6
+
+
+def made_config(jvm: Jvm, interval: int, index_bytes: int) -> Any:
+    """Return Kafka's options with these two."""
+    options = jvm.java("java.util.HashMap")()
+    options.put("index.interval.bytes", str(interval))
+    options.put("segment.index.bytes", str(max(index_bytes, INDEX_BYTES_MIN)))
+    kind = storage_class(jvm, "LogConfig")
+    more = []
+    if jvm.release.number < JAVA_CONFIG_SINCE:
+        more = [getattr(jvm.java("scala.collection.immutable.Set$"), "MODULE$").empty()]
+    config = kind(options, *more)
+    if index_bytes < INDEX_BYTES_MIN:
+        field = kind.class_.getDeclaredField("maxIndexSize")
+        field.setAccessible(True)
+        field.set(config, jvm.java("java.lang.Integer")(JInt(index_bytes)))
+    return config
+
+
+def opened_by_parts(jvm: Jvm, time: Any, arguments: Mapping[str, Any]) -> Any:
+    """Open the four files one by one: in 0.11 a segment's own way knows no suffix."""
+    base, suffix = arguments["base_offset"], arguments["file_suffix"]
+    log, offsets, times, transactions = (
+        jvm.file(f"{arguments['directory']}/{segment_file_name(base, kind)}{suffix}")
+        for kind in (".log", ".index", ".timeindex", ".txnindex")
+    )
+    records = record_class(jvm, "FileRecords").open(
+        log,
+        JBoolean(True),
+        JBoolean(arguments["file_already_exists"]),
+        JInt(arguments["init_file_size"]),
+        JBoolean(arguments["preallocate"]),
+    )
+    size = JInt(arguments["segment_index_bytes"])
+    return storage_class(jvm, "LogSegment")(
+        records,
+        storage_class(jvm, "OffsetIndex")(offsets, JLong(base), size, JBoolean(True)),
+        storage_class(jvm, "TimeIndex")(times, JLong(base), size, JBoolean(True)),
+        storage_class(jvm, "TransactionIndex")(JLong(base), transactions),
+        JLong(base),
+        JInt(arguments["index_interval_bytes"]),
+        JLong(arguments["roll_jitter_ms"]),
+        time,
+    )
+
+
+def largest_of(batches: tuple[RecordBatch, ...]) -> tuple[int, int]:
+    """Return the largest timestamp of the batches that can be read, with its batch's last offset.
+
+    The first of several; (-1, -1) for none.
+    """
+    times = [(batch.max_timestamp, batch.last_offset) for batch in batches]
+    readable = [(time, last) for time, last in times if isinstance(time, int)]
+    known = [(time, last) for time, last in readable if isinstance(last, int)]
+    return max(known, key=lambda pair: pair[0], default=(-1, -1))
