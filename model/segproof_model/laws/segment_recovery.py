@@ -219,9 +219,10 @@ def recovery_finds_aborted_transactions(transition: Transition) -> bool:
     after = after_of(transition)
     if not is_judged(transition, "recover") or not succeeded(transition):
         return True
+    entries = txn_entries(after) if after.txn_index.is_open else []  # else another's file
     producers = transition.arguments.get("producer_state_manager")
     if producers is None and not after.profile.recovery_has_producers:
-        return not txn_entries(after)
+        return not entries
     if (producers is not None and producers.producers) or not are_ordered(batches_of(after) or []):
         return True
-    return txn_entries(after) == _aborted(after)
+    return entries == _aborted(after)

@@ -34,7 +34,6 @@ from segproof_harness.oracle.kafka.producer_state import make_producers, shown_p
 from segproof_harness.oracle.kafka.records import (
     BAD_BLOCK_KINDS,
     invoked,
-    is_refused_by_codecs,
     record_class,
     reflected,
     wrapped,
@@ -53,6 +52,7 @@ from segproof_model.kafka.producer_append_info import CompletedTxn
 from segproof_model.kafka.record_file import RecordFile, scan_memory
 from segproof_model.kafka.segment_names import segment_file_name
 from segproof_model.kafka.segment_rolling import RollParams
+from segproof_model.outcomes import ErrorKind, Raised
 
 OURS = frozenset({"append_many", "read_many", "find_offset_by_timestamp_many"})
 """What the real class has not in any release."""
@@ -64,7 +64,6 @@ ALONE = (
     ((3, 4), {"has_suffix"}),
 )
 """Since which version there are some operations."""
-OF_SCANNER = "smaller than minimum record overhead"
 LAST_EPOCH = ((2**31 - 1, 0),)
 """A cache that knows this epoch is taught no other one."""
 
@@ -113,20 +112,22 @@ class LogSegment(Adapter):
         """Return the outcome of an exception.
 
         In the middle of a block that can't be inflated to its end Kafka may meet a bad record
-        first; ours inflates first, and says just that. The scanner has a text of its own.
+        first; ours inflates first, and says just that.
         """
         outcome = super().outcome_of_error(error)
         segment = cls._open_one
-        if outcome.error not in BAD_BLOCK_KINDS or segment is None or OF_SCANNER in outcome.detail:
+        if outcome.error not in BAD_BLOCK_KINDS or segment is None:
             return outcome
-        return replace(outcome, error="kafka-error") if segment._has_bad_block() else outcome
+        return replace(outcome, error="kafka-error") if segment._has_bad_blocks_only() else outcome
 
-    def _has_bad_block(self) -> bool:
-        """Return whether the log has a batch that can't be inflated as a whole."""
-        with suppress(FileNotFoundError):
-            batches = scan_memory(Path(self._path).read_bytes(), codecs=CODECS).batches
-            return any(is_refused_by_codecs(batch.data) for batch in batches)
-        return False
+    def _has_bad_blocks_only(self) -> bool:
+        """Return whether nothing else is wrong with the log than blocks that can't be inflated."""
+        try:
+            scan = scan_memory(Path(self._path).read_bytes(), codecs=CODECS)
+        except FileNotFoundError:
+            return False
+        errors = {batch.records_until_error().error for batch in scan.batches} - {None}
+        return scan.error is None and errors == {Raised(ErrorKind.KAFKA_ERROR)}
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         before = type(self)._open_one
