@@ -375,15 +375,16 @@ def epochs_fit_the_log(transition: Transition) -> bool:
     """After loading, the epoch cache has no entry with start >= log end and none superseded at the
     log start.
 
-    An empty log whose start is its end may keep the entry that was moved there. Releases up to 1.1
-    move entries in another way.
+    A log that does not end behind its start may keep the entry that was moved there. Releases up to
+    1.1 move entries in another way.
     """
     loading = _loading(transition)
     if loading is None or loading.log.profile.epoch_rules == "1.1":
         return True
     starts = [entry.start_offset for entry in loading.log.leader_epoch_cache.entries]
     end = loading.log.log_end_offset
-    is_within = all(one < end for one in starts) or starts == [loading.start] == [end]
+    is_moved = starts == [loading.start] and end <= loading.start
+    is_within = is_moved or all(one < end for one in starts)
     return is_within and all(one > loading.start for one in starts[1:])
 
 

@@ -201,10 +201,10 @@ def _values(found: Any) -> Iterator[tuple[Any, str]]:
 
 def _entry(found: Any) -> ProducerStateEntry:
     return ProducerStateEntry(
-        *(
-            int(get(found, name))
-            for name in ("producerId", "producerEpoch", "coordinatorEpoch", "lastTimestamp")
-        ),
+        int(get(found, "producerId")),
+        int(get(found, "producerEpoch")),
+        int(get(found, "coordinatorEpoch")),
+        int(get(found, "lastTimestamp")),
         _long(get(found, "currentTxnFirstOffset")),
         tuple(_batch(one) for one in each(get(found, "batchMetadata"))),
     )

@@ -200,10 +200,10 @@ def new_log(
     check, no, clean = JInt(EXPIRY_CHECK_MS), JBoolean(False), JBoolean(is_clean)
     if number < (3,):
         tell_of_clean_shutdown(directory, is_clean)
-        last = () if number < (2, 8) else (clean, no)
+        told = () if number < (2, 8) else (clean, no)
         expiration = JInt(config.producer_id_expiration_ms)
         kind = scala_object(jvm, "kafka.log.Log")
-        return kind.apply(*first, expiration, check, channel, *last)
+        return kind.apply(*first, expiration, check, channel, *told)
     timeout = JInt(config.max_transaction_timeout_ms)
     second = (timeout, producer_config(jvm, config), check, channel, clean)
     remaining = jvm.java("java.util.concurrent.ConcurrentHashMap")()
@@ -211,9 +211,10 @@ def new_log(
         kind, none = storage_class(jvm, "UnifiedLog"), jvm.java("java.util.Optional").empty()
         return kind.create(*first, *second, none, remaining, no, _listener(jvm))
     kind, none = scala_object(jvm, "kafka.log.UnifiedLog"), no_option(jvm)
-    last = () if number < (3, 5) else (no, _listener(jvm))
-    if (3, 5) <= number < (3, 6):
-        last = (no, none, _listener(jvm))
+    last: tuple[Any, ...] = ()
+    if number >= (3, 5):
+        remote = (none,) if number < (3, 6) else ()
+        last = (no, *remote, _listener(jvm))
     return kind.apply(*first, *second, none, JBoolean(True), remaining, *last)
 
 
