@@ -207,7 +207,7 @@ def trimmed_files_end_at_their_size(step: Transition) -> bool:
 @law("SCAN-14", structure="record-file", scope="step", source="FileRecords.slice")
 def slices_are_capped(step: Transition) -> bool:
     """slice raises invalid-argument for a negative position or size, and caps its end at the end
-    of the file, also on 32-bit overflow."""
+    of the file, also on 32-bit overflow; 0.11 caps it at the size of what is sliced."""
     if step.operation != "slice":
         return True
     position, size = step.arguments["position"], step.arguments["size"]
@@ -216,7 +216,9 @@ def slices_are_capped(step: Transition) -> bool:
     if isinstance(step.outcome, Raised):
         return bool(step.before.profile.slice_start_checked)
     assert isinstance(step.outcome, RecordFile)
-    return bool(step.outcome.end == min(step.before.start + position + size, step.before.end))
+    before = step.before
+    limit = before.size if before.profile.slice_end_is_size else before.end
+    return bool(step.outcome.end == min(before.start + position + size, limit))
 
 
 @law("SCAN-15", structure="record-file", scope="step", source="FileRecords.availableBytes (3.0 on)")
@@ -231,7 +233,7 @@ def slices_are_never_wider(step: Transition) -> bool:
 @law("SCAN-16", structure="record-file", scope="step", source="FileRecords.slice (KAFKA-18683)")
 def slices_of_slices_lie_inside(step: Transition) -> bool:
     """A slice of a slice lies inside the outer slice, except that releases from 2.1 up to and
-    including 3.9 refuse a position greater than size - start."""
+    including 4.0 refuse a position greater than size - start."""
     if step.operation != "slice" or not step.before.is_slice:
         return True
     outer, inner, position = step.before, step.outcome, int(step.arguments["position"])
