@@ -25,7 +25,9 @@ class TransactionIndex(Adapter):
     """The transaction index. The real class has no read-only form: `writable` says nothing."""
 
     _kind: ClassVar[Any]
-    _make_txn: ClassVar[Any]
+    _txn_kind: ClassVar[Any]
+    _txn_from_bytes: ClassVar[Any]
+    _wrap: ClassVar[Any]
     _has_new_names: ClassVar[bool]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -35,13 +37,15 @@ class TransactionIndex(Adapter):
         number = cls.jvm.release.number
         cls.unobserved = frozenset({"is_empty"} if number < IS_EMPTY_SINCE else ())
         cls._kind = storage_class(cls.jvm, "TransactionIndex")
-        cls._make_txn = cls._txn_constructor()
+        cls._txn_kind = storage_class(cls.jvm, "AbortedTxn")
+        cls._txn_from_bytes = cls._constructor_from_bytes()
+        cls._wrap = cls.jvm.java("java.nio.ByteBuffer").wrap
         cls._has_new_names = number >= NEW_NAMES_SINCE
 
     @classmethod
-    def _txn_constructor(cls) -> Any:
-        """Return the constructor from bytes, which is not public: the others know no version."""
-        kind = storage_class(cls.jvm, "AbortedTxn").class_
+    def _constructor_from_bytes(cls) -> Any:
+        """Return the constructor of an AbortedTxn from bytes, which is not public in Java."""
+        kind = cls._txn_kind.class_
         found = kind.getDeclaredConstructor(cls.jvm.java("java.nio.ByteBuffer").class_)
         found.setAccessible(True)
         return found
@@ -52,10 +56,12 @@ class TransactionIndex(Adapter):
     is_empty = property(lambda self: bool(self._index.isEmpty()))
 
     def append(self, aborted_txn: AbortedTxn) -> None:
-        """Call append."""
-        wrap = self.jvm.java("java.nio.ByteBuffer").wrap
-        buffer = wrap(self.jvm.to_bytes(aborted_txn.to_bytes()))
-        self._index.append(self._make_txn.newInstance(buffer))
+        """Call append; other versions than 0 are made from bytes, since only those know them."""
+        if aborted_txn.version == 0:
+            self._index.append(self._txn_kind(*map(JLong, aborted_txn[1:])))
+            return
+        buffer = self._wrap(self.jvm.to_bytes(aborted_txn.to_bytes()))
+        self._index.append(self._txn_from_bytes.newInstance(buffer))
 
     def all_aborted_txns(self) -> tuple[tuple[int, ...], ...]:
         """Call allAbortedTxns."""
@@ -102,12 +108,17 @@ class TransactionIndex(Adapter):
 
 
 def _items(found: Any) -> Iterator[Any]:
-    """Return what a list of Java or of Scala holds."""
+    """Yield what a list of Java or of Scala holds."""
     steps = found.iterator()
     while steps.hasNext():
         yield steps.next()
 
 
 def _txn(found: Any) -> tuple[int, ...]:
-    names = ("version", "producerId", "firstOffset", "lastOffset", "lastStableOffset")
-    return tuple(int(getattr(found, name)()) for name in names)
+    return (
+        int(found.version()),
+        int(found.producerId()),
+        int(found.firstOffset()),
+        int(found.lastOffset()),
+        int(found.lastStableOffset()),
+    )
