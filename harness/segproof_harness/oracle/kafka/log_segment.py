@@ -71,7 +71,11 @@ LAST_EPOCH = ((2**31 - 1, 0),)
 class LogSegment(Adapter):
     """The segment."""
 
-    kinds: ClassVar[Mapping[str, str]] = {"java.lang.NullPointerException": "unmapped"}
+    kinds: ClassVar[Mapping[str, str]] = {
+        "java.lang.NullPointerException": "unmapped",
+        "kafka.common.KafkaStorageException": "file-not-found",
+    }
+    """0.11 wraps the error of a rename, which is that of a missing file."""
 
     _time: ClassVar[SubjectTime]
     _java_time: ClassVar[Any]
@@ -121,11 +125,14 @@ class LogSegment(Adapter):
         return replace(outcome, error="kafka-error") if segment._has_bad_blocks_only() else outcome
 
     def _has_bad_blocks_only(self) -> bool:
-        """Return whether nothing else is wrong with the log than blocks that can't be inflated."""
-        try:
-            scan = scan_memory(Path(self._path).read_bytes(), codecs=CODECS)
-        except FileNotFoundError:
-            return False
+        """Return whether nothing is wrong with the records but blocks that can't be inflated.
+
+        They are those that were appended, or the log's.
+        """
+        data, self._appended = self._appended, b""
+        with suppress(FileNotFoundError):
+            data = data or Path(self._path).read_bytes()
+        scan = scan_memory(data, codecs=CODECS)
         errors = {batch.records_until_error().error for batch in scan.batches} - {None}
         return scan.error is None and errors == {Raised(ErrorKind.KAFKA_ERROR)}
 
@@ -137,6 +144,8 @@ class LogSegment(Adapter):
         name = segment_file_name(arguments["base_offset"], ".log") + arguments["file_suffix"]
         self._path = f"{arguments['directory']}/{name}"
         self._modified_ns = -1
+        self._appended = b""
+        """What is being appended; after an error it is what may be to blame."""
         with suppress(FileNotFoundError):
             self._modified_ns = os.stat(self._path).st_mtime_ns
         with self._dated():
@@ -285,8 +294,10 @@ class LogSegment(Adapter):
             if self.jvm.release.number < (2, 0):
                 first = batches[0].base_offset if batches else largest_offset
                 arguments.insert(0, JLong(first if isinstance(first, int) else largest_offset))
+        self._appended = records
         with self._dated():
             self._segment.append(*arguments, memory)
+        self._appended = b""
 
     @cached_property
     def _appends_each_batch(self) -> bool:
@@ -298,14 +309,17 @@ class LogSegment(Adapter):
         """Call appendFromFile with a file outside of the directory."""
         path = Path(self._scratch, "source.log")
         path.write_bytes(records.image)
+        self._appended = records.image[start:]
         source = record_class(self.jvm, "FileRecords").open(
             self.jvm.file(str(path)), JBoolean(False), JBoolean(True), JInt(0), JBoolean(False)
         )
         try:
             with self._dated():
-                return int(self._segment.appendFromFile(source, JInt(start)))
+                count = int(self._segment.appendFromFile(source, JInt(start)))
         finally:
             source.close()
+        self._appended = b""
+        return count
 
     def truncate_to(self, offset: int) -> int:
         """Call truncateTo."""
