@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from segproof_harness.cli import oracle_run
+from segproof_harness.cli import oracle_distinguish, oracle_run
 from segproof_harness.cli.common import (
     EXIT_FINDINGS,
     Format,
@@ -153,6 +153,7 @@ def check_releases(
 
 
 app.command("run")(oracle_run.command)
+app.command("distinguish")(oracle_distinguish.command)
 
 
 def _chosen(names: Sequence[str]) -> "list[Release]":
