@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from segproof_harness.operations import Operation
+from segproof_harness.operations import Operation, Value
 from segproof_harness.oracle.process import process_for
 from segproof_harness.outcomes import Outcome
 from segproof_harness.replay import replay_seeds
@@ -57,8 +57,9 @@ def test_planted(structure: str, flags: dict[str, Any], monkeypatch: pytest.Monk
 
 def _setups() -> Iterator[tuple[str, Setup, list[Operation]]]:
     """Yield an index file whose chain is a circle, and a service that fills files of no room."""
-    opened = {
-        "file_name": "20231114221320123",
+    name = "20231114221320123"
+    opened: dict[str, Value] = {
+        "file_name": name,
         "geometry": (1, 4),
         "end_phy_offset": 0,
         "end_timestamp": 0,
@@ -69,9 +70,9 @@ def _setups() -> Iterator[tuple[str, Setup, list[Operation]]]:
     image = bytes(32) + b"".join(number.to_bytes(4, "big") for number in numbers)
     for previous in (2, 1):
         image += (7).to_bytes(4, "big") + bytes(12) + previous.to_bytes(4, "big")
-    window = {"max_num": 5, "begin": 0, "end": 10}
+    window: dict[str, Value] = {"max_num": 5, "begin": 0, "end": 10}
     walk = Operation("select_phy_offset", {"phy_offsets": (), "key": "another", **window})
-    file = Setup(opened, {opened["file_name"]: image + bytes(20)})
+    file = Setup(opened, {name: image + bytes(20)})
     yield "index-file", file, [Operation("load", {}), walk]
     request = ("T", "k", None, 100, 1_700_000_000_123, 0, None)
     service = Setup({"geometry": (4, 1), "now_ms": 1_700_000_000_123, "damage": ()})
