@@ -5,6 +5,7 @@ Used by: the adapters of Kafka's classes.
 """
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 __all__ = ["PACKAGES", "get", "items", "optional", "scala_option", "storage_class"]
@@ -13,6 +14,7 @@ PACKAGES = ("org.apache.kafka.storage.internals.log.", "kafka.log.")
 """Where the classes of logs and indexes are: since 3.5, and before; a few moved at 3.3 or 3.4."""
 
 
+@cache
 def storage_class(jvm: Any, name: str) -> Any:
     """Return a class of logs or indexes by its last name, from the package that has it.
 

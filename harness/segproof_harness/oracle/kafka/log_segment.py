@@ -77,6 +77,8 @@ class LogSegment(Adapter):
     }
     """0.11 wraps the error of a rename, which is that of a missing file."""
 
+    _appended: bytes
+    """What is being appended; after an error it is what may be to blame."""
     _time: ClassVar[SubjectTime]
     _java_time: ClassVar[Any]
     _kind: ClassVar[Any]
@@ -129,7 +131,8 @@ class LogSegment(Adapter):
 
         They are those that were appended, or the log's.
         """
-        data, self._appended = self._appended, b""
+        data = self._appended
+        self._appended = b""
         with suppress(FileNotFoundError):
             data = data or Path(self._path).read_bytes()
         scan = scan_memory(data, codecs=CODECS)
@@ -145,7 +148,6 @@ class LogSegment(Adapter):
         self._path = f"{arguments['directory']}/{name}"
         self._modified_ns = -1
         self._appended = b""
-        """What is being appended; after an error it is what may be to blame."""
         with suppress(FileNotFoundError):
             self._modified_ns = os.stat(self._path).st_mtime_ns
         with self._dated():
@@ -215,7 +217,9 @@ class LogSegment(Adapter):
         """Call a method that is not public in every release."""
         if hasattr(self._segment, name):
             return getattr(self._segment, name)(*arguments)
-        return invoked(reflected(self._kind, name), self._segment, *arguments)
+        if name not in self._fields:
+            self._fields[name] = reflected(self._kind, name)
+        return invoked(self._fields[name], self._segment, *arguments)
 
     def record_start(self, records: Any) -> int:
         """Return where a slice begins in the file."""
@@ -392,8 +396,8 @@ class LogSegment(Adapter):
 
     def translate_offset(self, offset: int, starting_file_position: int) -> Any:
         """Call translateOffset."""
-        long, integer = (self.jvm.java(f"java.lang.{name}").TYPE for name in ("Long", "Integer"))
         if "translateOffset" not in self._fields:
+            long, integer = (self.jvm.java(f"java.lang.{one}").TYPE for one in ("Long", "Integer"))
             self._fields["translateOffset"] = reflected(
                 self._kind, "translateOffset", long, integer
             )

@@ -7,6 +7,7 @@ Used by: oracle.kafka.record_batch, oracle.kafka.record_file.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import jpype
@@ -57,6 +58,7 @@ def java_errors() -> Iterator[None]:
         raise RefusedError(kind_of(error, KINDS), str(error)) from None
 
 
+@cache
 def record_class(jvm: Jvm, name: str) -> Any:
     """Return a class of records by its last name. Raises LookupError if the release has none."""
     return jvm.first(*(f"{package}{name}" for package in PACKAGES))
