@@ -79,3 +79,17 @@ def test_reads_pass_a_high_watermark_in_a_removed_segment(release: str) -> None:
     sizes = [read[1][1] for _, read, _ in (before, passing, mended)]
     assert sizes == [106, 180, 106]
     assert before[2]["high_watermark"] == passing[2]["high_watermark"] == 5
+
+
+@pytest.mark.checks("LOAD-5", "LOAD-15")
+@pytest.mark.parametrize("release", SERVED)
+def test_an_epoch_begins_late_after_a_rebuilt_index(release: str) -> None:
+    """With the file of the epochs gone too, a rebuilt index teaches epochs before older segments.
+
+    Epoch 0 begins at offset 0; after a crash that took the index of the second segment and the file
+    of the epochs, it begins at 1, where that segment does: the recovery of the first one, which
+    follows, does not enter an epoch that is known.
+    """
+    found = answers("epoch_begins_late_after_a_rebuilt_index", release)
+    known = [answer for name, answer, _ in found if name == "leader_epoch_cache"]
+    assert known == [((0, 0),), ((0, 1),)]
