@@ -8,7 +8,7 @@ Used by: the harness, the generated pages.
 
 from itertools import takewhile
 
-from segproof_model.integers import wrap32
+from segproof_model.integers import wrap32, wrap64
 from segproof_model.kafka.log_segment import LogSegment
 from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.kafka.segment_recovery import Recovered
@@ -208,7 +208,7 @@ def _first_offset(batch: RecordBatch, profile: Profile, base_offset: int) -> int
     )
     if not profile.batch_begins_by_sequences:
         return base_offset
-    return last_offset - wrap32(last_sequence - base_sequence)
+    return wrap64(last_offset - wrap32(last_sequence - base_sequence))
 
 
 @law("SEG-30", structure=STRUCTURE, scope="step", source=RECOVER)

@@ -122,17 +122,18 @@ class LogSegment(Adapter):
         """
         outcome = super().outcome_of_error(error)
         segment = cls._open_one
-        if outcome.error not in BAD_BLOCK_KINDS or segment is None:
+        if segment is None:
             return outcome
-        return replace(outcome, error="kafka-error") if segment._has_bad_blocks_only() else outcome
+        appended, segment._appended = segment._appended, b""
+        if outcome.error not in BAD_BLOCK_KINDS or not segment._has_bad_blocks_only(appended):
+            return outcome
+        return replace(outcome, error="kafka-error")
 
-    def _has_bad_blocks_only(self) -> bool:
+    def _has_bad_blocks_only(self, data: bytes) -> bool:
         """Return whether nothing is wrong with the records but blocks that can't be inflated.
 
-        They are those that were appended, or the log's.
+        They are `data`, or without any those of the log.
         """
-        data = self._appended
-        self._appended = b""
         with suppress(FileNotFoundError):
             data = data or Path(self._path).read_bytes()
         scan = scan_memory(data, codecs=CODECS)
