@@ -36,7 +36,10 @@ Answer = TypeVar("Answer")
 class PartitionLog(Adapter):
     """The log of a partition."""
 
-    kinds: ClassVar[Mapping[str, str]] = {"java.lang.NullPointerException": "unmapped"}
+    kinds: ClassVar[Mapping[str, str]] = {
+        "java.lang.NullPointerException": "unmapped",
+        "java.util.NoSuchElementException": "illegal-state",
+    }
     left_out = frozenset({"close", "close_handlers"})
     """What a closed log does, the model does not cover; reopening closes as well."""
     _last: ClassVar["PartitionLog | None"] = None
