@@ -70,7 +70,10 @@ def _fetched(transition: Transition) -> FetchDataInfo | None:
 @law("LOG-6", structure=STRUCTURE, scope="step", source=CLASS)
 def reads_begin_at_the_batch(transition: Transition) -> bool:
     """read(start) returns batches from the first segment at or after floor(start) that has a batch
-    with last offset >= start, never bytes beyond the bound of the isolation level."""
+    with last offset >= start, never bytes beyond the bound of the isolation level.
+
+    Kafka passes a bound whose place is in a segment that was removed.
+    """
     found = _fetched(transition)
     if found is None or found.records is None:
         return True
@@ -88,7 +91,10 @@ def reads_begin_at_the_batch(transition: Transition) -> bool:
     segment_base = found.fetch_offset_metadata.segment_base_offset
     bound = bound_of(transition.before, transition.arguments.get("isolation", "log_end"))
     end = found.records.start + found.records.size
-    return [(segment_base, found.records.start)] == places[:1] and all(
+    is_gone = bound.segment_base_offset >= 0 and bound.segment_base_offset not in bases
+    if [(segment_base, found.records.start)] != places[:1]:
+        return False
+    return (is_gone and log.profile.bound_stays_in_removed_segment) or all(
         batch.base_offset < bound.message_offset
         for batch in batches_of_segment(log, segment_base)
         if batch.position < end
