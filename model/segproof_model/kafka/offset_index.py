@@ -15,6 +15,7 @@ from typing import ClassVar, NamedTuple, Self
 from segproof_model.directory import Directory
 from segproof_model.integers import int32_at, int32_bytes, wrap32
 from segproof_model.kafka.abstract_index import (
+    INDEX_ERROR,
     INVALID_ARGUMENT,
     READ_ONLY,
     UNMAPPED,
@@ -142,6 +143,8 @@ class OffsetIndex(AbstractIndex):
         )
         if isinstance(slot, Raised):
             return slot
+        if slot * 8 >= self.length:  # Behind a failed resize the file may end before the count.
+            return INDEX_ERROR
         return None if slot < 0 else self._entry(slot)
 
     def append(self, offset: int, position: int) -> Step[Self]:
