@@ -236,6 +236,8 @@ class Comparison:
         self._image_every = image_every
         self.parting: Parting | None = None
         """Where the references of this history first differ."""
+        self.watch: Callable[[int, Operation, Mapping[str, Outcome]], None] | None = None
+        """Called with each step and everybody's answer to it, by name."""
         self._step = 0
         self._seen: set[str] = set()
         """The operations of this history."""
@@ -322,6 +324,11 @@ class Comparison:
                 return broken
         if len(self._references) > 1 and self.parting is None:
             self._part(operation, expected, with_images)
+        if self.watch is not None:
+            answers = tuple(answers)
+            given = {subject.name: answer for answer, subject, _ in answers}
+            models = {f"model:{name}": answer for name, answer in expected.items()}
+            self.watch(self._step, operation, models | given)
         for actual, subject, reference in answers:
             self.counters.answers_compared += 1
             wanted = expected[reference.profile_name]

@@ -5,7 +5,7 @@ Used by: the verb `replay`, `demo`, Spark, canaries.
 """
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,8 @@ from segproof_harness.compare import (
 )
 from segproof_harness.explaining import Expected
 from segproof_harness.limits import time_limit
+from segproof_harness.operations import Operation
+from segproof_harness.outcomes import Outcome
 from segproof_harness.shrink import shrink
 from segproof_harness.structures import structure_named
 from segproof_harness.subjects import subject_named
@@ -36,6 +38,9 @@ LENGTH = 50
 """Operations of a history, by default."""
 PROFILE = "segproof"
 SUBJECTS = ("model", "impl")
+
+
+Watch = Callable[[int, Operation, Mapping[str, Outcome]], None]
 
 
 @dataclass(slots=True)
@@ -180,13 +185,17 @@ def _shrunk(trace: Trace, subjects: Sequence[str], folder: Path, seed_line: str)
     return found.to_finding(trace.structure_id, trace_command(path, subjects))
 
 
-def replay_trace(path: str | Path, subjects: Sequence[str] = SUBJECTS) -> Result:
+def replay_trace(
+    path: str | Path, subjects: Sequence[str] = SUBJECTS, *, watch: Watch | None = None
+) -> Result:
     """Run the history of a trace file on the subjects, and compare every byte at each step.
 
+    `watch` is called with each step, its operation and everybody's answer, by name.
     Raises: TraceError for a file that is no trace, OSError for one that can't be read.
     """
     trace = read_trace(path)
     comparing = comparison(trace.structure_id, trace.profile_name, subjects, image_every=1)
+    comparing.watch = watch
     found = comparing.run(trace)
     result = Result(counters=comparing.counters)
     if comparing.parting is not None:

@@ -64,6 +64,7 @@ def text_of(outcome: object) -> str:
         return " ".join(map(str, outcome[:6]))
     if isinstance(outcome, FetchDataInfo):
         data = b"" if outcome.records is None else outcome.records.read()
+        assert isinstance(data, bytes)
         aborted = outcome.aborted_transactions
         listed = "".join(f"{one.producer_id}@{one.first_offset}," for one in aborted or ())
         place = " ".join(map(str, outcome.fetch_offset_metadata))

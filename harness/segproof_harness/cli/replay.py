@@ -19,6 +19,7 @@ from segproof_harness.cli.common import (
     refuse,
     summarise,
     write_findings,
+    write_row,
 )
 from segproof_harness.cli.histories import (
     ALL,
@@ -38,7 +39,11 @@ from segproof_harness.cli.histories import (
 )
 
 if TYPE_CHECKING:
-    from segproof_harness.replay import Result
+    from collections.abc import Mapping
+
+    from segproof_harness.operations import Operation
+    from segproof_harness.outcomes import Outcome
+    from segproof_harness.replay import Result, Watch
     from segproof_harness.workloads import Weights
 
 
@@ -56,6 +61,10 @@ def command(
     traces: Annotated[
         Path, typer.Option("--traces", help="Where the trace of a divergence is saved.")
     ] = Path("traces"),
+    show: Annotated[
+        bool,
+        typer.Option("--show", help="Of a trace: print each operation, and what each answers."),
+    ] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Run histories on several subjects and compare them.
@@ -72,15 +81,18 @@ def command(
       segproof replay --structure time-index --subjects model,my.package:MyTimeIndex
       segproof replay --structure offset-index --subjects impl,kafka-2.0.1
       segproof replay traces/offset-index-segproof-17.jsonl
+      segproof replay traces/offset-index-segproof-17.jsonl --subjects impl,kafka-4.3.1 --show
     """
     from segproof_harness.oracle.process import OracleError
     from segproof_harness.traces import TraceError
 
+    if show and trace is None:
+        refuse("--show shows the steps of a trace: name one")
     names = subjects_of(subjects)
     started = time.monotonic()
     try:
         if trace is not None:
-            result = _replay_trace(trace, names)
+            result = _replay_trace(trace, names, _shower(output_format) if show else None)
         else:
             wanted = structures_of(structure, profile, names)
             drawn = weights_of(weights, wanted)
@@ -97,12 +109,30 @@ def command(
         raise typer.Exit(EXIT_FINDINGS)
 
 
-def _replay_trace(trace: Path, subjects: list[str]) -> "Result":
+def _shower(output_format: Format) -> "Watch":
+    """Return what prints a step: one answer where all are the same, else each with its name."""
+
+    def text(step: int, operation: "Operation", answers: "Mapping[str, Outcome]") -> None:
+        told = [f"{name}: {answer!r}" for name, answer in answers.items()]
+        if len(set(answers.values())) == 1:
+            told = [repr(next(iter(answers.values())))]
+        typer.echo(
+            f"{step:4} {operation!r}\n" + "".join(f"       {line}\n" for line in told), nl=False
+        )
+
+    def jsonl(step: int, operation: "Operation", answers: "Mapping[str, Outcome]") -> None:
+        told = {name: answer.to_json() for name, answer in answers.items()}
+        write_row({"step": step, **operation.to_json(), "answers": told}, output_format)
+
+    return text if output_format is Format.TEXT else jsonl
+
+
+def _replay_trace(trace: Path, subjects: list[str], watch: "Watch | None") -> "Result":
     from segproof_harness.replay import replay_trace
     from segproof_harness.traces import TraceError
 
     try:
-        return replay_trace(trace, subjects)
+        return replay_trace(trace, subjects, watch=watch)
     except TraceError:
         raise
     except ValueError as error:

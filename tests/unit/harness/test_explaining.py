@@ -3,12 +3,12 @@
 
 from segproof_harness.compare import Comparison
 from segproof_harness.explaining import SEVERAL, Expected, flags_of
-from segproof_harness.operations import Operation
+from segproof_harness.operations import Operation, Value
 from segproof_harness.replay import comparison, replay_seeds
 from segproof_harness.structures import Setup
 from segproof_harness.traces import Trace
 
-OPENED = {
+OPENED: dict[str, Value] = {
     "file": "segment.index",
     "base_offset": 100,
     "max_index_size_bytes": 80,

@@ -164,7 +164,9 @@ def test_position_inside_the_first_batch() -> None:
     info = checked(segment, "read", 0, 1, 10, True).outcome
     assert isinstance(info, FetchDataInfo)
     assert info.records is not None
-    assert (len(info.records.read()), info.first_entry_incomplete) == (10, False)
+    data = info.records.read()
+    assert isinstance(data, bytes)
+    assert (len(data), info.first_entry_incomplete) == (10, False)
     assert checked(segment, "read", 0, 1, -1).outcome == INVALID_ARGUMENT
 
 

@@ -54,7 +54,9 @@ def test_a_leader_stamps_offset_epoch_and_time() -> None:
     found = step.after.read(2, 1000).outcome
     assert isinstance(found, FetchDataInfo)
     assert found.records is not None
-    written = read_batch(found.records.read())
+    data = found.records.read()
+    assert not isinstance(data, Raised)
+    written = read_batch(data)
     assert not isinstance(written, Raised)
     assert (written.base_offset, written.partition_leader_epoch) == (2, 4)
     assert (written.max_timestamp, written.timestamp_type) == (NOW_MS, "LogAppendTime")

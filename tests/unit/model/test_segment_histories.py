@@ -343,6 +343,7 @@ def in_words(outcome: Any) -> str:
         return f"!{outcome.kind}"
     if isinstance(outcome, FetchDataInfo):
         data = b"" if outcome.records is None else outcome.records.read()
+        assert isinstance(data, bytes)
         read = "empty" if not data else f"{len(data)}:{hashlib.md5(data).hexdigest()}"
         place = ",".join(map(str, outcome.fetch_offset_metadata))
         return f"{place},{read},{int(outcome.first_entry_incomplete)}"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kafka's batches as the harness reads them: what the adapters of batches and files share.
 
-Upstream: org.apache.kafka.common.record.* up to 4.2, ….record.internal.* since.
+Upstream: org.apache.kafka.common.record.* up to 4.2, ....record.internal.* since.
 Used by: oracle.kafka.record_batch, oracle.kafka.record_file.
 """
 
