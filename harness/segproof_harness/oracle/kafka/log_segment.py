@@ -73,9 +73,11 @@ class LogSegment(Adapter):
 
     kinds: ClassVar[Mapping[str, str]] = {
         "java.lang.NullPointerException": "unmapped",
+        "java.lang.OutOfMemoryError": "invalid-record",
         "kafka.common.KafkaStorageException": "file-not-found",
     }
-    """0.11 wraps the error of a rename, which is that of a missing file."""
+    """0.11 wraps the error of a rename, which is that of a missing file. Room is used up for a
+    record that says to be large, where ours finds too few bytes."""
 
     _appended: bytes
     """What is being appended; after an error it is what may be to blame."""
@@ -125,20 +127,36 @@ class LogSegment(Adapter):
         if segment is None:
             return outcome
         appended, segment._appended = segment._appended, b""
-        if outcome.error not in BAD_BLOCK_KINDS or not segment._has_bad_blocks_only(appended):
+        if outcome.error not in BAD_BLOCK_KINDS or not segment._is_of_block(outcome, appended):
             return outcome
         return replace(outcome, error="kafka-error")
 
-    def _has_bad_blocks_only(self, data: bytes) -> bool:
-        """Return whether nothing is wrong with the records but blocks that can't be inflated.
+    def _is_of_block(self, outcome: Outcome, data: bytes) -> bool:
+        """Return whether an error is that of a block that can't be inflated to its end.
 
-        They are `data`, or without any those of the log.
+        The blocks are those of `data`, or without any those of the log. Either nothing else is
+        wrong with the records, or Kafka says the very same when it reads one such batch alone.
         """
         with suppress(FileNotFoundError):
             data = data or Path(self._path).read_bytes()
         scan = scan_memory(data, codecs=CODECS)
-        errors = {batch.records_until_error().error for batch in scan.batches} - {None}
-        return scan.error is None and errors == {Raised(ErrorKind.KAFKA_ERROR)}
+        errors = [(batch.records_until_error().error, batch.data) for batch in scan.batches]
+        refused = [data for error, data in errors if error == Raised(ErrorKind.KAFKA_ERROR)]
+        wrong = [error for error, _ in errors if error is not None]
+        if scan.error is None and refused and len(refused) == len(wrong):
+            return True
+        return outcome.detail in map(self._error_of_reading, refused)
+
+    def _error_of_reading(self, data: bytes) -> str | None:
+        """Return what Kafka says, class and message, when it reads one batch in memory."""
+        kind = record_class(self.jvm, "MemoryRecords")
+        try:
+            for batch in kind.readableRecords(wrapped(self.jvm, data)).batches():
+                for _ in batch:
+                    pass
+        except JException as error:
+            return str(error)
+        return None
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         before = type(self)._open_one
