@@ -14,6 +14,10 @@ from typing import Any
 from jpype import JBoolean, JInt, JLong, JProxy
 
 from segproof_harness.oracle.kafka.classes import storage_class
+from segproof_model.integers import int64_at
+from segproof_model.kafka.compression import crc32c
+from segproof_model.kafka.producer_snapshot import ENTRY_BYTES, HEADER_BYTES
+from segproof_model.kafka.producer_state import SNAPSHOT_SUFFIX
 
 DELETIONS = ("delete-file", "delete-producer-snapshot")
 """Tasks that wait, whatever their delay, until the history asks for what is due."""
@@ -159,10 +163,34 @@ def producer_config(jvm: Any, config: Any) -> Any:
 
 
 def stamp(directory: str, now_ms: int) -> None:
-    """Let the files that the JVM has changed be modified at the time of the history's clock."""
+    """Let the files that the JVM has changed be modified at the time of the history's clock.
+
+    The producers of a snapshot that it has written are put in order.
+    """
     for entry in os.scandir(directory):
         if entry.stat().st_mtime_ns >= NOW_MS_MIN * 10**6:
+            if entry.name.endswith(SNAPSHOT_SUFFIX):
+                order_snapshot(Path(entry.path))
             os.utime(entry.path, ns=(now_ms * 10**6, now_ms * 10**6))
+
+
+def order_snapshot(path: Path) -> None:
+    """Put the entries of a snapshot in the order of their producer ids, and mend its checksum.
+
+    The real class writes them in the order of a HashMap, which depends on how many producers it
+    ever held: nobody is promised one, and the model writes them by producer id.
+    """
+    data = path.read_bytes()
+    end = HEADER_BYTES + ENTRY_BYTES * int.from_bytes(data[6:HEADER_BYTES], "big")
+    if data[2:6] != crc32c(data[6:end]).to_bytes(4, "big"):
+        return
+    starts = range(HEADER_BYTES, end, ENTRY_BYTES)
+    entries = [data[start : start + ENTRY_BYTES] for start in starts]
+    entries.sort(key=lambda entry: int64_at(entry, 0))
+    checked = data[6:HEADER_BYTES] + b"".join(entries)
+    ordered = data[:2] + crc32c(checked).to_bytes(4, "big") + checked + data[end:]
+    if ordered != data:
+        path.write_bytes(ordered)
 
 
 def tell_of_clean_shutdown(directory: str, is_clean: bool) -> None:
