@@ -469,6 +469,12 @@ class Profile(RocketMQFlags):
         "a follower leaves out batches from the first of a later epoch than its leader's on",
         "LOG-21",
     )
+    order_checked_each_batch: bool = flag(
+        True,
+        "offsets that a follower is given and that do not increase are refused where they are met,"
+        " whatever follows; otherwise behind all other checks",
+        "LOG-21",
+    )
     leader_indexes_record: bool = flag(
         False,
         "with the largest timestamp of an uncompressed batch a leader enters the offset of its"

@@ -38,6 +38,7 @@ KAFKA_4_0_0 = replace(
     append_sets_rolling_timestamp=True,
     segment_close_raises=False,
     follower_knows_epoch=False,
+    order_checked_each_batch=False,
 )
 KAFKA_3_9_0 = replace(
     KAFKA_4_0_0,
@@ -239,6 +240,7 @@ SEGPROOF = replace(
     bound_stays_in_removed_segment=False,
     swap_stays_open=False,
     aborted_since_log_start=False,
+    order_checked_each_batch=False,
     rmq_recovery_passes_first=False,
     rmq_checkpoint_wraps=False,
     rmq_property_numbers="none",

@@ -276,9 +276,10 @@ class LogSegment(RollingSegment):
         """
         if self.is_refused:
             return Step(self, UNMAPPED)
+        source = replace(records, profile=self.profile)
         after, position, capacity = self, start, COPY_BUFFER_BYTES
-        while position < start + records.size:
-            step = after._append_chunk(records, position, capacity)
+        while position < start + source.size:
+            step = after._append_chunk(source, position, capacity)
             if isinstance(step.outcome, Raised) or not isinstance(step.outcome, int):
                 return step
             after = step.after

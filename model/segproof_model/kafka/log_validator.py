@@ -87,7 +87,8 @@ def analyzed(
     What a follower finds of an epoch later than its leader's, and all behind, is not looked at; in
     releases where a follower is not told that epoch, it is.
     """
-    is_bounded = origin == "replication" and profile.follower_knows_epoch
+    is_given = origin == "replication"
+    is_bounded = is_given and profile.follower_knows_epoch
     info = LogAppendInfo(
         UNKNOWN_OFFSET, -1, NO_TIMESTAMP, NO_TIMESTAMP, log_start_offset, 0, UNKNOWN_OFFSET
     )
@@ -109,9 +110,11 @@ def analyzed(
         if isinstance(step, Raised):
             return step
         info = step
+        if profile.order_checked_each_batch and is_given and not is_rising:
+            return OFFSET_ORDER
     if scan.error is not None:
         return scan.error
-    return info if is_rising or origin != "replication" else OFFSET_ORDER
+    return info if is_rising or not is_given else OFFSET_ORDER
 
 
 def _with_batch(

@@ -27,6 +27,7 @@ from segproof_model.laws.segment_judging import (
     time_entries,
 )
 from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.values import replace
 
 ROLL = "Kafka LogSegment.shouldRoll, 1.1.1 to 4.3.1"
 CLOSE = "Kafka LogSegment.close, 1.1.1 to 4.3.1"
@@ -173,7 +174,7 @@ def copying_stops_at_a_far_offset(transition: Transition) -> bool:
     source, start = transition.arguments["records"], transition.arguments["start"]
     if log_image(after) != log_image(before) + source.image[start : start + copied]:
         return False
-    for batch in source.batches(start).batches:
+    for batch in replace(source, profile=before.profile).batches(start).batches:
         last_offset = batch.last_offset
         is_copied = batch.position < start + copied
         if not is_copied:
