@@ -34,6 +34,7 @@ from segproof_harness.oracle.kafka.producer_state import make_producers, shown_p
 from segproof_harness.oracle.kafka.records import (
     BAD_BLOCK_KINDS,
     invoked,
+    is_refused_by_codecs,
     record_class,
     reflected,
     wrapped,
@@ -52,7 +53,6 @@ from segproof_model.kafka.producer_append_info import CompletedTxn
 from segproof_model.kafka.record_file import RecordFile, scan_memory
 from segproof_model.kafka.segment_names import segment_file_name
 from segproof_model.kafka.segment_rolling import RollParams
-from segproof_model.outcomes import ErrorKind, Raised
 
 OURS = frozenset({"append_many", "read_many", "find_offset_by_timestamp_many"})
 """What the real class has not in any release."""
@@ -134,17 +134,13 @@ class LogSegment(Adapter):
     def _is_of_block(self, outcome: Outcome, data: bytes) -> bool:
         """Return whether an error is that of a block that can't be inflated to its end.
 
-        The blocks are those of `data`, or without any those of the log. Either nothing else is
-        wrong with the records, or Kafka says the very same when it reads one such batch alone.
+        The blocks are those of `data`, or without any those of the log: it is one of theirs if
+        Kafka says the very same when it reads that batch alone.
         """
         with suppress(FileNotFoundError):
             data = data or Path(self._path).read_bytes()
-        scan = scan_memory(data, codecs=CODECS)
-        errors = [(batch.records_until_error().error, batch.data) for batch in scan.batches]
-        refused = [data for error, data in errors if error == Raised(ErrorKind.KAFKA_ERROR)]
-        wrong = [error for error, _ in errors if error is not None]
-        if scan.error is None and refused and len(refused) == len(wrong):
-            return True
+        batches = scan_memory(data, codecs=CODECS).batches
+        refused = (one.data for one in batches if is_refused_by_codecs(one.data))
         return outcome.detail in map(self._error_of_reading, refused)
 
     def _error_of_reading(self, data: bytes) -> str | None:
