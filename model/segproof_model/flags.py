@@ -78,6 +78,7 @@ class Profile(RocketMQFlags):
         False,
         "deleting a transaction index without a channel leaves the file, and answers True",
         "TXNIDX-17",
+        "SEG-47",
     )
     opens_read_only: bool = flag(
         True,

@@ -293,14 +293,19 @@ def suffixes_change_together(transition: Transition) -> bool:
 
 @law("SEG-47", structure=STRUCTURE, scope="step", source="Kafka LogSegment.deleteIfExists")
 def deletion_leaves_no_file(transition: Transition) -> bool:
-    """delete_if_exists removes every file of the segment that there is, and no other."""
+    """delete_if_exists removes every file of the segment that there is, and no other.
+
+    In 0.11 a transaction index stays that is not open (TXNIDX-17).
+    """
     before, after = transition.before, after_of(transition)
     if not isinstance(before, LogSegment) or transition.operation != "delete_if_exists":
         return True
     if not succeeded(transition):
         return True
+    stays = before.profile.txn_deletion_needs_channel and not before.txn_index.is_open
+    removed = [name for name in before.names if not (stays and name == before.txn_index.name)]
     left = {name: before.directory.read(name) for name in before.directory}
-    return {name: data for name, data in left.items() if name not in before.names} == {
+    return {name: data for name, data in left.items() if name not in removed} == {
         name: after.directory.read(name) for name in after.directory
     }
 
