@@ -342,6 +342,7 @@ class LogSegment(Adapter):
 
     def truncate_to(self, offset: int) -> int:
         """Call truncateTo."""
+        self._load_whole_maximum()
         with self._dated():
             return int(self._segment.truncateTo(JLong(offset)))
 
@@ -366,8 +367,8 @@ class LogSegment(Adapter):
     def _load_whole_maximum(self) -> None:
         """Load the offset of the largest timestamp, where that is known and it is not.
 
-        From 2.3 up to 2.8 they are loaded one by one, and recovery keeps the offset: nobody needs
-        to know whether it was asked for before.
+        From 2.3 up to 2.8 they are loaded one by one, and what changes the time index comes in
+        between; recovery keeps the offset. Nobody needs to know whether it was asked for before.
         """
         if (2, 3) <= self.jvm.release.number < (3, 0):
             names = "_maxTimestampSoFar", "_offsetOfMaxTimestampSoFar"
@@ -400,6 +401,7 @@ class LogSegment(Adapter):
 
     def resize_indexes(self, size: int) -> None:
         """Call resizeIndexes."""
+        self._load_whole_maximum()
         self._segment.resizeIndexes(JInt(size))
 
     def on_become_inactive_segment(self) -> None:
@@ -523,6 +525,7 @@ class LogSegment(Adapter):
 
     def sanity_check(self, time_index_file_newly_created: bool) -> None:
         """Call sanityCheck."""
+        self._load_whole_maximum()
         self._segment.sanityCheck(JBoolean(time_index_file_newly_created))
 
     def flush(self) -> None:
