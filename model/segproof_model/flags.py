@@ -335,7 +335,9 @@ class Profile(RocketMQFlags):
     read_size_wraps: bool = flag(
         True, "the room up to the largest position is cut to 32 bits", "SEG-16"
     )
-    age_wraps: bool = flag(True, "the age of a segment is cut to 64 bits", "SEG-36", "SEG-37")
+    age_wraps: bool = flag(
+        True, "the age of a segment and its limit are cut to 64 bits", "SEG-36", "SEG-37"
+    )
     small_batch_is_refused: bool = flag(
         False, "append refuses a batch that is smaller than its header", "SEG-3", "BATCH-14"
     )
@@ -421,6 +423,11 @@ class Profile(RocketMQFlags):
         "search answers, be it the base offset of its batch",
         "LOG-7",
         "PROD-10",
+    )
+    truncation_loads_indexes_first: bool = flag(
+        True,
+        "truncating a segment opens both indexes before it cuts one",
+        "SEG-31",
     )
     truncation_forgets_maximum: bool = flag(
         True,

@@ -65,6 +65,7 @@ KAFKA_3_7_2 = replace(
 KAFKA_3_6_2 = replace(
     KAFKA_3_7_2,
     name="kafka-3.6.2",
+    truncation_loads_indexes_first=False,
     leader_indexes_record=True,
     metadata_version_is_exact=True,
     overflow_names_maximum=True,

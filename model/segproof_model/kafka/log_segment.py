@@ -330,7 +330,11 @@ class LogSegment(RollingSegment):
         max_size = self.config.segment_index_bytes
         step = run(
             found.after,
-            lambda one: one.ask_time_index(lambda index: None),
+            lambda one: (
+                one.ask_time_index(lambda index: None)
+                if one.profile.truncation_loads_indexes_first
+                else Step(one)
+            ),
             lambda one: Step(one) if one.profile.truncation_forgets_maximum else one.load_maximum(),
             lambda one: one.on_offset_index(lambda index: index.truncate_to(offset)),
             lambda one: one.on_time_index(lambda index: index.truncate_to(offset)),

@@ -109,7 +109,8 @@ class RollingSegment(SegmentParts):
         if isinstance(waited.outcome, Raised) or not isinstance(waited.outcome, int):
             return waited
         after = waited.after
-        is_old = waited.outcome > roll_params.max_segment_ms - self.roll_jitter_ms
+        limit_ms = roll_params.max_segment_ms - self.roll_jitter_ms
+        is_old = waited.outcome > (wrap64(limit_ms) if self.profile.age_wraps else limit_ms)
         is_large = self.size > roll_params.max_segment_bytes - roll_params.messages_size
         if is_large or (self.size > 0 and is_old):
             return Step(after, True)

@@ -54,7 +54,13 @@ def _waited(segment: LogSegment, now: int, message_timestamp: int) -> int | None
         return None
     by_clock = first is None or first < 0
     waited = now - segment.created_ms if by_clock else message_timestamp - (first or 0)
-    return (waited + 2**63) % 2**64 - 2**63 if segment.profile.age_wraps else waited
+    return _wrapped(segment, waited)
+
+
+def _wrapped(segment: LogSegment, milliseconds: int) -> int:
+    """Return the time in 64 bits, where it is cut to them."""
+    wraps = segment.profile.age_wraps
+    return (milliseconds + 2**63) % 2**64 - 2**63 if wraps else milliseconds
 
 
 @law("SEG-36", structure=STRUCTURE, scope="step", source="Kafka LogSegment.timeWaitedForRoll")
@@ -71,7 +77,7 @@ def age_counts_from_the_first_batch(transition: Transition) -> bool:
 @law("SEG-37", structure=STRUCTURE, scope="step", source=ROLL)
 def segment_rolls_for_four_reasons(transition: Transition) -> bool:
     """should_roll is: too large with what comes, or not empty and too old, or an index is full, or
-    the largest offset is too far from the base. Nothing overflows."""
+    the largest offset is too far from the base. Only the times overflow, and not in segproof."""
     before, after = transition.before, after_of(transition)
     if not is_judged(transition, "should_roll") or not succeeded(transition):
         return True
@@ -80,7 +86,8 @@ def segment_rolls_for_four_reasons(transition: Transition) -> bool:
     if waited is None:
         return False
     is_large = before.size > what.max_segment_bytes - what.messages_size
-    is_old = before.size > 0 and waited > what.max_segment_ms - before.roll_jitter_ms
+    limit_ms = _wrapped(before, what.max_segment_ms - before.roll_jitter_ms)
+    is_old = before.size > 0 and waited > limit_ms
     offsets, times = after.offset_index, after.time_index
     is_full = offsets is not None and offsets.entries >= offsets.max_entries
     is_full = is_full or (times is not None and times.entries >= times.max_entries - 1)
