@@ -18,6 +18,7 @@ sys.path[:0] = [str(ROOT / part) for part in ("model", "impl", "harness", "spark
 
 from benchmarks import (  # noqa: E402  (the path comes first)
     lookups,
+    oracle,
     processes,
     rocketmq,
     rocketmq_rebuild,
@@ -41,6 +42,7 @@ GROUPS: dict[str, Callable[[Bench], list[Section]]] = {
     "processes": processes.sections,
     "rocketmq": rocketmq.sections,
     "rocketmq-rebuild": rocketmq_rebuild.sections,
+    "oracle": oracle.sections,
     "spark": spark.sections,
 }
 
