@@ -22,6 +22,7 @@ from segproof_harness.oracle.kafka.records import (
     wrapped,
 )
 from segproof_model.integers import wrap32
+from segproof_model.profiles import PROFILES
 
 
 class RecordFile(Adapter):
@@ -88,10 +89,19 @@ class RecordFile(Adapter):
         return invoked(call, self._real, JInt(start))
 
     def search_for_offset_with_size(self, target_offset: int, starting_position: int) -> Any:
-        """Call searchForOffsetWithSize, or what it is called later."""
+        """Call searchForOffsetWithSize, or what it is called later.
+
+        Where it reads base offsets, an error of a batch is named as in reading that batch alone.
+        """
         names = ("searchForOffsetFromPosition", "searchForOffsetWithSize")
         name = next(name for name in names if hasattr(self._real, name))
-        found = getattr(self._real, name)(JLong(target_offset), JInt(starting_position))
+        try:
+            found = getattr(self._real, name)(JLong(target_offset), JInt(starting_position))
+        except JException:
+            if PROFILES[self.jvm.release.name].search_answers_base_offset:
+                for batch in self.batches(starting_position):
+                    batch.base_offset  # noqa: B018  # read for its error
+            raise
         return None if found is None else (int(found.offset), int(found.position), int(found.size))
 
     def search_for_timestamp(
