@@ -148,6 +148,14 @@ def _releases_table(profiles: Sequence[Profile], rows: Sequence[Distinction]) ->
     return "\n".join(lines) + "\n"
 
 
+def _why(flag: str) -> str:
+    """Return why a flag without a history stands, by the first of its laws."""
+    area = Profile.__dataclass_fields__[flag].metadata["laws"][0].partition("-")[0]
+    if area in ("LOG", "LOAD", "PROD", "EPOCH", "CKPT", "META"):
+        return "whole logs are asked from 3.4.1 on: read in the source, not run"
+    return "read in the source of the release, not run"
+
+
 def _releases_of(system: str, profiles: Sequence[Profile], rows: Sequence[Distinction]) -> str:
     own = [row for row in rows if row.older.startswith(profiles[0].name.partition("-")[0])]
     shown = [row for row in own if row.confirmed and not row.refuted]
@@ -158,7 +166,7 @@ def _releases_of(system: str, profiles: Sequence[Profile], rows: Sequence[Distin
     if missing:
         text += NOT_SHOWN
     for row in missing:
-        why = row.not_run or WHY.get(row.flag, "read in the source of the release, not run")
+        why = row.not_run or WHY.get(row.flag) or _why(row.flag)
         text += f"| `{row.flag}` | {row.older} and older | {row.seeds_tried} | {why} |\n"
     return text
 

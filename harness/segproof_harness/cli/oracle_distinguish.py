@@ -25,6 +25,10 @@ def command(
     out: Annotated[
         Path, typer.Option("--out", help="Folder of the traces and of the record of them.")
     ] = Path("traces"),
+    try_first: Annotated[
+        Path | None,
+        typer.Option("--try-first", help="Folder of traces that are tried before random ones."),
+    ] = None,
     seeds: Annotated[
         int, typer.Option("--seeds", min=1, help="Seeds tried for each flag and structure.")
     ] = 3000,
@@ -38,7 +42,7 @@ def command(
     \b
     Examples:
       segproof oracle distinguish index_per_batch
-      segproof oracle distinguish --out docs/reference/traces
+      segproof oracle distinguish --out docs/reference/traces --try-first tests/oracle/traces
     """
     from segproof_harness.oracle.distinguishing import (
         distinguish,
@@ -47,6 +51,7 @@ def command(
         write_distinctions,
     )
     from segproof_harness.oracle.process import OracleError
+    from segproof_harness.traces import TraceError, read_trace
 
     known = list(steps())
     strangers = set(flags or ()) - {step.flag for step in known}
@@ -54,6 +59,8 @@ def command(
         refuse(f"no flag that differs between releases: {', '.join(sorted(strangers))}")
     wanted = [step for step in known if not flags or step.flag in flags]
     try:
+        paths = sorted(try_first.glob("*.jsonl")) if try_first is not None else []
+        known_traces = [read_trace(path) for path in paths]
         out.mkdir(parents=True, exist_ok=True)
         record = out / RECORD
         rows = {(row.flag, row.older): row for row in read_distinctions(record)}
@@ -63,13 +70,13 @@ def command(
         with progress("flags", unit="flags") as show:
             for number, step in enumerate(wanted):
                 show(number, len(wanted))
-                found, trace = distinguish(step, seeds)
+                found, trace = distinguish(step, seeds, known=known_traces)
                 rows[step.flag, step.older.name] = found
                 if trace is not None:
                     trace.write(out / step.file_name)
                 write_distinctions(record, list(rows.values()))
                 _show(found)
-    except (OracleError, OSError) as error:
+    except (OracleError, OSError, TraceError) as error:
         refuse(str(error))
     done = [rows[step.flag, step.older.name] for step in wanted]
     shown = sum(bool(row.confirmed) and not row.refuted for row in done)

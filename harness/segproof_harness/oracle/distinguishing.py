@@ -124,11 +124,26 @@ def candidates(step: Step) -> list[Structure]:
 
 
 def distinguish(
-    step: Step, seeds: int = SEEDS, *, tried: Callable[[int], None] = lambda count: None
+    step: Step,
+    seeds: int = SEEDS,
+    *,
+    known: Sequence[Trace] = (),
+    tried: Callable[[int], None] = lambda count: None,
 ) -> tuple[Distinction, Trace | None]:
-    """Search a history that shows a flag, and ask the real classes of both releases about it."""
+    """Search a history that shows a flag, and ask the real classes of both releases about it.
+
+    The `known` histories are tried first, then random ones.
+    """
     blank = Distinction(step.flag, step.older.name, step.newer.name)
     places = candidates(step)
+    for one in known:
+        structure = structure_named(one.structure_id)
+        if structure in places:
+            trace = replace(one, profile_name=step.older.name)
+            each = Comparison(structure, step.older.name, [flipped(step, structure)], image_every=1)
+            if each.run(trace) is not None:
+                small = replace(shrink(trace, each.run), seed=None)
+                return _confirmed(step, small, blank), small
     for first in range(0, seeds, 100):
         for structure in places:
             trace = _found(step, structure, range(first, min(first + 100, seeds)))
