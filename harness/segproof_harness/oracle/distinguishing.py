@@ -136,14 +136,10 @@ def distinguish(
     """
     blank = Distinction(step.flag, step.older.name, step.newer.name)
     places = candidates(step)
-    for one in known:
-        structure = structure_named(one.structure_id)
-        if structure in places:
-            trace = replace(one, profile_name=step.older.name)
-            each = Comparison(structure, step.older.name, [flipped(step, structure)], image_every=1)
-            if each.run(trace) is not None:
-                small = replace(shrink(trace, each.run), seed=None)
-                return _confirmed(step, small, blank), small
+    for structure in places:
+        trace = _kept(step, structure, known)
+        if trace is not None:
+            return _confirmed(step, trace, blank), trace
     for first in range(0, seeds, 100):
         for structure in places:
             trace = _found(step, structure, range(first, min(first + 100, seeds)))
@@ -151,6 +147,16 @@ def distinguish(
                 return _confirmed(step, trace, replace(blank, seeds_tried=first + 100)), trace
         tried(first + 100)
     return replace(blank, seeds_tried=seeds * len(places)), None
+
+
+def _kept(step: Step, structure: Structure, known: Sequence[Trace]) -> Trace | None:
+    """Return what shows the flag of the known histories, shrunk; None if none does."""
+    each = Comparison(structure, step.older.name, [flipped(step, structure)], image_every=1)
+    for one in known:
+        trace = replace(one, profile_name=step.older.name)
+        if one.structure_id == structure.structure_id and each.run(trace) is not None:
+            return replace(shrink(trace, each.run), seed=None)
+    return None
 
 
 def _found(step: Step, structure: Structure, seeds: range) -> Trace | None:
