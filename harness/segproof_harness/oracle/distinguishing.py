@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from segproof_harness.compare import Comparison
+from segproof_harness.compare import Comparison, Divergence
 from segproof_harness.oracle.messages import reason_without
 from segproof_harness.oracle.releases import release_named
 from segproof_harness.replay import run_seed
@@ -151,24 +151,50 @@ def distinguish(
 
 def _kept(step: Step, structure: Structure, known: Sequence[Trace]) -> Trace | None:
     """Return what shows the flag of the known histories, shrunk; None if none does."""
-    each = Comparison(structure, step.older.name, [flipped(step, structure)], image_every=1)
     for one in known:
-        trace = replace(one, profile_name=step.older.name)
-        if one.structure_id == structure.structure_id and each.run(trace) is not None:
-            return replace(shrink(trace, each.run), seed=None)
+        if one.structure_id == structure.structure_id:
+            found = _shown(step, structure, replace(one, profile_name=step.older.name))
+            if found is not None:
+                return found
     return None
 
 
 def _found(step: Step, structure: Structure, seeds: range) -> Trace | None:
+    """Return what shows the flag of the histories of these seeds, shrunk; None if none does."""
     comparing = Comparison(structure, step.older.name, [flipped(step, structure)])
     weights = _weights(structure, step.older.name)
     for seed in seeds:
-        if run_seed(comparing, seed, LENGTH, weights) is None:
-            continue
-        trace = make_history(structure.structure_id, step.older.name, seed, LENGTH, weights)
-        each = Comparison(structure, step.older.name, [flipped(step, structure)], image_every=1)
-        return replace(shrink(trace, each.run), seed=None)
+        if run_seed(comparing, seed, LENGTH, weights) is not None:
+            trace = make_history(structure.structure_id, step.older.name, seed, LENGTH, weights)
+            found = _shown(step, structure, trace)
+            if found is not None:
+                return found
     return None
+
+
+def _shown(step: Step, structure: Structure, trace: Trace) -> Trace | None:
+    """Return the history made as short as it can be while it shows the flag; None if it does not.
+
+    It must be one that both releases may be asked.
+    """
+    each = Comparison(structure, step.older.name, [flipped(step, structure)], image_every=1)
+
+    def run(candidate: Trace) -> Divergence | None:
+        asked = all(_may_ask(structure, one, candidate) for one in (step.older, step.newer))
+        return each.run(candidate) if asked else None
+
+    return None if run(trace) is None else replace(shrink(trace, run), seed=None)
+
+
+def _may_ask(structure: Structure, profile: Profile, trace: Trace) -> bool:
+    """Return whether the history has only steps that a release of this profile may be asked."""
+    model = ModelSubject(structure, profile)
+    model.start(trace.setup)
+    for operation in trace.operations:
+        model.apply(operation)
+        if model.event is not None and not structure.is_asked(model.event):
+            return False
+    return True
 
 
 def flipped(step: Step, structure: Structure) -> ModelSubject:
