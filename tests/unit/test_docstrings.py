@@ -4,6 +4,7 @@
 import doctest
 import importlib
 import pkgutil
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,19 @@ def modules() -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", modules())
+NEED_JPYPE = ("segproof_harness.oracle.kafka", "segproof_harness.oracle.rocketmq")
+NEED_JPYPE += ("segproof_harness.oracle.child", "segproof_harness.oracle.jvm")
+
+
+def parameters() -> list[Any]:
+    """Return the names, those marked that only a child of the oracle imports."""
+    needs = pytest.mark.needs("jpype")
+    return [
+        pytest.param(name, marks=needs if name.startswith(NEED_JPYPE) else ()) for name in modules()
+    ]
+
+
+@pytest.mark.parametrize("name", parameters())
 def test_examples_of_a_module(name: str) -> None:
     """Every `>>>` of the module."""
     failed, _ = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
