@@ -48,7 +48,7 @@ __all__ = ["PartitionCheck"]
 
 RUNS_MAX = 1 << 16
 """Stretches of batches of one leader epoch that are compared with the checkpoint."""
-OF_ONE_STEP = frozenset({"DISK-36"})
+OF_ONE_STEP = frozenset({"DISK-36", "DISK-37"})
 """Laws that are broken while a broker is truncating: the log is cut first, the small files then."""
 
 
