@@ -233,6 +233,8 @@ class RecordFile:
                 return Scan(tuple(found), batch)
             found.append(batch)
             position += batch.size_bytes
+            if self.profile.scanner_limits_wrap:
+                position = wrap32(position)
 
     def search_for_offset_with_size(
         self, target_offset: int, starting_position: int = 0

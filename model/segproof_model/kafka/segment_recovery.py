@@ -128,7 +128,7 @@ def _indexed(recovery: _Recovery, batch: RecordBatch) -> Step[_Recovery]:
     is_due = position - previous > recovery.segment.config.index_interval_bytes
     is_first = recovery.segment.profile.index_key == "first_offset"
     key = batch.base_offset if is_first and is_due else last_offset
-    if isinstance(key, Raised):
+    if isinstance(key, Raised) and recovery.segment.profile.checks_before_changing:
         return Step(recovery, key)
     step = run(
         recovery.segment,
@@ -139,13 +139,18 @@ def _indexed(recovery: _Recovery, batch: RecordBatch) -> Step[_Recovery]:
         ),
         lambda one: one.load_maximum(),
         lambda one: Step(one.with_maximum(max_timestamp, last_offset)),
-        lambda one: one.enter(key, position) if is_due else Step(one),
+        lambda one: _entered(one, key, position) if is_due else Step(one),
     )
     after = replace(recovery, segment=step.after)
     if isinstance(step.outcome, Raised):
         return Step(after, step.outcome)
     end = position + batch.size_bytes
     return Step(replace(after, valid_bytes=end, last_index_entry=position if is_due else previous))
+
+
+def _entered(segment: Any, key: int | Raised, position: int) -> Step[Any]:
+    """Add the index entries; a first offset that can't be read is seen only now (SEG-22)."""
+    return Step(segment, key) if isinstance(key, Raised) else segment.enter(key, position)
 
 
 def _learned(recovery: _Recovery, batch: RecordBatch) -> Step[_Recovery]:

@@ -8,11 +8,10 @@ Used by: the harness, the generated pages.
 
 from itertools import takewhile
 
-from segproof_model.integers import wrap32, wrap64
 from segproof_model.kafka.log_segment import LogSegment
 from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.kafka.segment_recovery import Recovered
-from segproof_model.laws.judging import is_rising, succeeded
+from segproof_model.laws.judging import first_by_sequences, is_rising, succeeded
 from segproof_model.laws.registry import Transition, law
 from segproof_model.laws.segment_judging import (
     STRUCTURE,
@@ -30,7 +29,6 @@ from segproof_model.laws.segment_judging import (
     txn_entries,
 )
 from segproof_model.outcomes import Raised
-from segproof_model.profiles import Profile
 
 RECOVER = "Kafka LogSegment.recover, 1.1.1 to 4.3.1"
 APPEND_AND_RECOVER = "Kafka LogSegment.append and recover, 1.1.1 to 4.3.1"
@@ -81,15 +79,31 @@ def recovery_indexes_what_is_due(transition: Transition) -> bool:
 @law("SEG-23", structure=STRUCTURE, scope="step", source=RECOVER)
 def recovery_ends_with_the_maximum(transition: Transition) -> bool:
     """Recovery writes the largest timestamp so far with each offset entry and once more at the
-    end, each time if it grew, with the last offset of the batch that has it."""
-    after = after_of(transition)
+    end, each time if it grew, with the last offset of the batch that has it. Up to 1.1 the batch
+    counts too whose first offset can't be read, which ends the recovery."""
+    before, after = transition.before, after_of(transition)
     if not is_judged(transition, "recover") or not succeeded(transition):
         return True
     batches = batches_of(after)
     if batches is None:
         return True
-    due = [(at, stored(after, offset)) for at, offset in indexed_by_recovery(after, batches)[1]]
-    return time_entries(after) == due
+    times = indexed_by_recovery(after, batches)[1]
+    times += [one for one in _seen_last(before, after) if one[0] > (times[-1][0] if times else -1)]
+    return time_entries(after) == [(at, stored(after, offset)) for at, offset in times]
+
+
+def _seen_last(before: LogSegment, after: LogSegment) -> list[tuple[int, int]]:
+    """Return the largest timestamp and last offset of the batch whose first one ended it, if so."""
+    if before.profile.index_key != "first_offset" or before.profile.checks_before_changing:
+        return []
+    left = [one for one in _valid(before) if one.position == after.size]
+    return [
+        (one.max_timestamp, one.last_offset)
+        for one in left
+        if isinstance(one.base_offset, Raised)
+        and isinstance(one.max_timestamp, int)
+        and isinstance(one.last_offset, int)
+    ]
 
 
 @law("SEG-24", structure=STRUCTURE, scope="step", source=RECOVER)
@@ -185,7 +199,8 @@ def _aborted(segment: LogSegment) -> list[tuple[int, ...]]:
         if producer_id == -1 or batch.is_transactional is not True:
             continue
         if batch.is_control is not True:
-            began.setdefault(producer_id, _first_offset(batch, profile, offset))
+            is_counted = profile.batch_begins_by_sequences
+            began.setdefault(producer_id, first_by_sequences(batch) if is_counted else offset)
             continue
         records = batch.records()
         if isinstance(records, Raised) or not records:
@@ -198,17 +213,6 @@ def _aborted(segment: LogSegment) -> list[tuple[int, ...]]:
         if records[0].key is not None and records[0].key[2:4] == b"\0\0":
             aborted.append((producer_id, first, last, min(began.values(), default=last + 1)))
     return aborted
-
-
-def _first_offset(batch: RecordBatch, profile: Profile, base_offset: int) -> int:
-    """Return where a transaction begins that this batch begins."""
-    numbers = batch.last_offset, batch.last_sequence, batch.base_sequence
-    last_offset, last_sequence, base_sequence = (
-        number if isinstance(number, int) else 0 for number in numbers
-    )
-    if not profile.batch_begins_by_sequences:
-        return base_offset
-    return wrap64(last_offset - wrap32(last_sequence - base_sequence))
 
 
 @law("SEG-30", structure=STRUCTURE, scope="step", source=RECOVER)
