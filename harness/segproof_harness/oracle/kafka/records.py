@@ -6,7 +6,7 @@ Used by: oracle.kafka.record_batch, oracle.kafka.record_file.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
@@ -161,6 +161,29 @@ def is_refused_by_codecs(data: bytes) -> bool:
     if isinstance(batch, Raised):
         return False
     return batch.records_until_error().error == Raised(ErrorKind.KAFKA_ERROR)
+
+
+def error_of_reading(jvm: Jvm, data: bytes) -> str | None:
+    """Return what Kafka says, class and message, when it reads one batch in memory."""
+    try:
+        for _ in _records_in_memory(jvm, data):
+            pass
+    except jpype.JException as error:
+        return str(error)
+    return None
+
+
+def has_null_record(jvm: Jvm, data: bytes) -> bool:
+    """Return whether Kafka hands out null for a record of one batch, read in memory."""
+    with suppress(jpype.JException):
+        return any(record is None for record in _records_in_memory(jvm, data))
+    return False
+
+
+def _records_in_memory(jvm: Jvm, data: bytes) -> Iterator[Any]:
+    memory = record_class(jvm, "MemoryRecords").readableRecords(wrapped(jvm, data))
+    for batch in memory.batches():
+        yield from batch
 
 
 GZIP = 1
