@@ -8,6 +8,8 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from segproof_model.integers import wrap32, wrap64
+from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.kafka.time_index import TimeIndex
 from segproof_model.laws.registry import Transition
 from segproof_model.outcomes import ErrorKind, Raised
@@ -52,6 +54,16 @@ def low_32_bits(number: int) -> int:
     """Return the low 32 bits as a signed number."""
     low = number & 0xFFFFFFFF
     return low - 2**32 if low >= 2**31 else low
+
+
+def first_by_sequences(batch: RecordBatch) -> int:
+    """Return the offset before the last by what its sequence numbers span; 0 for what can't be
+    read."""
+    last_offset, last_sequence, base_sequence = (
+        number if isinstance(number, int) else 0
+        for number in (batch.last_offset, batch.last_sequence, batch.base_sequence)
+    )
+    return wrap64(last_offset - wrap32(last_sequence - base_sequence))
 
 
 def fits_31_bits(base_offset: int, offset: int) -> bool:
