@@ -21,7 +21,7 @@ def modules() -> list[str]:
     return found
 
 
-NEED_JPYPE = ("segproof_harness.oracle.kafka", "segproof_harness.oracle.rocketmq")
+NEED_JPYPE: tuple[str, ...] = ("segproof_harness.oracle.kafka", "segproof_harness.oracle.rocketmq")
 NEED_JPYPE += ("segproof_harness.oracle.child", "segproof_harness.oracle.jvm")
 
 
