@@ -24,6 +24,8 @@ from segproof_model.kafka.record_batch import (
 PRODUCERS = (1, 2, 3)
 ORIGINS = ("client", "coordinator")
 EPOCH_MAX = 9
+RECORDS_MAX = 9
+"""Of a batch that is sent again."""
 OFFSET_MAX = 2**62
 SIZE_BYTES_MAX = 6_000
 """From this size on, histories append less."""
@@ -98,7 +100,8 @@ def _next_of(choose: Choose, entry: Any) -> tuple[int, int, int]:
     kind = weighted(choose, (24, 4, 2, 2, 2))
     if kind == 1 and entry.batch_metadata:
         known = choose.one_of(entry.batch_metadata)
-        return epoch, known.first_seq, known.offset_delta + 1
+        # What sequence numbers alone say of a batch can be no number of records.
+        return epoch, max(0, known.first_seq), within(known.offset_delta + 1, 1, RECORDS_MAX)
     if kind == 2:
         return epoch, (sequence + choose.integer(1, 3)) % 2**31, count
     if kind == 3:

@@ -25,9 +25,11 @@ from segproof_model.kafka.producer_state import (
     CompletedTxn,
     ProducerAppendInfo,
     ProducerStateManager,
+    TxnMetadata,
 )
 from segproof_model.kafka.record_batch import RecordBatch, read_batch
 from segproof_model.kafka.segment_names import segment_file_name
+from segproof_model.laws.judging import first_by_sequences
 from segproof_model.laws.registry import Transition, law
 from segproof_model.outcomes import ErrorKind, Raised
 
@@ -164,13 +166,15 @@ def snapshots_are_written_beyond_the_last(step: Transition) -> bool:
 
 @law("PROD-7", structure=STRUCTURE, scope="step", source="ProducerStateEntry (1.0 on)")
 def few_batches_of_one_epoch_are_cached(step: Transition) -> bool:
-    """At most 5 batches are cached per producer, and an epoch change clears them."""
+    """At most 5 batches are cached per producer, where the profile says so 1, and an epoch change
+    clears them."""
     if not (states := _managers(step, "update")):
         return True
     before, after = states
     info = step.arguments["append_info"]
+    most = 1 if after.profile.producer_entry_is_flat else 5
     for producer_id, entry in after.active_producers.items():
-        if len(entry.batch_metadata) > 5:
+        if len(entry.batch_metadata) > most:
             return False
         known = before.last_entry(producer_id)
         if known is None or known.producer_epoch == entry.producer_epoch:
@@ -184,8 +188,9 @@ def few_batches_of_one_epoch_are_cached(step: Transition) -> bool:
 
 @law("PROD-8", structure=STRUCTURE, scope="step", source="ProducerAppendInfo.appendDataBatch")
 def transactions_open_with_their_first_batch(step: Transition) -> bool:
-    """A transactional batch without an open transaction opens one at its base offset; a
-    non-transactional batch inside an open one raises the invalid-transaction-state error."""
+    """A transactional batch without an open transaction opens one at its first offset: its base
+    offset, or where the profile says so as its sequence numbers count; a non-transactional batch
+    inside an open one raises the invalid-transaction-state error."""
     batch = step.arguments.get("batch")
     if not (states := _appends(step)) or not isinstance(batch, RecordBatch) or batch.is_control:
         return True
@@ -197,6 +202,8 @@ def transactions_open_with_their_first_batch(step: Transition) -> bool:
         return not is_refused or may_be
     metadata = step.arguments.get("first_offset_metadata")
     first = batch.base_offset if metadata is None else metadata.message_offset
+    if before.profile.batch_begins_by_sequences:
+        first = first_by_sequences(batch)
     is_open = after.updated_entry.current_txn_first_offset
     if was_open is not None:
         return bool(batch.is_transactional) and is_open == was_open
@@ -209,7 +216,8 @@ def transactions_open_with_their_first_batch(step: Transition) -> bool:
 @law("PROD-9", structure=STRUCTURE, scope="step", source="ProducerAppendInfo.appendEndTxnMarker")
 def markers_close_transactions(step: Transition) -> bool:
     """An end marker closes the open transaction as (producer id, first, marker offset, aborted?)
-    and updates coordinator epoch and timestamp; an empty control batch changes nothing."""
+    and updates coordinator epoch and timestamp; an empty control batch changes nothing. Without an
+    open transaction it closes none, or where the profile says so one that it begins itself."""
     batch = step.arguments.get("batch")
     if not (states := _appends(step)) or not isinstance(batch, RecordBatch):
         return True
@@ -221,9 +229,14 @@ def markers_close_transactions(step: Transition) -> bool:
         return step.outcome is None and after == before
     key, value = records[0].key or b"", records[0].value or b""
     first, entry = before.updated_entry.current_txn_first_offset, after.updated_entry
-    completed = CompletedTxn(after.producer_id, first or 0, int64_at(batch.data, 0), key[3] == 0)
+    offset, started = int64_at(batch.data, 0), before.started_transactions
+    if first is None and before.profile.marker_alone_completes:
+        first = offset
+        started = (*started, TxnMetadata(after.producer_id, offset))
+    completed = CompletedTxn(after.producer_id, first or 0, offset, key[3] == 0)
     return (
         step.outcome == (None if first is None else completed)
+        and after.started_transactions == started
         and entry.current_txn_first_offset is None
         and entry.coordinator_epoch == int32_at(value, 2)
         and entry.last_timestamp == records[0].timestamp
