@@ -180,6 +180,12 @@ class Profile(RocketMQFlags):
         "SCAN-12",
         "SCAN-13",
     )
+    memory_scanner_checks_magic_first: bool = flag(
+        True,
+        "the scanner of records in memory refuses a magic outside 0..2 before it asks whether the"
+        " batch is whole, or its size near 2^31",
+        "SCAN-9",
+    )
     second_close_fails: bool = flag(
         False, "closing a closed record file raises the I/O error", "SCAN-13"
     )
@@ -198,6 +204,12 @@ class Profile(RocketMQFlags):
         "for a record that is longer than what is left a null is handed out, which the caller trips"
         " over; otherwise it is an invalid record",
         "BATCH-16",
+    )
+    inflated_length_kind: ErrorKind = flag(
+        ErrorKind.INVALID_RECORD,
+        "the error of a record in a compressed batch whose length is negative or over-long",
+        "BATCH-16",
+        "BATCH-18",
     )
     found_time_has_epoch: bool = flag(
         True, "a search by time answers the leader epoch too", "SCAN-18", "SCAN-19"
@@ -247,6 +259,7 @@ class Profile(RocketMQFlags):
         "the first offset of a producer's batch is counted back from its last by the sequence"
         " numbers, in 32 bits",
         "PROD-7",
+        "PROD-8",
         "SEG-30",
     )
     replicated_markers_are_checked: bool = flag(

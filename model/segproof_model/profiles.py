@@ -78,6 +78,7 @@ KAFKA_3_5_2 = replace(
     early_has_own_limit=False,
     given_time_is_refused=True,
     full_truncation_takes_start=False,
+    inflated_length_kind=ErrorKind.INVALID_ARGUMENT,
 )
 KAFKA_3_4_1 = replace(
     KAFKA_3_5_2, name="kafka-3.4.1", special_timestamps=3, mismatch_kind=ErrorKind.INVALID_ARGUMENT
@@ -146,6 +147,7 @@ KAFKA_1_1_1 = replace(
     epoch_rules="1.1",
     roll_knows_first_offset=False,
     uncounted_batch_is_rewritten=True,
+    memory_scanner_checks_magic_first=False,
 )
 KAFKA_0_11_0_3 = replace(
     KAFKA_1_1_1,

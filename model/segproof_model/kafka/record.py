@@ -134,12 +134,17 @@ def encode_record(record: Record, base_offset: int, base_timestamp: int) -> byte
 
 
 def decode_record(
-    data: bytes, position: int, base: RecordBase, too_long: Raised = INVALID_RECORD
+    data: bytes,
+    position: int,
+    base: RecordBase,
+    too_long: Raised = INVALID_RECORD,
+    negative: Raised = INVALID_RECORD,
 ) -> tuple[Record, int] | Raised:
     """Return the record at `position` and the position behind it.
 
     An over-long varint of its length raises invalid-argument, a record that is longer than what is
-    left `too_long`; everything else that cannot be read raises invalid-record (BATCH-16, -18).
+    left `too_long`, a negative length `negative`; everything else that cannot be read raises
+    invalid-record (BATCH-16, -18).
     """
     length = decode_varint(data, position)
     if isinstance(length, Raised):
@@ -148,7 +153,7 @@ def decode_record(
     if size > len(data) - start:
         return too_long
     if size < 0:
-        return INVALID_RECORD
+        return negative
     try:
         return _decode_body(data[start : start + size], base), start + size
     except _MalformedError:
@@ -176,6 +181,28 @@ def decode_records(
             return Records(tuple(records), INVALID_RECORD)
         records.append(record)
     return Records(tuple(records))
+
+
+def decode_inflated_records(
+    data: bytes, count: int, base: RecordBase, profile: Profile = KAFKA_4_3_1
+) -> Records:
+    """Read the `count` records of an inflated block, which must fill it: all of them, or none.
+
+    A bad length, negative or an over-long varint, raises the error that the profile has for it;
+    everything else that cannot be read raises invalid-record (BATCH-16, -18).
+    """
+    if count < 0:
+        return Records(error=INVALID_RECORD)
+    bad_length = Raised(profile.inflated_length_kind)
+    records: list[Record] = []
+    position = 0
+    for _ in range(count):
+        found = decode_record(data, position, base, negative=bad_length)
+        if isinstance(found, Raised):
+            return Records(error=bad_length if found == INVALID_ARGUMENT else found)
+        record, position = found
+        records.append(record)
+    return Records(tuple(records)) if position == len(data) else Records(error=INVALID_RECORD)
 
 
 def _ends_with_length(data: bytes, position: int) -> bool:

@@ -48,7 +48,6 @@ from segproof_model.kafka.legacy_record import (
 )
 from segproof_model.kafka.record import (
     INVALID_ARGUMENT,
-    INVALID_RECORD,
     NO_SEQUENCE,
     EndTransactionMarker,
     Record,
@@ -56,6 +55,7 @@ from segproof_model.kafka.record import (
     RecordHeader,
     Records,
     control_record_type,
+    decode_inflated_records,
     decode_records,
     decrement_sequence,
     end_transaction_marker,
@@ -284,8 +284,8 @@ class RecordBatch:
     def records_until_error(self) -> Records:
         """Return the records that an iteration hands out, and its error.
 
-        A compressed batch is read as a whole first, so it hands out none before an error, and an
-        over-long length in it is an invalid record like any other (BATCH-18).
+        A compressed batch is read as a whole first, so it hands out none before an error, and the
+        profile says what a bad length in it is (BATCH-18).
         """
         whole = self._whole()
         if isinstance(whole, Raised):
@@ -329,8 +329,7 @@ class RecordBatch:
         inflated = inflate(COMPRESSIONS.index(compression), stored, 2, self.codecs)
         if isinstance(inflated, Raised):
             return Records(error=inflated)
-        found = decode_records(inflated, count, base)
-        return found if found.error is None else Records(error=INVALID_RECORD)
+        return decode_inflated_records(inflated, count, base, self.profile)
 
     def _at(self, position: int, width: int) -> int:
         return int.from_bytes(self.data[position : position + width], "big", signed=True)
@@ -383,7 +382,8 @@ def read_batch(
     if position < 0 or available < HEADER_UP_TO_MAGIC_BYTES:
         return Raised(ErrorKind.CORRUPT_RECORD)
     size = int32_at(data, position + 8)
-    if profile.memory_scanner_wraps and LOG_OVERHEAD + size > INT32_MAX and data[position + 16] < 3:
+    has_magic = data[position + 16] < 3 or not profile.memory_scanner_checks_magic_first
+    if profile.memory_scanner_wraps and LOG_OVERHEAD + size > INT32_MAX and has_magic:
         return INVALID_ARGUMENT
     if size < MIN_MESSAGE_BYTES or LOG_OVERHEAD + size > available or data[position + 16] > 2:
         return Raised(ErrorKind.CORRUPT_RECORD)

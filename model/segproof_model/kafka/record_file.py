@@ -27,6 +27,7 @@ from segproof_model.profiles import KAFKA_4_3_1, Profile
 from segproof_model.values import replace
 
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
+INDEX_ERROR = Raised(ErrorKind.INDEX_ERROR)
 KAFKA_ERROR = Raised(ErrorKind.KAFKA_ERROR)
 CORRUPT_RECORD = Raised(ErrorKind.CORRUPT_RECORD)
 IO_ERROR = Raised(ErrorKind.IO_ERROR)
@@ -382,13 +383,19 @@ def scan_memory(
         size = int32_at(data, position + 8)
         if size < MIN_MESSAGE_BYTES or size > max_message_size_bytes:
             return Scan(tuple(found), CORRUPT_RECORD)
+        wraps = profile.memory_scanner_wraps and LOG_OVERHEAD + size > INT32_MAX
+        is_partial = remaining < LOG_OVERHEAD + size and not wraps
+        if not profile.memory_scanner_checks_magic_first and (is_partial or wraps):
+            has_magic = remaining >= HEADER_UP_TO_MAGIC_BYTES
+            wrong = INVALID_ARGUMENT if has_magic else INDEX_ERROR
+            return Scan(tuple(found), wrong if wraps else None)
         if remaining < HEADER_UP_TO_MAGIC_BYTES:
             return Scan(tuple(found), None)
         if data[position + 16] > 2:
             return Scan(tuple(found), CORRUPT_RECORD)
-        if profile.memory_scanner_wraps and LOG_OVERHEAD + size > INT32_MAX:
+        if wraps:
             return Scan(tuple(found), INVALID_ARGUMENT)
-        if remaining < LOG_OVERHEAD + size:
+        if is_partial:
             return Scan(tuple(found), None)
         whole = data[position : position + LOG_OVERHEAD + size]
         found.append(RecordBatch(whole, position, len(whole), codecs=codecs, profile=profile))

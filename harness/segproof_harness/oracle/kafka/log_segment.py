@@ -32,11 +32,11 @@ from segproof_harness.oracle.kafka.classes import (
 from segproof_harness.oracle.kafka.leader_epochs import make_epochs, shown_epochs
 from segproof_harness.oracle.kafka.producer_state import make_producers, shown_producers
 from segproof_harness.oracle.kafka.records import (
-    BAD_BLOCK_KINDS,
     error_of_reading,
     has_null_record,
     invoked,
     is_refused_by_codecs,
+    may_be_of_block,
     record_class,
     reflected,
     wrapped,
@@ -131,7 +131,8 @@ class LogSegment(Adapter):
         appended, segment._appended = segment._appended, b""
         if outcome.error == "unmapped" and segment._trips_over_null_record():
             return replace(outcome, error="null")
-        if outcome.error not in BAD_BLOCK_KINDS or not segment._is_of_block(outcome, appended):
+        is_possible = may_be_of_block(outcome.error, outcome.detail)
+        if not is_possible or not segment._is_of_block(outcome, appended):
             return outcome
         return replace(outcome, error="kafka-error")
 

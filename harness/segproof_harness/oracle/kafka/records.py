@@ -153,6 +153,17 @@ BAD_BLOCK_KINDS = frozenset(
     ("kafka-error", "invalid-record", "corrupt-record", "out-of-memory", CODEC_ERROR)
 )
 """What Kafka raises in the middle of a block that can't be inflated to its end."""
+UNKNOWN_CODEC = "Unknown compression type"
+
+
+def may_be_of_block(kind: str | None, text: str | None) -> bool:
+    """Return whether Kafka raises this in the middle of a block that can't be inflated to its end.
+
+    Up to 3.5 a bad length of a record is an invalid argument, as a codec is that it has not.
+    """
+    if kind == "invalid-argument":
+        return UNKNOWN_CODEC not in (text or "")
+    return kind in BAD_BLOCK_KINDS
 
 
 def is_refused_by_codecs(data: bytes) -> bool:
@@ -246,7 +257,7 @@ class Batch:
             with java_errors():
                 yield
         except RefusedError as error:
-            if error.kind in BAD_BLOCK_KINDS and is_refused_by_codecs(self._data()):
+            if may_be_of_block(error.kind, str(error)) and is_refused_by_codecs(self._data()):
                 raise RefusedError("kafka-error", str(error)) from None
             if error.kind == "out-of-memory":
                 raise RefusedError("invalid-record", str(error)) from None
