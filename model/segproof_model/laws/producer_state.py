@@ -181,7 +181,7 @@ def few_batches_of_one_epoch_are_cached(step: Transition) -> bool:
             continue
         if producer_id != info.producer_id:
             return False
-        if entry.batch_metadata != info.updated_entry.batch_metadata:
+        if entry.batch_metadata != info.updated_entry.batch_metadata[-most:]:
             return False
     return True
 
