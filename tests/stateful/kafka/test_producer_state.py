@@ -464,7 +464,7 @@ def test_model_and_implementation_agree() -> None:
     run(ProducerStateMachine)
 
 
-@pytest.mark.parametrize("name", ["kafka-4.3.1", "kafka-2.4.1", "kafka-1.1.1"])
+@pytest.mark.parametrize("name", ["kafka-4.3.1", "kafka-2.4.1", "kafka-1.1.1", "kafka-0.11.0.3"])
 def test_laws_hold_under_every_profile(name: str) -> None:
     """The laws of the steps hold for the releases too."""
 
