@@ -382,8 +382,10 @@ def recovered(store: MessageStore) -> list[int]:
 
 
 def test_what_the_queues_lack_is_indexed_after_a_clean_exit() -> None:
-    """From 5.3.2 on the message that begins where the queues end is lost, but not in segproof; 5.0.0
-    to 5.1.4 read on at the end of the log."""
+    """From 5.3.2 on the message that begins where the queues end is lost, but not in segproof.
+
+    Releases from 5.0.0 to 5.1.4 read on at the end of the log.
+    """
     directory = stored(20, 10)
     assert 2400 == max_physic_offset("", directory)
     missing = [4600, 4400, 4200, 4000, 3600, 3400, 3200, 3000, 2600, 2400]
