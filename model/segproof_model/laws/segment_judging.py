@@ -213,9 +213,12 @@ def first_reaching(batches: Sequence[Batch], offset: int) -> Batch | None:
 
 
 def indexed_by_recovery(
-    segment: Any, batches: Sequence[Batch]
+    segment: Any, batches: Sequence[Batch], seen_last: Sequence[tuple[int, int]] = ()
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Return the entries of both indexes that a recovery of these batches builds."""
+    """Return the entries of both indexes that a recovery of these batches builds.
+
+    `seen_last` is the largest timestamp and last offset of a batch that ended it, if they count.
+    """
     offsets: list[tuple[int, int]] = []
     times: list[tuple[int, int]] = []
     largest, last_indexed = (-1, segment.base_offset), 0
@@ -227,6 +230,7 @@ def indexed_by_recovery(
             last_indexed = batch.position
             if largest[0] > (times[-1][0] if times else -1):
                 times.append(largest)
+    largest = max([largest, *seen_last], key=lambda one: one[0])
     if largest[0] > (times[-1][0] if times else -1):
         times.append(largest)
     return offsets, times

@@ -87,8 +87,7 @@ def recovery_ends_with_the_maximum(transition: Transition) -> bool:
     batches = batches_of(after)
     if batches is None:
         return True
-    times = indexed_by_recovery(after, batches)[1]
-    times += [one for one in _seen_last(before, after) if one[0] > (times[-1][0] if times else -1)]
+    times = indexed_by_recovery(after, batches, _seen_last(before, after))[1]
     return time_entries(after) == [(at, stored(after, offset)) for at, offset in times]
 
 
