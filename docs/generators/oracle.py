@@ -26,7 +26,8 @@ Each history is run by the model under the profile of a release, and by the real
 release in a JVM (Java 17): every answer and every kind of error is compared, and accessors and
 the bytes of all files at each tenth operation and at the end. A divergence counts as unexplained:
 what releases do differently is in their [profiles](../reference/releases.md), so that none is
-left to explain here. A dash means that the release has no such class; `not run` means just that.
+left to explain here. A dash: the release is not asked about this structure, since it lacks the class or
+no adapter serves it; `not run` means just that.
 """
 TABLE = """
 ## {system}
