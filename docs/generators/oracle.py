@@ -28,10 +28,6 @@ the bytes of all files at each tenth operation and at the end. A divergence coun
 what releases do differently is in their [profiles](../reference/releases.md), so that none is
 left to explain here. A dash: the release is not asked about this structure, since it lacks the
 class or no adapter serves it; `not run` means just that.
-
-The two divergences of the time index of 4.3.1 are explained, and not mended yet: class and model
-answer alike, and the law {law}`TIMEIDX-9` blames a state that it means to leave out. After a close
-that fails, three halves of entries end where two whole ones would.
 """
 TABLE = """
 ## {system}

@@ -8,6 +8,7 @@ LOAD-1 is stated with the laws of directories.
 Used by: the harness, the generated pages.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from segproof_model.directory import Directory
@@ -29,6 +30,7 @@ from segproof_model.laws.log_judging import (
 from segproof_model.laws.registry import Transition, law
 from segproof_model.laws.segment_judging import Batch, indexed_by_recovery
 from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.profiles import KAFKA_4_3_1
 
 CLASS = "Kafka LogLoader, 3.0 to 4.3.1"
 TEMPORARY = (".deleted", ".cleaned", ".swap")
@@ -226,7 +228,10 @@ def overflow_is_split(transition: Transition) -> bool:
 @law("LOAD-7", structure=STRUCTURE, scope="step", source=f"{CLASS}: recoverLog")
 def unflushed_segments_are_recovered(transition: Transition) -> bool:
     """Without the clean marker every segment from the one containing the recovery point is
-    recovered, in order."""
+    recovered, in order.
+
+    Not judged: segments of releases that do not check offsets, where one wraps in an index.
+    """
     loading = _loading(transition)
     if loading is None:
         return True
@@ -234,18 +239,27 @@ def unflushed_segments_are_recovered(transition: Transition) -> bool:
     return all(
         _is_recovered(loading.log, base)
         for base in _recovered_bases(loading)
-        if is_checked or not is_far(batches_of_segment(loading.log, base), base)
+        if is_checked or _fits(batches_of_segment(loading.log, base), base)
     )
+
+
+def _fits(batches: Sequence[Batch], base_offset: int) -> bool:
+    """Return whether no offset is below the base or too far from it: none wraps in an index."""
+    is_above = all(batch.base_offset >= base_offset for batch in batches)
+    return is_above and not is_far(batches, base_offset)
 
 
 @law("LOAD-8", structure=STRUCTURE, scope="step", source=f"{CLASS}: recoverLog")
 def nothing_follows_a_cut(transition: Transition) -> bool:
     """The first segment that loses bytes in recovery is the last one kept.
 
-    But for a segment whose indexes are missing or corrupt, which is recovered before.
+    But for a segment whose indexes are missing or corrupt, which is recovered before: releases that
+    check all indexes are not judged.
     """
     loading = _loading(transition)
-    if loading is None or _names(loading.found, loading.prefix, ".swap"):
+    if loading is None or not loading.log.profile.sanity_checks_transactions_only:
+        return True
+    if _names(loading.found, loading.prefix, ".swap"):
         return True
     found, prefix = loading.found, loading.prefix
     images = dict(log_images(loading.log))
@@ -264,8 +278,12 @@ def invalid_offsets_empty_the_segment(transition: Transition) -> bool:
     """An invalid-offset error during recovery truncates that segment to its base and the load goes
     on.
 
-    But for a segment whose offset index is missing, which is recovered before.
+    But for a segment whose offset index is missing, which is recovered before; releases that check
+    the other indexes as well recover one with a corrupt index before, so they are not judged.
     """
+    profile = transition.arguments.get("profile", KAFKA_4_3_1)
+    if not profile.sanity_checks_transactions_only:
+        return True
     if transition.operation != "open" or transition.arguments.get("last_shutdown_clean", True):
         return True
     directory = transition.arguments["directory"]
@@ -393,7 +411,9 @@ def loading_twice_is_loading_once(transition: Transition) -> bool:
     """Loading twice in a row without appends yields the same segments, the same log bytes and the
     same log end.
 
-    Between the two the log is closed, if the loads are those after a clean stop.
+    Between the two the log is closed, if the loads are those after a clean stop. Releases that
+    check all indexes may recover in the second load what the first has left, and fail where an
+    index is too small for that.
     """
     loading = _loading(transition)
     if loading is None:
@@ -413,7 +433,7 @@ def loading_twice_is_loading_once(transition: Transition) -> bool:
         draw=log.draw,
     ).after
     if not isinstance(again, PartitionLog):
-        return False
+        return not log.profile.sanity_checks_transactions_only
     return log_images(again) == log_images(log) and again.log_end_offset == log.log_end_offset
 
 

@@ -7,6 +7,7 @@ Used by: the harness, `verify`'s tests, the generated pages.
 from dataclasses import replace
 from typing import Any
 
+from segproof_model.kafka.time_index import TimeIndex
 from segproof_model.laws.judging import (
     TIME_ENTRY,
     fits_31_bits,
@@ -158,13 +159,22 @@ def empty_index_stores_from_zero_on(transition: Transition) -> bool:
     return succeeded(transition) and after.entries == 1
 
 
-@law("TIMEIDX-9", structure=STRUCTURE, scope="state", source="Kafka TimeIndex.lastEntry")
-def last_entry_is_that_of_the_last_slot(index: Any) -> bool:
+@law("TIMEIDX-9", structure=STRUCTURE, scope="step", source="Kafka TimeIndex.lastEntry")
+def last_entry_is_that_of_the_last_slot(transition: Transition) -> bool:
     """The last entry is the last slot's, or (-1, base) in an empty index.
 
-    The states behind half an entry (TIMEIDX-14) and a failed resize (ABSIDX-9) are not judged.
+    Not judged: the states behind half an entry (TIMEIDX-14) and a failed resize (ABSIDX-9), and
+    those after them, since further half entries can bring the position back to its place.
     """
-    return not index.is_mapped or not is_regular(index) or remembers_last_slot(index)
+    before, after = transition.before, transition.after
+    if before is not None and not (is_regular(before) and _remembers(before)):
+        return True
+    return not isinstance(after, TimeIndex) or not is_regular(after) or _remembers(after)
+
+
+def _remembers(index: Any) -> bool:
+    """Return whether the last entry is right, as far as the file can be looked at."""
+    return not index.is_mapped or remembers_last_slot(index)
 
 
 @law("TIMEIDX-10", structure=STRUCTURE, scope="step", source="Kafka TimeIndex.lookup")

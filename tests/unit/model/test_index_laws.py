@@ -229,6 +229,12 @@ STEPS: Mapping[str, Case] = {
     "TIMEIDX-8": Case(
         open_times(), "maybe_append", {"timestamp": 0, "offset": 100}, after={"entries": 0}
     ),
+    "TIMEIDX-9": Case(
+        TIMES,
+        "maybe_append",
+        {"timestamp": 11, "offset": 121},
+        after={"remembered_entry": TimestampOffset(9, 120)},
+    ),
     "TIMEIDX-10": Case(TIMES, "lookup", {"target_timestamp": 8}, outcome=(5, 105)),
     "TIMEIDX-11": Case(
         open_times((5, 105), (7, 110)), "truncate_to", {"offset": 106}, after={"entries": 2}
@@ -303,7 +309,6 @@ STATES: Mapping[str, tuple[Any, Any]] = {
     "OFFIDX-3": (OFFSETS, replace(OFFSETS, last_offset=119)),
     "OFFIDX-10": (OFFSETS, open_offsets(kind=WrongOffsets)),
     "TIMEIDX-2": (open_times(size=12), open_times(size=12, kind=WrongTimes)),
-    "TIMEIDX-9": (TIMES, replace(TIMES, remembered_entry=TimestampOffset(-1, 100))),
     "TIMEIDX-19": (open_times(size=23), open_times(size=12, kind=WrongTimes)),
 }
 """A state of the model that obeys the law, and one that breaks it."""

@@ -224,6 +224,10 @@ class History:
 @settings(max_examples=15)
 @given(st.integers(0, 2**32))
 @example(7)
+@example(2097153)
+@example(2538801749)
+@example(14382678)
+@example(522083274)
 def test_histories_obey_the_laws(profile: Profile, seed: int) -> None:
     """No step of a random history breaks a law."""
     for transition in History(seed, profile).steps(20):
