@@ -62,7 +62,7 @@ def _passes(bench: Bench, structure: str, release: str) -> tuple[Passes, int]:
     count = 20 if bench.quick else 200
     weights = dict.fromkeys(subject.absent.left_out, 0)
     made = [
-        make_history(structure, release, seed, LENGTH, weights, for_release=True)
+        make_history(structure, release, seed, LENGTH, weights, releases=(release,))
         for seed in range(count)
     ]
     process = process_for(release)

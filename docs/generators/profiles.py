@@ -166,7 +166,7 @@ def _releases_of(system: str, profiles: Sequence[Profile], rows: Sequence[Distin
     if missing:
         text += NOT_SHOWN
     for row in missing:
-        why = row.not_run or WHY.get(row.flag) or _why(row.flag)
+        why = WHY.get(row.flag) or _why(row.flag)
         text += f"| `{row.flag}` | {row.older} and older | {row.seeds_tried} | {why} |\n"
     return text
 

@@ -451,9 +451,9 @@ class Comparison:
         return found
 
     @property
-    def wants_whole_histories(self) -> bool:
-        """Whether a history should be drawn before it is run: a release takes it whole."""
-        return bool(self._oracles)
+    def release_names(self) -> tuple[str, ...]:
+        """The real releases among the subjects: they take histories whole, drawn before."""
+        return tuple(oracle.name for oracle in self._oracles)
 
     @property
     def left_out(self) -> frozenset[str]:

@@ -20,6 +20,8 @@ from segproof_model.profiles import differences, profile_named
 __all__ = ["Expected", "flags_of"]
 
 SEVERAL = "several flags together"
+SECONDS = 5.0
+"""What a history may take with one flag of another release."""
 
 
 def flags_of(trace: Trace, parting: Parting) -> tuple[str, ...]:
@@ -33,10 +35,17 @@ def flags_of(trace: Trace, parting: Parting) -> tuple[str, ...]:
     found = []
     for flag, _, value, _, _ in differences(one, other):
         flipped = ModelSubject(structure, replace(one, **{flag: value}), name="flipped")
-        comparing = Comparison(structure, one.name, [flipped], image_every=1)
-        if comparing.run(begun) is not None:
+        if _moves(Comparison(structure, one.name, [flipped], image_every=1), begun):
             found.append(flag)
     return tuple(found)
+
+
+def _moves(comparing: Comparison, begun: Trace) -> bool:
+    """Return whether a flag alone is seen; it may be in that nothing ends, with it and no other."""
+    try:
+        return comparing.run(begun, SECONDS) is not None
+    except TimeoutError:
+        return True
 
 
 @dataclass(slots=True)
@@ -61,6 +70,7 @@ class Expected:
     def lines(self) -> list[str]:
         """Return the differences in words, the most frequent first."""
         return [
-            f"expected: {other} differs from {one} first by {flags}: {count} histories"
+            f"expected: {other} differs from {one} first by {flags}: {count} "
+            + ("history" if count == 1 else "histories")
             for (one, other, flags), count in self.histories.most_common()
         ]

@@ -96,7 +96,7 @@ def run_seed(
     comparing: Comparison, seed: int, length: int, weights: Weights | None = None
 ) -> Divergence | None:
     """Draw the history of a seed and run it, at once where all subjects take single operations."""
-    if comparing.wants_whole_histories:
+    if comparing.release_names:
         return comparing.run(_made_for(comparing, seed, length, weights))
     choose = choose_for(comparing.structure.structure_id, seed)
     with time_limit(HISTORY_SECONDS):
@@ -116,7 +116,7 @@ def _made_for(comparing: Comparison, seed: int, length: int, weights: Weights | 
         seed,
         length,
         weights,
-        for_release=comparing.wants_whole_histories,
+        releases=comparing.release_names,
     )
 
 
@@ -162,10 +162,8 @@ def replay_seeds(
                 trace = _made_for(comparing, seed, length, drawn)
                 result.findings.append(_shrunk(trace, subjects, Path(traces), command))
         if comparing.parting is not None:
-            result.expected.add(
-                comparing.parting,
-                partial(make_history, structure_id, profile_name, seed, length, drawn),
-            )
+            made = partial(_made_for, comparing, seed, length, drawn)
+            result.expected.add(comparing.parting, made)
         progress(seed)
         if len(result.findings) >= findings_max:
             break

@@ -5,7 +5,7 @@ The model runs along, so that arguments hit existing keys and borders.
 Used by: replay, Spark, golden tests.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import lru_cache
 
@@ -86,6 +86,13 @@ def choose_for(structure_id: str, seed: int) -> RandomChoose:
     return RandomChoose(structure_id, seed)
 
 
+def _applied(reference: ModelSubject, operation: Operation) -> ModelSubject:
+    """Return the model after an operation; what it was stays."""
+    after = copy(reference)
+    after.apply(operation)
+    return after
+
+
 def make_history(
     structure_id: str,
     profile_name: str,
@@ -93,25 +100,26 @@ def make_history(
     length: int,
     weights: Weights | None = None,
     *,
-    for_release: bool = False,
+    releases: Sequence[str] = (),
 ) -> Trace:
     """Return the history of this seed.
 
-    One for a release may be shorter: operations that it is not asked are drawn and left out.
+    One for real releases may be shorter: operations that one of them is not asked are drawn and
+    left out.
     """
     structure = structure_named(structure_id)
     choose = choose_for(structure_id, seed)
-    reference = ModelSubject(structure, profile_named(profile_name))
+    names = dict.fromkeys((profile_name, *releases))
+    references = [ModelSubject(structure, profile_named(name)) for name in names]
     setup = structure.draw_setup(choose)
-    reference.start(setup)
+    for reference in references:
+        reference.start(setup)
     operations = []
     for _ in range(length):
-        operation = draw_operation(choose, reference, weights)
-        after = copy(reference)
-        after.apply(operation)
-        assert after.event is not None
-        if for_release and not structure.is_asked(after.event):
+        operation = draw_operation(choose, references[0], weights)
+        after = [_applied(reference, operation) for reference in references]
+        if releases and not all(structure.is_asked(one.event) for one in after if one.event):
             continue
-        reference = after
+        references = after
         operations.append(operation)
     return Trace(structure_id, profile_name, setup, tuple(operations), seed)

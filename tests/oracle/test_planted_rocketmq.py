@@ -101,7 +101,7 @@ def test_no_endless_step_is_drawn(structure: str) -> None:
     """Histories for a release leave out what its JVM would never end."""
     profile = profile_named(RELEASE)
     for seed in range(30):
-        history = make_history(structure, RELEASE, seed, LENGTH, for_release=True)
+        history = make_history(structure, RELEASE, seed, LENGTH, releases=(RELEASE,))
         guide = ModelSubject(structure_named(structure), profile)
         guide.start(history.setup)
         errors = [guide.apply(operation).error for operation in history.operations]

@@ -74,6 +74,15 @@ def subjects_of(subjects: str) -> list[str]:
     return names
 
 
+def known_structure(structure: str) -> str:
+    """Return the id of a structure; refuse one that nobody knows."""
+    from segproof_harness.structures import STRUCTURE_IDS
+
+    if structure not in STRUCTURE_IDS:
+        refuse(f"no structure {structure!r}; known: {', '.join(STRUCTURE_IDS)}, {ALL}")
+    return structure
+
+
 def structures_of(structure: str, profile: str, subjects: list[str]) -> tuple[str, ...]:
     """Return the ids of the structures; refuse what no history can be drawn or run with.
 
@@ -83,11 +92,9 @@ def structures_of(structure: str, profile: str, subjects: list[str]) -> tuple[st
     from segproof_harness.structures import STRUCTURE_IDS, structure_named
     from segproof_model.profiles import PROFILES
 
-    if structure != ALL and structure not in STRUCTURE_IDS:
-        refuse(f"no structure {structure!r}; known: {', '.join(STRUCTURE_IDS)}, {ALL}")
+    wanted: tuple[str, ...] = () if structure == ALL else (known_structure(structure),)
     if profile not in PROFILES:
         refuse(f"no profile {profile!r}; known: {', '.join(PROFILES)}")
-    wanted: tuple[str, ...] = (structure,)
     if structure == ALL:
         wanted = tuple(
             name for name in STRUCTURE_IDS if profile in structure_named(name).profile_names

@@ -23,14 +23,12 @@ from segproof_harness.cli.common import (
     summarise,
     write_row,
 )
+from segproof_harness.cli.releases import ReleasesArgument
+from segproof_harness.cli.releases import chosen as chosen_releases
 
 if TYPE_CHECKING:
     from segproof_harness.oracle.releases import Release
 
-ReleasesArgument = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[RELEASE]...", help="Such as kafka-4.3.1. Default: all."),
-]
 MIB = 1 << 20
 FETCH = "segproof oracle fetch"
 OFFLINE_ADVICE = "\nwithout --offline, Maven downloads what it lacks"
@@ -55,9 +53,9 @@ def list_releases(output_format: FormatOption = Format.TEXT) -> None:
       segproof oracle list --format jsonl
     """
     from segproof_harness.oracle.readiness import readiness, readiness_of_machine
+    from segproof_harness.oracle.releases import PINNED
 
-    releases = _chosen(())
-    ready = 0
+    releases, ready = list(PINNED.values()), 0
     _write_heading(output_format)
     for release in releases:
         found = readiness(release)
@@ -91,8 +89,9 @@ def fetch_releases(
     """
     from segproof_harness.oracle.jars import jar_folder, problem_of
     from segproof_harness.oracle.maven import MavenError, fetch
+    from segproof_harness.oracle.releases import PINNED
 
-    chosen, started = _chosen(releases or ()), time.monotonic()
+    chosen, started = chosen_releases(releases, PINNED), time.monotonic()
     try:
         with progress("fetch", unit="releases") as show:
             done = fetch(chosen, offline=offline, show=show)
@@ -132,8 +131,9 @@ def check_releases(
       segproof oracle check kafka-4.3.1
     """
     from segproof_harness.oracle.checking import problems_of
+    from segproof_harness.oracle.releases import PINNED
 
-    chosen, ready = _chosen(releases or ()), 0
+    chosen, ready = chosen_releases(releases, PINNED), 0
     _write_heading(output_format)
     with progress("check", unit="releases") as show:
         for done, release in enumerate(chosen, 1):
@@ -154,16 +154,6 @@ def check_releases(
 
 app.command("run")(oracle_run.command)
 app.command("distinguish")(oracle_distinguish.command)
-
-
-def _chosen(names: Sequence[str]) -> "list[Release]":
-    """Return the releases of these names, or all; refuse an unknown name."""
-    from segproof_harness.oracle.releases import PINNED
-
-    for name in names:
-        if name not in PINNED:
-            refuse(f"no release {name!r}; known: {', '.join(PINNED)}")
-    return [PINNED[name] for name in dict.fromkeys(names)] or list(PINNED.values())
 
 
 def _refuse(text: str) -> NoReturn:

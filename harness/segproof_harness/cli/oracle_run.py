@@ -5,7 +5,6 @@ Used by: cli.oracle.
 """
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,21 +18,18 @@ from segproof_harness.cli.common import (
     refuse,
     summarise,
 )
-from segproof_harness.cli.histories import ALL, SeedOption, StructureOption
+from segproof_harness.cli.histories import ALL, SeedOption, StructureOption, known_structure
+from segproof_harness.cli.releases import ReleasesArgument, chosen
 
 if TYPE_CHECKING:
     from segproof_harness.oracle.conformance import Conformance
-    from segproof_harness.oracle.releases import Release
 
 COUNT = 50
 LENGTH = 100
 
 
 def command(
-    releases: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="RELEASE...", help="Such as kafka-4.3.1. Default: all."),
-    ] = None,
+    releases: ReleasesArgument = None,
     structure: StructureOption = ALL,
     count: Annotated[
         int, typer.Option("--count", min=1, help="Histories of each structure and release.")
@@ -62,10 +58,11 @@ def command(
     """
     from segproof_harness.oracle.conformance import conform, merged, merged_into, plan
     from segproof_harness.oracle.process import OracleError
+    from segproof_harness.oracle.releases import RELEASES
+    from segproof_harness.structures import STRUCTURE_IDS
 
-    tasks = plan(
-        _releases(releases or []), _structures(structure), count=count, length=length, seed=seed
-    )
+    structures = STRUCTURE_IDS if structure == ALL else (known_structure(structure),)
+    tasks = plan(chosen(releases, RELEASES), structures, count=count, length=length, seed=seed)
     if not tasks:
         refuse(f"none of these releases serves {structure}")
     started, done, total = time.monotonic(), 0, sum(task.histories for task in tasks)
@@ -84,25 +81,6 @@ def command(
         except (OSError, ValueError) as error:
             refuse(f"--record: {error}")
     _show(list(merged(runs).values()), time.monotonic() - started)
-
-
-def _releases(names: Sequence[str]) -> "list[Release]":
-    from segproof_harness.oracle.releases import RELEASES, release_named
-
-    try:
-        return [release_named(name) for name in names] or list(RELEASES.values())
-    except ValueError as error:
-        refuse(str(error))
-
-
-def _structures(structure: str) -> Sequence[str]:
-    from segproof_harness.structures import STRUCTURE_IDS
-
-    if structure == ALL:
-        return STRUCTURE_IDS
-    if structure not in STRUCTURE_IDS:
-        refuse(f"no structure {structure!r}; known: {', '.join(STRUCTURE_IDS)}, {ALL}")
-    return (structure,)
 
 
 def _show(rows: "list[Conformance]", seconds: float) -> None:

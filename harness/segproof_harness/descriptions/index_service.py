@@ -93,11 +93,15 @@ def _is_asked(event: Event) -> bool:
     """Return whether a release is asked: not for two files of one name.
 
     Upstream they share their bytes, and a thread of the first one writes into the second at a
-    time of its own.
+    time of its own. Nor for a file that is listed twice, and deleted once: the other is mapped on.
     """
     if event.outcome.error == ErrorKind.ENDLESS:
         return False
-    if event.before is None or event.after is None or event.operation.name == "load":
+    if event.before is None or event.after is None:
+        return True
+    if not {file.file_name for file in event.after.files} <= set(event.after.directory):
+        return False
+    if event.operation.name == "load":
         return True
     made = [file.file_name for file in event.after.files[len(event.before.files) :]]
     return len(set(made)) == len(made) and not set(made) & set(event.before.directory)

@@ -10,7 +10,7 @@ Used by: the verb `oracle`, docs/results/oracle.md, tests/oracle.
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -29,7 +29,6 @@ TASK_HISTORIES = 500
 FINDINGS_MAX = 3
 """After so many divergences of one task, the rest of it is not run."""
 LENGTH = 100
-DEFAULT_COUNT = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ def plan(
     releases: Sequence[Release],
     structures: Sequence[str] = STRUCTURE_IDS,
     *,
-    count: int = DEFAULT_COUNT,
+    count: int,
     length: int = LENGTH,
     seed: int = 0,
 ) -> list[Conformance]:
@@ -123,23 +122,17 @@ def run_task(task: Conformance) -> Conformance:
     )
 
 
-def conform(
-    tasks: Sequence[Conformance], jobs: int, done: Callable[[int], None] = lambda count: None
-) -> Iterator[Conformance]:
+def conform(tasks: Sequence[Conformance], jobs: int) -> Iterator[Conformance]:
     """Run the tasks in `jobs` processes; yield each that is done, in any order.
 
-    `done` is called with the histories of each. Raises: OracleError as `run_task`.
+    Raises: OracleError as `run_task`.
     """
     if jobs == 1:
-        for task in tasks:
-            yield run_task(task)
-            done(task.histories)
+        yield from map(run_task, tasks)
         return
     with quiet_fork(), ProcessPoolExecutor(jobs, mp_context=process_context()) as pool:
-        running = {pool.submit(run_task, task): task for task in tasks}
-        for future in as_completed(running):
+        for future in as_completed([pool.submit(run_task, task) for task in tasks]):
             yield future.result()
-            done(running[future].histories)
 
 
 def merged(runs: Iterable[Conformance]) -> dict[tuple[str, str], Conformance]:

@@ -10,7 +10,7 @@ Used by: the verb `oracle distinguish`, docs/reference/releases.md.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import pairwise
 from pathlib import Path
@@ -92,8 +92,6 @@ class Distinction:
     confirmed: tuple[str, ...] = ()
     """The releases whose real classes answered the history as their profile says."""
     refuted: tuple[str, ...] = ()
-    not_run: str = ""
-    """Why the real classes were not asked."""
 
 
 def steps() -> Iterator[Step]:
@@ -124,11 +122,7 @@ def candidates(step: Step) -> list[Structure]:
 
 
 def distinguish(
-    step: Step,
-    seeds: int = SEEDS,
-    *,
-    known: Sequence[Trace] = (),
-    tried: Callable[[int], None] = lambda count: None,
+    step: Step, seeds: int = SEEDS, *, known: Sequence[Trace] = ()
 ) -> tuple[Distinction, Trace | None]:
     """Search a history that shows a flag, and ask the real classes of both releases about it.
 
@@ -145,7 +139,6 @@ def distinguish(
             trace = _found(step, structure, range(first, min(first + 100, seeds)))
             if trace is not None:
                 return _confirmed(step, trace, replace(blank, seeds_tried=first + 100)), trace
-        tried(first + 100)
     return replace(blank, seeds_tried=seeds * len(places)), None
 
 

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Differences of subjects that their profiles explain: the flag is named, once a history."""
 
-from segproof_harness.compare import Comparison
+import pytest
+
+from segproof_harness import explaining
+from segproof_harness.compare import Comparison, Parting
 from segproof_harness.explaining import SEVERAL, Expected, flags_of
 from segproof_harness.operations import Operation, Value
 from segproof_harness.replay import comparison, replay_seeds
 from segproof_harness.structures import Setup
 from segproof_harness.traces import Trace
+from segproof_harness.workloads import make_history
 
 OPENED: dict[str, Value] = {
     "file": "segment.index",
@@ -48,7 +52,7 @@ def test_only_the_first_difference_counts() -> None:
             expected.add(comparing.parting, lambda trace=trace: trace)  # type: ignore[misc]
     assert list(expected.histories.values()) == [1]
     assert expected.lines() == [
-        "expected: kafka-2.0.1 differs from segproof first by absolute_entry: 1 histories"
+        "expected: kafka-2.0.1 differs from segproof first by absolute_entry: 1 history"
     ]
 
 
@@ -69,3 +73,11 @@ def test_a_run_tells_them() -> None:
     assert 6 <= sum(result.expected.histories.values()) <= 12
     single = [flags for _, _, flags in result.expected.histories if flags != SEVERAL]
     assert "zero_tail_is_free" in " ".join(single)
+
+
+def test_a_flag_alone_may_never_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names that are not distinct, in a service that reads what it finds: full file after full."""
+    monkeypatch.setattr(explaining, "SECONDS", 0.5)
+    trace = make_history("index-service", "segproof", 0, 2)
+    parting = Parting("segproof", "rocketmq-5.5.1", 2, "build_index", None, None)
+    assert "rmq_names_distinct" in flags_of(trace, parting)
