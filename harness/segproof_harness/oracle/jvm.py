@@ -6,7 +6,7 @@ Used by: oracle.child, the adapters.
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -97,7 +97,7 @@ class Jvm:
     @staticmethod
     def to_bytes(data: bytes) -> Any:
         """Return bytes as a Java array."""
-        return jpype.JArray(jpype.JByte)(data)
+        return _byte_array()(data)
 
     def field(self, owner: Any, name: str) -> Any:
         """Return a private field of a Java object, inherited ones too.
@@ -178,6 +178,12 @@ class Adapter:
     def describe(cls, structure: Any) -> Any:
         """Return the structure's description as this class needs it, where calls differ."""
         return structure
+
+
+@cache
+def _byte_array() -> Any:
+    """Return Java's type `byte[]`, which takes long to make."""
+    return jpype.JArray(jpype.JByte)
 
 
 _KNOWN_KINDS: dict[tuple[type[Adapter], type[Exception]], str] = {}

@@ -5,6 +5,7 @@ Used by: oracle.jars, oracle.jvm, the verb `oracle`.
 """
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from segproof_model.profiles import PROFILES
@@ -31,6 +32,8 @@ OPEN_MODULES = (
 """What old releases reach into to unmap files; newer ones are not harmed by it."""
 WITHOUT_STACK_TRACES = "-XX:-StackTraceInThrowable"
 """Exceptions are answers here, one operation in three: their kind is told, not where they arose."""
+FOR_SHORT_CALLS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""A JVM that compiles quickly and collects with one thread: between short calls Python works."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ class Release:
         >>> Release("kafka", "0.11.0.3").number < (1, 1)
         True
         """
-        return tuple(map(int, self.version.split(".")))
+        return _number_of(self.version)
 
     @property
     def coordinates(self) -> tuple[str, ...]:
@@ -73,8 +76,13 @@ class Release:
     @property
     def java_options(self) -> tuple[str, ...]:
         """What its JVM is started with."""
-        settings = ("-Xmx1g", "-XX:+UseSerialGC", "-Duser.timezone=UTC")
+        settings = ("-Xmx1g", "-Duser.timezone=UTC", *FOR_SHORT_CALLS)
         return (*OPEN_MODULES, *settings, WITHOUT_STACK_TRACES)
+
+
+@cache
+def _number_of(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
 
 
 RELEASES = {

@@ -7,7 +7,7 @@ Used by: oracle.kafka.record_batch, oracle.kafka.record_file.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import jpype
@@ -153,7 +153,13 @@ BAD_BLOCK_KINDS = frozenset(
     ("kafka-error", "invalid-record", "corrupt-record", "out-of-memory", CODEC_ERROR)
 )
 """What Kafka raises in the middle of a block that can't be inflated to its end."""
-UNKNOWN_CODEC = "Unknown compression type"
+NOT_OF_BLOCK = (
+    "Unknown compression type",
+    "Attempt to append to a full",
+    "Expected string to end with",
+    "Invalid max index size",
+)
+"""What invalid arguments say that are none of a record: a codec, a full index, a name, a size."""
 
 
 def may_be_of_block(kind: str | None, text: str | None) -> bool:
@@ -162,14 +168,15 @@ def may_be_of_block(kind: str | None, text: str | None) -> bool:
     Up to 3.5 a bad length of a record is an invalid argument, as a codec is that it has not.
     """
     if kind == "invalid-argument":
-        return UNKNOWN_CODEC not in (text or "")
+        return not any(said in (text or "") for said in NOT_OF_BLOCK)
     return kind in BAD_BLOCK_KINDS
 
 
+@lru_cache(maxsize=4096)
 def is_refused_by_codecs(data: bytes) -> bool:
     """Return whether a batch has a compressed block that can't be inflated as a whole."""
     batch = read_batch(data, codecs=CODECS)
-    if isinstance(batch, Raised):
+    if isinstance(batch, Raised) or batch.compression == "none":
         return False
     return batch.records_until_error().error == Raised(ErrorKind.KAFKA_ERROR)
 
