@@ -273,6 +273,13 @@ class Profile(RocketMQFlags):
         "PROD-9",
         "SEG-30",
     )
+    stable_offset_by_producer: bool = flag(
+        True,
+        "the last stable offset at a marker is that of an open transaction of another producer;"
+        " otherwise of one that begins elsewhere",
+        "PROD-10",
+        "SEG-30",
+    )
 
     # Writing
     index_key: Literal["first_offset", "last_offset"] = flag(
@@ -335,9 +342,10 @@ class Profile(RocketMQFlags):
     overflow_names_maximum: bool = flag(
         False,
         "the segment-overflow error names the largest timestamp, for which the time index is"
-        " loaded, so made",
+        " loaded, so made; so does that of a roll to where no segment may begin",
         "SEG-2",
         "SEG-27",
+        "LOG-12",
     )
     recover_assigns_epoch_zero: bool = flag(
         True, "recover enters leader epoch 0 into the epoch cache", "SEG-28"
@@ -467,6 +475,47 @@ class Profile(RocketMQFlags):
         "LOAD-2",
     )
 
+    swap_keeps_indexes: bool = flag(
+        True,
+        "a swap is renamed with its indexes, and what lies in its range removed, before a segment"
+        " is opened; otherwise it is recovered behind them, and takes the place of those that reach"
+        " into its range",
+        "LOAD-2",
+        "LOAD-3",
+        "LOAD-18",
+    )
+    epochs_begin_at_checkpoint: bool = flag(
+        True,
+        "loading cuts the epochs at the checkpointed start, be it before the first segment;"
+        " otherwise where the log begins",
+        "LOAD-15",
+    )
+    truncation_sets_high_watermark: bool = flag(
+        False,
+        "a truncation sets the high watermark anew, be it below the cut: its place is looked up,"
+        " and the first unstable offset",
+        "LOG-6",
+        "LOG-13",
+        "PROD-10",
+    )
+    bound_is_placed_first: bool = flag(
+        True,
+        "a read looks its bound up before it is refused as out of range",
+        "LOG-5",
+        "LOG-6",
+    )
+    retention_begins_at_start: bool = flag(
+        True,
+        "retention removes what lies before the log start, then by size, then by age; otherwise the"
+        " other way round, by age first",
+        "LOG-17",
+        "LOG-18",
+    )
+    flush_can_be_forced: bool = flag(
+        True,
+        "a flush may be told to take an active, empty segment, too; otherwise that goes unheard",
+        "LOAD-13",
+    )
     index_rebuild_learns_epochs: bool = flag(
         True,
         "building the missing or corrupt index of a segment anew at loading enters the epochs of"

@@ -91,7 +91,12 @@ KAFKA_2_8_2 = replace(
     delete_horizon_known=False,
     long_record_is_null=True,
     special_timestamps=2,
-    aborted_since_log_start=False,
+    swap_keeps_indexes=False,
+    truncation_sets_high_watermark=True,
+    retention_begins_at_start=False,
+    bound_is_placed_first=False,
+    epochs_begin_at_checkpoint=False,
+    flush_can_be_forced=False,
     index_rebuild_learns_epochs=False,
     snapshot_of_removed_is_renamed=False,
     entry_number_kind=ErrorKind.IO_ERROR,
@@ -108,6 +113,7 @@ KAFKA_2_4_1 = replace(
     recover_assigns_epoch_zero=False,
     epoch_rules="2.0",
     recovery_point_survives_loading=False,
+    aborted_since_log_start=False,
 )
 KAFKA_2_2_2 = replace(
     KAFKA_2_4_1,
@@ -122,6 +128,7 @@ KAFKA_2_2_2 = replace(
 KAFKA_2_1_1 = replace(
     KAFKA_2_2_2,
     name="kafka-2.1.1",
+    stable_offset_by_producer=False,
     found_time_has_epoch=False,
     close_unmaps=False,
     log_begins_at_checkpoint=False,

@@ -5,7 +5,7 @@ Mirrors: impl/segproof/kafka/log_loader.py.
 Upstream: Kafka, LogLoader (3.0 to 4.3.1), in older releases Log.loadSegments and recoverLog.
 Laws: LOAD-1 to LOAD-17.
 Not covered: files that cannot be read; a directory that is being deleted (`-delete`); of releases
-    up to 2.8 that a completed swap gets new indexes.
+    up to 2.8 that `.checkpoint.deleted` files go as well, and in which order swaps are completed.
 Used by: partition_log.
 """
 
@@ -35,11 +35,11 @@ MOST_SPLITS = 100
 
 def load(log: PartitionParts, recovery_point: int, is_clean: bool) -> Step[Any]:
     """Load a log that has no segments yet, and whose start is the checkpointed one."""
-    operations: list[Any] = [
-        _without_temporary_files,
-        _with_completed_swaps,
-        partial(_retried, operation=_with_segments),
-    ]
+    operations: list[Any] = [_without_temporary_files, partial(_retried, operation=_with_segments)]
+    if log.profile.swap_keeps_indexes:
+        operations.insert(1, _with_completed_swaps)
+    else:
+        operations.append(_with_recovered_swaps)
     if not is_clean:
         operations.append(
             partial(_retried, operation=partial(_recovered, recovery_point=recovery_point))
@@ -83,7 +83,23 @@ def _without_temporary_files(log: PartitionParts) -> Step[PartitionParts]:
         offsets[name] = offset
     first_cleaned = min((offsets[name] for name in cleaned), default=INT64_MAX)
     unfinished = [name for name in swaps if offsets[name] >= first_cleaned]
+    if not log.profile.swap_keeps_indexes:
+        unfinished = _with_indexes_of_swaps(unfinished, offsets)
     return Step(_without(log, [*doomed, *unfinished, *cleaned]))
+
+
+def _with_indexes_of_swaps(unfinished: list[str], offsets: dict[str, int]) -> list[str]:
+    """Return what older releases remove of swaps: those of logs that are unfinished, with their
+    indexes, and the indexes at the offset of each swap.
+
+    `offsets`: by name, of all swaps and more.
+    """
+    ends = {offsets[name] for name in unfinished if name.endswith(LOG + SWAP)}
+    swaps = {offset for name, offset in offsets.items() if name.endswith(SWAP)}
+    return [
+        *(segment_file_name(end, kind + SWAP) for end in ends for kind in (LOG, *INDEXES)),
+        *(segment_file_name(offset, kind) for offset in swaps for kind in INDEXES),
+    ]
 
 
 def _with_completed_swaps(log: PartitionParts) -> Step[PartitionParts]:
@@ -117,6 +133,58 @@ def _with_completed_swaps(log: PartitionParts) -> Step[PartitionParts]:
 def _is_within(name: str, first: int, end: int) -> bool:
     offset = offset_of_name(name)
     return not isinstance(offset, Raised) and first <= offset < end
+
+
+def _with_recovered_swaps(log: PartitionParts) -> Step[PartitionParts]:
+    """Let the `.swap` logs take the place of segments as older releases do (LOAD-2)."""
+    bases = [offset_of_name(name) for name in _names(log) if name.endswith(LOG + SWAP)]
+    return run(
+        log,
+        *(partial(_with_recovered_swap, base_offset=at) for at in bases if isinstance(at, int)),
+    )
+
+
+def _with_recovered_swap(log: PartitionParts, base_offset: int) -> Step[PartitionParts]:
+    """Recover a swap; it takes the place of the segments that reach into its range."""
+    segment = log.new_segment(base_offset, True, SWAP)
+    if isinstance(segment, Raised):
+        return Step(log, segment)
+    step = recover_segment(log, segment, learns_epochs=False)
+    if not isinstance(step.outcome, int):
+        is_long = isinstance(step.outcome, LogSegment)
+        return Step(step.after, Raised(ErrorKind.SEGMENT_OVERFLOW) if is_long else step.outcome)
+    swap, old = step.after.log_segments.get(base_offset), log.log_segments.get(base_offset)
+    assert swap is not None
+    others = step.after.log_segments.remove(base_offset)
+    known = replace(step.after, log_segments=others if old is None else others.add(old))
+    ended = swap.read_next_offset()
+    if not isinstance(ended.outcome, int):
+        return Step(known, ended.outcome)
+    return _replaced_by_swap(known.sees(ended.after.directory), ended.after, ended.outcome)
+
+
+def _replaced_by_swap(log: PartitionParts, swap: LogSegment, end: int) -> Step[PartitionParts]:
+    """Let a swap that ends at `end`, exclusive, take the place of what reaches into its range."""
+    touched = log.log_segments.values(swap.base_offset, end)
+    if isinstance(touched, Raised):
+        return Step(log, touched)
+    after, doomed = log, list[LogSegment]()
+    for one in touched:
+        step = after.on_segment(one.base_offset, lambda it: it.read_next_offset())
+        after = step.after
+        if not isinstance(step.outcome, int):
+            return step
+        found = after.log_segments.get(one.base_offset)
+        if found is not None and step.outcome > swap.base_offset:
+            doomed.append(found)
+    kept = after.log_segments
+    for gone in doomed:
+        kept = kept.remove(gone.base_offset)
+    return run(
+        replace(after, log_segments=kept.add(swap.sees(after.directory))),
+        lambda one: one.delete_later(doomed, [swap.base_offset]),
+        lambda one: one.on_segment(swap.base_offset, lambda it: it.change_file_suffixes(SWAP, "")),
+    )
 
 
 # --- segments ----------------------------------------------------------------------------------
@@ -316,13 +384,14 @@ def _completed(log: PartitionParts, end: int, is_clean: bool) -> Step[Any]:
     checkpointed = log.log_start_offset
     first = log.log_segments.base_offsets()[0]
     started = partial(replace, log_start_offset=max(checkpointed, first))
+    begin = checkpointed if log.profile.epochs_begin_at_checkpoint else max(checkpointed, first)
     step = run(
         log,
         lambda one: one.on_active(
             lambda active: active.resize_indexes(one.config.segment_index_bytes)
         ),
         lambda one: one.on_epochs(lambda epochs: epochs.truncate_from_end(end)),
-        lambda one: one.on_epochs(lambda epochs: epochs.truncate_from_start(checkpointed)),
+        lambda one: one.on_epochs(lambda epochs: epochs.truncate_from_start(begin)),
         lambda one: Step(started(one)),
         lambda one: one.on_producers(
             lambda known: known.remove_stray_snapshots(one.log_segments.base_offsets())

@@ -310,7 +310,7 @@ class AppendingLog(ReadingLog):
             return Step(self, UNMAPPED)
         base_offset = max(expected_next_offset or 0, self.log_end_offset)
         if self._cannot_begin_at(base_offset):
-            return Step(self, KAFKA_ERROR)
+            return self._refused_at(base_offset)
         is_fresh = self.log_segments.contains(base_offset)
         begin = type(self)._with_fresh_segment if is_fresh else type(self)._with_next_segment
         began = begin(self, base_offset)
@@ -325,6 +325,15 @@ class AppendingLog(ReadingLog):
             lambda one: one.flush_up_to(base_offset),
         )
         return Step(step.after, step.outcome if isinstance(step.outcome, Raised) else base_offset)
+
+    def _refused_at(self, base_offset: int) -> Step[Self]:
+        """Refuse a roll; the error tells of the segment in its way, in some releases its largest
+        timestamp."""
+        if not self.profile.overflow_names_maximum:
+            return Step(self, KAFKA_ERROR)
+        in_its_way = self.log_segments.get(base_offset) or self.log_segments.active_segment
+        step = self.on_segment(in_its_way.base_offset, lambda one: one.load_maximum())
+        return step if isinstance(step.outcome, Raised) else Step(step.after, KAFKA_ERROR)
 
     def _with_next_segment(self, base_offset: int) -> Step[Self]:
         """Begin a segment; files that stand in its way are removed."""
@@ -379,7 +388,8 @@ class AppendingLog(ReadingLog):
         """
         if self.is_refused:
             return Step(self, UNMAPPED)
-        return self.flush_up_to(self.log_end_offset, int(force_flush_active_segment))
+        is_forced = force_flush_active_segment and self.profile.flush_can_be_forced
+        return self.flush_up_to(self.log_end_offset, int(is_forced))
 
     def flush_up_to(self, offset: int, more: int = 0) -> Step[Self]:
         """Make the segments durable that begin before offset + more."""

@@ -146,9 +146,18 @@ class PartitionLog(AppendingLog):
                 replace(one, log_start_offset=min(target_offset, one.log_start_offset))
             ),
             lambda one: one.rebuild_producer_state(target_offset),
-            lambda one: (
-                Step(one) if one.profile.truncation_keeps_unstable else one.with_first_unstable()
-            ),
+            lambda one: one._bounded_by_cut(target_offset),
+        )
+
+    def _bounded_by_cut(self, target_offset: int) -> Step[Self]:
+        """Fit the high watermark and the first unstable offset to a log that was cut."""
+        if self.profile.truncation_sets_high_watermark:
+            return self.update_high_watermark(min(self.high_watermark, target_offset))
+        if self.profile.truncation_keeps_unstable:
+            return self.with_high_watermark_within()
+        return run(
+            self,
+            lambda one: one.with_first_unstable(),
             lambda one: one.with_high_watermark_within(),
         )
 
@@ -189,6 +198,7 @@ class PartitionLog(AppendingLog):
         *doomed, last = self.log_segments
         is_told = self.profile.full_truncation_takes_start and log_start_offset is not None
         start = log_start_offset if is_told and log_start_offset is not None else new_offset
+        is_low = self.profile.truncation_sets_high_watermark and self.high_watermark < new_offset
         return run(
             self,
             lambda one: one.remove_segments(doomed) if doomed else Step(one),
@@ -200,7 +210,7 @@ class PartitionLog(AppendingLog):
             ),
             lambda one: Step(replace(one, log_start_offset=start)),
             lambda one: one.rebuild_producer_state(new_offset),
-            lambda one: one.update_high_watermark(new_offset),
+            lambda one: one.update_high_watermark(one.high_watermark if is_low else new_offset),
         )
 
     # --- the bounds ----------------------------------------------------------------------------
@@ -255,6 +265,8 @@ class PartitionLog(AppendingLog):
         operations = [type(self)._delete_before_start]
         if "delete" in self.config.cleanup_policy:
             operations += [type(self)._delete_above_size, type(self)._delete_old]
+        if not self.profile.retention_begins_at_start:
+            operations.reverse()
         step: Step[Self] = Step(self)
         count = 0
         for operation in operations:

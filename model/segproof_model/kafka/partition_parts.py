@@ -9,7 +9,7 @@ Not covered: when background tasks run. What has no delay (writing a cut epoch c
 Used by: log_loader, partition_log.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Self
@@ -47,6 +47,8 @@ class PendingDeletion(NamedTuple):
     due_ms: int
     """When they may be removed, inclusive."""
     names: tuple[str, ...]
+    snapshots: tuple[int, ...] = ()
+    """Offsets of snapshots that go with them, if they are known then."""
 
 
 class ProducerUpdates(NamedTuple):
@@ -227,8 +229,14 @@ class PartitionParts:
             return Step(self, segment)
         return Step(self.with_segment(segment))
 
-    def delete_later(self, segments: Sequence[LogSegment]) -> Step[Self]:
-        """Rename the files of these segments to `.deleted`; they go when their time has come."""
+    def delete_later(
+        self, segments: Sequence[LogSegment], begun_anew: Collection[int] = ()
+    ) -> Step[Self]:
+        """Rename the files of these segments to `.deleted`; they go when their time has come.
+
+        In older releases the snapshots at their beginning go then, too, but for those at the base
+        offsets `begun_anew`, where another segment begins.
+        """
         after, names = self, list[str]()
         for segment in segments:
             segment = segment.sees(after.directory)
@@ -239,7 +247,9 @@ class PartitionParts:
             if isinstance(step.outcome, Raised):
                 return Step(after, step.outcome)
             names += step.after.names
-        return Step(after._with_pending(names))
+        snapshots = [one.base_offset for one in segments if one.base_offset not in begun_anew]
+        are_renamed = self.profile.snapshot_of_removed_is_renamed
+        return Step(after._with_pending(names, () if are_renamed else snapshots))
 
     def remove_segments(self, segments: Sequence[LogSegment]) -> Step[Self]:
         """Forget these segments, and delete their files later."""
@@ -251,13 +261,11 @@ class PartitionParts:
     def remove_snapshots(self, segments: Iterable[LogSegment]) -> Step[Self]:
         """Rename the snapshots at the beginning of these segments; they go later.
 
-        In releases that leave them their names, they are known as long as they are there.
+        In releases that leave them their names, they go with the segments (`delete_later`).
         """
         after, names = self, list[str]()
         if not self.profile.snapshot_of_removed_is_renamed:
-            known = dict(self.producer_state_manager.snapshots)
-            names = [known[one.base_offset] for one in segments if one.base_offset in known]
-            return Step(self._with_pending(names) if names else self)
+            return Step(self)
         for segment in segments:
             manager = after.producer_state_manager
             name = dict(manager.snapshots).get(segment.base_offset)
@@ -268,9 +276,10 @@ class PartitionParts:
                 names.append(name + DELETED_SUFFIX)
         return Step(after._with_pending(names) if names else after)
 
-    def _with_pending(self, names: Sequence[str]) -> Self:
+    def _with_pending(self, names: Sequence[str], snapshots: Sequence[int] = ()) -> Self:
         due_ms = self.now_ms + self.config.file_delete_delay_ms
-        pending = (*self.pending_deletions, PendingDeletion(due_ms, tuple(names)))
+        added = PendingDeletion(due_ms, tuple(names), tuple(snapshots))
+        pending = (*self.pending_deletions, added)
         return replace(self, pending_deletions=pending)
 
     def delete_pending_files(self) -> Step[Self]:
@@ -278,6 +287,8 @@ class PartitionParts:
         due = [one for one in self.pending_deletions if one.due_ms <= self.now_ms]
         directory = self.directory
         removed = [name for pending in due for name in pending.names]
+        at = {offset for pending in due for offset in pending.snapshots}
+        removed += [name for offset, name in self.producer_state_manager.snapshots if offset in at]
         for name in removed:
             directory = directory.remove(name)
         kept = tuple(one for one in self.pending_deletions if one.due_ms > self.now_ms)

@@ -49,12 +49,18 @@ class ReadingLog(PartitionParts):
             return Step(self, UNMAPPED)
         if start_offset < self.log_start_offset:
             return Step(self, OUT_OF_RANGE)
+        if not self.profile.bound_is_placed_first and self._lies_outside(start_offset):
+            return Step(self, OUT_OF_RANGE)
         bounded = self._bound(isolation)
         bound = bounded.outcome
         if not isinstance(bound, LogOffsetMetadata):
             return bounded
         with_txns = isolation == "txn_committed"
         return bounded.after.read_up_to(start_offset, max_length, bound, min_one_message, with_txns)
+
+    def _lies_outside(self, offset: int) -> bool:
+        """Whether an offset lies before all segments, or behind the end."""
+        return offset > self.log_end_offset or self.log_segments.floor_segment(offset) is None
 
     def _bound(self, isolation: Isolation) -> Step[Self]:
         """Return the offset that a reader does not pass, with its place."""
@@ -130,7 +136,7 @@ class ReadingLog(PartitionParts):
     ) -> Step[Self]:
         """Read up to the bound, from the first segment that has something (LOG-6, LOG-7)."""
         floor = self.log_segments.floor_segment(start_offset)
-        if start_offset > self.log_end_offset or floor is None:
+        if floor is None or self._lies_outside(start_offset):
             return Step(self, OUT_OF_RANGE)
         aborted = () if with_txns else None
         if start_offset == bound.message_offset:

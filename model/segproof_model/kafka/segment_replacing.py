@@ -115,7 +115,7 @@ def _replaced(log: PartitionParts, segment: LogSegment, parts: Sequence[LogSegme
     if old is None and segment.base_offset not in bases and log.profile.checks_before_changing:
         old = segment  # upstream leaves it, and its batches are there twice
     if old is not None:
-        deleted = after.delete_later([old])
+        deleted = after.delete_later([old], bases)
         if isinstance(deleted.outcome, Raised):
             return Step(deleted.after, deleted.outcome)
         after = deleted.after

@@ -100,7 +100,13 @@ def _range(loading: _Loading) -> tuple[int, int] | None:
 
 
 def _is_untouched(loading: _Loading) -> bool:
-    """Return whether nothing but swaps could change a log: no scan, no split, no wipe."""
+    """Return whether nothing but swaps could change a log: no scan, no split, no wipe.
+
+    Where a swap is recovered, its release is not judged.
+    """
+    has_swaps = bool(_names(loading.found, loading.prefix, ".swap"))
+    if has_swaps and not loading.log.profile.swap_keeps_indexes:
+        return False
     has_indexes = all(
         file_of(loading.prefix, base, ".index") in loading.found
         for base in bases_of(loading.found, loading.prefix)
@@ -127,7 +133,10 @@ def _overflows(directory: Directory, prefix: str) -> bool:
 @law("LOAD-2", structure=STRUCTURE, scope="step", source=CLASS)
 def swaps_are_completed(transition: Transition) -> bool:
     """A swap file with base >= the smallest `.cleaned` base is deleted; every other swap is
-    completed by deleting the normal files with base in [min base, max next offset) and renaming."""
+    completed by deleting the normal files with base in [min base, max next offset) and renaming.
+
+    Releases up to 2.8, where a swap is recovered, are not judged.
+    """
     loading = _loading(transition)
     if loading is None or not _is_untouched(loading) or (swapped := _range(loading)) is None:
         return True
@@ -142,7 +151,10 @@ def swaps_are_completed(transition: Transition) -> bool:
 
 @law("LOAD-3", structure=STRUCTURE, scope="step", source=CLASS)
 def other_segments_stay(transition: Transition) -> bool:
-    """No segment outside the completed swap's range is touched."""
+    """No segment outside the completed swap's range is touched.
+
+    Releases up to 2.8 replace a segment that reaches into it, so they are not judged.
+    """
     loading = _loading(transition)
     if loading is None or not _is_untouched(loading) or (swapped := _range(loading)) is None:
         return True
@@ -463,13 +475,29 @@ def crashes_leave_a_prefix(before: PartitionLog, recovery_point: int, after: Par
 @law("LOAD-18", structure=STRUCTURE, scope="step", source=CLASS)
 def loading_leaves_no_temporary_file(transition: Transition) -> bool:
     """Of all `.deleted`, `.cleaned` and `.swap` files, loading leaves those `.deleted` ones that it
-    renamed itself, which go later, and `*.checkpoint.deleted`."""
+    renamed itself, which go later, and `*.checkpoint.deleted`.
+
+    Releases up to 2.8 leave an index `.swap` without its log, too.
+    """
     loading = _loading(transition)
     if loading is None:
         return True
-    pending = {name for one in loading.log.pending_deletions for name in one.names}
+    kept = {name for one in loading.log.pending_deletions for name in one.names}
+    if not loading.log.profile.swap_keeps_indexes:
+        kept |= {loading.prefix + name for name in _lone_index_swaps(loading)}
     return not any(
         name.endswith(TEMPORARY)
         for name in _names(loading.log.directory, loading.prefix)
-        if not name.endswith(".checkpoint.deleted") and loading.prefix + name not in pending
+        if not name.endswith(".checkpoint.deleted") and loading.prefix + name not in kept
     )
+
+
+def _lone_index_swaps(loading: _Loading) -> list[str]:
+    """Return the names of the `.swap` files of indexes whose log has none."""
+    logs = {_offset_in(name) for name in _names(loading.found, loading.prefix, ".log.swap")}
+    return [
+        name
+        for kind in INDEXES
+        for name in _names(loading.found, loading.prefix, f"{kind}.swap")
+        if _offset_in(name) not in logs
+    ]

@@ -203,7 +203,10 @@ def new_segments_begin_at_the_log_end(transition: Transition) -> bool:
 @law("LOG-12", structure=STRUCTURE, scope="step", source="Kafka LocalLog.roll, 2.1 to 4.3.1")
 def an_empty_active_segment_is_replaced(transition: Transition) -> bool:
     """roll onto the base of the active, empty segment replaces it; onto any other existing base, or
-    below the active base, it raises the Kafka error and deletes nothing."""
+    below the active base, it raises the Kafka error and deletes nothing.
+
+    Where that error names a largest timestamp, it may make a time index, or fail to read one.
+    """
     if not is_judged(transition, "roll"):
         return True
     before, after = transition.before, transition.after
@@ -213,8 +216,13 @@ def an_empty_active_segment_is_replaced(transition: Transition) -> bool:
         is_replaced = after.log_segments.active_segment.size == 0
         return bool(after.log_segments.base_offsets() == bases and is_replaced)
     if base <= bases[-1]:
-        is_kept = bool(after.directory == before.directory)
-        return transition.outcome == KAFKA_ERROR and is_kept
+        names = list(before.directory)
+        added = [name for name in after.directory if name not in before.directory]
+        is_kept = all(before.directory.read(name) == after.directory.read(name) for name in names)
+        if not before.profile.overflow_names_maximum:
+            return transition.outcome == KAFKA_ERROR and is_kept and not added
+        is_time = all(name.endswith(".timeindex") for name in added)
+        return isinstance(transition.outcome, Raised) and is_kept and is_time
     return transition.outcome != KAFKA_ERROR
 
 
