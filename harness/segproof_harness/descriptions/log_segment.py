@@ -14,6 +14,7 @@ from segproof.kafka.write_format import WriteFormat
 from segproof_harness.codecs import CODECS
 from segproof_harness.descriptions import segment_calls as calls
 from segproof_harness.descriptions import segments as draw
+from segproof_harness.descriptions.alike import is_asked
 from segproof_harness.descriptions.batches import whole_batches
 from segproof_harness.descriptions.indexes import base_of
 from segproof_harness.descriptions.segment_states import SOMETIMES
@@ -439,5 +440,6 @@ LOG_SEGMENT = Structure(
     takes_clock=True,
     damage=_damage,
     parts=_parts,
+    is_asked=is_asked,
     laws=("SEG-49", "FILE-4"),
 )

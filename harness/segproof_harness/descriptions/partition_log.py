@@ -12,6 +12,7 @@ from segproof.kafka.log_config import LogConfig as ImplLogConfig
 from segproof_harness.codecs import CODECS
 from segproof_harness.descriptions import log_arguments as draw
 from segproof_harness.descriptions import log_records as records
+from segproof_harness.descriptions.alike import is_asked
 from segproof_harness.descriptions.log_states import SOMETIMES
 from segproof_harness.descriptions.segment_calls import show_fetched
 from segproof_harness.generation import Choose
@@ -301,5 +302,6 @@ PARTITION_LOG = Structure(
     takes_clock=True,
     damage=draw.with_damage,
     parts=_parts,
+    is_asked=is_asked,
     laws=("LOAD-7", "LOAD-1", "LOAD-2", "LOAD-4", "LOAD-5", "LOAD-8", "LOAD-13", "LOAD-14"),
 )

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from segproof_harness.codecs import CODECS
+from segproof_harness.descriptions.alike import is_asked
 from segproof_harness.descriptions.batches import (
     BASE_OFFSETS,
     TIMES,
@@ -321,5 +322,6 @@ RECORD_FILE = Structure(
     is_usable=lambda state: state.is_open,
     open_model=_open_model,
     open_impl=_open_impl,
+    is_asked=is_asked,
     laws=("SCAN-13", "SCAN-20"),
 )

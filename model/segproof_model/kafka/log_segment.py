@@ -305,6 +305,8 @@ class LogSegment(RollingSegment):
             is_ended = not (self.can_hold(last_offset) and fits)
             if is_ended:
                 break
+            if not self.profile.index_per_batch and isinstance(batch.max_timestamp, Raised):
+                return Step(step.after, batch.max_timestamp)
             size, largest_offset = size + batch.size_bytes, last_offset
         if scan.error is not None and not is_ended:
             return Step(step.after, scan.error)

@@ -145,12 +145,12 @@ class ProducerStateManager:
 
     def last_stable_offset(self, completed_txn: CompletedTxn) -> int:
         """Return the last stable offset once this transaction is completed (PROD-10)."""
-        others = (
-            txn.first_offset
-            for txn in self.ongoing_txns
-            if txn.producer_id != completed_txn.producer_id
-        )
-        return min(others, default=completed_txn.last_offset + 1)
+        completed, first_offset, last_offset, _ = completed_txn
+        if self.profile.stable_offset_by_producer:
+            others = [txn for txn in self.ongoing_txns if txn.producer_id != completed]
+        else:
+            others = [txn for txn in self.ongoing_txns if txn.first_offset != first_offset]
+        return min((txn.first_offset for txn in others), default=last_offset + 1)
 
     def complete_txn(self, completed_txn: CompletedTxn) -> "Step[ProducerStateManager]":
         """Take the transaction out of the open ones; it waits until it is replicated (PROD-11).

@@ -246,12 +246,18 @@ def markers_close_transactions(step: Transition) -> bool:
 @law("PROD-10", structure=STRUCTURE, scope="step", source=f"{MANAGER}.lastStableOffset (0.11 on)")
 def stable_offset_is_the_earliest_other(step: Transition) -> bool:
     """The last stable offset at a marker is the first offset of the earliest other open
-    transaction, else marker offset + 1."""
+    transaction, else marker offset + 1.
+
+    Old releases tell others by where they begin.
+    """
     if not (states := _managers(step, "last_stable_offset")):
         return True
     completed = step.arguments["completed_txn"]
     for txn in states[0].ongoing_txns:
-        if txn.producer_id != completed.producer_id:
+        is_other = txn.first_offset != completed.first_offset
+        if states[0].profile.stable_offset_by_producer:
+            is_other = txn.producer_id != completed.producer_id
+        if is_other:
             return step.outcome == txn.first_offset
     return bool(step.outcome == completed.last_offset + 1)
 

@@ -218,7 +218,10 @@ def _aborted(segment: LogSegment) -> list[tuple[int, ...]]:
 def recovery_finds_aborted_transactions(transition: Transition) -> bool:
     """Recovery rebuilds the transaction index to exactly the aborted transactions whose markers
     are in the kept log, given the producer state at the base offset; without one, to nothing, or
-    where the profile says so as given an empty one."""
+    where the profile says so as given an empty one.
+
+    Not judged: a log with an offset that can't be read, or whose batches are not in order.
+    """
     after = after_of(transition)
     if not is_judged(transition, "recover") or not succeeded(transition):
         return True
@@ -226,6 +229,7 @@ def recovery_finds_aborted_transactions(transition: Transition) -> bool:
     producers = transition.arguments.get("producer_state_manager")
     if producers is None and not after.profile.recovery_has_producers:
         return not entries
-    if (producers is not None and producers.producers) or not are_ordered(batches_of(after) or []):
+    batches = batches_of(after)
+    if (producers is not None and producers.producers) or batches is None:
         return True
-    return entries == _aborted(after)
+    return not are_ordered(batches) or entries == _aborted(after)

@@ -32,10 +32,10 @@ from segproof_harness.oracle.kafka.classes import (
 from segproof_harness.oracle.kafka.leader_epochs import make_epochs, shown_epochs
 from segproof_harness.oracle.kafka.producer_state import make_producers, shown_producers
 from segproof_harness.oracle.kafka.records import (
-    error_of_reading,
+    KINDS,
     has_null_record,
     invoked,
-    is_refused_by_codecs,
+    is_of_block,
     may_be_of_block,
     record_class,
     reflected,
@@ -74,6 +74,7 @@ class LogSegment(Adapter):
     """The segment."""
 
     kinds: ClassVar[Mapping[str, str]] = {
+        **KINDS,
         "java.lang.NullPointerException": "unmapped",
         "java.lang.OutOfMemoryError": "invalid-record",
         "kafka.common.KafkaStorageException": "file-not-found",
@@ -139,14 +140,14 @@ class LogSegment(Adapter):
     def _is_of_block(self, outcome: Outcome, data: bytes) -> bool:
         """Return whether an error is that of a block that can't be inflated to its end.
 
-        The blocks are those of `data`, or without any those of the log: it is one of theirs if
-        Kafka says the very same when it reads that batch alone.
+        The blocks are those of `data`, or without any those of the log.
         """
+        return is_of_block(self.jvm, outcome.detail or "", data or self._log_bytes())
+
+    def _log_bytes(self) -> bytes:
         with suppress(FileNotFoundError):
-            data = data or Path(self._path).read_bytes()
-        batches = scan_memory(data, codecs=CODECS).batches
-        refused = (one.data for one in batches if is_refused_by_codecs(one.data))
-        return any(outcome.detail == error_of_reading(self.jvm, one) for one in refused)
+            return Path(self._path).read_bytes()
+        return b""
 
     def _trips_over_null_record(self) -> bool:
         """Return whether a NullPointerException is that of a record, and not of an index.
@@ -154,17 +155,13 @@ class LogSegment(Adapter):
         Up to 2.8 Kafka hands out null for a record that is too long. An index without a mapping is
         met before any record, so both must be mapped, and the log must have such a record.
         """
-        if self.jvm.release.number >= (3, 0):
-            return False
+        if self.jvm.release.number >= (3, 0) or not has_null_record(self.jvm, self._log_bytes()):
+            return False  # no index is asked where it need not be: that can make its file
         offset_index = "offsetIndex" if hasattr(self._segment, "offsetIndex") else "index"
         with suppress(JException):
-            indexes = [getattr(self._segment, name)() for name in (offset_index, "timeIndex")]
-            if any(index.mmap() is None for index in indexes):
-                return False
-        with suppress(FileNotFoundError):
-            batches = scan_memory(Path(self._path).read_bytes(), codecs=CODECS).batches
-            return any(has_null_record(self.jvm, one.data) for one in batches)
-        return False
+            names = (offset_index, "timeIndex")
+            return all(getattr(self._segment, name)().mmap() is not None for name in names)
+        return True
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         before = type(self)._open_one
@@ -377,15 +374,16 @@ class LogSegment(Adapter):
         )
 
     def _load_whole_maximum(self) -> None:
-        """Load the offset of the largest timestamp, where that is known and it is not.
+        """Load the largest timestamp and its offset, where one of them is known.
 
         From 2.3 up to 2.8 they are loaded one by one, and what changes the time index comes in
-        between; recovery keeps the offset. Nobody needs to know whether it was asked for before.
+        between. Nobody needs to know which of them was asked for before.
         """
         if (2, 3) <= self.jvm.release.number < (3, 0):
             names = "_maxTimestampSoFar", "_offsetOfMaxTimestampSoFar"
             known = [self._field(name).get(self._segment).isDefined() for name in names]
-            if known == [True, False]:
+            if any(known):
+                self.max_timestamp_so_far()
                 self.offset_of_max_timestamp_so_far()
 
     @cached_property

@@ -98,11 +98,20 @@ class RecordFile(Adapter):
         try:
             found = getattr(self._real, name)(JLong(target_offset), JInt(starting_position))
         except JException:
-            if PROFILES[self.jvm.release.name].search_answers_base_offset:
-                for batch in self.batches(starting_position):
-                    batch.base_offset  # noqa: B018  # read for its error
+            self._read_base_offsets(target_offset, starting_position)
             raise
         return None if found is None else (int(found.offset), int(found.position), int(found.size))
+
+    def _read_base_offsets(self, target_offset: int, starting_position: int) -> None:
+        """Read the base offsets that a search reads, for their errors."""
+        profile = PROFILES[self.jvm.release.name]
+        if not profile.search_answers_base_offset:
+            return
+        for batch in self.batches(starting_position):
+            if profile.search_compares_base_offsets or batch.last_offset >= target_offset:
+                batch.base_offset  # noqa: B018  # read for its error
+                if not profile.search_compares_base_offsets:
+                    return
 
     def search_for_timestamp(
         self, target_timestamp: int, starting_position: int, starting_offset: int

@@ -15,7 +15,8 @@ import jpype
 from segproof_harness.codecs import CODECS
 from segproof_harness.oracle.jvm import Jvm, kind_of
 from segproof_model.kafka.record import Record, RecordHeader
-from segproof_model.kafka.record_batch import read_batch
+from segproof_model.kafka.record_batch import RecordBatch, read_batch
+from segproof_model.kafka.record_file import scan_memory
 from segproof_model.outcomes import ErrorKind, Raised
 
 __all__ = [
@@ -43,9 +44,10 @@ class RefusedError(Exception):
 CODEC_ERROR = "codec-error"
 KINDS = {
     "org.xerial.snappy.SnappyError": CODEC_ERROR,
+    "java.lang.NegativeArraySizeException": CODEC_ERROR,
     "java.lang.StringIndexOutOfBoundsException": "invalid-record",
 }
-"""What Kafka lets pass as it is: an Error of a codec, of some damaged blocks; and, up to 2.4, what
+"""What Kafka lets pass as it is: what a codec throws at some damaged blocks; and, up to 2.4, what
 String says of a header's key that is longer than what is left, later an invalid record."""
 
 
@@ -191,8 +193,34 @@ def error_of_reading(jvm: Jvm, data: bytes) -> str | None:
     return None
 
 
+def is_of_block(jvm: Jvm, said: str, data: bytes) -> bool:
+    """Return whether what Kafka said of these batches is about a block that can't be inflated.
+
+    It is if Kafka says the very same when it reads one such batch alone. Where it had no memory,
+    such a block may have asked for it, or a batch that says to be larger than any file here.
+    """
+    refused = [one.data for one in _batches(data) if is_refused_by_codecs(one.data)]
+    if "OutOfMemoryError" in said:
+        return bool(refused) or _claims_much(data)
+    return any(said == error_of_reading(jvm, one) for one in refused)
+
+
+def _batches(data: bytes) -> tuple[RecordBatch, ...]:
+    return scan_memory(data, codecs=CODECS).batches
+
+
+def _claims_much(data: bytes) -> bool:
+    """Return whether the bytes behind the whole batches are the head of a very large one."""
+    end = sum(one.size_bytes for one in _batches(data))
+    return int.from_bytes(data[end + 8 : end + 12], "big", signed=True) > MUCH_BYTES
+
+
 def has_null_record(jvm: Jvm, data: bytes) -> bool:
-    """Return whether Kafka hands out null for a record of one batch, read in memory."""
+    """Return whether Kafka hands out null for a record of one of these batches."""
+    return any(_has_null_record(jvm, one.data) for one in _batches(data))
+
+
+def _has_null_record(jvm: Jvm, data: bytes) -> bool:
     with suppress(jpype.JException):
         return any(record is None for record in _records_in_memory(jvm, data))
     return False
@@ -204,6 +232,7 @@ def _records_in_memory(jvm: Jvm, data: bytes) -> Iterator[Any]:
         yield from batch
 
 
+MUCH_BYTES = 1 << 28
 GZIP = 1
 GZIP_RESERVED_FLAGS = 0xE0
 
