@@ -35,16 +35,20 @@ MOST_SPLITS = 100
 
 def load(log: PartitionParts, recovery_point: int, is_clean: bool) -> Step[Any]:
     """Load a log that has no segments yet, and whose start is the checkpointed one."""
-    operations: list[Any] = [_without_temporary_files, partial(_retried, operation=_with_segments)]
+    begun = _without_temporary_files(log)
+    if isinstance(begun.outcome, Raised):
+        return begun
+    operations: list[Any] = [partial(_retried, operation=_with_segments)]
     if log.profile.swap_keeps_indexes:
-        operations.insert(1, _with_completed_swaps)
+        operations.insert(0, _with_completed_swaps)
     else:
-        operations.append(_with_recovered_swaps)
+        swaps = [name for name in _names(begun.after) if name.endswith(LOG + SWAP)]
+        operations.append(partial(_with_recovered_swaps, names=swaps))
     if not is_clean:
         operations.append(
             partial(_retried, operation=partial(_recovered, recovery_point=recovery_point))
         )
-    step = run(log, *operations)
+    step = run(begun.after, *operations)
     if isinstance(step.outcome, Raised):
         return step
     return _with_offsets(step.after, recovery_point, is_clean)
@@ -135,9 +139,13 @@ def _is_within(name: str, first: int, end: int) -> bool:
     return not isinstance(offset, Raised) and first <= offset < end
 
 
-def _with_recovered_swaps(log: PartitionParts) -> Step[PartitionParts]:
-    """Let the `.swap` logs take the place of segments as older releases do (LOAD-2)."""
-    bases = [offset_of_name(name) for name in _names(log) if name.endswith(LOG + SWAP)]
+def _with_recovered_swaps(log: PartitionParts, names: list[str]) -> Step[PartitionParts]:
+    """Let the `.swap` logs take the place of segments as older releases do (LOAD-2).
+
+    `names`: those that there were before segments were opened; one that a split has taken for its
+    part is created anew, empty.
+    """
+    bases = [offset_of_name(name) for name in names]
     return run(
         log,
         *(partial(_with_recovered_swap, base_offset=at) for at in bases if isinstance(at, int)),
@@ -146,6 +154,9 @@ def _with_recovered_swaps(log: PartitionParts) -> Step[PartitionParts]:
 
 def _with_recovered_swap(log: PartitionParts, base_offset: int) -> Step[PartitionParts]:
     """Recover a swap; it takes the place of the segments that reach into its range."""
+    name = log.prefix + segment_file_name(base_offset, LOG + SWAP)
+    if name not in log.directory:
+        log = log.sees(log.directory.write(name, b""))
     segment = log.new_segment(base_offset, True, SWAP)
     if isinstance(segment, Raised):
         return Step(log, segment)
