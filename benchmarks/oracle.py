@@ -26,8 +26,9 @@ GOALS = {
     "transaction-index": 300,
     "index-file": 300,
     "log-segment": 100,
-    "partition-log": 100,
+    "partition-log": None,
 }
+"""Histories a second that are wanted, by structure; nobody asked for a pace of whole logs."""
 RELEASES = {"kafka": "kafka-4.3.1", "rocketmq": "rocketmq-5.5.1"}
 
 
@@ -47,7 +48,8 @@ def sections(bench: Bench) -> list[Section]:
 
 def _row(bench: Bench, structure: str) -> Row:
     release = RELEASES[structure_named(structure).system]
-    unit, goal = "histories/s", Goal(GOALS[structure], is_ratio=False)
+    unit, wanted = "histories/s", GOALS[structure]
+    goal = None if wanted is None else Goal(wanted, is_ratio=False)
     say(f"oracle {structure}")
     try:
         passes, count = _passes(bench, structure, release)

@@ -73,27 +73,14 @@ class Store:
         if self.number < (5, 0):
             service = self.jvm.field(self.jvm.field(self.store, "haService"), "acceptSocketService")
             address = self.jvm.java("java.net.InetSocketAddress")(HOST, jpype.JInt(0))
-            self._set(service, "socketAddressListen", address)
+            self.jvm.set_field(service, "socketAddressListen", address)
             return
         name = "org.apache.rocketmq.store.ha.HAService"
         answers = {
             str(method.getName()): _constant(str(method.getReturnType().getName()))
             for method in self.jvm.java(name).class_.getMethods()
         }
-        self._set(self.store, "haService", jpype.JProxy(name, dict=answers))
-
-    def _set(self, owner: Any, name: str, value: Any) -> None:
-        kind = owner.getClass()
-        while kind is not None:
-            try:
-                found = kind.getDeclaredField(name)
-            except jpype.JException:
-                kind = kind.getSuperclass()
-                continue
-            found.setAccessible(True)
-            found.set(owner, value)
-            return
-        raise LookupError(f"{owner.getClass().getName()} has no field {name}")
+        self.jvm.set_field(self.store, "haService", jpype.JProxy(name, dict=answers))
 
     # --- what can be asked
 
