@@ -8,9 +8,9 @@ law sees them in histories, and the implementation is not asked.
 from collections.abc import Callable
 
 import pytest
+from tests.oracle.planted import first_finding
 
 from segproof.findings import Finding
-from segproof_harness.replay import replay_seeds
 from segproof_model.integers import INT32_MAX, wrap32
 from segproof_model.kafka import record_batch
 from segproof_model.kafka.varint import decode_varint
@@ -63,9 +63,7 @@ def _close_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _first_finding(structure: str, *subjects: str) -> Finding | None:
-    """Return the first finding on random histories."""
-    result = replay_seeds(structure, RELEASE, range(SEEDS), LENGTH, subjects, findings_max=1)
-    return result.findings[0] if result.findings else None
+    return first_finding(structure, RELEASE, SEEDS, LENGTH, *subjects)
 
 
 @pytest.mark.parametrize("structure", ["record-batch", "record-file"])

@@ -8,10 +8,10 @@ law sees. The implementation is not asked.
 from collections.abc import Callable
 
 import pytest
+from tests.oracle.planted import first_finding
 
 from segproof.findings import Finding
 from segproof_harness.compare import Comparison
-from segproof_harness.replay import replay_seeds
 from segproof_model.kafka.log_segment import Appended, LogSegment
 from segproof_model.outcomes import Raised, Step
 from segproof_model.profiles import KAFKA_4_3_1, PROFILES
@@ -48,12 +48,7 @@ def _begin_by_a_marker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _first_finding() -> Finding | None:
-    """Return the first finding on random histories."""
-    seeds = range(SEEDS)
-    found = replay_seeds(
-        "log-segment", RELEASE, seeds, LENGTH, ("model", RELEASE), findings_max=1
-    ).findings
-    return found[0] if found else None
+    return first_finding("log-segment", RELEASE, SEEDS, LENGTH, "model", RELEASE)
 
 
 @pytest.mark.parametrize("plant", [_reach_the_interval, _index_each_call, _begin_by_a_marker])
