@@ -113,7 +113,6 @@ KAFKA_2_4_1 = replace(
     recover_assigns_epoch_zero=False,
     epoch_rules="2.0",
     recovery_point_survives_loading=False,
-    aborted_since_log_start=False,
 )
 KAFKA_2_2_2 = replace(
     KAFKA_2_4_1,

@@ -234,7 +234,7 @@ class AppendingLog(ReadingLog):
         largest = call.info.max_timestamp, call.offset_of_maximum
         base_offset = self.log_segments.active_segment.base_offset
         return run(
-            self,
+            self._with_places(call, updates),
             lambda one: one.on_active(
                 lambda active: active.append(last_offset, call.records, *largest)
             ),
@@ -254,6 +254,17 @@ class AppendingLog(ReadingLog):
                 else Step(one)
             ),
         )
+
+    def _with_places(self, call: _Call, updates: ProducerUpdates) -> Self:
+        """Remember where transactions begin in the batches that are about to be written."""
+        begun = {txn.first_offset for info in updates.infos for txn in info.started_transactions}
+        active = self.log_segments.active_segment
+        places = tuple(
+            LogOffsetMetadata(offset, active.base_offset, active.size + batch.position)
+            for batch in call.batches
+            if isinstance(offset := batch.base_offset, int) and offset in begun
+        )
+        return replace(self, txn_places=(*places, *self.txn_places)) if places else self
 
     def _completed(self, base_offset: int, txn: CompletedTxn) -> Step[Self]:
         """End a transaction; its entry in the index comes before (PROD-11)."""

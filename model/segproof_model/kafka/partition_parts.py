@@ -85,6 +85,8 @@ class PartitionParts:
     high_watermark_metadata: LogOffsetMetadata = BEGINNING
     first_unstable: LogOffsetMetadata | None = None
     """Where the earliest transaction begins that is open or not replicated, when last looked at."""
+    txn_places: tuple[LogOffsetMetadata, ...] = field(default=(), compare=False, repr=False)
+    """Where the transactions begin that were begun since the producers were last loaded."""
     pending_deletions: tuple[PendingDeletion, ...] = ()
     is_closed: bool = False
     modified: tuple[tuple[str, int], ...] = field(default=(), compare=False, repr=False)
@@ -349,7 +351,8 @@ class PartitionParts:
             )
         was_empty = manager.is_empty and manager.map_end_offset >= last_offset
         start = self.log_start_offset
-        step = self.on_producers(
+        stays = manager.map_end_offset == last_offset and manager.ongoing_txns
+        step = replace(self, txn_places=self.txn_places if stays else ()).on_producers(
             lambda one: one.truncate_and_reload(start, last_offset, self.now_ms)
         )
         if isinstance(step.outcome, Raised):

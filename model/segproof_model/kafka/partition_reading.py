@@ -114,13 +114,19 @@ class ReadingLog(PartitionParts):
         return step.after.with_first_unstable()
 
     def with_first_unstable(self) -> Step[Self]:
-        """Look anew at where the earliest transaction begins that is open or not replicated."""
+        """Look anew at where the earliest transaction begins that is open or not replicated.
+
+        The place of one that was begun since the producers were loaded is known.
+        """
         offset = self.producer_state_manager.first_unstable_offset()
         if offset is None:
             return Step(replace(self, first_unstable=None))
         bound = max(offset, self.log_start_offset)
         if not self.profile.looked_up_bound_moves:
             return Step(replace(self, first_unstable=LogOffsetMetadata(bound)))
+        for known in self.txn_places:
+            if known.message_offset == bound == offset:
+                return Step(replace(self, first_unstable=known))
         step = self.placed(bound)
         if not isinstance(step.outcome, LogOffsetMetadata):
             return step
