@@ -8,7 +8,7 @@ from segproof_model.kafka.log_config import LogConfig
 from segproof_model.kafka.partition_log import PartitionLog
 from segproof_model.kafka.record_batch import Record, write_batch
 from segproof_model.outcomes import Raised
-from segproof_model.profiles import KAFKA_4_3_1, SEGPROOF, Profile
+from segproof_model.profiles import KAFKA_2_8_2, KAFKA_4_3_1, SEGPROOF, Profile
 
 STEM = 20 * "0"
 
@@ -31,3 +31,28 @@ def test_a_split_ends_where_no_batch_is(profile: Profile) -> None:
     assert isinstance(step.outcome, Raised)
     assert isinstance(step.after, Directory)
     assert log == step.after.read(f"{STEM}.log")
+
+
+@pytest.mark.parametrize(
+    ("profile", "bases"), [(KAFKA_4_3_1, [0, 5]), (KAFKA_2_8_2, [5])], ids=["4.3.1", "2.8.2"]
+)
+def test_a_swap_within_a_segment(profile: Profile, bases: list[int]) -> None:
+    """Up to 2.8 a swap replaces the segment that reaches into its range, as the real class says."""
+    files = ((f"{STEM}.log", _stored(0) + _stored(10)), (f"{STEM[1:]}5.log.swap", _stored(5)))
+    config = LogConfig(segment_index_bytes=240)
+    log = PartitionLog.open("", config, directory=Directory(files), profile=profile).after
+    assert isinstance(log, PartitionLog)
+    assert bases == log.log_segments.base_offsets()
+
+
+@pytest.mark.parametrize(
+    ("profile", "stays"), [(KAFKA_4_3_1, True), (KAFKA_2_8_2, False)], ids=["4.3.1", "2.8.2"]
+)
+def test_the_snapshot_of_a_replaced_segment(profile: Profile, stays: bool) -> None:
+    """Up to 2.8 the snapshot goes with the files of a segment, though another begins there."""
+    config = LogConfig(segment_index_bytes=240, file_delete_delay_ms=0)
+    log = PartitionLog.open("", config, profile=profile).after
+    assert isinstance(log, PartitionLog)
+    log = log.append_as_follower(_stored(0), 0).after.roll().after.roll().after
+    log = log.delete_pending_files().after
+    assert stays == (f"{STEM[1:]}1.snapshot" in log.directory)
