@@ -26,6 +26,8 @@ SERVED = [
     for name, release in RELEASES.items()
     if release.system == "kafka" and reason_without(PARTITION_LOG, release) is None
 ]
+IS_OLD = {name: RELEASES[name].number < (3,) for name in SERVED}
+"""By release: whether it has the class Log, which came before UnifiedLog."""
 
 
 def answers(name: str, release: str) -> list[tuple[str, Any, dict[str, Any]]]:
@@ -72,12 +74,13 @@ def test_truncation_brings_an_ended_transaction_back(release: str) -> None:
 def test_reads_pass_a_high_watermark_in_a_removed_segment(release: str) -> None:
     """A high watermark whose place was in a segment that a truncation removed bounds no read.
 
-    It is 5; the batch at offset 10, which nobody has replicated, is read until it is set anew.
+    It is 5; the batch at offset 10, which nobody has replicated, is read until it is set anew. In
+    2.8 a truncation sets it anew, so that it bounds.
     """
     found = answers("reads_pass_a_high_watermark_in_a_removed_segment", release)
     before, passing, mended = [one for one in found if one[0] == "read"]
     sizes = [read[1][1] for _, read, _ in (before, passing, mended)]
-    assert sizes == [106, 180, 106]
+    assert sizes == [106, 106 if IS_OLD[release] else 180, 106]
     assert before[2]["high_watermark"] == passing[2]["high_watermark"] == 5
 
 
@@ -88,8 +91,8 @@ def test_an_epoch_begins_late_after_a_rebuilt_index(release: str) -> None:
 
     Epoch 0 begins at offset 0; after a crash that took the index of the second segment and the file
     of the epochs, it begins at 1, where that segment does: the recovery of the first one, which
-    follows, does not enter an epoch that is known.
+    follows, does not enter an epoch that is known. Up to 2.8 a rebuilt index teaches none.
     """
     found = answers("epoch_begins_late_after_a_rebuilt_index", release)
     known = [answer for name, answer, _ in found if name == "leader_epoch_cache"]
-    assert known == [((0, 0),), ((0, 1),)]
+    assert known == [((0, 0),), ((0, 0 if IS_OLD[release] else 1),)]
