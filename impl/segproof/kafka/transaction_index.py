@@ -263,12 +263,24 @@ class TransactionIndex:
         offset = to_int(offset)
         self._opened()
         self._refuse_read_only()
+        place = self.place_of_truncation(offset)
+        if place is not None:
+            self._cut(*place)
+
+    def place_of_truncation(self, offset: int) -> tuple[int, int | None] | None:
+        """Return where `truncate_to` cuts the file, and the last offset that stays; None: nowhere.
+
+        Laws: TXNIDX-12.
+        Raises: IndexClosedError; SegproofError for an entry of an unknown version before the cut.
+        """
+        offset = to_int(offset)
+        self._opened()
         kept: int | None = None
         for number, entry in enumerate(self):
             if entry.last_offset >= offset:
-                self._cut(number * _ENTRY.size, kept)
-                return
+                return number * _ENTRY.size, kept
             kept = entry.last_offset
+        return None
 
     def reset(self) -> None:
         """Forget every entry; a file that exists is cut to length 0, not removed.

@@ -256,7 +256,7 @@ class RecordBatch:
 
     def is_valid(self) -> bool | Raised:
         """Return whether the size is not too small and the checksum is right (BATCH-14)."""
-        whole = self._whole()
+        whole = self.loaded()
         if isinstance(whole, Raised):
             return whole
         if self.is_legacy:
@@ -287,7 +287,7 @@ class RecordBatch:
         A compressed batch is read as a whole first, so it hands out none before an error, and the
         profile says what a bad length in it is (BATCH-18).
         """
-        whole = self._whole()
+        whole = self.loaded()
         if isinstance(whole, Raised):
             return Records(error=whole)
         return read_records(whole._messages()) if self.is_legacy else whole._records_of_magic_2()
@@ -297,7 +297,7 @@ class RecordBatch:
 
         Those of a message of magic 0 and 1 can be read where its key or value can't.
         """
-        whole = self._whole()
+        whole = self.loaded()
         if isinstance(whole, Raised):
             return Times(error=whole)
         if self.is_legacy:
@@ -357,7 +357,7 @@ class RecordBatch:
             return Raised(ErrorKind.KAFKA_ERROR)
         return self.data[:needed]
 
-    def _whole(self) -> "RecordBatch | Raised":
+    def loaded(self) -> "RecordBatch | Raised":
         """Return the batch in memory, where no following byte can be read."""
         if self.size_bytes < 0:
             return INVALID_ARGUMENT

@@ -120,7 +120,11 @@ def _scanned(recovery: _Recovery) -> Step[_Recovery]:
 
 def _indexed(recovery: _Recovery, batch: RecordBatch) -> Step[_Recovery]:
     """Check a batch, and add the index entries that are due (SEG-22)."""
-    for check in (batch.ensure_valid(), batch.last_offset, batch.max_timestamp):
+    valid, whole = batch.ensure_valid(), batch.loaded()
+    if isinstance(valid, Raised) or isinstance(whole, Raised):
+        return Step(recovery, valid)
+    batch = whole  # what was checked is in memory since
+    for check in (batch.last_offset, batch.max_timestamp):
         if isinstance(check, Raised):
             return Step(recovery, check)
     last_offset, max_timestamp = batch.last_offset, batch.max_timestamp
