@@ -318,6 +318,13 @@ class Profile(RocketMQFlags):
         " for no transactions",
         "SEG-30",
     )
+    unknown_maximum_is_a_value: bool = flag(
+        False,
+        "a largest timestamp of -1 with offset -1 counts as unknown: it is asked of the time index"
+        " again",
+        "SEG-8",
+        "SEG-49",
+    )
     recovery_keeps_offset_of_maximum: bool = flag(
         False,
         "recovery forgets the largest timestamp, but not its offset",

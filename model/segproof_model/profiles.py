@@ -65,6 +65,7 @@ KAFKA_3_7_2 = replace(
 KAFKA_3_6_2 = replace(
     KAFKA_3_7_2,
     name="kafka-3.6.2",
+    unknown_maximum_is_a_value=True,
     truncation_loads_indexes_first=False,
     leader_indexes_record=True,
     metadata_version_is_exact=True,
@@ -86,6 +87,7 @@ KAFKA_3_4_1 = replace(
 KAFKA_2_8_2 = replace(
     KAFKA_3_4_1,
     name="kafka-2.8.2",
+    unknown_maximum_is_a_value=False,
     recovery_keeps_offset_of_maximum=True,
     control_record_types="2.8",
     delete_horizon_known=False,

@@ -257,12 +257,16 @@ class AppendingLog(ReadingLog):
 
     def _with_places(self, call: _Call, updates: ProducerUpdates) -> Self:
         """Remember where transactions begin in the batches that are about to be written."""
-        begun = {txn.first_offset for info in updates.infos for txn in info.started_transactions}
+        begun = {
+            (txn.producer_id, txn.first_offset)
+            for info in updates.infos
+            for txn in info.started_transactions
+        }
         active = self.log_segments.active_segment
         places = tuple(
             LogOffsetMetadata(offset, active.base_offset, active.size + batch.position)
             for batch in call.batches
-            if isinstance(offset := batch.base_offset, int) and offset in begun
+            if isinstance(offset := batch.base_offset, int) and (batch.producer_id, offset) in begun
         )
         return replace(self, txn_places=(*places, *self.txn_places)) if places else self
 

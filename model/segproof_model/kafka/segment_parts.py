@@ -192,7 +192,9 @@ class SegmentParts:
         """Return the state that knows of this timestamp, if it is larger (SEG-8)."""
         if self.max_pair is not None and timestamp <= self.max_pair.timestamp:
             return self
-        return replace(self, max_pair=TimestampOffset(timestamp, offset))
+        pair = TimestampOffset(timestamp, offset)
+        is_unknown = self.profile.unknown_maximum_is_a_value and pair == (-1, -1)
+        return replace(self, max_pair=None if is_unknown else pair)
 
     def enter(self, offset: int, position: int) -> Step[Self]:
         """Add an entry to the offset index, and the largest timestamp's if it grew (SEG-9)."""

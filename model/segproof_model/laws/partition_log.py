@@ -260,8 +260,13 @@ def truncation_before_the_log_begins_anew(transition: Transition) -> bool:
 @law("LOG-15", structure=STRUCTURE, scope="step", source=f"{CLASS}: searchOffsetInLocalLog")
 def one_segment_is_searched_by_timestamp(transition: Transition) -> bool:
     """The offset for a timestamp comes from the first segment, in ascending order, whose
-    largest_timestamp >= the target, and from no other."""
+    largest_timestamp >= the target, and from no other.
+
+    Not judged: a log with a batch whose checksum is wrong; its records may have any offset.
+    """
     if not is_judged(transition, "fetch_offset_by_timestamp") or not is_sound(transition.before):
+        return True
+    if not _are_valid(transition.before):
         return True
     log, target = transition.after, transition.arguments["target_timestamp"]
     outcome = transition.outcome
@@ -277,6 +282,12 @@ def one_segment_is_searched_by_timestamp(transition: Transition) -> bool:
                 and outcome.timestamp >= target
             )
     return outcome is None
+
+
+def _are_valid(log: Any) -> bool:
+    """Return whether every batch has the checksum that it names."""
+    logs = [segment.log for segment in log.log_segments]
+    return all(batch.is_valid() is True for one in logs for batch in one.batches().batches)
 
 
 @law("LOG-16", structure=STRUCTURE, scope="step", source=f"{CLASS}: fetchOffsetByTimestamp")

@@ -39,6 +39,13 @@ def _valid(segment: LogSegment) -> list[RecordBatch]:
     return list(takewhile(lambda one: one.ensure_valid() is None, segment.log.batches().batches))
 
 
+def _reads_records(transition: Transition) -> bool:
+    """Return whether a recovery reads of records, which can end it earlier: their producers, or the
+    first offset of an old message."""
+    has_producers = transition.arguments.get("producer_state_manager") is not None
+    return has_producers or transition.before.profile.index_key == "first_offset"
+
+
 @law("SEG-20", structure=STRUCTURE, scope="step", source=RECOVER)
 def recovery_keeps_what_is_valid(transition: Transition) -> bool:
     """After recovery the log is its longest beginning of batches that scan and are valid, up to
@@ -47,10 +54,7 @@ def recovery_keeps_what_is_valid(transition: Transition) -> bool:
     if not is_judged(transition, "recover") or not succeeded(transition):
         return True
     ends = [0, *(batch.position + batch.size_bytes for batch in _valid(before))]
-    # What is read of a record, the first offset of an old message too, can end it earlier.
-    reads_records = transition.arguments.get("producer_state_manager") is not None
-    reads_records = reads_records or before.profile.index_key == "first_offset"
-    is_end = after.size in ends if reads_records else after.size == ends[-1]
+    is_end = after.size in ends if _reads_records(transition) else after.size == ends[-1]
     is_kept = log_image(after) == log_image(before)[: after.size]
     return is_end and is_kept and transition.outcome == before.size - after.size
 
@@ -141,7 +145,8 @@ def failed_recovery_cuts_nothing(transition: Transition) -> bool:
     if not succeeded(transition):
         is_kept = after.log.image == before.log.image and after.size == before.size
         ends = [0, *(batch.position + batch.size_bytes for batch in _valid(before))]
-        return is_kept or log_image(after) == log_image(before)[: ends[-1]]
+        possible = ends if _reads_records(transition) else ends[-1:]
+        return is_kept or log_image(after) in [log_image(before)[:end] for end in possible]
     batches = batches_of(after)
     checks = before.profile.check_relative_offset
     return (
@@ -201,8 +206,8 @@ def _aborted(segment: LogSegment) -> list[tuple[int, ...]]:
             is_counted = profile.batch_begins_by_sequences
             began.setdefault(producer_id, first_by_sequences(batch) if is_counted else offset)
             continue
-        records = batch.records()
-        if isinstance(records, Raised) or not records:
+        records = batch.records_until_error().records
+        if not records:
             continue
         if profile.marker_alone_completes:
             began.setdefault(producer_id, offset)
@@ -210,7 +215,10 @@ def _aborted(segment: LogSegment) -> list[tuple[int, ...]]:
             continue
         first, last = began.pop(producer_id), records[0].offset
         if records[0].key is not None and records[0].key[2:4] == b"\0\0":
-            aborted.append((producer_id, first, last, min(began.values(), default=last + 1)))
+            others = list(began.values())
+            if not profile.stable_offset_by_producer:
+                others = [other for other in others if other != first]
+            aborted.append((producer_id, first, last, min(others, default=last + 1)))
     return aborted
 
 
