@@ -6,6 +6,7 @@ Used by: oracle.process, oracle.child.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from segproof_harness.oracle.releases import Release
 from segproof_harness.outcomes import Outcome
@@ -68,6 +69,10 @@ class Seen:
 
     outcome: Outcome
     look: Look | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by its fields, which is quick."""
+        return Seen, (self.outcome, self.look)
 
 
 @dataclass(frozen=True, slots=True)
