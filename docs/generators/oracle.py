@@ -28,6 +28,11 @@ the bytes of all files at each tenth operation and at the end. A divergence coun
 what releases do differently is in their [profiles](../reference/releases.md), so that none is
 left to explain here. A dash: the release is not asked about this structure, since it lacks the
 class or no adapter serves it; `not run` means just that.
+
+These seeds were also used to mend by, so they find nothing more. From seeds that nothing had been
+mended by, 200 to 400 histories of each structure on each release were run on 2026-11-22: record
+files, batches and segments differed in about one of 1 000, the others in none. What was found is
+mended ([defects](defects.md)); expect a few more in the older releases.
 """
 TABLE = """
 ## {system}
