@@ -30,8 +30,6 @@ ROOT = Path(__file__).resolve().parent.parent
 _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
 
 settings.register_profile("dev", deadline=None, suppress_health_check=_SLOW)
-# Before each commit: a few cases of each kind, other ones each time.
-settings.register_profile("quick", max_examples=10, deadline=None, suppress_health_check=_SLOW)
 # The same cases in each run: a red build is the doing of the change under test.
 settings.register_profile(
     "ci",

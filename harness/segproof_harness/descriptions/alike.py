@@ -6,7 +6,8 @@ at them. And Kafka makes room for what a message inside of a message says to be,
 much is there: its JVM has no memory for some. Histories for a release leave out steps that could
 show either.
 
-Used by: descriptions.log_segment, descriptions.partition_log, descriptions.record_file.
+Used by: descriptions.log_segment, descriptions.partition_log, descriptions.record_file,
+oracle.kafka.records.
 """
 
 import re
@@ -26,6 +27,7 @@ from segproof_model.outcomes import ErrorKind
 RESERVED_FLAGS = re.compile(rb"\x1f\x8b.[\x20-\xff]", re.DOTALL)
 """The head of a gzip stream: magic, method, and flags of which one of the upper three is set."""
 MUCH_BYTES = 1 << 28
+"""More than a file of a history holds: what says to need it asks for memory that a JVM lacks."""
 
 
 def is_asked(event: Event) -> bool:

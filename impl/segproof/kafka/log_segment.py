@@ -188,8 +188,11 @@ class LogSegment(SegmentState):
         offset = to_int(offset)
         found = self.translate_offset(offset)
         offset_index, time_index = self.offset_index, self.time_index
-        self.txn_index.place_of_truncation(offset)  # raises before the other indexes are looked at
-        segment_append.check_room_after_truncation(offset_index, time_index, offset)
+        try:
+            segment_append.check_room_after_truncation(offset_index, time_index, offset)
+        except InvalidArgumentError:
+            self.txn_index.place_of_truncation(offset)  # what it raises would come before
+            raise
         largest = self.max_timestamp_so_far  # of the entries before they are cut
         self.txn_index.truncate_to(offset)
         offset_index.truncate_to(offset)

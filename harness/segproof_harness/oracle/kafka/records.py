@@ -13,6 +13,7 @@ from typing import Any
 import jpype
 
 from segproof_harness.codecs import CODECS
+from segproof_harness.descriptions.alike import MUCH_BYTES
 from segproof_harness.oracle.jvm import Jvm, kind_of
 from segproof_model.kafka.record import Record, RecordHeader
 from segproof_model.kafka.record_batch import RecordBatch, read_batch
@@ -232,7 +233,6 @@ def _records_in_memory(jvm: Jvm, data: bytes) -> Iterator[Any]:
         yield from batch
 
 
-MUCH_BYTES = 1 << 28
 GZIP = 1
 GZIP_RESERVED_FLAGS = 0xE0
 
