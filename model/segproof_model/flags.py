@@ -267,6 +267,27 @@ class Profile(RocketMQFlags):
         "a marker of an old epoch or an old coordinator is refused even if it is replicated",
         "PROD-9",
     )
+    unknown_producer_begins_anywhere: bool = flag(
+        True,
+        "a producer of which nothing is known may begin with any sequence number; otherwise with 0"
+        " alone, as one whose epoch is new",
+        "PROD-8",
+    )
+    log_start_evicts_producers: bool = flag(
+        False,
+        "a producer without a batch at the log start or behind it is forgotten when that moves and"
+        " when a snapshot is loaded, with its open transaction",
+        "PROD-12",
+        "PROD-13",
+    )
+    snapshots_are_listed: bool = flag(
+        False,
+        "snapshots are listed anew each time that they are asked for; none goes with its segment,"
+        " nor is a stray one removed by a load, but those before the log start are when that moves",
+        "PROD-13",
+        "LOAD-1",
+        "LOAD-14",
+    )
     marker_alone_completes: bool = flag(
         False,
         "a marker of a producer without an open transaction begins and ends one",
@@ -436,6 +457,14 @@ class Profile(RocketMQFlags):
         " records; otherwise it is read to its end",
         "LOG-6",
     )
+    recovery_asks_own_producers: bool = flag(
+        False,
+        "what a recovery reads of the log below a segment is appended to what the log's own producer"
+        " state knows, which is nothing yet: an open transaction of the snapshot is lost, or begins"
+        " anew with the next batch",
+        "PROD-14",
+        "LOAD-8",
+    )
     recovery_point_survives_loading: bool = flag(
         True, "a load after a crash keeps the recovery point, not above the log end", "LOAD-13"
     )
@@ -505,6 +534,99 @@ class Profile(RocketMQFlags):
         "LOG-13",
         "PROD-10",
     )
+    high_watermark_at_end_is_placed: bool = flag(
+        True,
+        "a high watermark at the end of the log, or beyond, gets the place of the end; otherwise"
+        " none before a read looks it up",
+        "LOG-6",
+    )
+    stable_bound_places_high_watermark: bool = flag(
+        True,
+        "a read up to the last stable offset looks the place of the high watermark up as well;"
+        " otherwise only where that is the bound",
+        "LOG-6",
+    )
+    read_at_bound_is_empty: bool = flag(
+        True,
+        "a read that begins at its bound gives no records; otherwise one at the log end gives none,"
+        " before its bound is looked up, and another reads of the segments what is left there",
+        "LOG-5",
+        "LOG-6",
+    )
+    bound_outside_is_refused: bool = flag(
+        False,
+        "a bound whose place is looked up, and that lies outside of the log, raises the out-of-range"
+        " error; otherwise it stays without a place",
+        "LOG-6",
+        "LOG-13",
+        "PROD-10",
+    )
+    truncation_at_end_cuts_epochs: bool = flag(
+        True, "a truncation at the log end or behind it cuts the epochs there", "LOG-13"
+    )
+    bounds_follow_at_once: bool = flag(
+        False,
+        "wherever the log end moves, the high watermark is fitted to it first, then the recovery"
+        " point; wherever the log start does, both follow it: so in a truncation, before epochs and"
+        " producers are cut",
+        "LOG-13",
+        "PROD-10",
+    )
+    full_truncation_rebuilds: bool = flag(
+        True,
+        "a log that begins anew loads its producers, and writes a snapshot of none; otherwise it"
+        " only forgets them, and its high watermark is lowered to the end",
+        "LOG-14",
+        "PROD-14",
+    )
+    equal_bounds_touch_nothing: bool = flag(
+        True,
+        "an empty range of offsets touches no segment, and one that ends before it begins is"
+        " refused; otherwise both touch the one below, and only an end before that one is refused",
+        "LOG-2",
+        "LOAD-3",
+    )
+    emptied_log_forgets: bool = flag(
+        True,
+        "a log that is emptied because it ends below its start forgets its epochs, and removes its"
+        " snapshots",
+        "LOAD-12",
+    )
+    follower_size_is_limited: bool = flag(
+        False, "a follower refuses batches above max.message.bytes, too", "LOG-10", "LOG-21"
+    )
+    first_refused_names_error: bool = flag(
+        False,
+        "of several records that are refused the first names the error; otherwise one with a"
+        " timestamp that is refused does",
+        "LOG-10",
+    )
+    producers_checked_before_roll: bool = flag(
+        False,
+        "what a producer sends is checked before a new segment is begun for it, not behind that",
+        "LOG-9",
+        "LOG-11",
+    )
+    compaction_lag_limits_segments: bool = flag(
+        True,
+        "a segment of a compacted log takes no more after max.compaction.lag.ms, if that is less"
+        " than segment.ms",
+        "LOG-11",
+    )
+    leader_takes_one_batch: bool = flag(
+        True,
+        "a leader refuses a call with several batches, but for messages of magic 0 and 1 that are"
+        " not compressed",
+        "LOG-10",
+    )
+    log_knows_high_watermark: bool = flag(
+        True,
+        "the log itself knows the high watermark, which begins at the log start and follows the log"
+        " end; otherwise its replica does, and tells it",
+        "LOG-6",
+        "LOG-13",
+        "PROD-10",
+    )
     bound_is_placed_first: bool = flag(
         True,
         "a read looks its bound up before it is refused as out of range",
@@ -517,6 +639,12 @@ class Profile(RocketMQFlags):
         " other way round, by age first",
         "LOG-17",
         "LOG-18",
+    )
+    start_moves_before_removal: bool = flag(
+        True,
+        "retention moves the log start before it removes the segments below; otherwise behind that,"
+        " so that they are gone if it fails",
+        "LOG-17",
     )
     flush_can_be_forced: bool = flag(
         True,

@@ -176,7 +176,7 @@ def _with_recovered_swap(log: PartitionParts, base_offset: int) -> Step[Partitio
 
 def _replaced_by_swap(log: PartitionParts, swap: LogSegment, end: int) -> Step[PartitionParts]:
     """Let a swap that ends at `end`, exclusive, take the place of what reaches into its range."""
-    touched = log.log_segments.values(swap.base_offset, end)
+    touched = _touched(log, swap.base_offset, end)
     if isinstance(touched, Raised):
         return Step(log, touched)
     after, doomed = log, list[LogSegment]()
@@ -195,6 +195,24 @@ def _replaced_by_swap(log: PartitionParts, swap: LogSegment, end: int) -> Step[P
         replace(after, log_segments=kept.add(swap.sees(after.directory))),
         lambda one: one.delete_later(doomed, [swap.base_offset]),
         lambda one: one.on_segment(swap.base_offset, lambda it: it.change_file_suffixes(SWAP, "")),
+    )
+
+
+def _touched(
+    log: PartitionParts, from_offset: int, to_offset: int
+) -> tuple[LogSegment, ...] | Raised:
+    """Return the segments that a range of offsets touches (LOG-2)."""
+    if log.profile.equal_bounds_touch_nothing:
+        return log.log_segments.values(from_offset, to_offset)
+    floor = log.log_segments.floor_segment(from_offset)
+    first = from_offset if floor is None else floor.base_offset
+    if floor is not None and to_offset < first:
+        return Raised(ErrorKind.INVALID_ARGUMENT)
+    is_touched = [floor is None or one.base_offset >= first for one in log.log_segments]
+    return tuple(
+        one
+        for one, is_one in zip(log.log_segments, is_touched, strict=True)
+        if is_one and one.base_offset < to_offset
     )
 
 
@@ -273,8 +291,9 @@ def recover_segment(
     if isinstance(opened.after, Directory):
         return Step(log, opened.outcome)
     kept = log.producer_state_manager
+    asked = kept if log.profile.recovery_asks_own_producers else None
     rebuilt = replace(log, producer_state_manager=opened.after).rebuild_producer_state(
-        segment.base_offset
+        segment.base_offset, known=asked
     )
     after = rebuilt.after
     outcome = rebuilt.outcome
@@ -382,6 +401,8 @@ def _end_of(log: PartitionParts) -> Step[PartitionParts]:
 def _emptied(log: PartitionParts) -> Step[Any]:
     """Remove everything, because the log ends below its start (LOAD-12)."""
     start = log.log_start_offset
+    if not log.profile.emptied_log_forgets:
+        return log.remove_segments(tuple(log.log_segments))
     return run(
         log,
         lambda one: one.remove_segments(tuple(one.log_segments)),
@@ -405,7 +426,11 @@ def _completed(log: PartitionParts, end: int, is_clean: bool) -> Step[Any]:
         lambda one: one.on_epochs(lambda epochs: epochs.truncate_from_start(begin)),
         lambda one: Step(started(one)),
         lambda one: one.on_producers(
-            lambda known: known.remove_stray_snapshots(one.log_segments.base_offsets())
+            lambda known: (
+                Step(known)
+                if known.profile.snapshots_are_listed
+                else known.remove_stray_snapshots(one.log_segments.base_offsets())
+            )
         ),
         lambda one: one.rebuild_producer_state(end, is_clean),
     )

@@ -106,7 +106,7 @@ def analyzed(
         if isinstance(last_offset, Raised):
             return last_offset
         is_rising = is_rising and last_offset > info.last_offset
-        step = _with_batch(info, batch, max_message_bytes)
+        step = _with_batch(info, batch, max_message_bytes, profile)
         if isinstance(step, Raised):
             return step
         info = step
@@ -118,13 +118,13 @@ def analyzed(
 
 
 def _with_batch(
-    info: LogAppendInfo, batch: RecordBatch, max_message_bytes: int
+    info: LogAppendInfo, batch: RecordBatch, max_message_bytes: int, profile: Profile
 ) -> LogAppendInfo | Raised:
     """Check one batch, and add what it says."""
     if batch.size_bytes > max_message_bytes:
         return RECORD_TOO_LARGE
     if batch.is_valid() is not True:
-        return CORRUPT_RECORD
+        return Raised(profile.ensure_valid_kind)
     last_offset, max_timestamp = batch.last_offset, batch.max_timestamp
     for field in (last_offset, max_timestamp, batch.compression):
         if isinstance(field, Raised):
@@ -165,7 +165,8 @@ def validated(
         config.compression_type, config.compression_type
     )
     first = batches[0]
-    if len(batches) > 1 and (not first.is_legacy or source != "none"):
+    takes_one = profile.leader_takes_one_batch and (not first.is_legacy or source != "none")
+    if len(batches) > 1 and takes_one:
         return INVALID_RECORD
     records: list[Record] = []
     for batch in batches:
@@ -244,10 +245,10 @@ def _record_refusal(
         else _timestamp_refusal(batch, record.timestamp, now_ms, config, profile)
         for place, record in enumerate(records)
     ]
-    for refusal in (INVALID_TIMESTAMP, INVALID_RECORD):
-        if refusal in refusals:
-            return refusal
-    return None
+    found = [one for one in refusals if one is not None]
+    if INVALID_TIMESTAMP in found and not profile.first_refused_names_error:
+        return INVALID_TIMESTAMP
+    return found[0] if found else None
 
 
 def _timestamp_refusal(

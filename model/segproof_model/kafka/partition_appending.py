@@ -4,8 +4,7 @@
 Mirrors: the appending of impl/segproof/kafka/partition_log.py.
 Upstream: Kafka, UnifiedLog and LocalLog (4.3.1).
 Laws: LOG-4, LOG-9 to LOG-12, LOG-21.
-Not covered: verification of transactions, which asks the coordinator; flushing by flush_ms; older
-    releases that limit the size of batches for followers too.
+Not covered: verification of transactions, which asks the coordinator; flushing by flush_ms.
 Used by: partition_log.
 """
 
@@ -88,12 +87,13 @@ class AppendingLog(ReadingLog):
             return Step(self, UNMAPPED)
         scan = scan_memory(records, codecs=self.codecs, profile=self.profile)
         is_leader = origin != "replication"
+        is_limited = is_leader or self.profile.follower_size_is_limited
         info = analyzed(
             scan,
             origin,
             leader_epoch,
             self.log_start_offset,
-            self.config.max_message_bytes if is_leader else INT32_MAX,
+            self.config.max_message_bytes if is_limited else INT32_MAX,
             self.profile,
         )
         if isinstance(info, Raised) or info.valid_bytes == 0:
@@ -175,22 +175,24 @@ class AppendingLog(ReadingLog):
         step = run(self, *(partial(type(self)._with_epoch, batch=one) for one in call.batches))
         if not isinstance(step.outcome, Raised) and len(call.records) > self.config.segment_bytes:
             return Step(step.after, RECORD_BATCH_TOO_LARGE)
-        if not isinstance(step.outcome, Raised):
+        if isinstance(step.outcome, Raised):
+            return step
+        is_first = self.profile.producers_checked_before_roll
+        checked = step.after._checked_producers(call)
+        if not (is_first and isinstance(checked, Raised | BatchMetadata)):
             step = step.after._maybe_roll(call)
         if isinstance(step.outcome, Raised):
             return step
-        after = step.after
-        checked = after._checked_producers(call)
         if isinstance(checked, Raised):
-            return Step(after, checked)
+            return Step(step.after, checked)
         if isinstance(checked, BatchMetadata):
             duplicate = call.info._replace(
                 first_offset=checked.first_offset,
                 last_offset=checked.last_offset,
                 log_append_time=checked.timestamp,
             )
-            return Step(after, duplicate)
-        step = after._written(call, checked)
+            return Step(step.after, duplicate)
+        step = step.after._written(call, checked)
         return Step(step.after, step.outcome if isinstance(step.outcome, Raised) else call.info)
 
     def _with_epoch(self, batch: RecordBatch) -> Step[Self]:
@@ -238,7 +240,7 @@ class AppendingLog(ReadingLog):
             lambda one: one.on_active(
                 lambda active: active.append(last_offset, call.records, *largest)
             ),
-            lambda one: Step(one.with_log_end(last_offset + 1)),
+            lambda one: one.ended_at(last_offset + 1),
             lambda one: one.with_producers(updates),
             *(
                 partial(type(self)._completed, base_offset=base_offset, txn=done)
@@ -256,7 +258,10 @@ class AppendingLog(ReadingLog):
         )
 
     def _with_places(self, call: _Call, updates: ProducerUpdates) -> Self:
-        """Remember where transactions begin in the batches that are about to be written."""
+        """Remember where transactions begin in the batches that are about to be written.
+
+        Of one that a marker begins and ends, Kafka looks the place up.
+        """
         begun = {
             (txn.producer_id, txn.first_offset)
             for info in updates.infos
@@ -266,7 +271,9 @@ class AppendingLog(ReadingLog):
         places = tuple(
             LogOffsetMetadata(offset, active.base_offset, active.size + batch.position)
             for batch in call.batches
-            if isinstance(offset := batch.base_offset, int) and (batch.producer_id, offset) in begun
+            if isinstance(offset := batch.base_offset, int)
+            and batch.is_control is not True
+            and (batch.producer_id, offset) in begun
         )
         return replace(self, txn_places=(*places, *self.txn_places)) if places else self
 
@@ -285,6 +292,17 @@ class AppendingLog(ReadingLog):
         log_end = LogOffsetMetadata(offset, active.base_offset, active.size)
         return replace(self, log_end=log_end, recovery_point=min(self.recovery_point, offset))
 
+    def ended_at(self, offset: int) -> Step[Self]:
+        """Let the log end at the offset; in some releases the high watermark is fitted to it before
+        the recovery point is."""
+        ended = self.with_log_end(offset)
+        if not self.profile.bounds_follow_at_once:
+            return Step(ended)
+        step = replace(ended, recovery_point=self.recovery_point).with_high_watermark_within()
+        if isinstance(step.outcome, Raised):
+            return step
+        return Step(replace(step.after, recovery_point=ended.recovery_point))
+
     # --- new segments --------------------------------------------------------------------------
 
     def _maybe_roll(self, call: _Call) -> Step[Self]:
@@ -295,8 +313,9 @@ class AppendingLog(ReadingLog):
     def _base_to_roll(self, call: _Call) -> Step[Self]:
         """Return the base that a new segment should have, or None if the active one takes it."""
         info, config = call.info, self.config
+        is_limited = self.profile.compaction_lag_limits_segments
         params = RollParams(
-            config.max_segment_ms,
+            config.max_segment_ms if is_limited else config.segment_ms,
             config.segment_bytes,
             info.max_timestamp,
             info.last_offset,
@@ -333,9 +352,9 @@ class AppendingLog(ReadingLog):
             return began
         step = run(
             began.after,
-            lambda one: Step(one.with_log_end(one.log_end_offset)),
             lambda one: one.on_producers(lambda known: known.update_map_end_offset(base_offset)),
             lambda one: one.on_producers(lambda known: known.take_snapshot()),
+            lambda one: one.ended_at(one.log_end_offset),
             lambda one: one.with_high_watermark_within(),
             lambda one: one.flush_up_to(base_offset),
         )
@@ -385,6 +404,8 @@ class AppendingLog(ReadingLog):
 
         One before it that had its place in a segment that was removed is looked up again.
         """
+        if not self.profile.log_knows_high_watermark:
+            return Step(self)
         if self.high_watermark >= self.log_end_offset:
             return self.with_high_watermark(self.log_end)
         base = self.high_watermark_metadata.segment_base_offset

@@ -109,6 +109,10 @@ class PartitionLog(AppendingLog):
 
     def _begun(self) -> Step[Self]:
         """Let what bounds the log begin at its start; replication tells the high watermark."""
+        if not self.profile.log_knows_high_watermark:
+            return replace(
+                self, high_watermark_metadata=LogOffsetMetadata(self.log_start_offset)
+            ).with_first_unstable()
         return run(
             replace(self, recovery_point=max(self.recovery_point, self.log_start_offset)),
             lambda one: one.with_high_watermark(LogOffsetMetadata(one.log_start_offset)),
@@ -123,6 +127,8 @@ class PartitionLog(AppendingLog):
         if target_offset < 0:
             return Step(self, INVALID_ARGUMENT)
         end = self.log_end_offset
+        if target_offset >= end and not self.profile.truncation_at_end_cuts_epochs:
+            return Step(self, False)
         if target_offset >= end:
             step = self.on_epochs(lambda one: one.truncate_from_end(end))
             return Step(step.after, step.outcome if isinstance(step.outcome, Raised) else False)
@@ -142,9 +148,7 @@ class PartitionLog(AppendingLog):
             lambda one: one._active_cut(target_offset),
             lambda one: one.remove_snapshots(doomed),
             lambda one: one.on_epochs(lambda epochs: epochs.truncate_from_end(target_offset)),
-            lambda one: Step(
-                replace(one, log_start_offset=min(target_offset, one.log_start_offset))
-            ),
+            lambda one: one._begun_by(min(target_offset, one.log_start_offset)),
             lambda one: one.rebuild_producer_state(target_offset),
             lambda one: one._bounded_by_cut(target_offset),
         )
@@ -153,6 +157,8 @@ class PartitionLog(AppendingLog):
         """Fit the high watermark and the first unstable offset to a log that was cut."""
         if self.profile.truncation_sets_high_watermark:
             return self.update_high_watermark(min(self.high_watermark, target_offset))
+        if self.profile.bounds_follow_at_once:
+            return self.with_first_unstable()
         if self.profile.truncation_keeps_unstable:
             return self.with_high_watermark_within()
         return run(
@@ -178,7 +184,7 @@ class PartitionLog(AppendingLog):
         """
         step = self.on_active(lambda active: active.truncate_to(target_offset))
         if not isinstance(step.outcome, Raised):
-            return Step(step.after.with_log_end(target_offset))
+            return step.after.ended_at(target_offset)
         is_cut = step.after.size < self.size
         if not (is_cut and self.profile.checks_before_changing):
             return step
@@ -195,6 +201,8 @@ class PartitionLog(AppendingLog):
         """
         if self.is_refused:
             return Step(self, UNMAPPED)
+        if not self.profile.full_truncation_rebuilds:
+            return self._begun_anew(new_offset)
         *doomed, last = self.log_segments
         is_told = self.profile.full_truncation_takes_start and log_start_offset is not None
         start = log_start_offset if is_told and log_start_offset is not None else new_offset
@@ -213,6 +221,35 @@ class PartitionLog(AppendingLog):
             lambda one: one.update_high_watermark(one.high_watermark if is_low else new_offset),
         )
 
+    def _begun_anew(self, new_offset: int) -> Step[Self]:
+        """Delete everything, and begin at the offset, as releases do that build nothing anew."""
+        *doomed, last = self.log_segments
+        return run(
+            self,
+            lambda one: one.remove_segments(doomed) if doomed else Step(one),
+            lambda one: one.replaced_segment(last, new_offset),
+            lambda one: one.ended_at(new_offset),
+            lambda one: one.on_epochs(lambda epochs: epochs.clear_and_flush()),
+            lambda one: one.on_producers(
+                lambda known: known.truncate_fully_and_start_at(new_offset)
+            ),
+            lambda one: one.with_first_unstable(),
+            lambda one: one._begun_by(new_offset),
+        )
+
+    def _begun_by(self, start: int) -> Step[Self]:
+        """Let the log begin at an offset that lies in it; in some releases the high watermark and
+        the recovery point follow."""
+        begun = replace(self, log_start_offset=start)
+        if not self.profile.bounds_follow_at_once:
+            return Step(begun)
+        if not self.profile.log_knows_high_watermark:
+            return Step(begun)
+        begun = replace(begun, recovery_point=max(self.recovery_point, start))
+        if begun.high_watermark >= start:
+            return Step(begun)
+        return begun.with_high_watermark(LogOffsetMetadata(start))
+
     # --- the bounds ----------------------------------------------------------------------------
 
     def update_high_watermark(self, high_watermark: int) -> Step[Self]:
@@ -221,7 +258,8 @@ class PartitionLog(AppendingLog):
             return Step(self, UNMAPPED)
         metadata = LogOffsetMetadata(max(high_watermark, self.log_start_offset))
         if high_watermark >= self.log_start_offset and high_watermark >= self.log_end_offset:
-            metadata = self.log_end
+            is_placed = self.profile.high_watermark_at_end_is_placed
+            metadata = self.log_end if is_placed else LogOffsetMetadata(self.log_end_offset)
         step = self.with_high_watermark(metadata)
         failed = isinstance(step.outcome, Raised)
         return Step(step.after, step.outcome if failed else metadata.message_offset)
@@ -341,12 +379,14 @@ class PartitionLog(AppendingLog):
             return rolled
         segments = [one for one in rolled.after.log_segments if one.base_offset in bases]
         start = rolled.after.log_segments.higher_segments(bases[-1])[0].base_offset
-        step = run(
-            rolled.after,
+        operations: list[Callable[[Self], Step[Self]]] = [
             lambda one: one.maybe_increment_log_start_offset(start),
             lambda one: one.remove_segments(segments),
             lambda one: one.remove_snapshots(segments),
-        )
+        ]
+        if not self.profile.start_moves_before_removal:
+            operations.append(operations.pop(0))
+        step = run(rolled.after, *operations)
         return Step(step.after, step.outcome if isinstance(step.outcome, Raised) else len(bases))
 
     def remove_expired_producers(self) -> Step[Self]:

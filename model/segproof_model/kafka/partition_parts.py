@@ -133,7 +133,7 @@ class PartitionParts:
             directory=directory,
             log_segments=segments,
             leader_epoch_cache=replace(self.leader_epoch_cache, directory=directory),
-            producer_state_manager=replace(self.producer_state_manager, directory=directory),
+            producer_state_manager=self.producer_state_manager.sees(directory),
         )
 
     def with_segment(self, segment: LogSegment) -> Self:
@@ -250,8 +250,9 @@ class PartitionParts:
                 return Step(after, step.outcome)
             names += step.after.names
         snapshots = [one.base_offset for one in segments if one.base_offset not in begun_anew]
-        are_renamed = self.profile.snapshot_of_removed_is_renamed
-        return Step(after._with_pending(names, () if are_renamed else snapshots))
+        profile = self.profile
+        stay = profile.snapshot_of_removed_is_renamed or profile.snapshots_are_listed
+        return Step(after._with_pending(names, () if stay else snapshots))
 
     def remove_segments(self, segments: Sequence[LogSegment]) -> Step[Self]:
         """Forget these segments, and delete their files later."""
@@ -307,8 +308,10 @@ class PartitionParts:
         batches: Iterable[RecordBatch],
         origin: AppendOrigin,
         transaction_version: int = -1,
+        known: ProducerStateManager | None = None,
     ) -> ProducerUpdates | Raised:
-        """Check batches against the producer state, which stays as it is."""
+        """Check batches against the producer state, or another one, which stays as it is."""
+        manager = known or self.producer_state_manager
         infos: dict[int, ProducerAppendInfo] = {}
         completed: list[CompletedTxn] = []
         for batch in batches:
@@ -317,9 +320,7 @@ class PartitionParts:
                 return producer_id
             if producer_id <= -1:
                 continue
-            info = infos.get(producer_id) or self.producer_state_manager.prepare_update(
-                producer_id, origin
-            )
+            info = infos.get(producer_id) or manager.prepare_update(producer_id, origin)
             step = info.append(batch, None, transaction_version)
             if isinstance(step.outcome, Raised):
                 return step.outcome
@@ -338,10 +339,13 @@ class PartitionParts:
             ),
         )
 
-    def rebuild_producer_state(self, last_offset: int, is_clean: bool = False) -> Step[Self]:
+    def rebuild_producer_state(
+        self, last_offset: int, is_clean: bool = False, known: ProducerStateManager | None = None
+    ) -> Step[Self]:
         """Build the producer state up to the offset from the newest snapshot and the log (PROD-14).
 
         After a clean stop that left no snapshot, empty ones stand for the last two segments.
+        `known` says what batches are appended to, if not what was built so far.
         """
         bases = self.log_segments.base_offsets()[-2:]
         manager = self.producer_state_manager
@@ -365,7 +369,10 @@ class PartitionParts:
                 after,
                 *(
                     partial(
-                        type(self)._replay, base_offset=one.base_offset, last_offset=last_offset
+                        type(self)._replay,
+                        base_offset=one.base_offset,
+                        last_offset=last_offset,
+                        known=known,
                     )
                     for one in segments
                 ),
@@ -383,7 +390,9 @@ class PartitionParts:
             lambda one: one.on_producers(lambda known: known.take_snapshot()),
         )
 
-    def _replay(self, base_offset: int, last_offset: int) -> Step[Self]:
+    def _replay(
+        self, base_offset: int, last_offset: int, known: ProducerStateManager | None
+    ) -> Step[Self]:
         """Learn the producers of a segment, up to the offset."""
         map_end = self.producer_state_manager.map_end_offset
         start = max(base_offset, map_end, self.log_start_offset)
@@ -406,11 +415,11 @@ class PartitionParts:
         )
         if not isinstance(read.outcome, FetchDataInfo) or read.outcome.records is None:
             return Step(read.after, read.outcome if isinstance(read.outcome, Raised) else None)
-        return read.after._learn(read.outcome.records.batches())
+        return read.after._learn(read.outcome.records.batches(), known)
 
-    def _learn(self, scan: Any) -> Step[Self]:
+    def _learn(self, scan: Any, known: ProducerStateManager | None) -> Step[Self]:
         """Let batches of the log count for the producers."""
-        updates = self.producer_updates(scan.batches, "replication")
+        updates = self.producer_updates(scan.batches, "replication", known=known)
         if isinstance(updates, Raised) or scan.error is not None:
             return Step(self, updates if isinstance(updates, Raised) else scan.error)
         return run(

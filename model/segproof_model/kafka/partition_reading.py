@@ -47,6 +47,10 @@ class ReadingLog(PartitionParts):
         """
         if self.is_refused:
             return Step(self, UNMAPPED)
+        with_txns = isolation == "txn_committed"
+        is_old = not self.profile.read_at_bound_is_empty
+        if is_old and start_offset == self.log_end_offset:
+            return Step(self, FetchDataInfo(self.log_end, None, False, () if with_txns else None))
         if start_offset < self.log_start_offset:
             return Step(self, OUT_OF_RANGE)
         if not self.profile.bound_is_placed_first and self._lies_outside(start_offset):
@@ -55,7 +59,6 @@ class ReadingLog(PartitionParts):
         bound = bounded.outcome
         if not isinstance(bound, LogOffsetMetadata):
             return bounded
-        with_txns = isolation == "txn_committed"
         return bounded.after.read_up_to(start_offset, max_length, bound, min_one_message, with_txns)
 
     def _lies_outside(self, offset: int) -> bool:
@@ -66,7 +69,12 @@ class ReadingLog(PartitionParts):
         """Return the offset that a reader does not pass, with its place."""
         if isolation == "log_end":
             return Step(self, self.log_end)
-        step = self._placed_high_watermark()
+        unstable = self.first_unstable
+        is_bound = unstable is not None and unstable.message_offset < self.high_watermark
+        is_needed = isolation == "high_watermark" or not is_bound
+        step: Step[Self] = Step(self)
+        if is_needed or self.profile.stable_bound_places_high_watermark:
+            step = self._placed_high_watermark()
         after, unstable = step.after, step.after.first_unstable
         is_bound = unstable is not None and unstable.message_offset < after.high_watermark
         if isinstance(step.outcome, Raised) or isolation == "high_watermark" or not is_bound:
@@ -97,7 +105,7 @@ class ReadingLog(PartitionParts):
         In releases whose search answers base offsets, it becomes that of its batch.
         """
         step = self.read_up_to(offset, 1, self.log_end, False, False)
-        if step.outcome == OUT_OF_RANGE:
+        if step.outcome == OUT_OF_RANGE and not self.profile.bound_outside_is_refused:
             return Step(step.after, LogOffsetMetadata(offset))
         found = step.outcome
         return Step(
@@ -122,7 +130,8 @@ class ReadingLog(PartitionParts):
         if offset is None:
             return Step(replace(self, first_unstable=None))
         bound = max(offset, self.log_start_offset)
-        if not self.profile.looked_up_bound_moves:
+        profile = self.profile
+        if not (profile.looked_up_bound_moves and profile.log_knows_high_watermark):
             return Step(replace(self, first_unstable=LogOffsetMetadata(bound)))
         for known in self.txn_places:
             if known.message_offset == bound == offset:
@@ -145,7 +154,8 @@ class ReadingLog(PartitionParts):
         if floor is None or self._lies_outside(start_offset):
             return Step(self, OUT_OF_RANGE)
         aborted = () if with_txns else None
-        if start_offset == bound.message_offset:
+        is_empty = self.profile.read_at_bound_is_empty or start_offset == self.log_end_offset
+        if start_offset == bound.message_offset and is_empty:
             return Step(self, FetchDataInfo(bound, None, False, aborted))
         if start_offset > bound.message_offset:
             step = self.read_up_to(start_offset, 1, self.log_end, False, False)

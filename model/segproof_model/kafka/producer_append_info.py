@@ -201,13 +201,13 @@ class ProducerAppendInfo:
     def _sequence_refusal(self, producer_epoch: int, first_sequence: int) -> Raised | None:
         """Why a client's batch that begins with this sequence number is refused, if so."""
         updated, current = self.updated_entry, self.current_entry
+        is_free = self.profile.unknown_producer_begins_anywhere
         if producer_epoch != updated.producer_epoch:
-            is_new = updated.producer_epoch == NO_PRODUCER_EPOCH
+            is_new = is_free and updated.producer_epoch == NO_PRODUCER_EPOCH
             return None if first_sequence == 0 or is_new else OUT_OF_ORDER_SEQUENCE
         last_sequence = self._last_sequence(producer_epoch)
-        if current.producer_epoch == NO_PRODUCER_EPOCH or is_in_sequence(
-            last_sequence, first_sequence
-        ):
+        is_new = is_free and current.producer_epoch == NO_PRODUCER_EPOCH
+        if is_new or is_in_sequence(last_sequence, first_sequence):
             return None
         return OUT_OF_ORDER_SEQUENCE
 

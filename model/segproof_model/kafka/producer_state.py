@@ -106,6 +106,14 @@ class ProducerStateManager:
             )
         )
 
+    def sees(self, directory: Directory) -> "ProducerStateManager":
+        """Return the same state over this directory, in some releases with its snapshots."""
+        if self.profile.snapshots_are_listed:
+            found = _listed(directory, self.dir, self.profile)
+            if not isinstance(found, Raised):
+                return replace(self, directory=directory, snapshots=found)
+        return replace(self, directory=directory)
+
     @property
     def active_producers(self) -> dict[int, ProducerStateEntry]:
         """What is known of each producer, by id."""
@@ -294,7 +302,10 @@ class ProducerStateManager:
         self, log_start_offset: int
     ) -> "Step[ProducerStateManager]":
         """Forget transactions that ended before the log begins; the map ends there at least."""
-        kept = self.on_high_watermark_updated(log_start_offset).after
+        retained = self._retained(log_start_offset)
+        kept = retained.on_high_watermark_updated(log_start_offset).after
+        if self.profile.snapshots_are_listed:
+            kept = kept.delete_snapshots_before(log_start_offset).after
         latest = kept.latest_snapshot_offset()
         return Step(
             replace(
@@ -354,6 +365,16 @@ class ProducerStateManager:
         moved = self.directory.rename(name, name + DELETED_SUFFIX)
         return Step(replace(after, directory=moved), offset)
 
+    def _retained(self, log_start_offset: int) -> "ProducerStateManager":
+        """Return the state without the producers that the log start evicts, in some releases."""
+        if not self.profile.log_start_evicts_producers:
+            return self
+        kept = tuple(one for one in self.producers if one.last_offset >= log_start_offset)
+        known = {one.producer_id for one in kept}
+        evicted = {one.producer_id for one in self.producers} - known
+        ongoing = tuple(txn for txn in self.ongoing_txns if txn.producer_id not in evicted)
+        return replace(self, producers=kept, ongoing_txns=ongoing)
+
     def _with_producer(self, entry: ProducerStateEntry) -> "ProducerStateManager":
         known = {**self.active_producers, entry.producer_id: entry}
         return replace(self, producers=tuple(known[producer_id] for producer_id in sorted(known)))
@@ -390,6 +411,7 @@ class ProducerStateManager:
         for entry in entries:
             if not self.is_expired(entry, current_time_ms):
                 loaded = loaded.load_producer_entry(entry).after
+        loaded = loaded._retained(log_start_offset)
         return Step(replace(loaded, last_snapshot_offset=offset, map_end_offset=offset)._timed())
 
 

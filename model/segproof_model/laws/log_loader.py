@@ -405,11 +405,15 @@ def epochs_fit_the_log(transition: Transition) -> bool:
     """After loading, the epoch cache has no entry with start >= log end and none superseded at the
     log start.
 
-    A log that does not end behind its start may keep the entry that was moved there. Releases up to
-    1.1 move entries in another way.
+    A log that does not end behind its start may keep the entry that was moved there, and all of its
+    entries where a log that is emptied does not forget them. Releases up to 1.1 move entries in
+    another way.
     """
     loading = _loading(transition)
     if loading is None or loading.log.profile.epoch_rules == "1.1":
+        return True
+    is_emptied = loading.log.log_end_offset <= loading.log.log_start_offset
+    if is_emptied and not loading.log.profile.emptied_log_forgets:
         return True
     starts = [entry.start_offset for entry in loading.log.leader_epoch_cache.entries]
     end = loading.log.log_end_offset

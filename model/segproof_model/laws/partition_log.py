@@ -45,7 +45,10 @@ CLASS = "Kafka UnifiedLog and LocalLog, 4.3.1"
 @law("LOG-5", structure=STRUCTURE, scope="step", source=CLASS)
 def reads_stay_in_range(transition: Transition) -> bool:
     """read(start) raises out-of-range for start < log start, start > log end, or no floor
-    segment."""
+    segment.
+
+    Releases that answer a read at the log end first do so wherever the log starts.
+    """
     if not is_judged(transition, "read"):
         return True
     log, start = transition.before, transition.arguments["start_offset"]
@@ -55,6 +58,8 @@ def reads_stay_in_range(transition: Transition) -> bool:
     is_refused = isinstance(transition.outcome, Raised)
     if transition.outcome == CORRUPT_INDEX or (is_refused and is_damaged):
         return True  # to know the bound, damage may have to be read
+    if start == log.log_end_offset and not log.profile.read_at_bound_is_empty:
+        return not is_refused
     is_within = log.log_start_offset <= start <= log.log_end_offset
     has_floor = any(base <= start for base in log.log_segments.base_offsets())
     return (transition.outcome == OUT_OF_RANGE) is not (is_within and has_floor)
@@ -103,7 +108,10 @@ def reads_begin_at_the_batch(transition: Transition) -> bool:
 
 @law("LOG-7", structure=STRUCTURE, scope="step", source=CLASS)
 def reads_at_the_bound_are_empty(transition: Transition) -> bool:
-    """read at start = bound returns empty records with the bound's metadata."""
+    """read at start = bound returns empty records with the bound's metadata.
+
+    In releases that then read on in the segments: no bytes of them.
+    """
     found = _fetched(transition)
     bound = (
         bound_of(transition.after, transition.arguments.get("isolation", "log_end"))
@@ -114,7 +122,8 @@ def reads_at_the_bound_are_empty(transition: Transition) -> bool:
         return True
     if transition.arguments["start_offset"] != bound.message_offset:
         return True
-    if bound.segment_base_offset < 0:  # its place may be that of the next batch, behind a gap
+    is_exact = transition.after.profile.read_at_bound_is_empty
+    if bound.segment_base_offset < 0 or not is_exact:  # its place may be that of the next batch, behind a gap
         return found.records is None or found.records.size == 0
     return found.records is None and found.fetch_offset_metadata == bound
 
@@ -135,6 +144,9 @@ def committed_reads_list_what_was_aborted(transition: Transition) -> bool:
     log, listed = transition.after, found.aborted_transactions
     if found.records is None and not listed:
         return True
+    if not log.profile.read_at_bound_is_empty and found.records is not None:
+        if found.records.size == 0:
+            return True
     place = found.fetch_offset_metadata
     size = 0 if found.records is None else found.records.size
     end = place.relative_position_in_segment + size

@@ -119,7 +119,7 @@ def java_config(jvm: Any, config: Any) -> Any:
     if jvm.release.number < (3, 6):  # one limit for both directions
         limit = str(config.message_timestamp_before_max_ms)
         given.put("message.timestamp.difference.max.ms", limit)
-    if _is_java(kind):
+    if _is_java(kind) or jvm.release.number < (1,):
         return kind(given)
     return kind(given, scala_object(jvm, "scala.collection.immutable.Set").empty())
 
@@ -231,7 +231,8 @@ def new_log(
         told = () if number < (2, 8) else (clean, no)
         expiration = JInt(config.producer_id_expiration_ms)
         kind = scala_object(jvm, "kafka.log.Log")
-        return kind.apply(*first, expiration, check, channel, *told)
+        where = () if number < (1,) else (channel,)
+        return kind.apply(*first, expiration, check, *where, *told)
     timeout = JInt(config.max_transaction_timeout_ms)
     second = (timeout, producer_config(jvm, config), check, channel, clean)
     remaining = jvm.java("java.util.concurrent.ConcurrentHashMap")()

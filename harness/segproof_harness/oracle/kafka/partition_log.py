@@ -29,6 +29,16 @@ from segproof_harness.outcomes import Outcome
 
 WRAPPERS = ("RecordValidationException", "KafkaStorageException", "UncheckedIOException")
 """Exceptions that only carry another one."""
+SINCE = (
+    ((2, 0), {"split_overflowed_segment"}),
+    (
+        (2, 4),
+        {"update_high_watermark", "maybe_increment_log_start_offset", "delete_old_segments"},
+    ),
+)
+"""Since which version a log has some operations, or needs no replica for them."""
+BOUNDS = frozenset({"high_watermark", "last_stable_offset"})
+"""What only the replica knows before 2.4."""
 EXPIRY = "PeriodicProducerExpirationCheck"
 Answer = TypeVar("Answer")
 
@@ -40,10 +50,18 @@ class PartitionLog(Adapter):
         "java.lang.NullPointerException": "unmapped",
         "java.util.NoSuchElementException": "illegal-state",
     }
-    left_out = frozenset({"close", "close_handlers"})
+    left_out: ClassVar[frozenset[str]] = frozenset({"close", "close_handlers"})
     """What a closed log does, the model does not cover; reopening closes as well."""
+    unobserved: ClassVar[frozenset[str]] = frozenset()
     _last: ClassVar["PartitionLog | None"] = None
     """The log that was opened last; what a crash leaves open is closed by the next opening."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        number = cls.jvm.release.number
+        absent = [names for since, names in SINCE if number < since]
+        cls.left_out = PartitionLog.left_out.union(*absent)
+        cls.unobserved = BOUNDS if number < (2, 4) else frozenset()
 
     def __init__(self, directory: str, clock: Callable[[], int], jitter_ms: int) -> None:
         self._directory = directory
@@ -88,9 +106,16 @@ class PartitionLog(Adapter):
         return made
 
     def _let_go(self) -> None:
-        """Close the files as the end of a process does."""
+        """Close the files as the end of a process does.
+
+        Before 2.8 the logs alone: to close an index there makes it, if it was not yet used.
+        """
         with contextlib.suppress(jpype.JException):
-            self._log.closeHandlers()
+            if self.jvm.release.number >= (2, 8):
+                self._log.closeHandlers()
+            else:
+                for segment in self._segments():
+                    segment.log().closeHandlers()
         PartitionLog._last = None
 
     @classmethod
@@ -162,7 +187,8 @@ class PartitionLog(Adapter):
     def leader_epoch_cache(self) -> answers.Epochs:
         """Return what the cache of leader epochs knows."""
         cache = self._log.leaderEpochCache()
-        return answers.epochs(cache if self.jvm.release.number >= (4,) else optional(cache))
+        is_option = (2, 1) <= self.jvm.release.number < (4,)
+        return answers.epochs(optional(cache) if is_option else cache)
 
     # --- appending -----------------------------------------------------------------------------
 
@@ -185,6 +211,8 @@ class PartitionLog(Adapter):
 
     def _origin(self, origin: str) -> Any:
         number = self.jvm.release.number
+        if number < (2, 4):
+            return JBoolean(origin == "client")
         if number >= (3, 5):
             return storage_class(self.jvm, "AppendOrigin").valueOf(origin.upper())
         return scala_object(self.jvm, f"kafka.log.AppendOrigin${origin.capitalize()}")
@@ -192,6 +220,8 @@ class PartitionLog(Adapter):
     def _leader_arguments(self, transaction_version: int) -> tuple[Any, ...]:
         """Return what else a release asks for: its versions, buffers and guards."""
         number, jvm = self.jvm.release.number, self.jvm
+        if number < (2, 2):
+            return ()
         if number < (3,):
             versions = scala_object(jvm, "kafka.api.ApiVersion")
             return (versions.latestVersion(),)
@@ -223,15 +253,23 @@ class PartitionLog(Adapter):
         self, start_offset: int, max_length: int, isolation: str, min_one_message: bool
     ) -> answers.Fetched:
         """Call read."""
-        info = self._asked(
-            lambda: self._log.read(
-                JLong(start_offset),
-                JInt(max_length),
-                self._isolation(isolation),
-                JBoolean(min_one_message),
-            )
-        )
+        first, at_least_one = (JLong(start_offset), JInt(max_length)), JBoolean(min_one_message)
+        number = self.jvm.release.number
+        rest: tuple[Any, ...] = (self._isolation(isolation), at_least_one)
+        if number < (2, 4):
+            rest = (some(self.jvm, None), at_least_one, self._all_transactions())
+        info = self._asked(lambda: self._log.read(*first, *rest))
         return answers.fetched(self.jvm, info, self._segments())
+
+    def _all_transactions(self) -> Any:
+        """Return that a read is not one of committed records, as releases before 2.4 are told."""
+        if self.jvm.release.number >= (2, 2):
+            return JBoolean(False)
+        levels = self.jvm.first(
+            "org.apache.kafka.common.requests.IsolationLevel",
+            "org.apache.kafka.common.IsolationLevel",
+        )
+        return levels.READ_UNCOMMITTED
 
     def _isolation(self, isolation: str) -> Any:
         if self.jvm.release.number >= (3, 5):
@@ -247,10 +285,14 @@ class PartitionLog(Adapter):
         self, target_timestamp: int
     ) -> tuple[int, int, int | None] | None:
         """Call fetchOffsetByTimestamp."""
-        has_remote = self.jvm.release.number >= (3, 6)
-        more = (self._option(None),) if has_remote else ()
+        number, target = self.jvm.release.number, JLong(target_timestamp)
+        if number < (2, 2):
+            return answers.timestamp_and_offset(
+                self._asked(lambda: self._log.fetchOffsetsByTimestamp(target))
+            )
+        more = (self._option(None),) if number >= (3, 6) else ()
         return answers.timestamp_and_offset(
-            self._asked(lambda: self._log.fetchOffsetByTimestamp(JLong(target_timestamp), *more))
+            self._asked(lambda: self._log.fetchOffsetByTimestamp(target, *more))
         )
 
     def collect_aborted_transactions(
@@ -282,6 +324,9 @@ class PartitionLog(Adapter):
 
     def roll(self, expected_next_offset: int | None) -> int:
         """Call roll."""
+        if self.jvm.release.number < (2, 1):
+            given = JLong(expected_next_offset or 0)
+            return int(self._asked(lambda: self._log.roll(given)).baseOffset())
         expected = None if expected_next_offset is None else self._long(expected_next_offset)
         return int(self._asked(lambda: self._log.roll(self._option(expected))).baseOffset())
 
@@ -301,14 +346,15 @@ class PartitionLog(Adapter):
 
     def maybe_increment_log_start_offset(self, new_log_start_offset: int) -> bool:
         """Call maybeIncrementLogStartOffset."""
-        reason = self._reason()
-        return bool(
-            self._asked(
-                lambda: self._log.maybeIncrementLogStartOffset(JLong(new_log_start_offset), *reason)
-            )
+        reason, before = self._reason(), int(self._log.logStartOffset())
+        done = self._asked(
+            lambda: self._log.maybeIncrementLogStartOffset(JLong(new_log_start_offset), *reason)
         )
+        return int(self._log.logStartOffset()) > before if done is None else bool(done)
 
     def _reason(self) -> tuple[Any, ...]:
+        if self.jvm.release.number < (2, 5):
+            return ()
         if self.jvm.release.number >= (3, 5):
             kind = storage_class(self.jvm, "LogStartOffsetIncrementReason")
             return (kind.valueOf("ClientRecordDeletion"),)
