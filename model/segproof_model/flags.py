@@ -457,6 +457,13 @@ class Profile(RocketMQFlags):
         " records; otherwise it is read to its end",
         "LOG-6",
     )
+    rebuild_snapshots: Literal["always", "recovery", "never"] = flag(
+        "always",
+        "when building the producer state anew writes a snapshot at its end, and at the last two"
+        " segments: always, at the segment that is recovered alone, or never but after a clean stop"
+        " that left none",
+        "PROD-14",
+    )
     recovery_asks_own_producers: bool = flag(
         False,
         "what a recovery reads of the log below a segment is appended to what the log's own producer"
@@ -613,6 +620,25 @@ class Profile(RocketMQFlags):
         " than segment.ms",
         "LOG-11",
     )
+    empty_segment_is_replaced: bool = flag(
+        True,
+        "a roll to where the active segment begins replaces it if it is empty; otherwise that is"
+        " refused when its files are removed and the segment is begun",
+        "LOG-12",
+    )
+    legacy_batch_forgets_epochs: bool = flag(
+        True,
+        "a message of magic 0 or 1 that is appended lets the log forget its epochs; otherwise it"
+        " leaves them",
+        "LOG-9",
+    )
+    first_offset_is_named: bool = flag(
+        True,
+        "an append tells the first offset if it knows it, and the last one of the first batch;"
+        " otherwise one of the two as the first",
+        "LOG-9",
+    )
+    append_tells_log_start: bool = flag(True, "an append tells where the log begins", "LOG-9")
     leader_takes_one_batch: bool = flag(
         True,
         "a leader refuses a call with several batches, but for messages of magic 0 and 1 that are"

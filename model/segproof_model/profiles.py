@@ -135,6 +135,7 @@ KAFKA_2_4_1 = replace(
 KAFKA_2_2_2 = replace(
     KAFKA_2_4_1,
     name="kafka-2.2.2",
+    bound_outside_is_refused=False,
     log_knows_high_watermark=False,
     leader_takes_one_batch=False,
     compaction_lag_limits_segments=False,
@@ -150,6 +151,7 @@ KAFKA_2_2_2 = replace(
 KAFKA_2_1_1 = replace(
     KAFKA_2_2_2,
     name="kafka-2.1.1",
+    legacy_batch_forgets_epochs=False,
     stable_offset_by_producer=False,
     found_time_has_epoch=False,
     close_unmaps=False,
@@ -158,6 +160,7 @@ KAFKA_2_1_1 = replace(
 KAFKA_2_0_1 = replace(
     KAFKA_2_1_1,
     name="kafka-2.0.1",
+    empty_segment_is_replaced=False,
     batch_begins_by_sequences=True,
     search="plain",
     slice_start_refused=False,
@@ -170,6 +173,8 @@ KAFKA_2_0_1 = replace(
 KAFKA_1_1_1 = replace(
     KAFKA_2_0_1,
     name="kafka-1.1.1",
+    first_offset_is_named=False,
+    rebuild_snapshots="recovery",
     check_relative_offset=False,
     sanity_allows_base=False,
     index_key="first_offset",
@@ -181,6 +186,8 @@ KAFKA_1_1_1 = replace(
 KAFKA_0_11_0_3 = replace(
     KAFKA_1_1_1,
     name="kafka-0.11.0.3",
+    rebuild_snapshots="never",
+    append_tells_log_start=False,
     producer_entry_is_flat=True,
     producer_time_is_of_batches=False,
     truncation_needs_match=True,

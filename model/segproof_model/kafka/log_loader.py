@@ -297,6 +297,8 @@ def recover_segment(
     )
     after = rebuilt.after
     outcome = rebuilt.outcome
+    if log.profile.rebuild_snapshots == "recovery" and not isinstance(outcome, Raised):
+        after = after.on_producers(lambda one: one.take_snapshot()).after
     if not isinstance(outcome, Raised):
         step = segment.sees(after.directory).recover(
             after.producer_state_manager, after.leader_epoch_cache if learns_epochs else None

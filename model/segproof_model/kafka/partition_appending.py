@@ -71,14 +71,18 @@ class AppendingLog(ReadingLog):
 
         `origin` is "coordinator" for markers of transactions, which say their version.
         """
-        return self._append(records, leader_epoch, origin, transaction_version)
+        step = self._append(records, leader_epoch, origin, transaction_version)
+        is_done = isinstance(step.outcome, LogAppendInfo)
+        return Step(step.after, self._told(step.outcome) if is_done else step.outcome)
 
     def append_as_follower(self, records: bytes, leader_epoch: int) -> Step[Self]:
         """Append batches that have their offsets; return a `LogAppendInfo` (LOG-21).
 
         Batches from the first of a later epoch on are left out.
         """
-        return self._append(records, leader_epoch, "replication", -1)
+        step = self._append(records, leader_epoch, "replication", -1)
+        is_done = isinstance(step.outcome, LogAppendInfo)
+        return Step(step.after, self._told(step.outcome) if is_done else step.outcome)
 
     def _append(
         self, records: bytes, leader_epoch: int, origin: AppendOrigin, transaction_version: int
@@ -192,8 +196,19 @@ class AppendingLog(ReadingLog):
                 log_append_time=checked.timestamp,
             )
             return Step(step.after, duplicate)
-        step = step.after._written(call, checked)
+        active = step.after.log_segments.active_segment.base_offset
+        base_offset = step.outcome if isinstance(step.outcome, int) else active
+        step = step.after._written(call, checked, base_offset)
         return Step(step.after, step.outcome if isinstance(step.outcome, Raised) else call.info)
+
+    def _told(self, info: LogAppendInfo) -> LogAppendInfo:
+        """Return what an append tells of itself in this release."""
+        if not self.profile.append_tells_log_start:
+            info = info._replace(log_start_offset=UNKNOWN_OFFSET)
+        if self.profile.first_offset_is_named:
+            return info
+        first = info.first_or_last_offset
+        return info._replace(first_offset=first, last_offset_of_first_batch=UNKNOWN_OFFSET)
 
     def _with_epoch(self, batch: RecordBatch) -> Step[Self]:
         """Enter the epoch of a batch; a batch that has none forgets all epochs."""
@@ -202,7 +217,8 @@ class AppendingLog(ReadingLog):
             return Step(self, epoch if isinstance(epoch, Raised) else base_offset)
         if not batch.is_legacy:
             return self.on_epochs(lambda one: one.assign(epoch, base_offset))
-        if not self.leader_epoch_cache.entries:
+        is_kept = not self.profile.legacy_batch_forgets_epochs
+        if is_kept or not self.leader_epoch_cache.entries:
             return Step(self)
         return self.on_epochs(lambda one: one.clear_and_flush())
 
@@ -230,15 +246,18 @@ class AppendingLog(ReadingLog):
             return None
         return self.producer_state_manager.last_entry(producer_id)
 
-    def _written(self, call: _Call, updates: ProducerUpdates) -> Step[Self]:
-        """Write the batches, then let them count for producers and transactions (LOG-9)."""
+    def _written(self, call: _Call, updates: ProducerUpdates, base_offset: int) -> Step[Self]:
+        """Write the batches, then let them count for producers and transactions (LOG-9).
+
+        `base_offset` is that of the segment that takes them, which in some releases need not be the
+        active one: a roll may have begun that ahead of the log end.
+        """
         last_offset = call.info.last_offset
         largest = call.info.max_timestamp, call.offset_of_maximum
-        base_offset = self.log_segments.active_segment.base_offset
         return run(
             self._with_places(call, updates),
-            lambda one: one.on_active(
-                lambda active: active.append(last_offset, call.records, *largest)
+            lambda one: one.on_segment(
+                base_offset, lambda at: at.append(last_offset, call.records, *largest)
             ),
             lambda one: one.ended_at(last_offset + 1),
             lambda one: one.with_producers(updates),
@@ -260,7 +279,8 @@ class AppendingLog(ReadingLog):
     def _with_places(self, call: _Call, updates: ProducerUpdates) -> Self:
         """Remember where transactions begin in the batches that are about to be written.
 
-        Of one that a marker begins and ends, Kafka looks the place up.
+        Of one that a marker begins and ends, releases look the place up whose log knows the high
+        watermark.
         """
         begun = {
             (txn.producer_id, txn.first_offset)
@@ -272,7 +292,7 @@ class AppendingLog(ReadingLog):
             LogOffsetMetadata(offset, active.base_offset, active.size + batch.position)
             for batch in call.batches
             if isinstance(offset := batch.base_offset, int)
-            and batch.is_control is not True
+            and (batch.is_control is not True or not self.profile.log_knows_high_watermark)
             and (batch.producer_id, offset) in begun
         )
         return replace(self, txn_places=(*places, *self.txn_places)) if places else self
@@ -296,6 +316,8 @@ class AppendingLog(ReadingLog):
         """Let the log end at the offset; in some releases the high watermark is fitted to it before
         the recovery point is."""
         ended = self.with_log_end(offset)
+        if not self.profile.log_knows_high_watermark and offset >= self.log_end_offset:
+            return Step(replace(ended, recovery_point=self.recovery_point))
         if not self.profile.bounds_follow_at_once:
             return Step(ended)
         step = replace(ended, recovery_point=self.recovery_point).with_high_watermark_within()
@@ -332,8 +354,9 @@ class AppendingLog(ReadingLog):
         """Whether no new segment may have this base offset (LOG-12)."""
         active = self.log_segments.active_segment
         if self.log_segments.contains(base_offset):
-            return base_offset != active.base_offset or active.size > 0
-        return base_offset < active.base_offset
+            is_replaced = base_offset == active.base_offset and active.size == 0
+            return not (is_replaced and self.profile.empty_segment_is_replaced)
+        return base_offset < active.base_offset and self.profile.empty_segment_is_replaced
 
     def roll(self, expected_next_offset: int | None = None) -> Step[Self]:
         """Begin a new segment; return its base offset (LOG-11, LOG-12).
@@ -362,7 +385,15 @@ class AppendingLog(ReadingLog):
 
     def _refused_at(self, base_offset: int) -> Step[Self]:
         """Refuse a roll; the error tells of the segment in its way, in some releases its largest
-        timestamp."""
+        timestamp. Others have begun the segment by then."""
+        if not self.profile.empty_segment_is_replaced:
+            step = run(
+                self,
+                lambda one: one._with_next_segment(base_offset),
+                lambda one: one.on_producers(lambda known: known.update_map_end_offset(base_offset)),
+                lambda one: one.on_producers(lambda known: known.take_snapshot()),
+            )
+            return step if isinstance(step.outcome, Raised) else Step(step.after, KAFKA_ERROR)
         if not self.profile.overflow_names_maximum:
             return Step(self, KAFKA_ERROR)
         in_its_way = self.log_segments.get(base_offset) or self.log_segments.active_segment

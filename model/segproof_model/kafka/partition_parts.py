@@ -380,6 +380,8 @@ class PartitionParts:
             if isinstance(step.outcome, Raised):
                 return step
             after = step.after
+        if self.profile.rebuild_snapshots != "always":
+            return after.on_producers(lambda one: one.update_map_end_offset(last_offset))
         return after._snapshot_at(last_offset)
 
     def _snapshot_at(self, offset: int) -> Step[Self]:
@@ -397,7 +399,8 @@ class PartitionParts:
         map_end = self.producer_state_manager.map_end_offset
         start = max(base_offset, map_end, self.log_start_offset)
         step = self.on_producers(lambda one: one.update_map_end_offset(start))
-        if base_offset in self.log_segments.base_offsets()[-2:]:
+        is_late = base_offset in self.log_segments.base_offsets()[-2:]
+        if is_late and self.profile.rebuild_snapshots == "always":
             step = step.after.on_producers(lambda one: one.take_snapshot())
         holder = self.log_segments.floor_segment(last_offset)
         max_position: object = None

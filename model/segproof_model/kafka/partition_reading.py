@@ -16,7 +16,7 @@ from segproof_model.kafka.log_segment import FetchDataInfo, LogSegment
 from segproof_model.kafka.offset_index import OffsetPosition
 from segproof_model.kafka.partition_parts import UNMAPPED, PartitionParts
 from segproof_model.kafka.record_batch import RecordBatch
-from segproof_model.kafka.record_file import TimestampAndOffset
+from segproof_model.kafka.record_file import LogOffsetPosition, TimestampAndOffset
 from segproof_model.kafka.segment_parts import INVALID_ARGUMENT
 from segproof_model.kafka.time_index import TimestampOffset
 from segproof_model.kafka.transaction_index import AbortedTxn, TxnIndexSearchResult
@@ -130,16 +130,32 @@ class ReadingLog(PartitionParts):
         if offset is None:
             return Step(replace(self, first_unstable=None))
         bound = max(offset, self.log_start_offset)
-        profile = self.profile
-        if not (profile.looked_up_bound_moves and profile.log_knows_high_watermark):
+        if not self.profile.looked_up_bound_moves:
             return Step(replace(self, first_unstable=LogOffsetMetadata(bound)))
         for known in self.txn_places:
             if known.message_offset == bound == offset:
                 return Step(replace(self, first_unstable=known))
-        step = self.placed(bound)
+        knows = self.profile.log_knows_high_watermark
+        step = self.placed(bound) if knows else self._placed_in_floor(bound)
         if not isinstance(step.outcome, LogOffsetMetadata):
             return step
         return Step(replace(step.after, first_unstable=step.outcome))
+
+    def _placed_in_floor(self, offset: int) -> Step[Self]:
+        """Return an offset with its place in the segment that may hold it.
+
+        Where there is none, older releases trip over the null.
+        """
+        floor = self.log_segments.floor_segment(offset)
+        if floor is None:
+            return Step(self, UNMAPPED)
+        base = floor.base_offset
+        step = self.on_segment(base, lambda one: one.translate_offset(offset))
+        if isinstance(step.outcome, Raised):
+            return step
+        if not isinstance(step.outcome, LogOffsetPosition):
+            return Step(step.after, UNMAPPED)
+        return Step(step.after, LogOffsetMetadata(offset, base, step.outcome.position))
 
     def read_up_to(
         self,
@@ -240,13 +256,14 @@ class ReadingLog(PartitionParts):
         if self.is_refused:
             return Step(self, UNMAPPED)
         epochs, known = self.leader_epoch_cache, self.profile.special_timestamps
+        has_epoch = self.profile.found_time_has_epoch
         if -known <= target_timestamp and target_timestamp in (EARLIEST, EARLIEST_LOCAL):
             first = epochs.earliest_entry()
             is_known = first is not None and first.start_offset <= self.log_start_offset
-            epoch = first.epoch if first is not None and is_known else None
+            epoch = first.epoch if first is not None and is_known and has_epoch else None
             return Step(self, TimestampAndOffset(NO_TIMESTAMP, self.log_start_offset, epoch))
         if target_timestamp == LATEST:
-            latest = epochs.latest_epoch()
+            latest = epochs.latest_epoch() if has_epoch else None
             return Step(self, TimestampAndOffset(NO_TIMESTAMP, self.log_end_offset, latest))
         if -known <= target_timestamp == MAX_TIMESTAMP:
             return self._with_largest_timestamp()

@@ -373,7 +373,7 @@ def recovery_point_after_loading(transition: Transition) -> bool:
     """After loading, recovery point = log end after a clean stop and min(checkpoint, log end)
     otherwise (releases >= 2.8).
 
-    Never below the log's start. A log that was empty, or that was emptied, counts as not clean.
+    Never below the log's start, but for releases up to 2.2, whose logs may end before it. A log that was empty, or that was emptied, counts as not clean.
     """
     loading = _loading(transition)
     if loading is None:
@@ -381,7 +381,8 @@ def recovery_point_after_loading(transition: Transition) -> bool:
     log = loading.log
     known = max(log.log_start_offset, min(loading.recovery_point, log.log_end_offset))
     if not log.profile.recovery_point_survives_loading:
-        return log.recovery_point == max(log.log_start_offset, log.log_end_offset)
+        start = log.log_start_offset if log.profile.log_knows_high_watermark else 0
+        return log.recovery_point == max(start, log.log_end_offset)
     allowed = [log.log_end_offset] if loading.is_clean and log.size > 0 else [known]
     if loading.is_clean and log.size == 0:
         allowed = [known, log.log_end_offset]

@@ -170,10 +170,16 @@ def committed_reads_list_what_was_aborted(transition: Transition) -> bool:
 @law("LOG-9", structure=STRUCTURE, scope="step", source="Kafka UnifiedLog.append")
 def log_end_comes_between(transition: Transition) -> bool:
     """The log end offset advances after the bytes are in the log and before the transaction index
-    is touched."""
+    is touched.
+
+    Where a roll has begun a segment ahead of the log end, older releases write to one before it.
+    """
     if not is_judged(transition, *APPENDS) or not is_sound(transition.before):
         return True
     before, after = transition.before, transition.after
+    is_ahead = before.log_segments.base_offsets()[-1] > before.log_end_offset
+    if is_ahead and not before.profile.empty_segment_is_replaced:
+        return True
     has_advanced = after.log_end_offset > before.log_end_offset
     last = batches_of_segment(after, after.log_segments.base_offsets()[-1])[-1:]
     is_written = [one.last_offset + 1 for one in last] == [after.log_end_offset]
@@ -202,7 +208,8 @@ def new_segments_begin_at_the_log_end(transition: Transition) -> bool:
     bases = transition.after.log_segments.base_offsets()
     if isinstance(outcome, int):
         expected = max(transition.arguments.get("expected_next_offset") or 0, before.log_end_offset)
-        return bool(outcome == expected == bases[-1])
+        is_last = expected == bases[-1] or not before.profile.empty_segment_is_replaced
+        return bool(outcome == expected and expected in bases and is_last)
     assert isinstance(outcome, LogAppendInfo)
     new = [base for base in bases if base not in before.log_segments.base_offsets()]
     if not new or transition.after.log_end_offset == before.log_end_offset:
@@ -222,6 +229,8 @@ def an_empty_active_segment_is_replaced(transition: Transition) -> bool:
     if not is_judged(transition, "roll"):
         return True
     before, after = transition.before, transition.after
+    if not before.profile.empty_segment_is_replaced:
+        return True
     bases = before.log_segments.base_offsets()
     base = max(transition.arguments.get("expected_next_offset") or 0, before.log_end_offset)
     if base == bases[-1] and before.log_segments.active_segment.size == 0:

@@ -89,6 +89,7 @@ def _long(found: Any) -> int | None:
 
 def append_info(jvm: Any, info: Any) -> tuple[int, ...]:
     """Return what became of an append."""
+    number = jvm.release.number
     first = get(info, "firstOffset")
     if not isinstance(first, int):
         first = optional(first)
@@ -97,7 +98,7 @@ def append_info(jvm: Any, info: Any) -> tuple[int, ...]:
     return (
         int(first),
         *(
-            int(get(info, name))
+            int(get(info, name)) if hasattr(info, name) else UNKNOWN
             for name in (
                 "lastOffset",
                 "maxTimestamp",
@@ -106,7 +107,7 @@ def append_info(jvm: Any, info: Any) -> tuple[int, ...]:
                 "validBytes",
             )
         ),
-        int(jvm.field(info, "lastOffsetOfFirstBatch")),
+        int(jvm.field(info, "lastOffsetOfFirstBatch")) if number >= (2,) else UNKNOWN,
     )
 
 
@@ -174,7 +175,7 @@ def timestamp_and_offset(found: Any) -> Timed | None:
     found = optional(found)
     if found is None:
         return None
-    epoch = _long(get(found, "leaderEpoch"))
+    epoch = _long(get(found, "leaderEpoch")) if hasattr(found, "leaderEpoch") else None
     return int(get(found, "timestamp")), int(get(found, "offset")), epoch
 
 

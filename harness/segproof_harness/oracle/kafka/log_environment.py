@@ -145,7 +145,9 @@ def broker_topic_stats(jvm: Any) -> Any:
 
 
 def failure_channel(jvm: Any) -> Any:
-    """Return where failures of directories are told; nobody listens."""
+    """Return where failures of directories are told; nobody listens. 0.11 has no such place."""
+    if jvm.release.number < (1,):
+        return None
     kind = jvm.first(
         "org.apache.kafka.storage.internals.log.LogDirFailureChannel",
         "kafka.server.LogDirFailureChannel",

@@ -8,6 +8,8 @@ Used by: oracle.child.
 
 import contextlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
 import jpype
@@ -25,6 +27,7 @@ from segproof_harness.oracle.kafka.log_environment import (
     some,
     stamp,
 )
+from segproof_harness.oracle.kafka.records import is_of_block, may_be_of_block
 from segproof_harness.outcomes import Outcome
 
 WRAPPERS = ("RecordValidationException", "KafkaStorageException", "UncheckedIOException")
@@ -49,6 +52,8 @@ class PartitionLog(Adapter):
     kinds: ClassVar[Mapping[str, str]] = {
         "java.lang.NullPointerException": "unmapped",
         "java.util.NoSuchElementException": "illegal-state",
+        "java.lang.AssertionError": "invalid-argument",
+        "kafka.common.KafkaException": "kafka-error",
     }
     left_out: ClassVar[frozenset[str]] = frozenset({"close", "close_handlers"})
     """What a closed log does, the model does not cover; reopening closes as well."""
@@ -130,7 +135,22 @@ class PartitionLog(Adapter):
             if carried is None:
                 break
             inner = carried
-        return super().outcome_of_error(inner)
+        outcome = super().outcome_of_error(inner)
+        if cls._is_of_block(outcome):
+            return replace(outcome, error="kafka-error")
+        return outcome
+
+    @classmethod
+    def _is_of_block(cls, outcome: Outcome) -> bool:
+        """Return whether an error is that of a block of the log that can't be inflated to its end.
+
+        Kafka may meet a bad record in the middle of it first; ours inflates first.
+        """
+        log = PartitionLog._last
+        if log is None or not may_be_of_block(outcome.error, outcome.detail):
+            return False
+        files = Path(log._directory).glob("*.log")
+        return any(is_of_block(cls.jvm, outcome.detail or "", one.read_bytes()) for one in files)
 
     # --- around every call ---------------------------------------------------------------------
 
@@ -143,7 +163,8 @@ class PartitionLog(Adapter):
 
     def _settle(self) -> None:
         stamp(self._directory, self._clock())
-        self.jvm.field(self._channel, "offlineLogDirs").clear()
+        if self._channel is not None:
+            self.jvm.field(self._channel, "offlineLogDirs").clear()
         if self._log is None:
             return
         for segment in self._segments():
@@ -255,15 +276,17 @@ class PartitionLog(Adapter):
         """Call read."""
         first, at_least_one = (JLong(start_offset), JInt(max_length)), JBoolean(min_one_message)
         number = self.jvm.release.number
-        rest: tuple[Any, ...] = (self._isolation(isolation), at_least_one)
+        rest: tuple[Any, ...]
         if number < (2, 4):
             rest = (some(self.jvm, None), at_least_one, self._all_transactions())
+        else:
+            rest = (self._isolation(isolation), at_least_one)
         info = self._asked(lambda: self._log.read(*first, *rest))
         return answers.fetched(self.jvm, info, self._segments())
 
     def _all_transactions(self) -> Any:
         """Return that a read is not one of committed records, as releases before 2.4 are told."""
-        if self.jvm.release.number >= (2, 2):
+        if self.jvm.release.number >= (2, 1):
             return JBoolean(False)
         levels = self.jvm.first(
             "org.apache.kafka.common.requests.IsolationLevel",
