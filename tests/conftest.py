@@ -59,12 +59,14 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 def _short_pauses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait hardly at all for a writer in the middle of a step, where none is at work.
 
-    What a test has just written counts as recent: each finding would be waited for otherwise.
+    What a test has just written counts as recent, so each finding would be waited for otherwise;
+    it does so for a minute, not a second, which a busy machine may take from writing to looking.
     """
     if "schedules" not in request.path.parts:
         for module in ("lookup", "recent_changes", "verifying.segments"):
             name = f"segproof.{module}.sleep"
             monkeypatch.setattr(name, lambda seconds: time.sleep(seconds / 50))
+        monkeypatch.setattr("segproof.recent_changes.RECENT_NS", 60 * 10**9)
 
 
 def left_out() -> set[str]:

@@ -5,6 +5,7 @@ Used by: the tox environments `quick` and `py311` to `py313`.
 """
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,18 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@cache
+def outline(path: Path) -> tuple[str | None, list[tuple[str, int, int]]]:
+    """Return the docstring of a module; name, first line and lines of each of its functions."""
+    tree = ast.parse(path.read_bytes())
+    functions = [
+        (node.name, node.lineno, (node.end_lineno or node.lineno) - node.lineno + 1)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    return ast.get_docstring(tree), functions
+
+
 @pytest.mark.parametrize("package", PACKAGES, ids=name)
 def test_package_is_looked_at(package: Path) -> None:
     """Each package holds at least one source file, so that the tests below have a subject."""
@@ -68,7 +81,7 @@ def test_characters_and_lengths(path: Path) -> None:
 @pytest.mark.parametrize("path", SOURCES, ids=name)
 def test_module_docstring(path: Path) -> None:
     """Each module says what it is for, in at most 25 lines."""
-    docstring = ast.get_docstring(ast.parse(path.read_bytes()))
+    docstring, _ = outline(path)
     assert docstring, "no module docstring"
     assert len(docstring.splitlines()) <= HEADER_LINES_MAX
 
@@ -76,10 +89,10 @@ def test_module_docstring(path: Path) -> None:
 @pytest.mark.parametrize("path", SOURCES, ids=name)
 def test_function_lengths(path: Path) -> None:
     """A function has at most 70 lines, its docstring among them."""
+    _, functions = outline(path)
     too_long = [
-        f"{node.name} in line {node.lineno}: {lines} lines"
-        for node in ast.walk(ast.parse(path.read_bytes()))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        if (lines := (node.end_lineno or node.lineno) - node.lineno + 1) > FUNCTION_LINES_MAX
+        f"{name} in line {first}: {lines} lines"
+        for name, first, lines in functions
+        if lines > FUNCTION_LINES_MAX
     ]
     assert [] == too_long

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tests' own rule: not run is never passed, and is said aloud.
 
-Used by: the tox environments `quick`, `py311` to `py313` and `oldest`.
+Used by: the tox environments `py311` to `py313` and `oldest`.
 """
 
 import os
@@ -36,6 +36,7 @@ def run_pytest(folder: Path, source: str, *, require_all: bool) -> tuple[int, st
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_not_run_is_said_aloud(case: str, tmp_path: Path) -> None:
     """Something missing lets the run go on, and the closing lines name it."""
@@ -45,6 +46,7 @@ def test_not_run_is_said_aloud(case: str, tmp_path: Path) -> None:
     assert "not run: " in output.partition("= 1 not run =")[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_not_run_fails_where_all_is_required(case: str, tmp_path: Path) -> None:
     """With SEGPROOF_REQUIRE_ALL=1 the same is a failure that names the reason."""
@@ -54,6 +56,7 @@ def test_not_run_fails_where_all_is_required(case: str, tmp_path: Path) -> None:
     assert "not run: " in output
 
 
+@pytest.mark.slow
 def test_what_is_there_is_run(tmp_path: Path) -> None:
     """A need that is met changes nothing."""
     source = '@pytest.mark.needs("json")\ndef test_it(): ...'

@@ -14,6 +14,7 @@ Used by: the console script `segproof`, `python -m segproof_harness.cli`.
 import os
 import sys
 from collections.abc import Sequence
+from functools import lru_cache
 from importlib import metadata
 from typing import Annotated, Any, NoReturn
 
@@ -82,9 +83,19 @@ def build_app() -> typer.Typer:
         context = {"max_content_width": 100, **getattr(verb, "CONTEXT", {})}
         app.command(name, context_settings=context)(verb.command)
     app.add_typer(oracle.app)
-    for entry in metadata.entry_points(group=ENTRY_POINTS):
+    for entry in _entry_points():
         app.add_typer(_loaded(entry), name=entry.name)
     return app
+
+
+def _entry_points() -> tuple[metadata.EntryPoint, ...]:
+    return tuple(metadata.entry_points(group=ENTRY_POINTS))
+
+
+@lru_cache(maxsize=1)
+def _command(_: tuple[metadata.EntryPoint, ...]) -> Any:
+    """Return what runs a command line; a process that runs many builds it once."""
+    return typer.main.get_command(build_app())
 
 
 def _show_version(wanted: bool) -> None:
@@ -151,7 +162,7 @@ def _invoke(arguments: list[str]) -> int:
         # As a path it would be the current directory, which nobody asked for.
         complain("an argument is empty; is a variable of the shell unset?")
         return EXIT_USAGE
-    command: Any = typer.main.get_command(build_app())
+    command = _command(_entry_points())
     try:
         with command.make_context("segproof", arguments) as context:
             command.invoke(context)

@@ -31,6 +31,8 @@ def printable(text: str) -> str:
     >>> printable("a\\x1b[31mb\\n")
     'a\\\\x1b[31mb\\\\n'
     """
+    if text.isprintable():
+        return text
     return "".join(each if each.isprintable() else _escaped(each) for each in text)
 
 

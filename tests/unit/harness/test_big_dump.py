@@ -6,12 +6,15 @@ Used by: the tox environments `py311` to `py313`.
 
 from pathlib import Path
 
+import pytest
+
 from segproof.verification import verify
 from segproof_harness.big_dump import CODECS, CORRUPTIONS, write_dump
 
 SIZE_BYTES = 30 << 20
 
 
+@pytest.mark.slow
 def test_all_corruptions_are_found_and_nothing_else(tmp_path: Path) -> None:
     """Each in its partition, in the file and by the law that it names; of each codec some."""
     expected = write_dump(tmp_path / "data", SIZE_BYTES)

@@ -112,6 +112,7 @@ def test_internal_error_is_exit_code_3(
     assert "Traceback" not in shown
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_ends_quietly() -> None:
     """A reader that goes away, as `head` does, gives neither a traceback nor a message."""
     process = subprocess.Popen(
@@ -128,6 +129,7 @@ def test_a_closed_pipe_ends_quietly() -> None:
     assert cli.EXIT_CLOSED_PIPE == process.wait(timeout=60)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_cleanly() -> None:
     """Ctrl-C while waiting for standard input gives one line and the shell's exit code."""
     process = subprocess.Popen(
@@ -176,6 +178,7 @@ def test_nothing_is_written_beside_the_data() -> None:
     assert before == state(PLAIN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["file", "pipe", "terminal"])
 def test_data_goes_to_stdout_beside_a_terminal(tmp_path: Path, where: str) -> None:
     """With stderr on a terminal, findings still go to stdout, line for line as they are.

@@ -182,6 +182,7 @@ def test_missing_rights(
     assert before == images(copy)
 
 
+@pytest.mark.slow
 def test_progress_on_a_terminal(copy: Path) -> None:
     """The bar is there on a terminal, and what is shown in the end is the summary."""
     leader, follower = pty.openpty()

@@ -331,6 +331,7 @@ print(code, int(peak.split()[1]) >> 10, file=sys.stderr)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("header", "asked"),
     [
@@ -377,6 +378,7 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("verb", "asked", "expected"),
     [
@@ -509,6 +511,7 @@ def test_bad_data_never_gives_a_traceback(
     assert "internal error" not in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("verb", "name", "options"),
     [

@@ -16,7 +16,7 @@ from segproof_harness.broken_files import EXAMPLES, finding_of
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the demo take one directory and few histories, on a machine without Java."""
-    one = [each for each in demo.scenarios() if each.name == "v1-gzip"]
+    one = [each for each in demo.scenarios() if each.name == "compacted"]
     store = [each for each in demo.stores() if each.parent.name == "small-5.5.1"]
     monkeypatch.setattr(demo, "scenarios", lambda: one)
     monkeypatch.setattr(demo, "stores", lambda: store)
@@ -89,7 +89,7 @@ def test_copy_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The files are copied into a new directory only."""
     target = tmp_path / "dumps"
     assert 0 == cli.run(["demo", "--copy-to", str(target)])
-    assert {"old-0", "rocketmq"} == {each.name for each in target.iterdir()}
+    assert {"compacted-0", "rocketmq"} == {each.name for each in target.iterdir()}
     assert (target / "rocketmq" / "small-5.5.1" / "checkpoint").stat().st_size == 4096
     assert 2 == cli.run(["demo", "--copy-to", str(target)])
     assert "already exists" in capsys.readouterr().err

@@ -64,6 +64,7 @@ def test_files_alone_may_differ() -> None:
     assert "checks_before_changing" in flags_of(trace, comparing.parting)
 
 
+@pytest.mark.slow
 def test_a_run_tells_them() -> None:
     """Seeds that part are counted by flags; every one of them is explained by a flag or several."""
     result = replay_seeds("offset-index", "segproof", range(12), 50, ("impl", "model:kafka-2.0.1"))

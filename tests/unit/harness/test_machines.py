@@ -24,6 +24,7 @@ from segproof_harness.workloads import make_history
 WIDE = "segproof_harness.canaries.indexes:K14OffsetIndex"
 
 
+@pytest.mark.slow
 def test_defect_fails_with_a_trace(tmp_path: Path) -> None:
     """The failure of a machine carries a trace, which diverges on the subject and not on us."""
 

@@ -23,6 +23,7 @@ HISTORIES = 250
 MIDPOINT = "segproof_harness.canaries.indexes:K04OffsetIndex"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("structure_id", STRUCTURE_IDS)
 def test_clean_and_complete(structure_id: str) -> None:
     """Model and implementation agree, and every `sometimes` state is really reached."""
@@ -36,6 +37,7 @@ def test_clean_and_complete(structure_id: str) -> None:
     assert set(structure_named(structure_id).sometimes) == reached
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("structure_id", "profile_name"),
     [(each, name) for each in STRUCTURE_IDS for name in structure_named(each).profile_names],
@@ -46,6 +48,7 @@ def test_model_keeps_its_laws(structure_id: str, profile_name: str) -> None:
     assert [] == [finding.message for finding in result.findings]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("structure_id", STRUCTURE_IDS)
 def test_real_files_are_the_same(structure_id: str) -> None:
     """On files of the operating system the implementation answers as on those in memory."""
@@ -90,6 +93,7 @@ def test_a_release_of_another_system_is_refused(
     assert structure.newest_release in structure.profile_names
 
 
+@pytest.mark.slow
 def test_impl_is_held_to_its_own_profile() -> None:
     """Histories drawn under a release still compare the implementation with `segproof`."""
     result = replay_seeds("offset-index", "kafka-1.1.1", range(50))

@@ -143,6 +143,7 @@ print(size, (peak() - before) >> 10, handed // len(data))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("compression", "size"), [("gzip", 0), ("lz4", 1_000_000), ("snappy", 0)])
 def test_a_million_tiny_blocks(compression: str, size: int) -> None:
     """Tiny blocks and members cost neither memory by the block nor the square of their number."""

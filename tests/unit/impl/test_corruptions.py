@@ -77,6 +77,7 @@ def test_corruption_is_reported(corruption: Any, tmp_path: Path) -> None:
         assert {finding.law} == {other.law for other in again}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("corruption", CORRUPTIONS, ids=lambda one: one.name)
 def test_shallow_run_is_silent_about_deep_damage_only(corruption: Any, tmp_path: Path) -> None:
     """What does not need the records to be read is found without reading them, and with."""

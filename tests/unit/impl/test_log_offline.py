@@ -178,6 +178,7 @@ def is_between(data: bytes, before: bytes, after: bytes, name: str) -> bool:
     return longer.startswith(data) and data.startswith(shorter)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("is_known", [False, True])
 @pytest.mark.checks("LOAD-16", "LOAD-17")

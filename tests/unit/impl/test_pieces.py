@@ -90,6 +90,7 @@ def found_in_pieces(path: str, wanted: Wanted, cut: Cut, files: Files) -> list[F
     return findings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("corruption", CORRUPTIONS, ids=lambda one: one.name)
 def test_each_corruption_is_told_in_the_same_words(corruption: Any, tmp_path: Path) -> None:
     """Cut at what the index says, right or wrong, into pieces of a few batches."""
@@ -174,6 +175,7 @@ def log_of(generator: random.Random) -> bytes:
     return bytes(changed[: generator.choice((len(changed), generator.randrange(len(changed)))) + 1])
 
 
+@pytest.mark.slow
 @given(st.integers(0, 1 << 40))
 def test_random_cuts_of_random_logs(seed: int) -> None:
     """Logs of a few batches, damaged anywhere and cut anywhere, with indexes of nonsense."""

@@ -41,6 +41,7 @@ def rebuilt(files: EndingFiles, in_place: bool) -> dict[str, bytes]:
     return files.images(DIR if in_place else OUT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["once", "for ever", "killed"])
 @pytest.mark.parametrize("in_place", [False, True], ids=["out", "in-place"])
 def test_an_end_at_any_change_leaves_each_file_whole(in_place: bool, how: str) -> None:

@@ -177,6 +177,7 @@ def test_no_verb_ends_in_a_traceback(
     assert before == state_of(store)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["index", "commitlog", "consumequeue", "checkpoint"])
 def test_flipped_bits_and_garbage(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

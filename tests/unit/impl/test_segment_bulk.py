@@ -145,6 +145,7 @@ def test_bulk_reads_are_single_reads(
     assert answers == list(zip(many[0].tolist(), many[1].tolist(), strict=True))
 
 
+@pytest.mark.slow
 @given(seed=seeds)
 @settings(max_examples=30, deadline=None)
 def test_single_searches_are_those_of_the_record_file(seed: int) -> None:
@@ -164,6 +165,7 @@ def test_single_searches_are_those_of_the_record_file(seed: int) -> None:
         assert plain_record == unindexed.find_offset_by_timestamp(timestamp, start)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block_bytes", [64, 200, 1000])
 def test_searches_across_blocks(monkeypatch: pytest.MonkeyPatch, block_bytes: int) -> None:
     """Blocks smaller than batches, and gaps between searches, change no answer."""

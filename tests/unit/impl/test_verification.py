@@ -321,6 +321,7 @@ def test_garbage_is_found_and_never_raised(tmp_path: Path, suffix: str, size: in
     assert defects(folder, deep=True)
 
 
+@pytest.mark.slow
 def test_huge_sparse_index_takes_no_memory(tmp_path: Path) -> None:
     """An index of 100 GB is a finding, in a moment; only what Kafka can map is read."""
     folder = one_segment(tmp_path / "t-0", batch(0))
@@ -341,6 +342,7 @@ print(int(peak.split()[1]) // 1024, *sorted(set(found)))
 """
 
 
+@pytest.mark.slow
 def test_memory_stays_small(tmp_path: Path) -> None:
     """Garbage indexes, a batch of 40 MiB and one that says 2^31 - 1 records: below 200 MiB."""
     large = write_batch([Record(1, 1, None, bytes(40 << 20))], base_offset=1)
@@ -357,6 +359,7 @@ def test_memory_stays_small(tmp_path: Path) -> None:
     assert {"OFFIDX-2", "TIMEIDX-7", "DISK-11", "DISK-18"} <= set(laws)
 
 
+@pytest.mark.slow
 def test_a_limit_decides_what_is_looked_into(tmp_path: Path) -> None:
     """What is only too large, plain or inflated, is a warning that says so; a limit above reads it.
 

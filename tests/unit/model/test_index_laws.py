@@ -37,6 +37,7 @@ CLASSES: Mapping[str, Any] = {
 AREAS = ("ABSIDX", "OFFIDX", "TIMEIDX", "TXNIDX")
 CORRUPT, INVALID = Raised(ErrorKind.CORRUPT_INDEX), Raised(ErrorKind.INVALID_ARGUMENT)
 TAIL = bytes(34)
+PROFILES = [SEGPROOF, *(pytest.param(each, marks=pytest.mark.slow) for each in KAFKA_PROFILES)]
 TXNS = (AbortedTxn(0, 1, 101, 110, 105), AbortedTxn(0, 2, 111, 120, 130))
 NEXT_TXN = AbortedTxn(0, 3, 121, 140, 140)
 
@@ -515,7 +516,7 @@ def draw_opening(data: st.DataObject, structure: str, profile: Profile) -> Trans
     return Opening(structure, "open", arguments, files=files, profile=profile).transition()
 
 
-@pytest.mark.parametrize("profile", [SEGPROOF, *KAFKA_PROFILES], ids=lambda one: one.name)
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda one: one.name)
 @pytest.mark.parametrize("structure", OPERATIONS)
 @given(data=st.data())
 def test_model_obeys_the_laws(structure: str, profile: Profile, data: st.DataObject) -> None:

@@ -35,6 +35,7 @@ OPERATIONS = (
     + ["time", "truncate", "begin", "roll", "retain", "start", "watermark", "watermark"]
     + ["flush", "split", "reopen", "crash"]
 )
+PROFILES = [SEGPROOF, *(pytest.param(each, marks=pytest.mark.slow) for each in KAFKA_PROFILES)]
 
 
 class History:
@@ -220,7 +221,7 @@ class History:
 
 
 @pytest.mark.checks(*HISTORY_LAWS)
-@pytest.mark.parametrize("profile", [SEGPROOF, *KAFKA_PROFILES], ids=lambda one: one.name)
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda one: one.name)
 @settings(max_examples=15)
 @given(st.integers(0, 2**32))
 @example(7)

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `quick` leaves out is run by the others: no other environment chooses by marker or name.
+
+Used by: the tox environments `quick` and `py311`.
+"""
+
+import configparser
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CHOOSING = ("-m", "-k", "--deselect", "--lf", "--last-failed", "--ff", "--collect-only", "--co")
+"""Options of pytest by which a test of a folder that is named is not run."""
+
+
+def chosen(command: str) -> list[str]:
+    """Return the options of a command's pytest by which tests are left out; -m with its words."""
+    words = shlex.split(command.replace("{posargs:", "").replace("}", ""))
+    if "pytest" not in words:
+        return []
+    words = words[words.index("pytest") + 1 :]
+    return [
+        " ".join(words[at : at + 2])
+        for at, word in enumerate(words)
+        if word.partition("=")[0] in CHOOSING or word.startswith(("-m", "-k"))
+    ]
+
+
+def commands() -> dict[str, list[str]]:
+    """Return the commands of each environment of tox, by its section."""
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read(ROOT / "tox.ini", encoding="utf-8")
+    return {
+        name: parser[name]["commands"].strip().splitlines()
+        for name in parser.sections()
+        if "commands" in parser[name]
+    }
+
+
+def test_only_quick_leaves_tests_out() -> None:
+    """Of the folders that they name, all other environments run every test."""
+    found = {
+        name: [one for each in lines for one in chosen(each)] for name, lines in commands().items()
+    }
+    assert ["-m not slow"] == found.pop("testenv:quick")
+    assert {} == {name: options for name, options in found.items() if options}
+
+
+def test_the_first_python_runs_what_quick_leaves_out() -> None:
+    """`py311` runs all of `tests` but folders that have an environment of their own; a plain `tox`
+    runs `py311` and has no `quick`."""
+    (line,) = [one for one in commands()["testenv"] if one.startswith("py311:")]
+    words = shlex.split(line.replace("}", ""))
+    assert "{posargs:tests" in words
+    ignored = {words[at + 1] for at, word in enumerate(words) if word == "--ignore"}
+    alone = {"canaries", "contracts", "fuzz", "oracle", "spark", "golden/test_docs_examples.py"}
+    assert {f"tests/{name}" for name in alone} == ignored
+    listed = (ROOT / "tox.ini").read_text(encoding="utf-8").partition("env_list =")[2]
+    assert "py3{11," in listed.partition("#")[0]
+    assert "quick" not in listed.partition("#")[0].split()
+
+
+def test_nothing_else_leaves_tests_out() -> None:
+    """Neither pytest's own settings do, nor does what CI asks of tox."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        settings = tomllib.load(file)["tool"]["pytest"]["ini_options"]
+    assert [] == chosen(shlex.join(["pytest", *settings["addopts"]]))
+    assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").endswith("&& .venv/bin/tox\n")
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    assert '- run: tox run -e "$TOX_ENV"\n' in workflow
+    assert "env: quick" not in workflow
+
+
+@pytest.mark.parametrize(
+    "command",
+    ['pytest -m "not slow" a', "pytest -mslow", "python -m pytest {posargs:a -k b}", "pytest --lf"],
+)
+def test_what_leaves_out_is_seen(command: str) -> None:
+    """Else the tests above see nothing; and `python -m pytest` alone is no choice."""
+    assert 1 == len(chosen(command))
+    assert [] == chosen("python -m pytest {posargs:tests/unit --ignore tests/unit/model}")
