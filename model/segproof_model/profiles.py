@@ -58,6 +58,7 @@ KAFKA_3_9_2 = replace(
 KAFKA_3_7_2 = replace(
     KAFKA_3_9_0,
     name="kafka-3.7.2",
+    bound_outside_is_refused=True,
     control_record_types="3.4",
     epoch_truncation_is_deferred=False,
     largest_timestamp_is_searched=False,
@@ -114,7 +115,6 @@ KAFKA_2_4_1 = replace(
     high_watermark_at_end_is_placed=False,
     stable_bound_places_high_watermark=False,
     read_at_bound_is_empty=False,
-    bound_outside_is_refused=True,
     truncation_at_end_cuts_epochs=False,
     bounds_follow_at_once=True,
     truncation_sets_high_watermark=False,

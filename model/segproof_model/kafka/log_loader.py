@@ -160,7 +160,7 @@ def _with_recovered_swap(log: PartitionParts, base_offset: int) -> Step[Partitio
     segment = log.new_segment(base_offset, True, SWAP)
     if isinstance(segment, Raised):
         return Step(log, segment)
-    step = recover_segment(log, segment, learns_epochs=False)
+    step = recover_segment(log.sees(segment.directory), segment, learns_epochs=False)
     if not isinstance(step.outcome, int):
         is_long = isinstance(step.outcome, LogSegment)
         return Step(step.after, Raised(ErrorKind.SEGMENT_OVERFLOW) if is_long else step.outcome)

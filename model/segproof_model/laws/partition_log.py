@@ -47,12 +47,17 @@ def reads_stay_in_range(transition: Transition) -> bool:
     """read(start) raises out-of-range for start < log start, start > log end, or no floor
     segment.
 
-    Releases that answer a read at the log end first do so wherever the log starts.
+    Releases that answer a read at the log end first do so wherever the log starts; some raise it
+    for a bound that lies outside of the log, too.
     """
     if not is_judged(transition, "read"):
         return True
     log, start = transition.before, transition.arguments["start_offset"]
-    bound = bound_of(log, transition.arguments.get("isolation", "log_end")).message_offset
+    isolation = transition.arguments.get("isolation", "log_end")
+    bound = bound_of(log, isolation).message_offset
+    if log.profile.bound_outside_is_refused and isolation != "log_end":
+        if transition.outcome == OUT_OF_RANGE:
+            return True
     floors = [base for base in log.log_segments.base_offsets() if base <= bound][-1:]
     is_damaged = not is_sound(log) or any(leads_astray(log, base, bound) for base in floors)
     is_refused = isinstance(transition.outcome, Raised)
