@@ -12,13 +12,12 @@ from jpype import JBoolean, JException, JInt, JLong
 
 from segproof_harness.oracle.jvm import Adapter
 from segproof_harness.oracle.kafka.classes import optional
+from segproof_harness.oracle.kafka.entries import batches_from, batches_of
 from segproof_harness.oracle.kafka.records import (
     Batch,
     bytes_of,
-    invoked,
     java_errors,
     record_class,
-    reflected,
     wrapped,
 )
 from segproof_model.integers import wrap32
@@ -80,13 +79,11 @@ class RecordFile(Adapter):
     def batches(self, start: int | None = None) -> Iterator[Batch]:
         """Iterate over the batches. Raises RefusedError where the class raises."""
         with java_errors():
-            for real in self._real.batches() if start is None else self._batches_from(start):
+            for real in batches_of(self._real) if start is None else self._batches_from(start):
                 yield Batch(real, int(real.position()))
 
     def _batches_from(self, start: int) -> Any:
-        number = self.jvm.java("java.lang.Integer").TYPE
-        call = reflected(record_class(self.jvm, "FileRecords"), "batchesFrom", number)
-        return invoked(call, self._real, JInt(start))
+        return batches_from(self.jvm, record_class(self.jvm, "FileRecords"), self._real, start)
 
     def search_for_offset_with_size(self, target_offset: int, starting_position: int) -> Any:
         """Call searchForOffsetWithSize, or what it is called later.
@@ -116,10 +113,15 @@ class RecordFile(Adapter):
     def search_for_timestamp(
         self, target_timestamp: int, starting_position: int, starting_offset: int
     ) -> Any:
-        """Call searchForTimestamp. An error of a batch is named as in reading that batch alone."""
+        """Call searchForTimestamp, which takes no offset before 0.11.
+
+        An error of a batch is named as in reading that batch alone.
+        """
+        takes_offset = self.jvm.release.number >= (0, 11)
+        more = [JLong(starting_offset)] if takes_offset else []
         try:
             found = self._real.searchForTimestamp(
-                JLong(target_timestamp), JInt(starting_position), JLong(starting_offset)
+                JLong(target_timestamp), JInt(starting_position), *more
             )
         except JException:
             for batch in self.batches(starting_position):
