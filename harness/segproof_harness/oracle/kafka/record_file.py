@@ -5,8 +5,9 @@ Upstream: FileRecords, FileLogInputStream.
 Used by: oracle.child.
 """
 
+import os
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from jpype import JBoolean, JException, JInt, JLong
 
@@ -22,6 +23,20 @@ from segproof_harness.oracle.kafka.records import (
 )
 from segproof_model.integers import wrap32
 from segproof_model.profiles import PROFILES
+
+
+class OwnFile(NamedTuple):
+    """A file that was opened besides."""
+
+    path: str
+
+    def size(self) -> int:
+        """Return its size in bytes."""
+        return os.stat(self.path).st_size
+
+    def truncate(self, size: int) -> None:
+        """Cut it."""
+        os.truncate(self.path, size)
 
 
 class RecordFile(Adapter):
@@ -138,6 +153,11 @@ class RecordFile(Adapter):
         """Call slice, called read up to 1.1."""
         call = self._real.slice if hasattr(self._real, "slice") else self._real.read
         return type(self)(call(JInt(position), JInt(size)))
+
+    @property
+    def file(self) -> "OwnFile":
+        """The file as another process has it."""
+        return OwnFile(str(self._real.file().getPath()))
 
     def truncate_to(self, target_size: int) -> int:
         """Call truncateTo."""
