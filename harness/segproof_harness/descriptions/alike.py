@@ -18,7 +18,7 @@ from typing import Any
 from segproof_harness.codecs import CODECS
 from segproof_harness.structures import Event
 from segproof_model.directory import Directory
-from segproof_model.integers import int32_at
+from segproof_model.integers import INT32_MAX, int32_at
 from segproof_model.kafka.compression import COMPRESSIONS, inflate
 from segproof_model.kafka.legacy_record import (
     LOG_OVERHEAD,
@@ -82,10 +82,10 @@ def has_messages_only(data: bytes, start: int = 0) -> bool:
     while 0 <= position <= len(data) - HEADER_UP_TO_MAGIC_BYTES:
         size = int32_at(data, position + 8)
         end = position + LOG_OVERHEAD + size
-        if size < MIN_MESSAGE_BYTES or end > len(data):
+        if size < MIN_MESSAGE_BYTES or len(data) < end <= INT32_MAX:
             break
         if data[position + 16] > 1 or not _wraps_messages_only(data[position:end]):
-            return False
+            return False  # limits that wrap hand out one of nearly 2 GiB, too
         position = end
     return True
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from jpype import JBoolean, JException, JInt, JLong
 
-from segproof_harness.oracle.jvm import Adapter
+from segproof_harness.oracle.jvm import Adapter, kind_of
 from segproof_harness.oracle.kafka.classes import optional
 from segproof_harness.oracle.kafka.entries import batches_from, batches_of
 from segproof_harness.oracle.kafka.records import (
@@ -130,7 +130,8 @@ class RecordFile(Adapter):
     ) -> Any:
         """Call searchForTimestamp, which takes no offset before 0.11.
 
-        An error of a batch is named as in reading that batch alone.
+        An error of a batch is named as in reading that batch alone; a broken promise of a time ends
+        the search before 0.11.
         """
         takes_offset = self.jvm.release.number >= (0, 11)
         more = [JLong(starting_offset)] if takes_offset else []
@@ -138,7 +139,9 @@ class RecordFile(Adapter):
             found = self._real.searchForTimestamp(
                 JLong(target_timestamp), JInt(starting_position), *more
             )
-        except JException:
+        except JException as error:
+            if kind_of(error, {}) == "illegal-state" and not takes_offset:
+                raise
             for batch in self.batches(starting_position):
                 if batch.max_timestamp >= target_timestamp:
                     batch.read_times()
