@@ -78,9 +78,11 @@ NOT_SHOWN = """
 | behaviour | releases | histories tried | why it stands |
 | --- | --- | --- | --- |
 """
+WHOLE_LOGS = "whole logs are asked from 2.8.2 on: read in the source, not run"
 WHY = {
     "epochs_begin_at_checkpoint": "needs a log that lost its first segment, and not that one's"
     " epochs: read in the class of the release, not run",
+    "uncounted_batch_is_rewritten": WHOLE_LOGS,
     "rmq_magic_v2": "the records of a commit log: the tests of the real message store",
     "rmq_record_room": "the records of a commit log: the tests of the real message store",
     "rmq_property_numbers": "the records of a commit log: the tests of the real message store",
@@ -154,7 +156,7 @@ def _why(flag: str) -> str:
     """Return why a flag without a history stands, by the first of its laws."""
     area = Profile.__dataclass_fields__[flag].metadata["laws"][0].partition("-")[0]
     if area in ("LOG", "LOAD", "PROD", "EPOCH", "CKPT", "META"):
-        return "whole logs are asked from 2.8.2 on: read in the source, not run"
+        return WHOLE_LOGS
     return "read in the source of the release, not run"
 
 

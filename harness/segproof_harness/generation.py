@@ -15,10 +15,14 @@ from typing import Any, Protocol, TypeVar
 Item = TypeVar("Item")
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+MAGIC_NEWEST = 2
 
 
 class Choose(Protocol):
     """Someone who chooses. The first or smallest choice is the simplest one."""
+
+    magic_max: int
+    """The newest format of Kafka's batches that histories may begin with or append."""
 
     def integer(self, low: int, high: int) -> int:
         """Return an integer from `low` to `high`, both inclusive."""
@@ -41,6 +45,7 @@ class RandomChoose:
     """
 
     def __init__(self, purpose: str, seed: int) -> None:
+        self.magic_max = MAGIC_NEWEST
         digest = hashlib.sha256(f"{purpose}/{seed}".encode()).digest()
         self._bits = random.Random(int.from_bytes(digest, "big")).getrandbits
 
@@ -74,6 +79,7 @@ class HypothesisChoose:
     def __init__(self, data: Any) -> None:
         from hypothesis import strategies  # only machines need Hypothesis
 
+        self.magic_max = MAGIC_NEWEST
         self._draw = data.draw
         self._strategies = strategies
 

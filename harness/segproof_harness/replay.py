@@ -98,7 +98,7 @@ def run_seed(
     """Draw the history of a seed and run it, at once where all subjects take single operations."""
     if comparing.release_names:
         return comparing.run(_made_for(comparing, seed, length, weights))
-    choose = choose_for(comparing.structure.structure_id, seed)
+    choose = choose_for(comparing.structure.structure_id, seed, (comparing.guide.profile,))
     with time_limit(HISTORY_SECONDS):
         found = comparing.start(comparing.structure.draw_setup(choose))
         for _ in range(length):

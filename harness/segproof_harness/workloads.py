@@ -5,7 +5,7 @@ The model runs along, so that arguments hit existing keys and borders.
 Used by: replay, Spark, golden tests.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from functools import lru_cache
 
@@ -14,7 +14,7 @@ from segproof_harness.operations import Operation
 from segproof_harness.structures import OperationKind, Structure, structure_named
 from segproof_harness.subjects.model import ModelSubject
 from segproof_harness.traces import Trace
-from segproof_model.profiles import profile_named
+from segproof_model.profiles import Profile, profile_named
 
 OTHERS = "others"
 """In weights: all operations that have none of their own there."""
@@ -81,9 +81,15 @@ def written_weights(weights: Weights) -> str:
     return ",".join(f"{name}={weight}" for name, weight in weights.items())
 
 
-def choose_for(structure_id: str, seed: int) -> RandomChoose:
-    """Return the generator of one history; the profile is no part of it."""
-    return RandomChoose(structure_id, seed)
+def choose_for(structure_id: str, seed: int, profiles: Iterable[Profile]) -> RandomChoose:
+    """Return the generator of one history; of the profiles only what they can write is part of it.
+
+    Where one of them knows no batches of magic 2, none are drawn.
+    """
+    choose = RandomChoose(structure_id, seed)
+    if not all(profile.magic_2_is_written for profile in profiles):
+        choose.magic_max = 1
+    return choose
 
 
 def _applied(reference: ModelSubject, operation: Operation) -> ModelSubject:
@@ -108,9 +114,9 @@ def make_history(
     left out.
     """
     structure = structure_named(structure_id)
-    choose = choose_for(structure_id, seed)
-    names = dict.fromkeys((profile_name, *releases))
-    references = [ModelSubject(structure, profile_named(name)) for name in names]
+    profiles = [profile_named(name) for name in dict.fromkeys((profile_name, *releases))]
+    choose = choose_for(structure_id, seed, profiles)
+    references = [ModelSubject(structure, profile) for profile in profiles]
     setup = structure.draw_setup(choose)
     for reference in references:
         reference.start(setup)

@@ -295,9 +295,9 @@ def _lz4_blocks(
         if position + 4 > len(frame):
             raise cramjam.DecompressionError("the lz4 frame is cut")
         position += 4
-        if size == 0:
-            return
         is_stored, size = size >= _LZ4_STORED, size % _LZ4_STORED
+        if size == 0:
+            return  # a stored block of nothing ends a frame, too
         if size > block_bytes or position + size > len(frame):
             raise cramjam.DecompressionError("an lz4 block is cut or too long")
         block = frame[position : position + size]

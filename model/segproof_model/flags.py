@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from segproof_model.declaring import flag
+from segproof_model.early_flags import EarlyFlags
 from segproof_model.outcomes import ErrorKind
-from segproof_model.rocketmq_flags import RocketMQFlags
 
 __all__ = ["Profile"]
 
 
 @dataclass(frozen=True, slots=True)
-class Profile(RocketMQFlags):
+class Profile(EarlyFlags):
     """A named set of behaviours."""
 
     # Index files

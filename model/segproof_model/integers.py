@@ -5,7 +5,7 @@ Used by: every structure of the model.
 """
 
 INT32_MAX = 2**31 - 1
-INT64_MAX = 2**63 - 1
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 
 def wrap32(value: int) -> int:

@@ -200,7 +200,18 @@ KAFKA_0_11_0_3 = replace(
     slice_end_is_size=True,
     scanner_limits_wrap=True,
 )
-KAFKA_0_10_2_2 = replace(KAFKA_0_11_0_3, name="kafka-0.10.2.2", opens_read_only=False)
+KAFKA_0_10_2_2 = replace(
+    KAFKA_0_11_0_3,
+    name="kafka-0.10.2.2",
+    opens_read_only=False,
+    scanner_reads_magic=False,
+    header_is_read_alone=False,
+    time_search_has_start=False,
+    wrapper_is_checked=False,
+    magic_2_is_written=False,
+    timestamp_type_is_needed=False,
+    dating_needs_files=False,
+)
 ROCKETMQ_5_5_1 = Profile(name="rocketmq-5.5.1")
 ROCKETMQ_5_4_0 = replace(
     ROCKETMQ_5_5_1,

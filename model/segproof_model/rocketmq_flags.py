@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can differ between releases of RocketMQ, and between them and segproof.
 
-Used by: flags, and through it every structure of RocketMQ.
+Used by: early_flags, and through it every structure of RocketMQ.
 """
 
 from dataclasses import dataclass

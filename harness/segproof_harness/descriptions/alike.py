@@ -18,11 +18,18 @@ from typing import Any
 from segproof_harness.codecs import CODECS
 from segproof_harness.structures import Event
 from segproof_model.directory import Directory
+from segproof_model.integers import INT32_MAX, int32_at
 from segproof_model.kafka.compression import COMPRESSIONS, inflate
-from segproof_model.kafka.legacy_record import LegacyRecord
-from segproof_model.kafka.record_batch import RecordBatch
+from segproof_model.kafka.legacy_record import (
+    LOG_OVERHEAD,
+    MIN_MESSAGE_BYTES,
+    LegacyRecord,
+    read_messages,
+)
+from segproof_model.kafka.record_batch import HEADER_UP_TO_MAGIC_BYTES, RecordBatch
 from segproof_model.kafka.record_file import scan_memory
 from segproof_model.outcomes import ErrorKind
+from segproof_model.profiles import KAFKA_0_10_2_2
 
 RESERVED_FLAGS = re.compile(rb"\x1f\x8b.[\x20-\xff]", re.DOTALL)
 """The head of a gzip stream: magic, method, and flags of which one of the upper three is set."""
@@ -34,8 +41,58 @@ def is_asked(event: Event) -> bool:
     """Return whether a release is asked: it ends, and reads every block as ours does."""
     if event.outcome.error == ErrorKind.ENDLESS:
         return False
-    given = _bytes_in(event.operation.arguments)
-    return all(_is_read_alike(data) for data in (*given, *_files(event.after)))
+    data = (*bytes_in(event.operation.arguments), *_files(event.after))
+    return all(map(is_read_alike, data)) and _knows_formats(event, data)
+
+
+def _knows_formats(event: Event, data: tuple[bytes, ...]) -> bool:
+    """Return whether the release knows the format of all that this step may read as a batch.
+
+    What the oldest ones make of other formats is in no profile. A scan may begin at the end of any
+    batch, at a position that is given, or where an index entry sends it.
+    """
+    state = event.after or event.before
+    profile = getattr(state, "profile", None)
+    if profile is None or profile.magic_2_is_written:
+        return True
+    starts = {0, *_numbers_in(event.operation.arguments), *_indexed_places(state)}
+    return all(has_messages_only(one, start) for one in data for start in starts)
+
+
+def _numbers_in(arguments: Mapping[str, Any]) -> Iterator[int]:
+    """Yield the positions among the arguments; one in a slice counts from where that begins."""
+    numbers = {name: value for name, value in arguments.items() if type(value) is int}
+    yield from numbers.values()
+    yield numbers.get("position", 0) + numbers.get("inner", 0)
+
+
+def _indexed_places(state: Any) -> Iterator[int]:
+    """Yield the positions in the offset indexes of a state's directory."""
+    for name in state.directory:
+        if ".index" in name:
+            image = state.directory.read(name) or b""
+            for at in range(4, len(image) - 3, 8):
+                yield int32_at(image, at)
+
+
+@lru_cache(maxsize=1024)
+def has_messages_only(data: bytes, start: int = 0) -> bool:
+    """Return whether all batches from a position on are messages of magic 0 and 1, inside too."""
+    position = start
+    while 0 <= position <= len(data) - HEADER_UP_TO_MAGIC_BYTES:
+        size = int32_at(data, position + 8)
+        end = position + LOG_OVERHEAD + size
+        if size < MIN_MESSAGE_BYTES or len(data) < end <= INT32_MAX:
+            break
+        if data[position + 16] > 1 or not _wraps_messages_only(data[position:end]):
+            return False  # limits that wrap hand out one of nearly 2 GiB, too
+        position = end
+    return True
+
+
+def _wraps_messages_only(data: bytes) -> bool:
+    messages, _ = read_messages(LegacyRecord(data), CODECS, KAFKA_0_10_2_2)
+    return all(one.stored.magic in (0, 1) for one in messages)
 
 
 def _files(state: Any) -> Iterator[bytes]:
@@ -45,20 +102,21 @@ def _files(state: Any) -> Iterator[bytes]:
         yield from (directory.read(name) or b"" for name in directory)
 
 
-def _bytes_in(value: Any) -> Iterator[bytes]:
+def bytes_in(value: Any) -> Iterator[bytes]:
     """Yield what an argument holds of bytes."""
     if isinstance(value, bytes):
         yield value
     elif isinstance(value, Mapping):
         for one in value.values():
-            yield from _bytes_in(one)
+            yield from bytes_in(one)
     elif isinstance(value, tuple | list):
         for one in value:
-            yield from _bytes_in(one)
+            yield from bytes_in(one)
 
 
 @lru_cache(maxsize=1024)
-def _is_read_alike(data: bytes) -> bool:
+def is_read_alike(data: bytes) -> bool:
+    """Return whether a release and ours read the same of these bytes, but for what Kafka says."""
     batches = scan_memory(data, codecs=CODECS).batches
     return not RESERVED_FLAGS.search(data) and not any(map(_holds_much, batches))
 

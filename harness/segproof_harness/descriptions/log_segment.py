@@ -19,6 +19,7 @@ from segproof_harness.descriptions.batches import whole_batches
 from segproof_harness.descriptions.indexes import base_of
 from segproof_harness.descriptions.segment_states import SOMETIMES
 from segproof_harness.generation import (
+    MAGIC_NEWEST,
     Choose,
     one_in,
     weighted,
@@ -69,7 +70,8 @@ def _draw_setup(choose: Choose) -> Setup:
         offset = draw.next_offset(whole_batches(log), base_offset)
         log += draw.draw_batches(choose, max(0, offset))
     files = {f"{stem}.log": log}
-    for kind in (".index", ".timeindex", ".txnindex"):
+    kinds = (".index", ".timeindex", ".txnindex")
+    for kind in kinds if choose.magic_max == MAGIC_NEWEST else kinds[:2]:
         if one_in(choose, 3):
             files[stem + kind] = draw.draw_index(choose, base_offset, kind)
     return Setup(arguments, files)

@@ -11,10 +11,11 @@ Used by: structures.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 from segproof.files import Files
 from segproof_harness.codecs import CODECS
+from segproof_harness.descriptions.alike import bytes_in, has_messages_only, is_read_alike
 from segproof_harness.descriptions.batches import (
     BASE_OFFSETS,
     TIMES,
@@ -28,7 +29,7 @@ from segproof_harness.descriptions.batches import (
     show_records_of_model,
     until_error,
 )
-from segproof_harness.generation import INT32_MAX, Choose, beside, one_in, weighted
+from segproof_harness.generation import INT32_MAX, MAGIC_NEWEST, Choose, beside, one_in, weighted
 from segproof_harness.operations import Value
 from segproof_harness.structures import (
     Event,
@@ -176,8 +177,11 @@ def _draw_setup(choose: Choose) -> Setup:
 
 def _new_batch(choose: Choose, situation: Situation) -> Value:
     """Draw the arguments of `write_batch`: (magic, base offset, compression, ..., records)."""
-    magic, base_offset = choose.one_of((2, 2, 1, 0)), choose.one_of(BASE_OFFSETS)
-    records = draw_records(choose, base_offset, magic == 2 or one_in(choose, 6))
+    is_old = choose.magic_max < MAGIC_NEWEST
+    magic = choose.one_of((1, 0) if is_old else (2, 2, 1, 0))
+    base_offset = choose.one_of(BASE_OFFSETS)
+    with_headers = magic == 2 or (not is_old and one_in(choose, 6))
+    records = draw_records(choose, base_offset, with_headers)
     plain = tuple(
         (
             record.offset,
@@ -194,7 +198,7 @@ def _new_batch(choose: Choose, situation: Situation) -> Value:
     producer = (-1, -1, -1)
     if magic == 2 and choose.boolean():
         producer = (choose.integer(0, 9), choose.integer(-1, 3), choose.one_of((0, INT32_MAX, -1)))
-    flags = (one_in(choose, 4), one_in(choose, 8))
+    flags = (False, False) if is_old else (one_in(choose, 4), one_in(choose, 8))
     return (magic, base_offset, codec, timestamp_type, appended, producer, flags, plain)
 
 
@@ -345,6 +349,20 @@ VARINT = (
 SEQUENCES = (Parameter("sequence", "int32", _sequence), Parameter("change", "int32", _sequence))
 
 
+def _is_asked(event: Event) -> bool:
+    """Return whether a release is asked: it ends, and knows the formats of what is read."""
+    if event.outcome.error == ErrorKind.ENDLESS:
+        return False
+    state = event.after or event.before
+    if state is None or state.batch.profile.magic_2_is_written:
+        return True
+    read = list(bytes_in(event.operation.arguments))
+    if event.operation.name == "overwrite":
+        position, data = cast(tuple[int, bytes], event.operation.arguments["damage"])
+        read.append(written_over(event.before.file, position, data))
+    return all(has_messages_only(data) and is_read_alike(data) for data in read)
+
+
 def _records_error(event: Event) -> Any:
     return event.outcome.value[1] if event.operation.name == "records" else None
 
@@ -484,6 +502,7 @@ RECORD_BATCH = Structure(
         "reopened": lambda event: event.operation.name == "reopen" and event.after is not None,
     },
     is_usable=lambda state: True,
+    is_asked=_is_asked,
     open_model=_open_model,
     open_impl=lambda impl_class, arguments, files: Holder(
         impl_class, str(arguments["file"]), files

@@ -32,7 +32,8 @@ from segproof_harness.structures import (
     Structure,
 )
 from segproof_model.kafka.record_file import RecordFile, Scan
-from segproof_model.outcomes import Raised
+from segproof_model.outcomes import Raised, Step
+from segproof_model.values import replace
 
 NAME = "segment.log"
 SMALL_MAX = 1 << 20
@@ -59,6 +60,18 @@ def _position(choose: Choose, situation: Situation) -> int:
     if kind == 1:
         return beside(choose, choose.one_of(_places(situation)))
     return choose.one_of((0, -1, 17, INT32_MAX, _size(situation) + 20))
+
+
+def _cut_size(choose: Choose, situation: Situation) -> int:
+    """Draw where the file is cut; one that is not open for writing is not."""
+    state = situation.state
+    if state is None or not (state.is_open and state.writable):
+        return len(_image(situation))
+    return max(0, choose.one_of(_places(situation)) - choose.integer(0, 90))
+
+
+def _is_size(value: Value) -> bool:
+    return type(value) is int and value >= 0
 
 
 def _size_argument(choose: Choose, situation: Situation) -> int:
@@ -181,6 +194,20 @@ def _slice_of_slice(file: Any, position: int, size: int, inner: int, inner_size:
     return outer if isinstance(outer, Raised) else outer.slice(inner, inner_size)
 
 
+def _cut_of_model(file: RecordFile, size: int) -> Step[RecordFile]:
+    """Cut the file behind the back of who has it open.
+
+    Workloads draw it only with a weight of its own, so that what they draw stays as it was.
+    """
+    directory = file.directory.write(file.name, file.image[:size])
+    return Step(replace(file, directory=directory))
+
+
+def _cut_of_impl(file: Any, size: int) -> None:
+    if file.is_open and size < file.file.size():
+        file.file.truncate(size)
+
+
 def _read(file: Any) -> Any:
     return file.read() if file.is_open else None
 
@@ -270,6 +297,14 @@ RECORD_FILE = Structure(
         OperationKind("read", (), 2, ("SCAN-20",), call_model=_read, call_impl=_read),
         OperationKind(
             "truncate_to", (Parameter("target_size", "int32", _position),), 5, ("SCAN-12",)
+        ),
+        OperationKind(
+            "cut_by_another",
+            (Parameter("size", "size", _cut_size, _is_size),),
+            0,
+            ("SCAN-7",),
+            call_model=_cut_of_model,
+            call_impl=_cut_of_impl,
         ),
         OperationKind("trim", weight=2, laws=("SCAN-13",)),
         OperationKind("flush", weight=1, laws=("SCAN-13",)),

@@ -21,6 +21,7 @@ from segproof_harness.generation import (
     INT32_MAX,
     INT64_MAX,
     INT64_MIN,
+    MAGIC_NEWEST,
     Choose,
     beside,
     one_in,
@@ -119,7 +120,8 @@ def draw_batches(choose: Choose, offset: int) -> bytes:
     """Draw one to four batches whose offsets rise, some of them with gaps."""
     drawn = []
     for _ in range(choose.one_of((1, 1, 1, 2, 4))):
-        draw = draw_transactional if one_in(choose, 3) else draw_batch
+        is_new = choose.magic_max == MAGIC_NEWEST
+        draw = draw_transactional if is_new and one_in(choose, 3) else draw_batch
         batch = draw(choose, offset)
         drawn.append(batch)
         offset = next_offset(whole_batches(batch), offset) + choose.one_of((0, 0, 0, 0, 1, 9))
@@ -290,7 +292,8 @@ def draw_damage_to_files(choose: Choose, situation: Situation) -> tuple[Value, .
 
 
 def _draw_one(choose: Choose, situation: Situation) -> Damage:
-    suffix = choose.one_of((".log", ".log", ".index", ".timeindex", ".txnindex"))
+    kinds = (".log", ".log", ".index", ".timeindex", ".txnindex")
+    suffix = choose.one_of(kinds if choose.magic_max == MAGIC_NEWEST else kinds[:4])
     what = choose.one_of(DAMAGES[:4] if suffix == ".log" else DAMAGES)
     if what == "replaced":
         return suffix, what, 0, draw_index(choose, base_of(situation), suffix)

@@ -24,6 +24,7 @@ KINDS = {
     "java.lang.ArithmeticException": "arithmetic",
     "java.lang.NumberFormatException": "number-format",
     "java.lang.IndexOutOfBoundsException": "index-error",
+    "java.util.NoSuchElementException": "index-error",
     "java.lang.OutOfMemoryError": "out-of-memory",
     "java.nio.BufferOverflowException": "buffer-overflow",
     "java.nio.ReadOnlyBufferException": "read-only",

@@ -26,10 +26,7 @@ ADAPTERS = {
 }
 """The class `module:Name` that serves a structure; it is imported in the child alone."""
 SINCE = {
-    "log-segment": (0, 11),
     "partition-log": (2, 0),
-    "record-batch": (0, 11),
-    "record-file": (0, 11),
     "transaction-index": (0, 11),
 }
 """The first version whose classes serve a structure, where not all do."""

@@ -76,14 +76,18 @@ def write_batch(
         compression not in COMPRESSIONS
         or not is_known(COMPRESSIONS.index(compression), profile)
         or not _records_can_be_written(records, header)
-        or not (header.can_be_written() if magic == 2 else magic in (0, 1))
-        or (magic < 2 and not _legacy_can_say(records, magic, compression, header, last_offset))
+        or not _magic_can_be_written(magic, header, profile)
+        or (
+            magic < 2
+            and not _legacy_can_say(records, magic, compression, header, last_offset, profile)
+        )
     ):
         return INVALID_ARGUMENT
     codec = COMPRESSIONS.index(compression)
     if magic < 2:
         appended = log_append_time if timestamp_type == "LogAppendTime" else None
-        return encode_messages(records, magic, codec, base_offset, appended, codecs)
+        is_create_time = timestamp_type == "CreateTime"
+        return encode_messages(records, magic, codec, base_offset, is_create_time, appended, codecs)
     body = b"".join(encode_record(record, base_offset, header.base_timestamp) for record in records)
     stored = body if codec == NONE else deflate(codec, body, 2, codecs)
     if isinstance(stored, Raised):
@@ -215,20 +219,29 @@ def _records_can_be_written(records: Sequence[Record], header: _Header) -> bool:
     )
 
 
+def _magic_can_be_written(magic: int, header: _Header, profile: Profile) -> bool:
+    """Return whether the release writes this format, and the format these fields."""
+    if magic == 2:
+        return profile.magic_2_is_written and header.can_be_written()
+    return magic in (0, 1)
+
+
 def _legacy_can_say(
     records: Sequence[Record],
     magic: int,
     compression: str,
     header: _Header,
     last_offset: int | None,
+    profile: Profile,
 ) -> bool:
     """Return whether magic 0 and 1 have a place for all of it."""
+    first_type = magic if profile.timestamp_type_is_needed else 0
     return not (
         compression == "zstd"
         or header.producer_id != -1
         or header.is_transactional
         or header.is_control
-        or header.timestamp_type not in TIMESTAMP_TYPES[magic:]
+        or header.timestamp_type not in TIMESTAMP_TYPES[first_type:]
         or last_offset is not None
         or any(record.headers for record in records)
     )

@@ -180,8 +180,7 @@ def _inflate_lz4(frame: bytes, magic: int, codecs: Codecs) -> bytes:
     if magic > 0 and checksum != bytes([lz4_header_checksum(header, magic, codecs)]):
         raise ValueError("an lz4 frame's header has a wrong checksum")
     inflated = b""
-    while length := _uint32_le(frame, position):
-        size = length % LZ4_STORED
+    while size := (length := _uint32_le(frame, position)) % LZ4_STORED:
         block = frame[position + 4 : position + 4 + size]
         position += 4 + size
         if size > block_size or len(block) < size:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from segproof_model.integers import int32_at, int32_bytes, int64_at, int64_bytes, wrap64
 from segproof_model.kafka.compression import (
+    GZIP,
     NONE,
     ZSTD,
     Codecs,
@@ -129,11 +130,12 @@ def encode_messages(
     magic: int,
     codec: int,
     base_offset: int,
+    is_create_time: bool,
     log_append_time: int | None,
     codecs: Codecs,
 ) -> bytes | Raised:
     """Return the records as messages, or as one wrapper of them where there is a codec."""
-    attributes = 0 if log_append_time is None or magic == 0 else TIMESTAMP_TYPE_BIT
+    attributes = 0 if is_create_time or magic == 0 else TIMESTAMP_TYPE_BIT
     relative_to = base_offset if codec != NONE and magic == 1 else 0
 
     def timestamp_of(record: Record) -> int:
@@ -170,14 +172,28 @@ def read_messages(outer: LegacyRecord, codecs: Codecs, profile: Profile) -> Mess
         return Messages(error=INVALID_RECORD)
     value = outer.value
     if isinstance(value, Raised) or value is None:
-        return Messages(error=value or INVALID_RECORD)
+        return Messages(error=value or _error_of_no_value(outer, profile))
     inflated = inflate(outer.codec, value, outer.magic, codecs)
     if isinstance(inflated, Raised):
         return Messages(error=inflated)
     inner = inner_messages(inflated)
     if isinstance(inner, Raised):
         return Messages(error=inner)
-    return _unwrapped(outer, inner, profile) if inner else Messages(error=INVALID_RECORD)
+    return _unwrapped(outer, inner, profile) if inner else _without_messages(outer, profile)
+
+
+def _error_of_no_value(outer: LegacyRecord, profile: Profile) -> Raised:
+    """Return what a wrapper without a value raises; where none is looked for, its codec does."""
+    if profile.wrapper_is_checked:
+        return INVALID_RECORD
+    return Raised(ErrorKind.NULL if outer.codec == GZIP else ErrorKind.KAFKA_ERROR)
+
+
+def _without_messages(outer: LegacyRecord, profile: Profile) -> Messages:
+    """Return what a wrapper around nothing gives; in magic 1 its last message is looked for."""
+    if profile.wrapper_is_checked:
+        return Messages(error=INVALID_RECORD)
+    return Messages(error=Raised(ErrorKind.INDEX_ERROR) if outer.magic == 1 else None)
 
 
 def read_records(messages: Messages) -> Records:
@@ -212,7 +228,9 @@ def inner_messages(data: bytes) -> list[LegacyRecord] | Raised:
 def _unwrapped(outer: LegacyRecord, inner: list[LegacyRecord], profile: Profile) -> Messages:
     """Return the inner messages with the offsets and timestamps that the wrapper gives them."""
     base = 0
-    if outer.magic == 1 and outer.offset != 0:
+    if outer.magic == 1 and not profile.wrapper_is_checked:
+        base = max(0, wrap64(outer.offset - inner[-1].offset))
+    elif outer.magic == 1 and outer.offset != 0:
         base = wrap64(outer.offset - inner[-1].offset)
         if outer.offset < inner[-1].offset:
             return Messages(error=INVALID_RECORD)

@@ -488,7 +488,8 @@ class LogSegment(RollingSegment):
         entry = step.outcome
         if not isinstance(entry, TimestampOffset):
             return step
-        offset = max(entry.offset, starting_offset)
+        has_start = self.profile.time_search_has_start
+        offset = max(entry.offset, starting_offset) if has_start else entry.offset
         step = step.after.indexed_place(offset)
         if not isinstance(step.outcome, OffsetPosition):
             return step

@@ -145,7 +145,9 @@ class RecordBatch:
         if not self.is_legacy:
             return self._at(0, 8)
         found = self.times_until_error()
-        return found.times[0].offset if found.times else found.error or INVALID_ARGUMENT
+        return (
+            found.times[0].offset if found.times else found.error or Raised(ErrorKind.INDEX_ERROR)
+        )
 
     @property
     def last_offset(self) -> int | Raised:
@@ -350,6 +352,9 @@ class RecordBatch:
         """Return the bytes that fields are read from; a file has to have the whole header."""
         if not self.in_file:
             return self.data
+        if not self.profile.header_is_read_alone:
+            whole = self.loaded()
+            return whole if isinstance(whole, Raised) else whole.data
         if self.magic < 0:
             return INVALID_ARGUMENT
         needed = LEGACY_HEADER_BYTES.get(self.magic, BATCH_HEADER_BYTES)
@@ -358,7 +363,13 @@ class RecordBatch:
         return self.data[:needed]
 
     def loaded(self) -> "RecordBatch | Raised":
-        """Return the batch in memory, where no following byte can be read."""
+        """Return the batch in memory, where no following byte can be read.
+
+        One that only fits where limits wrap has a negative size, or nearly 2 GiB.
+        """
+        wraps = self.size_bytes < 0 or self.position + self.size_bytes > INT32_MAX
+        if wraps and self.in_file and not self.profile.header_is_read_alone:
+            return Raised(ErrorKind.OUT_OF_MEMORY)
         if self.size_bytes < 0:
             return INVALID_ARGUMENT
         if len(self.data) < self.size_bytes:

@@ -267,11 +267,15 @@ class RecordFile:
             if max_timestamp < target_timestamp:
                 continue
             found = batch.times_until_error()
+            has_start = self.profile.time_search_has_start
             for timestamp, offset in found.times:
-                if timestamp >= target_timestamp and offset >= starting_offset:
+                reaches_start = offset >= starting_offset or not has_start
+                if timestamp >= target_timestamp and reaches_start:
                     return _with_epoch(timestamp, offset, batch)
             if found.error is not None:
                 return found.error
+            if not has_start:
+                return Raised(ErrorKind.ILLEGAL_STATE)
         return scan.error
 
     def largest_timestamp_after(self, starting_position: int) -> TimestampAndOffset | Raised:
@@ -331,14 +335,15 @@ class RecordFile:
     def _batch_at(self, position: int, image: bytes) -> RecordBatch | None | Raised:
         """Return the batch at `position`, None at the end of the range, or the error (SCAN-1)."""
         limit = wrap32 if self.profile.scanner_limits_wrap else _exactly
-        if limit(position + HEADER_UP_TO_MAGIC_BYTES) >= self.end:
+        needed = HEADER_UP_TO_MAGIC_BYTES if self.profile.scanner_reads_magic else LOG_OVERHEAD
+        if limit(position + needed) >= self.end:
             return None
         if position < 0:
             return INVALID_ARGUMENT
         if not self.is_open:
             return KAFKA_ERROR
-        header = image[position : position + HEADER_UP_TO_MAGIC_BYTES]
-        if len(header) < HEADER_UP_TO_MAGIC_BYTES:
+        header = image[position : position + needed]
+        if len(header) < needed:
             return Raised(self.profile.scanner_eof_kind)
         size = int32_at(header, 8)
         if size < MIN_MESSAGE_BYTES:
@@ -387,7 +392,8 @@ def scan_memory(
         is_partial = remaining < LOG_OVERHEAD + size and not wraps
         if not profile.memory_scanner_checks_magic_first and (is_partial or wraps):
             has_magic = remaining >= HEADER_UP_TO_MAGIC_BYTES
-            wrong = INVALID_ARGUMENT if has_magic else INDEX_ERROR
+            asks_no_more = has_magic or not profile.scanner_reads_magic
+            wrong = INVALID_ARGUMENT if asks_no_more else INDEX_ERROR
             return Scan(tuple(found), wrong if wraps else None)
         if remaining < HEADER_UP_TO_MAGIC_BYTES:
             return Scan(tuple(found), None)

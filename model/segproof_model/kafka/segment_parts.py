@@ -268,11 +268,12 @@ class SegmentParts:
         """Set the time of modification of the log and both indexes, which must all be there."""
         log, *indexes = self.names[:3]
         if log not in self.directory:
-            return Step(self, FILE_NOT_FOUND)
+            return Step(self, FILE_NOT_FOUND if self.profile.dating_needs_files else None)
         missing = any(name not in self.directory for name in indexes)
         if missing and self.profile.checks_before_changing:
             return Step(self, FILE_NOT_FOUND)
-        return Step(replace(self, modified_ms=ms), FILE_NOT_FOUND if missing else None)
+        is_refused = missing and self.profile.dating_needs_files
+        return Step(replace(self, modified_ms=ms), FILE_NOT_FOUND if is_refused else None)
 
     def flush(self) -> Step[Self]:
         """Make all four files durable; indexes that are not loaded are loaded (SEG-48)."""

@@ -302,9 +302,10 @@ def one_segment_is_searched_by_timestamp(transition: Transition) -> bool:
     for segment, end in zip(log.log_segments, [*bases[1:], log.log_end_offset], strict=True):
         largest = segment.max_pair.timestamp if segment.max_pair is not None else -1
         if (largest if largest >= 0 else segment.last_modified) >= target:
+            start = log.log_start_offset if log.profile.time_search_has_start else 0
             return outcome is None or (
                 isinstance(outcome, TimestampAndOffset)
-                and max(segment.base_offset, log.log_start_offset) <= outcome.offset < end
+                and max(segment.base_offset, start) <= outcome.offset < end
                 and outcome.timestamp >= target
             )
     return outcome is None

@@ -7,7 +7,7 @@ Used by: the harness, verify, the generated pages.
 """
 
 from segproof_model.directory import Directory
-from segproof_model.integers import INT32_MAX, int32_at, int32_bytes
+from segproof_model.integers import INT32_MAX, INT64_MIN, int32_at, int32_bytes
 from segproof_model.kafka.record_file import RecordFile, Scan, scan_memory
 from segproof_model.laws.registry import Transition, law
 from segproof_model.laws.remembering import remembered
@@ -151,7 +151,7 @@ def memory_scan_tests_in_order(data: bytes, max_message_size_bytes: int) -> bool
 def short_headers_are_kafka_errors(file: RecordFile) -> bool:
     """Reading a v2 field of a file batch whose 61-byte header passes the end of file raises the
     Kafka error, not the corrupt-record error."""
-    return all(
+    return not file.profile.header_is_read_alone or all(
         batch.last_offset == KAFKA_ERROR
         for batch in scan_of(file).batches
         if batch.magic >= 2 and batch.position + 61 > len(file.image)
@@ -288,10 +288,12 @@ def _offsets_increase(scan: Scan) -> bool:
 @law("SCAN-18", structure="record-file", scope="step", source="FileRecords.searchForTimestamp")
 def timestamp_search_finds_the_first(step: Transition) -> bool:
     """search_for_timestamp(ts, s, o) returns the first record, in file order from s, with
-    timestamp >= ts and offset >= o, or nothing."""
+    timestamp >= ts and offset >= o, or nothing; 0.10 knows no o."""
     if step.operation != "search_for_timestamp" or isinstance(step.outcome, Raised):
         return True
     target, starting_offset = step.arguments["target_timestamp"], step.arguments["starting_offset"]
+    if not step.before.profile.time_search_has_start:
+        starting_offset = INT64_MIN
     for batch in step.before.batches(step.arguments["starting_position"]).batches:
         for timestamp, offset in batch.times_until_error().times:
             # A batch whose header gives too small a maximum is passed over as a whole.

@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from segproof_model.directory import Directory
+from segproof_model.integers import INT64_MIN
 from segproof_model.kafka.log_segment import LogSegment
 from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.laws.judging import TIME_ENTRY, greatest_not_above, is_rising, raised, succeeded
@@ -114,7 +115,8 @@ def inactive_segment_is_trimmed(transition: Transition) -> bool:
 @law("SEG-39", structure=STRUCTURE, scope="step", source="Kafka LogSegment.findOffsetByTimestamp")
 def search_by_time_finds_the_first(transition: Transition) -> bool:
     """find_offset_by_timestamp returns the first record in the order of the file, from where the
-    indexes point, that is at or after both the timestamp and the offset; or nothing."""
+    indexes point, that is at or after both the timestamp and the offset; or nothing. 0.10 knows no
+    offset."""
     if not is_judged(transition, "find_offset_by_timestamp") or not succeeded(transition):
         return True
     # The search has loaded what it used.
@@ -123,6 +125,8 @@ def search_by_time_finds_the_first(transition: Transition) -> bool:
     if not is_rising([key for key, _ in times]) or not is_rising([key for key, _ in offsets]):
         return True
     timestamp, start = (transition.arguments[n] for n in ("timestamp_ms", "starting_offset"))
+    if not after.profile.time_search_has_start:
+        start = INT64_MIN
     slot = greatest_not_above([key for key, _ in times], timestamp)
     start_offset = max(start, times[slot][1] if slot >= 0 else after.base_offset)
     slot = greatest_not_above([key for key, _ in offsets], start_offset)

@@ -79,6 +79,12 @@ def test_lz4_frames_of_others() -> None:
         decompress("lz4", frame[:-8] + b"!" + frame[-7:])
 
 
+def test_lz4_ends_with_a_stored_block_of_nothing() -> None:
+    """What counts of the length that ends a frame is the size, not how its bytes are stored."""
+    frame = bytes(compress("lz4", b"data"))
+    assert bytes(decompress("lz4", frame[:-4] + b"\0\0\0\x80")) == b"data"
+
+
 def test_snappy_without_the_stream_header() -> None:
     """One raw block is read too, as xerial's reader does."""
     raw = bytes(cramjam.snappy.compress_raw(b"hello" * 99))

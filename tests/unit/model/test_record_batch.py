@@ -46,7 +46,13 @@ from segproof_model.kafka.record_batch import (
 from segproof_model.laws import record_batch as laws
 from segproof_model.laws.registry import LAWS
 from segproof_model.outcomes import ErrorKind, Raised
-from segproof_model.profiles import KAFKA_1_1_1, KAFKA_2_4_1, KAFKA_4_3_1, SEGPROOF
+from segproof_model.profiles import (
+    KAFKA_0_10_2_2,
+    KAFKA_1_1_1,
+    KAFKA_2_4_1,
+    KAFKA_4_3_1,
+    SEGPROOF,
+)
 
 CORRUPT_RECORD = Raised(ErrorKind.CORRUPT_RECORD)
 INVALID_RECORD = Raised(ErrorKind.INVALID_RECORD)
@@ -451,6 +457,36 @@ inner_values = st.sampled_from(
 def test_wrapper_law(magic: int, codec: int, inner: bytes | None) -> None:
     """BATCH-11."""
     assert laws.bad_wrappers_are_refused(magic, codec, inner, CODECS)
+
+
+@pytest.mark.parametrize(
+    ("codec", "kind"), [(1, ErrorKind.NULL), (2, ErrorKind.KAFKA_ERROR), (3, ErrorKind.KAFKA_ERROR)]
+)
+def test_wrapper_without_a_value_trips_the_oldest_release(codec: int, kind: ErrorKind) -> None:
+    """Its codec says so; later releases refuse the wrapper."""
+    wrapper = encode_message(1, 5, 1, codec, None, None)
+    assert batch_of(wrapper, profile=KAFKA_0_10_2_2).records() == Raised(kind)
+    assert batch_of(wrapper).records() == Raised(ErrorKind.INVALID_RECORD)
+
+
+def test_wrapper_around_nothing_is_empty_to_the_oldest_release() -> None:
+    """In magic 1 its last message is looked for, in magic 0 its first where that is asked for."""
+    old, new = (
+        batch_of(encode_message(magic, 5, 1, 1, None, gzip.compress(b"")), profile=KAFKA_0_10_2_2)
+        for magic in (0, 1)
+    )
+    assert old.records() == ()
+    assert old.base_offset == new.base_offset == Raised(ErrorKind.INDEX_ERROR)
+    assert new.records() == Raised(ErrorKind.INDEX_ERROR)
+
+
+def test_small_wrapper_offset_leaves_offsets_alone_in_the_oldest_release() -> None:
+    """Where the base that follows would be negative, offsets stay relative."""
+    inner = b"".join(encode_message(1, offset, 1, 0, None, b"v") for offset in (0, 9))
+    wrapper = encode_message(1, 5, 1, 1, None, gzip.compress(inner))
+    found = batch_of(wrapper, profile=KAFKA_0_10_2_2).records_until_error().records
+    assert [record.offset for record in found] == [0, 9]
+    assert batch_of(wrapper).records() == Raised(ErrorKind.INVALID_RECORD)
 
 
 @pytest.mark.checks("BATCH-18")

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from segproof_model.directory import Directory
 from segproof_model.integers import INT32_MAX, int32_bytes
+from segproof_model.kafka.compression import NO_CODECS
+from segproof_model.kafka.legacy_record import encode_message
 from segproof_model.kafka.record_batch import Record, RecordBatch, write_batch
 from segproof_model.kafka.record_file import (
     LogOffsetPosition,
@@ -25,6 +27,7 @@ from segproof_model.laws import record_file as laws
 from segproof_model.laws.registry import LAWS, Transition
 from segproof_model.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import (
+    KAFKA_0_10_2_2,
     KAFKA_1_1_1,
     KAFKA_2_4_1,
     KAFKA_4_3_1,
@@ -415,6 +418,29 @@ def test_search_for_a_timestamp(
     }
     found = checked(opened(THREE), "search_for_timestamp", arguments).outcome
     assert found == (None if expected is None else TimestampAndOffset(*expected))
+
+
+def test_oldest_search_by_time_knows_no_offset() -> None:
+    """A message that promises a time which none of its own has is an illegal state."""
+    messages = [Record(0, 100, None, b"v"), Record(1, 90, None, b"v")]
+    data = write_batch(messages, magic=1, base_offset=0)
+    assert isinstance(data, bytes)
+    file = laws.file_of(data, KAFKA_0_10_2_2)
+    assert file.search_for_timestamp(90, 0, 1) == TimestampAndOffset(100, 0, None)
+    nothing = replace(NO_CODECS, inflate=lambda codec, data, limit: b"")
+    wrapper = encode_message(0, 5, -1, 1, None, b"a block of nothing")
+    promising = replace(laws.file_of(wrapper, KAFKA_0_10_2_2), codecs=nothing)
+    assert promising.search_for_timestamp(-1, 0, 0) == Raised(ErrorKind.ILLEGAL_STATE)
+
+
+@pytest.mark.parametrize("zeros", range(12, 20))
+def test_oldest_scanner_reads_sizes_only(zeros: int) -> None:
+    """Twelve bytes may follow the last message; later releases allow seventeen."""
+    data = write_batch([Record(0, 100, None, b"v")], magic=1, base_offset=0)
+    assert isinstance(data, bytes)
+    for profile, allowed in ((KAFKA_0_10_2_2, 12), (KAFKA_4_3_1, 17)):
+        error = laws.file_of(data + bytes(zeros), profile).batches().error
+        assert error == (None if zeros <= allowed else CORRUPT_RECORD)
 
 
 def test_timestamp_search_stops_at_unreadable_records() -> None:

@@ -20,7 +20,6 @@ from typing import Any, ClassVar
 
 from jpype import JBoolean, JException, JInt, JLong, JProxy
 
-from segproof_harness.codecs import CODECS
 from segproof_harness.oracle.jvm import Adapter
 from segproof_harness.oracle.kafka.classes import (
     get,
@@ -34,31 +33,34 @@ from segproof_harness.oracle.kafka.producer_state import make_producers, shown_p
 from segproof_harness.oracle.kafka.records import (
     KINDS,
     has_null_record,
-    invoked,
     is_of_block,
     may_be_of_block,
     record_class,
-    reflected,
     wrapped,
 )
+from segproof_harness.oracle.kafka.reflection import invoked, reflected
 from segproof_harness.oracle.kafka.segment_parts import (
     Fetched,
     Slice,
     SubjectTime,
-    largest_of,
     made_config,
     opened_by_parts,
+    told_of_append,
 )
 from segproof_harness.outcomes import Outcome
 from segproof_harness.structures import OperationKind, Structure
+from segproof_model.integers import INT32_MAX
 from segproof_model.kafka.producer_append_info import CompletedTxn
-from segproof_model.kafka.record_file import RecordFile, scan_memory
+from segproof_model.kafka.record_file import RecordFile
 from segproof_model.kafka.segment_names import segment_file_name
 from segproof_model.kafka.segment_rolling import RollParams
 
 OURS = frozenset({"append_many", "read_many", "find_offset_by_timestamp_many"})
 """What the real class has not in any release."""
+TRANSACTIONS_SINCE = (0, 11)
+"""The first version with producers, transactions and leader epochs."""
 ALONE = (
+    (TRANSACTIONS_SINCE, {"update_txn_index", "collect_aborted_txns", "fetch_upper_bound_offset"}),
     ((1, 1), {"close_handlers", "resize_indexes", "sanity_check", "should_roll"}),
     ((2, 0), {"append_from_file", "has_overflow"}),
     ((2, 4), {"get_first_batch_timestamp"}),
@@ -66,7 +68,9 @@ ALONE = (
     ((3, 4), {"has_suffix"}),
 )
 """Since which version there are some operations."""
-LAST_EPOCH = ((2**31 - 1, 0),)
+NO_PRODUCERS = ((), (), (), 0)
+"""What is shown of an empty producer state."""
+LAST_EPOCH = ((INT32_MAX, 0),)
 """A cache that knows this epoch is taught no other one."""
 
 
@@ -80,7 +84,7 @@ class LogSegment(Adapter):
         "kafka.common.KafkaStorageException": "file-not-found",
     }
     """0.11 wraps the error of a rename, which is that of a missing file. Room is used up for a
-    record that says to be large, where ours finds too few bytes."""
+    record that says to be large, where ours finds too few bytes; in 0.10 for a whole batch."""
 
     _appended: bytes
     """What is being appended; after an error it is what may be to blame."""
@@ -100,6 +104,8 @@ class LogSegment(Adapter):
         number = cls.jvm.release.number
         absent = [names for since, names in ALONE if number < since]
         cls.left_out = OURS.union(*absent)
+        if number < TRANSACTIONS_SINCE:
+            cls.kinds = {**cls.kinds, "java.lang.OutOfMemoryError": "out-of-memory"}
         cls._time = SubjectTime()
         cls._java_time = JProxy("org.apache.kafka.common.utils.Time", inst=cls._time)
         cls._kind = storage_class(cls.jvm, "LogSegment")
@@ -127,7 +133,7 @@ class LogSegment(Adapter):
         """
         outcome = super().outcome_of_error(error)
         segment = cls._open_one
-        if segment is None:
+        if segment is None or outcome.error == "out-of-memory":
             return outcome
         appended, segment._appended = segment._appended, b""
         if outcome.error == "unmapped" and segment._trips_over_null_record():
@@ -312,16 +318,8 @@ class LogSegment(Adapter):
         memory = record_class(self.jvm, "MemoryRecords").readableRecords(wrapped(self.jvm, records))
         arguments: list[Any] = [JLong(largest_offset)]
         if not self._appends_each_batch:
-            batches = scan_memory(records, codecs=CODECS).batches
-            timestamp, offset = largest_of(batches)
-            if largest_timestamp is not None:
-                timestamp = largest_timestamp
-            if shallow_offset_of_max_timestamp is not None:
-                offset = shallow_offset_of_max_timestamp
-            arguments += [JLong(timestamp), JLong(offset)]
-            if self.jvm.release.number < (2, 0):
-                first = batches[0].base_offset if batches else largest_offset
-                arguments.insert(0, JLong(first if isinstance(first, int) else largest_offset))
+            known = largest_timestamp, shallow_offset_of_max_timestamp
+            arguments = told_of_append(self.jvm, largest_offset, records, *known)
         self._appended = records
         with self._dated():
             self._segment.append(*arguments, memory)
@@ -359,8 +357,13 @@ class LogSegment(Adapter):
         """Call recover, and show what it has taught.
 
         There always is a producer state, empty at first. A cache of epochs that is not given is
-        one that learns nothing, and is not shown.
+        one that learns nothing, and is not shown. A release that has neither teaches them nothing.
         """
+        if self.jvm.release.number < TRANSACTIONS_SINCE:
+            with self._dated():
+                removed = int(self._segment.recover(JInt(INT32_MAX)))
+            known = None if leader_epoch_cache is None else tuple(leader_epoch_cache.entries)
+            return removed, NO_PRODUCERS, known
         self._load_whole_maximum()
         producers = make_producers(self.jvm, self._state_folder, self._java_time)
         known = LAST_EPOCH if leader_epoch_cache is None else leader_epoch_cache.entries
@@ -466,9 +469,9 @@ class LogSegment(Adapter):
 
     def find_offset_by_timestamp(self, timestamp_ms: int, starting_offset: int) -> Any:
         """Call findOffsetByTimestamp."""
-        found = optional(
-            self._segment.findOffsetByTimestamp(JLong(timestamp_ms), JLong(starting_offset))
-        )
+        takes_offset = self.jvm.release.number >= (0, 11)
+        more = [JLong(starting_offset)] if takes_offset else []
+        found = optional(self._segment.findOffsetByTimestamp(JLong(timestamp_ms), *more))
         if found is None:
             return None
         epoch = optional(found.leaderEpoch) if hasattr(found, "leaderEpoch") else None

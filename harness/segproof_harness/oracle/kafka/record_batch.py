@@ -10,6 +10,7 @@ Used by: oracle.child.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 from jpype import JArray, JBoolean, JByte, JInt, JLong, JObject, JShort
@@ -17,20 +18,27 @@ from jpype import JArray, JBoolean, JByte, JInt, JLong, JObject, JShort
 from segproof.kafka.record_file import scan_memory
 from segproof_harness.descriptions.batches import show_record
 from segproof_harness.oracle.jvm import Adapter, Jvm
+from segproof_harness.oracle.kafka.entries import next_batch
 from segproof_harness.oracle.kafka.records import (
     Batch,
     RefusedError,
     bytes_of,
-    invoked,
     java_errors,
     record_class,
-    reflected,
     wrapped,
 )
+from segproof_harness.oracle.kafka.reflection import invoked, reflected
 from segproof_model.integers import INT32_MAX, wrap32, wrap64
 from segproof_model.kafka.record import Record, RecordHeader
 
+PRODUCERS_SINCE = (0, 11)
 COMPRESSION_OBJECTS_SINCE = (3, 8)
+ALONE = (
+    ((2, 1), {"decrement_sequence"}),
+    ((0, 11), {"decode_varint", "decode_varlong", "encode_varint", "encode_varlong"}),
+    ((0, 11), {"increment_sequence", "control_record_type"}),
+)
+"""Since which version there are some functions."""
 BUFFER_BYTES = 512
 """What a writer begins with; its buffer grows."""
 
@@ -42,8 +50,14 @@ class Functions:
         self.Record = Record
         self.RecordHeader = RecordHeader
         self._jvm = jvm
-        self._byte_utils = jvm.first("org.apache.kafka.common.utils.ByteUtils")
-        self._batch_class = record_class(jvm, "DefaultRecordBatch")
+
+    @cached_property
+    def _byte_utils(self) -> Any:
+        return self._jvm.first("org.apache.kafka.common.utils.ByteUtils")
+
+    @cached_property
+    def _batch_class(self) -> Any:
+        return record_class(self._jvm, "DefaultRecordBatch")
 
     def scan(self, data: bytes, max_message_size_bytes: int) -> Iterator[Batch]:
         """Iterate over the batches of data. Raises RefusedError where the class raises."""
@@ -55,7 +69,7 @@ class Functions:
         batches = stream.newInstance(wrapped(self._jvm, data), JInt(max_message_size_bytes))
         position = 0
         with java_errors():
-            while (real := batches.nextBatch()) is not None:
+            while (real := next_batch(batches)) is not None:
                 yield Batch(real, position)
                 position += int(real.sizeInBytes())
 
@@ -83,6 +97,14 @@ class Functions:
         """Write a batch with a builder. Raises RefusedError if ours reads otherwise than Kafka."""
         if timestamp_type == "LogAppendTime" and magic > 0 and log_append_time is None:
             raise RefusedError("invalid-argument", "Kafka takes a number only")
+        of_producer: list[Any] = [
+            JLong(producer_id),
+            JShort(producer_epoch),
+            JInt(base_sequence),
+            JBoolean(is_transactional),
+            JBoolean(is_control),
+            JInt(-1),
+        ]
         builder = record_class(self._jvm, "MemoryRecordsBuilder")(
             self._jvm.java("java.nio.ByteBuffer").allocate(BUFFER_BYTES),
             JByte(magic),
@@ -90,20 +112,32 @@ class Functions:
             record_class(self._jvm, "TimestampType").forName(timestamp_type),
             JLong(base_offset),
             JLong(-1 if log_append_time is None else log_append_time),
-            JLong(producer_id),
-            JShort(producer_epoch),
-            JInt(base_sequence),
-            JBoolean(is_transactional),
-            JBoolean(is_control),
-            JInt(-1),
+            *(of_producer if self._has_producers else []),
             JInt(0),
         )
         for record in records:
-            self._append(builder, record, is_control)
+            if self._has_producers:
+                self._append(builder, record, is_control)
+            else:
+                self._append_message(builder, record)
         written = bytes_of(builder.build().buffer())
         assert written is not None
         self._read_by_ours(written)
         return written
+
+    @property
+    def _has_producers(self) -> bool:
+        """Whether batches have producers, and records headers."""
+        return self._jvm.release.number >= PRODUCERS_SINCE
+
+    def _append_message(self, builder: Any, record: Record) -> None:
+        """Append one message with its offset."""
+        no_bytes = JObject(None, JArray(JByte))
+        data = [
+            no_bytes if one is None else self._jvm.to_bytes(one)
+            for one in (record.key, record.value)
+        ]
+        builder.appendWithOffset(JLong(record.offset), JLong(record.timestamp), *data)
 
     def _compression(self, name: str) -> Any:
         if self._jvm.release.number < COMPRESSION_OBJECTS_SINCE:
@@ -199,8 +233,8 @@ class RecordBatch(Adapter):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if cls.jvm.release.number < (2, 1):
-            cls.left_out = RecordBatch.left_out | {"decrement_sequence"}
+        absent = [names for since, names in ALONE if cls.jvm.release.number < since]
+        cls.left_out = RecordBatch.left_out.union(*absent)
 
     @classmethod
     def functions(cls) -> Functions:

@@ -5,24 +5,38 @@ Upstream: FileRecords, FileLogInputStream.
 Used by: oracle.child.
 """
 
+import os
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from jpype import JBoolean, JException, JInt, JLong
 
-from segproof_harness.oracle.jvm import Adapter
+from segproof_harness.oracle.jvm import Adapter, kind_of
 from segproof_harness.oracle.kafka.classes import optional
+from segproof_harness.oracle.kafka.entries import batches_from, batches_of
 from segproof_harness.oracle.kafka.records import (
     Batch,
     bytes_of,
-    invoked,
     java_errors,
     record_class,
-    reflected,
     wrapped,
 )
 from segproof_model.integers import wrap32
 from segproof_model.profiles import PROFILES
+
+
+class OwnFile(NamedTuple):
+    """A file that was opened besides."""
+
+    path: str
+
+    def size(self) -> int:
+        """Return its size in bytes."""
+        return os.stat(self.path).st_size
+
+    def truncate(self, size: int) -> None:
+        """Cut it."""
+        os.truncate(self.path, size)
 
 
 class RecordFile(Adapter):
@@ -80,13 +94,11 @@ class RecordFile(Adapter):
     def batches(self, start: int | None = None) -> Iterator[Batch]:
         """Iterate over the batches. Raises RefusedError where the class raises."""
         with java_errors():
-            for real in self._real.batches() if start is None else self._batches_from(start):
+            for real in batches_of(self._real) if start is None else self._batches_from(start):
                 yield Batch(real, int(real.position()))
 
     def _batches_from(self, start: int) -> Any:
-        number = self.jvm.java("java.lang.Integer").TYPE
-        call = reflected(record_class(self.jvm, "FileRecords"), "batchesFrom", number)
-        return invoked(call, self._real, JInt(start))
+        return batches_from(self.jvm, record_class(self.jvm, "FileRecords"), self._real, start)
 
     def search_for_offset_with_size(self, target_offset: int, starting_position: int) -> Any:
         """Call searchForOffsetWithSize, or what it is called later.
@@ -116,12 +128,20 @@ class RecordFile(Adapter):
     def search_for_timestamp(
         self, target_timestamp: int, starting_position: int, starting_offset: int
     ) -> Any:
-        """Call searchForTimestamp. An error of a batch is named as in reading that batch alone."""
+        """Call searchForTimestamp, which takes no offset before 0.11.
+
+        An error of a batch is named as in reading that batch alone; a broken promise of a time ends
+        the search before 0.11.
+        """
+        takes_offset = self.jvm.release.number >= (0, 11)
+        more = [JLong(starting_offset)] if takes_offset else []
         try:
             found = self._real.searchForTimestamp(
-                JLong(target_timestamp), JInt(starting_position), JLong(starting_offset)
+                JLong(target_timestamp), JInt(starting_position), *more
             )
-        except JException:
+        except JException as error:
+            if kind_of(error, {}) == "illegal-state" and not takes_offset:
+                raise
             for batch in self.batches(starting_position):
                 if batch.max_timestamp >= target_timestamp:
                     batch.read_times()
@@ -136,6 +156,11 @@ class RecordFile(Adapter):
         """Call slice, called read up to 1.1."""
         call = self._real.slice if hasattr(self._real, "slice") else self._real.read
         return type(self)(call(JInt(position), JInt(size)))
+
+    @property
+    def file(self) -> "OwnFile":
+        """The file as another process has it."""
+        return OwnFile(str(self._real.file().getPath()))
 
     def truncate_to(self, target_size: int) -> int:
         """Call truncateTo."""

@@ -6,7 +6,7 @@ Used by: oracle.kafka.record_batch, oracle.kafka.record_file.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from typing import Any
 
@@ -15,6 +15,8 @@ import jpype
 from segproof_harness.codecs import CODECS
 from segproof_harness.descriptions.alike import MUCH_BYTES
 from segproof_harness.oracle.jvm import Jvm, kind_of
+from segproof_harness.oracle.kafka.entries import Entry, batches_of
+from segproof_harness.oracle.kafka.reflection import invoked, reflected
 from segproof_model.kafka.record import Record, RecordHeader
 from segproof_model.kafka.record_batch import RecordBatch, read_batch
 from segproof_model.kafka.record_file import scan_memory
@@ -24,10 +26,8 @@ __all__ = [
     "Batch",
     "RefusedError",
     "bytes_of",
-    "invoked",
     "java_errors",
     "record_class",
-    "reflected",
     "wrapped",
 ]
 
@@ -79,27 +79,6 @@ def bytes_of(buffer: Any) -> bytes | None:
     target = jpype.JArray(jpype.JByte)(int(buffer.remaining()))
     buffer.duplicate().get(target)
     return bytes(target)
-
-
-def reflected(kind: Any, name: str, *types: Any) -> Any:
-    """Return a method of a class that is not public, to be called by `invoked`.
-
-    Raises: LookupError without it.
-    """
-    try:
-        found = kind.class_.getDeclaredMethod(name, *types)
-    except jpype.JException:
-        raise LookupError(f"{kind.class_.getName()} has no method {name}") from None
-    found.setAccessible(True)
-    return found
-
-
-def invoked(method: Any, target: Any, *arguments: Any) -> Any:
-    """Call such a method; what it raises is raised here."""
-    try:
-        return method.invoke(target, *arguments)
-    except jpype.JClass("java.lang.reflect.InvocationTargetException") as error:
-        raise error.getCause() from None
 
 
 def _number(found: Any) -> int | None:
@@ -217,19 +196,23 @@ def _claims_much(data: bytes) -> bool:
 
 
 def has_null_record(jvm: Jvm, data: bytes) -> bool:
-    """Return whether Kafka hands out null for a record of one of these batches."""
+    """Return whether Kafka hands out null for a record of one of these batches, or trips over it.
+
+    Before 0.11 it trips over a wrapper without a value.
+    """
     return any(_has_null_record(jvm, one.data) for one in _batches(data))
 
 
 def _has_null_record(jvm: Jvm, data: bytes) -> bool:
-    with suppress(jpype.JException):
+    try:
         return any(record is None for record in _records_in_memory(jvm, data))
-    return False
+    except jpype.JException as error:
+        return kind_of(error, KINDS) == "null"
 
 
 def _records_in_memory(jvm: Jvm, data: bytes) -> Iterator[Any]:
     memory = record_class(jvm, "MemoryRecords").readableRecords(wrapped(jvm, data))
-    for batch in memory.batches():
+    for batch in batches_of(memory):
         yield from batch
 
 
@@ -293,14 +276,25 @@ class Batch:
             with java_errors():
                 yield
         except RefusedError as error:
+            if error.kind == "out-of-memory" and self._is_large_entry():
+                raise
             if may_be_of_block(error.kind, str(error)) and is_refused_by_codecs(self._data()):
                 raise RefusedError("kafka-error", str(error)) from None
             if error.kind == "out-of-memory":
                 raise RefusedError("invalid-record", str(error)) from None
             raise
 
+    def _is_large_entry(self) -> bool:
+        """Return whether it needs much memory itself: before 0.11 each field is read with it."""
+        size = int(self._real.sizeInBytes())
+        return isinstance(self._real, Entry) and not 0 <= size <= MUCH_BYTES
+
     def _data(self) -> bytes:
-        buffer = jpype.JClass("java.nio.ByteBuffer").allocate(self._real.sizeInBytes())
+        """Return its bytes; none where limits that wrap let its size be negative."""
+        size = self._real.sizeInBytes()
+        if size < 0:
+            return b""
+        buffer = jpype.JClass("java.nio.ByteBuffer").allocate(size)
         self._real.writeTo(buffer)
         buffer.flip()
         return bytes_of(buffer) or b""

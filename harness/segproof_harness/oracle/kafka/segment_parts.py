@@ -9,13 +9,16 @@ from typing import Any, NamedTuple
 
 from jpype import JBoolean, JInt, JLong
 
+from segproof_harness.codecs import CODECS
 from segproof_harness.oracle.jvm import Jvm
 from segproof_harness.oracle.kafka.classes import storage_class
 from segproof_harness.oracle.kafka.records import bytes_of, java_errors, record_class
 from segproof_model.kafka.record_batch import RecordBatch
+from segproof_model.kafka.record_file import scan_memory
 from segproof_model.kafka.segment_names import segment_file_name
+from segproof_model.profiles import PROFILES
 
-__all__ = ["Fetched", "Slice", "SubjectTime", "largest_of", "made_config", "opened_by_parts"]
+__all__ = ["Fetched", "Slice", "SubjectTime", "made_config", "opened_by_parts", "told_of_append"]
 
 JAVA_CONFIG_SINCE = (3, 5)
 INDEX_BYTES_MIN = 4
@@ -86,7 +89,10 @@ def made_config(jvm: Jvm, interval: int, index_bytes: int) -> Any:
 
 
 def opened_by_parts(jvm: Jvm, time: Any, arguments: Mapping[str, Any]) -> Any:
-    """Open the four files one by one: in 0.11 a segment's own way knows no suffix."""
+    """Open the files one by one: up to 0.11 a segment's own way knows no suffix.
+
+    0.10 has no transaction index.
+    """
     base, suffix = arguments["base_offset"], arguments["file_suffix"]
     log, offsets, times, transactions = (
         jvm.file(f"{arguments['directory']}/{segment_file_name(base, kind)}{suffix}")
@@ -99,12 +105,17 @@ def opened_by_parts(jvm: Jvm, time: Any, arguments: Mapping[str, Any]) -> Any:
         JInt(arguments["init_file_size"]),
         JBoolean(arguments["preallocate"]),
     )
-    size = JInt(arguments["segment_index_bytes"])
+    has_transactions = jvm.release.number >= (0, 11)
+    size = [JInt(arguments["segment_index_bytes"]), *([JBoolean(True)] if has_transactions else [])]
+    parts = [
+        storage_class(jvm, "OffsetIndex")(offsets, JLong(base), *size),
+        storage_class(jvm, "TimeIndex")(times, JLong(base), *size),
+    ]
+    if has_transactions:
+        parts.append(storage_class(jvm, "TransactionIndex")(JLong(base), transactions))
     return storage_class(jvm, "LogSegment")(
         records,
-        storage_class(jvm, "OffsetIndex")(offsets, JLong(base), size, JBoolean(True)),
-        storage_class(jvm, "TimeIndex")(times, JLong(base), size, JBoolean(True)),
-        storage_class(jvm, "TransactionIndex")(JLong(base), transactions),
+        *parts,
         JLong(base),
         JInt(arguments["index_interval_bytes"]),
         JLong(arguments["roll_jitter_ms"]),
@@ -112,7 +123,31 @@ def opened_by_parts(jvm: Jvm, time: Any, arguments: Mapping[str, Any]) -> Any:
     )
 
 
-def largest_of(batches: tuple[RecordBatch, ...]) -> tuple[int, int]:
+def told_of_append(
+    jvm: Jvm,
+    largest_offset: int,
+    records: bytes,
+    largest_timestamp: int | None,
+    shallow_offset_of_max_timestamp: int | None,
+) -> list[Any]:
+    """Return what append is told beside the records by a caller who has read them.
+
+    Up to 1.1 the first offset comes first. What is not given is that of the records.
+    """
+    batches = scan_memory(records, codecs=CODECS, profile=PROFILES[jvm.release.name]).batches
+    timestamp, offset = _largest_of(batches)
+    if largest_timestamp is not None:
+        timestamp = largest_timestamp
+    if shallow_offset_of_max_timestamp is not None:
+        offset = shallow_offset_of_max_timestamp
+    told = [JLong(largest_offset), JLong(timestamp), JLong(offset)]
+    if jvm.release.number < (2, 0):
+        first = batches[0].base_offset if batches else largest_offset
+        told.insert(0, JLong(first if isinstance(first, int) else largest_offset))
+    return told
+
+
+def _largest_of(batches: tuple[RecordBatch, ...]) -> tuple[int, int]:
     """Return the largest timestamp of the batches that can be read, with its batch's last offset.
 
     The first of several; (-1, -1) for none.
