@@ -284,6 +284,9 @@ DESCRIPTIONS = {
     "partition-log": "segproof_harness.descriptions.partition_log:PARTITION_LOG",
     "index-file": "segproof_harness.descriptions.index_file:INDEX_FILE",
     "index-service": "segproof_harness.descriptions.index_service:INDEX_SERVICE",
+    "store-checkpoint": "segproof_harness.descriptions.store_checkpoint:STORE_CHECKPOINT",
+    "commit-log": "segproof_harness.descriptions.commit_log:COMMIT_LOG",
+    "consume-queue": "segproof_harness.descriptions.consume_queue:CONSUME_QUEUE",
 }
 """Where each structure is described."""
 

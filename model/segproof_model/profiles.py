@@ -179,11 +179,11 @@ ROCKETMQ_5_4_0 = replace(
     name="rocketmq-5.4.0",
     rmq_checkpoint_fields=5,
     rmq_query_list_capped_first="untyped",
+    rmq_record_room="wrapped",
 )
 ROCKETMQ_5_3_3 = replace(
     ROCKETMQ_5_4_0,
     name="rocketmq-5.3.3",
-    rmq_record_room="wrapped",
     rmq_tags_indexed=False,
     rmq_shutdown_hides_errors=False,
     rmq_query_list_capped_first="all",
@@ -197,7 +197,14 @@ ROCKETMQ_5_1_4 = replace(
     rmq_normal_recovery_dispatches=False,
     rmq_reads_on_from_queues=False,
 )
-ROCKETMQ_5_0_0 = replace(ROCKETMQ_5_1_4, name="rocketmq-5.0.0", rmq_load_result_used=False)
+ROCKETMQ_5_0_0 = replace(
+    ROCKETMQ_5_1_4,
+    name="rocketmq-5.0.0",
+    rmq_load_result_used=False,
+    rmq_checkpoint_fields=4,
+    rmq_magic_v2=False,
+    rmq_queue_lookup="nearest",
+)
 ROCKETMQ_4_9_8 = replace(
     ROCKETMQ_5_0_0,
     name="rocketmq-4.9.8",
@@ -206,15 +213,17 @@ ROCKETMQ_4_9_8 = replace(
     rmq_property_numbers="delay",
     rmq_shutdown_clears_list=False,
     rmq_checkpoint_fields=3,
-    rmq_magic_v2=False,
-    rmq_queue_lookup="nearest",
 )
 ROCKETMQ_4_9_3 = replace(ROCKETMQ_4_9_8, name="rocketmq-4.9.3")
-ROCKETMQ_4_7_1 = replace(ROCKETMQ_4_9_3, name="rocketmq-4.7.1")
-ROCKETMQ_4_7_0 = replace(
-    ROCKETMQ_4_7_1, name="rocketmq-4.7.0", rmq_slot_count_each_put=True, rmq_properties_split=True
+ROCKETMQ_4_7_1 = replace(ROCKETMQ_4_9_3, name="rocketmq-4.7.1", rmq_properties_split=True)
+ROCKETMQ_4_7_0 = replace(ROCKETMQ_4_7_1, name="rocketmq-4.7.0", rmq_slot_count_each_put=True)
+ROCKETMQ_4_3_2 = replace(
+    ROCKETMQ_4_7_0,
+    name="rocketmq-4.3.2",
+    rmq_hosts_v6=False,
+    rmq_reads_on_from_queues=False,
+    rmq_queue_knows_end=False,
 )
-ROCKETMQ_4_3_2 = replace(ROCKETMQ_4_7_0, name="rocketmq-4.3.2", rmq_reads_on_from_queues=False)
 SEGPROOF = replace(
     KAFKA_4_3_1,
     name="segproof",

@@ -38,7 +38,7 @@ class RocketMQFlags:
     rmq_load_result_used: bool = flag(
         True, "a store stops where its index service could not be loaded", "RMQSVC-2"
     )
-    rmq_checkpoint_fields: Literal[3, 5, 6] = flag(
+    rmq_checkpoint_fields: Literal[3, 4, 5, 6] = flag(
         6, "how many fields of the store checkpoint are known", "RMQCKPT-1", "RMQCKPT-2"
     )
     rmq_query_list_capped_first: Literal["all", "untyped", "none"] = flag(
@@ -49,6 +49,12 @@ class RocketMQFlags:
     )
     rmq_magic_v2: bool = flag(
         True, "the second magic of a record, with long topics, is known", "RMQLOG-1", "RMQLOG-3"
+    )
+    rmq_hosts_v6: bool = flag(
+        True,
+        "flags of a record say that its hosts have 16 bytes of address; otherwise each has 4",
+        "RMQLOG-1",
+        "RMQLOG-3",
     )
     rmq_record_room: Literal["none", "wrapped", "all"] = flag(
         "all",
@@ -87,6 +93,11 @@ class RocketMQFlags:
         "boundary",
         "a lookup by time in a consume queue answers the nearest unit, or a boundary",
         "RMQCQ-3",
+    )
+    rmq_queue_knows_end: bool = flag(
+        True,
+        "what a consume queue has reached of the log is the end of its last message, not its begin",
+        "RMQCQ-2",
     )
     # RocketMQ: deviations of segproof
     rmq_recovery_passes_first: bool = flag(

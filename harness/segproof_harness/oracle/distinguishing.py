@@ -51,7 +51,9 @@ STRUCTURES = {
     "LAZY": ("log-segment", "partition-log"),
     "RMQIDX": ("index-file", "index-service"),
     "RMQSVC": ("index-service",),
-    "RMQCKPT": ("index-service",),
+    "RMQCKPT": ("store-checkpoint",),
+    "RMQLOG": ("commit-log",),
+    "RMQCQ": ("consume-queue",),
 }
 """Where histories that bend a law are looked for, by the law's area; other areas: everywhere."""
 
