@@ -287,6 +287,7 @@ DESCRIPTIONS = {
     "store-checkpoint": "segproof_harness.descriptions.store_checkpoint:STORE_CHECKPOINT",
     "commit-log": "segproof_harness.descriptions.commit_log:COMMIT_LOG",
     "consume-queue": "segproof_harness.descriptions.consume_queue:CONSUME_QUEUE",
+    "message-store": "segproof_harness.descriptions.message_store:MESSAGE_STORE",
 }
 """Where each structure is described."""
 

@@ -179,6 +179,7 @@ ROCKETMQ_5_4_0 = replace(
     name="rocketmq-5.4.0",
     rmq_checkpoint_fields=5,
     rmq_query_list_capped_first="untyped",
+    rmq_recovery_trusts_queues=False,
     rmq_record_room="wrapped",
 )
 ROCKETMQ_5_3_3 = replace(
@@ -201,6 +202,7 @@ ROCKETMQ_5_0_0 = replace(
     ROCKETMQ_5_1_4,
     name="rocketmq-5.0.0",
     rmq_load_result_used=False,
+    rmq_empty_log_file_passed=False,
     rmq_checkpoint_fields=4,
     rmq_magic_v2=False,
     rmq_queue_lookup="nearest",
@@ -209,7 +211,6 @@ ROCKETMQ_4_9_8 = replace(
     ROCKETMQ_5_0_0,
     name="rocketmq-4.9.8",
     rmq_reads_on_from_queues=True,
-    rmq_empty_log_file_passed=False,
     rmq_property_numbers="delay",
     rmq_shutdown_clears_list=False,
     rmq_checkpoint_fields=3,
@@ -223,6 +224,7 @@ ROCKETMQ_4_3_2 = replace(
     rmq_hosts_v6=False,
     rmq_reads_on_from_queues=False,
     rmq_queue_knows_end=False,
+    rmq_empty_log_file_passed=True,
 )
 SEGPROOF = replace(
     KAFKA_4_3_1,
@@ -262,6 +264,7 @@ SEGPROOF = replace(
     aborted_since_log_start=False,
     order_checked_each_batch=False,
     rmq_recovery_passes_first=False,
+    rmq_recovers_unloaded=False,
     rmq_checkpoint_wraps=False,
     rmq_property_numbers="none",
     rmq_checks_chains=True,

@@ -86,6 +86,12 @@ class RocketMQFlags:
         " back at most; otherwise one time of the checkpoint does",
         "RMQLOG-5",
     )
+    rmq_recovery_trusts_queues: bool = flag(
+        True,
+        "where each part is asked after a kill, the queues are as far as the checkpoint says of"
+        " them alone; otherwise as far as its least time",
+        "RMQLOG-5",
+    )
     rmq_empty_log_file_passed: bool = flag(
         True, "a store with an empty last file of its log can be loaded", "RMQLOG-3"
     )
@@ -100,6 +106,9 @@ class RocketMQFlags:
         "RMQCQ-2",
     )
     # RocketMQ: deviations of segproof
+    rmq_recovers_unloaded: bool = flag(
+        True, "a store recovers though its index could not be loaded", "RMQSVC-2"
+    )
     rmq_recovery_passes_first: bool = flag(
         True,
         "recovery after a clean exit passes over the message that begins where the queues end",

@@ -565,5 +565,12 @@ CANARIES = (
         "a message that the queue has is added once more",
         ("RMQCQ-2",),
     ),
+    Canary(
+        "R-46",
+        "message-store",
+        f"{_STORES}:R46MessageStore",
+        "after a kill too, a recovery tells the index of what lies behind the queues only",
+        ("RMQLOG-5",),
+    ),
 )
 """Every planted defect."""

@@ -22,6 +22,7 @@ __all__ = [
     "IndexFileMachine",
     "IndexServiceMachine",
     "LogSegmentMachine",
+    "MessageStoreMachine",
     "OffsetIndexMachine",
     "PartitionLogMachine",
     "RecordBatchMachine",
@@ -105,6 +106,12 @@ class ConsumeQueueMachine(StructureMachine):
     """Histories of a RocketMQ consume queue, and lookups by time in it."""
 
     structure_id = "consume-queue"
+
+
+class MessageStoreMachine(StructureMachine):
+    """Lives of a RocketMQ store that was stopped somehow: what each finds, and recovers."""
+
+    structure_id = "message-store"
 
 
 def machine_for(structure_id: str, subject_name: str = "impl") -> type[StructureMachine]:

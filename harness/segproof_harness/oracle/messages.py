@@ -26,6 +26,7 @@ ADAPTERS = {
     "store-checkpoint": "segproof_harness.oracle.rocketmq.store_checkpoint:StoreCheckpoint",
     "commit-log": "segproof_harness.oracle.rocketmq.commit_log:CommitLog",
     "consume-queue": "segproof_harness.oracle.rocketmq.consume_queue:ConsumeQueue",
+    "message-store": "segproof_harness.oracle.rocketmq.message_store:MessageStore",
 }
 """The class `module:Name` that serves a structure; it is imported in the child alone."""
 SINCE = {

@@ -28,6 +28,7 @@ from segproof_model.rocketmq.commit_log import CommitLog
 from segproof_model.rocketmq.consume_queue import ConsumeQueue
 from segproof_model.rocketmq.index_file import IndexFile
 from segproof_model.rocketmq.index_service import IndexService
+from segproof_model.rocketmq.message_store import MessageStore
 from segproof_model.rocketmq.reference_resource import ReferenceResource
 from segproof_model.rocketmq.store_checkpoint import StoreCheckpoint
 
@@ -63,6 +64,7 @@ STRUCTURES: Mapping[type, str] = {
     StoreCheckpoint: "store-checkpoint",
     CommitLog: "commit-log",
     ConsumeQueue: "consume-queue",
+    MessageStore: "message-store",
     ReferenceResource: "index-file",
 }
 

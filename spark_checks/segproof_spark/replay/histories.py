@@ -46,6 +46,7 @@ COSTS_US: Mapping[str, int] = {
     "store-checkpoint": 50,
     "commit-log": 150,
     "consume-queue": 200,
+    "message-store": 300,
 }
 """Microseconds an operation on the model and the implementation together, at length 100.
 

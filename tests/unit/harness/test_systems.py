@@ -35,7 +35,7 @@ def test_every_release_is_of_one_system() -> None:
 def test_all_means_the_structures_of_the_release(capsys: pytest.CaptureFixture[str]) -> None:
     """With segproof's profile, really all; a structure of the other system is refused."""
     indexes = ("index-file", "index-service")
-    stores = (*indexes, "store-checkpoint", "commit-log", "consume-queue")
+    stores = (*indexes, "store-checkpoint", "commit-log", "consume-queue", "message-store")
     assert stores == structures_of("all", "rocketmq-5.5.1", ["model"])
     assert set(STRUCTURE_IDS) == set(structures_of("all", "segproof", ["model"]))
     wrong = ["replay", "--structure", "offset-index", "--profile", "rocketmq-5.5.1"]
