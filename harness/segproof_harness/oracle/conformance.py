@@ -98,8 +98,8 @@ def plan(
     ]
 
 
-def run_task(task: Conformance) -> Conformance:
-    """Run the histories of a task; its JVM ends with it.
+def run_task(task: Conformance, *, ends: bool = True) -> Conformance:
+    """Run the histories of a task; its JVM ends with it, unless it is kept for the next one.
 
     Raises: OracleError where the release can't be started.
     """
@@ -118,7 +118,8 @@ def run_task(task: Conformance) -> Conformance:
             findings_max=FINDINGS_MAX,
         )
     finally:
-        process_for(release.name).end()
+        if ends:
+            process_for(release.name).end()
     counted = result.counters
     return replace(
         task,
