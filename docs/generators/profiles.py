@@ -83,15 +83,6 @@ WHY = {
     "epochs_begin_at_checkpoint": "needs a log that lost its first segment, and not that one's"
     " epochs: read in the class of the release, not run",
     "uncounted_batch_is_rewritten": WHOLE_LOGS,
-    "rmq_magic_v2": "the records of a commit log: the tests of the real message store",
-    "rmq_record_room": "the records of a commit log: the tests of the real message store",
-    "rmq_property_numbers": "the records of a commit log: the tests of the real message store",
-    "rmq_properties_split": "the records of a commit log: the tests of the real message store",
-    "rmq_normal_recovery_dispatches": "a whole store: the tests of the real message store",
-    "rmq_recovery_asks_each": "a whole store: the tests of the real message store",
-    "rmq_load_result_used": "a whole store: read in its source, not run",
-    "rmq_empty_log_file_passed": "a whole store: read in its source, not run",
-    "rmq_queue_lookup": "a consume queue: read in its source, not run",
 }
 """What holds up a flag that no structure of the harness shows."""
 

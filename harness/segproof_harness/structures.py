@@ -284,6 +284,10 @@ DESCRIPTIONS = {
     "partition-log": "segproof_harness.descriptions.partition_log:PARTITION_LOG",
     "index-file": "segproof_harness.descriptions.index_file:INDEX_FILE",
     "index-service": "segproof_harness.descriptions.index_service:INDEX_SERVICE",
+    "store-checkpoint": "segproof_harness.descriptions.store_checkpoint:STORE_CHECKPOINT",
+    "commit-log": "segproof_harness.descriptions.commit_log:COMMIT_LOG",
+    "consume-queue": "segproof_harness.descriptions.consume_queue:CONSUME_QUEUE",
+    "message-store": "segproof_harness.descriptions.message_store:MESSAGE_STORE",
 }
 """Where each structure is described."""
 

@@ -218,11 +218,12 @@ ROCKETMQ_5_4_0 = replace(
     name="rocketmq-5.4.0",
     rmq_checkpoint_fields=5,
     rmq_query_list_capped_first="untyped",
+    rmq_recovery_trusts_queues=False,
+    rmq_record_room="wrapped",
 )
 ROCKETMQ_5_3_3 = replace(
     ROCKETMQ_5_4_0,
     name="rocketmq-5.3.3",
-    rmq_record_room="wrapped",
     rmq_tags_indexed=False,
     rmq_shutdown_hides_errors=False,
     rmq_query_list_capped_first="all",
@@ -236,24 +237,34 @@ ROCKETMQ_5_1_4 = replace(
     rmq_normal_recovery_dispatches=False,
     rmq_reads_on_from_queues=False,
 )
-ROCKETMQ_5_0_0 = replace(ROCKETMQ_5_1_4, name="rocketmq-5.0.0", rmq_load_result_used=False)
+ROCKETMQ_5_0_0 = replace(
+    ROCKETMQ_5_1_4,
+    name="rocketmq-5.0.0",
+    rmq_load_result_used=False,
+    rmq_empty_log_file_passed=False,
+    rmq_checkpoint_fields=4,
+    rmq_magic_v2=False,
+    rmq_queue_lookup="nearest",
+)
 ROCKETMQ_4_9_8 = replace(
     ROCKETMQ_5_0_0,
     name="rocketmq-4.9.8",
     rmq_reads_on_from_queues=True,
-    rmq_empty_log_file_passed=False,
     rmq_property_numbers="delay",
     rmq_shutdown_clears_list=False,
     rmq_checkpoint_fields=3,
-    rmq_magic_v2=False,
-    rmq_queue_lookup="nearest",
 )
 ROCKETMQ_4_9_3 = replace(ROCKETMQ_4_9_8, name="rocketmq-4.9.3")
-ROCKETMQ_4_7_1 = replace(ROCKETMQ_4_9_3, name="rocketmq-4.7.1")
-ROCKETMQ_4_7_0 = replace(
-    ROCKETMQ_4_7_1, name="rocketmq-4.7.0", rmq_slot_count_each_put=True, rmq_properties_split=True
+ROCKETMQ_4_7_1 = replace(ROCKETMQ_4_9_3, name="rocketmq-4.7.1", rmq_properties_split=True)
+ROCKETMQ_4_7_0 = replace(ROCKETMQ_4_7_1, name="rocketmq-4.7.0", rmq_slot_count_each_put=True)
+ROCKETMQ_4_3_2 = replace(
+    ROCKETMQ_4_7_0,
+    name="rocketmq-4.3.2",
+    rmq_hosts_v6=False,
+    rmq_reads_on_from_queues=False,
+    rmq_queue_knows_end=False,
+    rmq_empty_log_file_passed=True,
 )
-ROCKETMQ_4_3_2 = replace(ROCKETMQ_4_7_0, name="rocketmq-4.3.2", rmq_reads_on_from_queues=False)
 SEGPROOF = replace(
     KAFKA_4_3_1,
     name="segproof",
@@ -292,6 +303,7 @@ SEGPROOF = replace(
     aborted_since_log_start=False,
     order_checked_each_batch=False,
     rmq_recovery_passes_first=False,
+    rmq_recovers_unloaded=False,
     rmq_checkpoint_wraps=False,
     rmq_property_numbers="none",
     rmq_checks_chains=True,

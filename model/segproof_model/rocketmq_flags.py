@@ -38,7 +38,7 @@ class RocketMQFlags:
     rmq_load_result_used: bool = flag(
         True, "a store stops where its index service could not be loaded", "RMQSVC-2"
     )
-    rmq_checkpoint_fields: Literal[3, 5, 6] = flag(
+    rmq_checkpoint_fields: Literal[3, 4, 5, 6] = flag(
         6, "how many fields of the store checkpoint are known", "RMQCKPT-1", "RMQCKPT-2"
     )
     rmq_query_list_capped_first: Literal["all", "untyped", "none"] = flag(
@@ -49,6 +49,12 @@ class RocketMQFlags:
     )
     rmq_magic_v2: bool = flag(
         True, "the second magic of a record, with long topics, is known", "RMQLOG-1", "RMQLOG-3"
+    )
+    rmq_hosts_v6: bool = flag(
+        True,
+        "flags of a record say that its hosts have 16 bytes of address; otherwise each has 4",
+        "RMQLOG-1",
+        "RMQLOG-3",
     )
     rmq_record_room: Literal["none", "wrapped", "all"] = flag(
         "all",
@@ -80,6 +86,12 @@ class RocketMQFlags:
         " back at most; otherwise one time of the checkpoint does",
         "RMQLOG-5",
     )
+    rmq_recovery_trusts_queues: bool = flag(
+        True,
+        "where each part is asked after a kill, the queues are as far as the checkpoint says of"
+        " them alone; otherwise as far as its least time",
+        "RMQLOG-5",
+    )
     rmq_empty_log_file_passed: bool = flag(
         True, "a store with an empty last file of its log can be loaded", "RMQLOG-3"
     )
@@ -88,7 +100,15 @@ class RocketMQFlags:
         "a lookup by time in a consume queue answers the nearest unit, or a boundary",
         "RMQCQ-3",
     )
+    rmq_queue_knows_end: bool = flag(
+        True,
+        "what a consume queue has reached of the log is the end of its last message, not its begin",
+        "RMQCQ-2",
+    )
     # RocketMQ: deviations of segproof
+    rmq_recovers_unloaded: bool = flag(
+        True, "a store recovers though its index could not be loaded", "RMQSVC-2"
+    )
     rmq_recovery_passes_first: bool = flag(
         True,
         "recovery after a clean exit passes over the message that begins where the queues end",

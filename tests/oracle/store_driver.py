@@ -14,7 +14,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -23,6 +23,7 @@ import jpype
 from segproof_harness.oracle.jars import class_path, extra_folders
 from segproof_harness.oracle.jvm import Jvm
 from segproof_harness.oracle.releases import release_named
+from segproof_harness.oracle.rocketmq.loopback import stay_on_loopback
 
 DISPATCH_SECONDS = 60.0
 PAUSE_SECONDS = 0.0005
@@ -68,27 +69,13 @@ class Store:
             arguments.append(self.jvm.java("java.util.concurrent.ConcurrentHashMap")())
         return self.jvm.java("org.apache.rocketmq.store.DefaultMessageStore")(*arguments)
 
-    def _stay_on_loopback(self) -> None:
-        """Replace the service for replicas, or bind it: it would listen on every interface."""
-        if self.number < (5, 0):
-            service = self.jvm.field(self.jvm.field(self.store, "haService"), "acceptSocketService")
-            address = self.jvm.java("java.net.InetSocketAddress")(HOST, jpype.JInt(0))
-            self.jvm.set_field(service, "socketAddressListen", address)
-            return
-        name = "org.apache.rocketmq.store.ha.HAService"
-        answers = {
-            str(method.getName()): _constant(str(method.getReturnType().getName()))
-            for method in self.jvm.java(name).class_.getMethods()
-        }
-        self.jvm.set_field(self.store, "haService", jpype.JProxy(name, dict=answers))
-
     # --- what can be asked
 
     def load(self) -> bool:
         """Load; start it where that succeeded; wait for what it dispatches; say if it loaded."""
         if not bool(self.store.load()):
             return False
-        self._stay_on_loopback()
+        stay_on_loopback(self.jvm, self.store)
         self.store.start()
         self.dispatched()
         return True
@@ -216,18 +203,6 @@ class Store:
     def stop(self) -> None:
         """Shut the store down as a broker does."""
         self.store.shutdown()
-
-
-def _constant(returned: str) -> Callable[..., Any]:
-    """Return a method that answers nothing of its type."""
-    numbers = {"long": jpype.JLong, "int": jpype.JInt}
-    if returned in numbers:
-        value = numbers[returned](0)
-    elif returned.endswith("AtomicInteger"):
-        value = jpype.JClass("java.util.concurrent.atomic.AtomicInteger")(0)
-    else:
-        value = jpype.JBoolean(True) if returned == "boolean" else None
-    return lambda *_: value
 
 
 def _place(buffer: Any) -> int:

@@ -19,6 +19,7 @@ _SEGMENTS = "segproof_harness.canaries.log_segment"
 _LOGS = "segproof_harness.canaries.partition_log"
 _INDEX_FILES = "segproof_harness.canaries.index_file"
 _INDEX_SERVICES = "segproof_harness.canaries.index_service"
+_STORES = "segproof_harness.canaries.stores"
 
 
 @dataclass(frozen=True, slots=True)
@@ -521,6 +522,55 @@ CANARIES = (
         f"{_INDEX_SERVICES}:R39IndexService",
         "the checkpoint keeps the largest end of a full file, not the last one",
         ("RMQSVC-10",),
+    ),
+    Canary(
+        "R-40",
+        "store-checkpoint",
+        f"{_STORES}:R40StoreCheckpoint",
+        "the safe time is that of the later one of log and queues",
+        ("RMQCKPT-4",),
+    ),
+    Canary(
+        "R-41",
+        "store-checkpoint",
+        f"{_STORES}:R41StoreCheckpoint",
+        "a flush leaves the offset that the queues have reached as it was",
+        ("RMQCKPT-3", "RMQCKPT-1"),
+    ),
+    Canary(
+        "R-42",
+        "commit-log",
+        f"{_STORES}:R42CommitLog",
+        "a record whose parts do not add up to its size is told like other damage",
+        ("RMQLOG-3",),
+    ),
+    Canary(
+        "R-43",
+        "commit-log",
+        f"{_STORES}:R43CommitLog",
+        "the checksum of a body is checked whether it is wanted or not",
+        ("RMQLOG-2",),
+    ),
+    Canary(
+        "R-44",
+        "consume-queue",
+        f"{_STORES}:R44ConsumeQueue",
+        "of several units of the time that is asked for, one between them is the answer",
+        ("RMQCQ-3",),
+    ),
+    Canary(
+        "R-45",
+        "consume-queue",
+        f"{_STORES}:R45ConsumeQueue",
+        "a message that the queue has is added once more",
+        ("RMQCQ-2",),
+    ),
+    Canary(
+        "R-46",
+        "message-store",
+        f"{_STORES}:R46MessageStore",
+        "after a kill too, a recovery tells the index of what lies behind the queues only",
+        ("RMQLOG-5",),
     ),
 )
 """Every planted defect."""

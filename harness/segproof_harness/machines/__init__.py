@@ -17,13 +17,17 @@ from segproof_harness.machines.base import StructureMachine, run_until_reached
 from segproof_harness.structures import STRUCTURE_IDS
 
 __all__ = [
+    "CommitLogMachine",
+    "ConsumeQueueMachine",
     "IndexFileMachine",
     "IndexServiceMachine",
     "LogSegmentMachine",
+    "MessageStoreMachine",
     "OffsetIndexMachine",
     "PartitionLogMachine",
     "RecordBatchMachine",
     "RecordFileMachine",
+    "StoreCheckpointMachine",
     "StructureMachine",
     "TimeIndexMachine",
     "TransactionIndexMachine",
@@ -84,6 +88,30 @@ class IndexServiceMachine(StructureMachine):
     """Histories of the index service of a RocketMQ store: its files, and what is asked of all."""
 
     structure_id = "index-service"
+
+
+class StoreCheckpointMachine(StructureMachine):
+    """Histories of the checkpoint of a RocketMQ store."""
+
+    structure_id = "store-checkpoint"
+
+
+class CommitLogMachine(StructureMachine):
+    """Places of a RocketMQ commit log that is damaged between two openings."""
+
+    structure_id = "commit-log"
+
+
+class ConsumeQueueMachine(StructureMachine):
+    """Histories of a RocketMQ consume queue, and lookups by time in it."""
+
+    structure_id = "consume-queue"
+
+
+class MessageStoreMachine(StructureMachine):
+    """Lives of a RocketMQ store that was stopped somehow: what each finds, and recovers."""
+
+    structure_id = "message-store"
 
 
 def machine_for(structure_id: str, subject_name: str = "impl") -> type[StructureMachine]:

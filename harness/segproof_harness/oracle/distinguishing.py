@@ -50,8 +50,10 @@ STRUCTURES = {
     "FILE": ("log-segment",),
     "LAZY": ("log-segment", "partition-log"),
     "RMQIDX": ("index-file", "index-service"),
-    "RMQSVC": ("index-service",),
-    "RMQCKPT": ("index-service",),
+    "RMQSVC": ("index-service", "message-store"),
+    "RMQCKPT": ("store-checkpoint",),
+    "RMQLOG": ("commit-log", "message-store"),
+    "RMQCQ": ("consume-queue",),
 }
 """Where histories that bend a law are looked for, by the law's area; other areas: everywhere."""
 

@@ -23,6 +23,10 @@ ADAPTERS = {
     "log-segment": "segproof_harness.oracle.kafka.log_segment:LogSegment",
     "index-file": "segproof_harness.oracle.rocketmq.index_file:IndexFile",
     "index-service": "segproof_harness.oracle.rocketmq.index_service:IndexService",
+    "store-checkpoint": "segproof_harness.oracle.rocketmq.store_checkpoint:StoreCheckpoint",
+    "commit-log": "segproof_harness.oracle.rocketmq.commit_log:CommitLog",
+    "consume-queue": "segproof_harness.oracle.rocketmq.consume_queue:ConsumeQueue",
+    "message-store": "segproof_harness.oracle.rocketmq.message_store:MessageStore",
 }
 """The class `module:Name` that serves a structure; it is imported in the child alone."""
 SINCE = {

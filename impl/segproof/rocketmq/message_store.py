@@ -174,6 +174,8 @@ class MessageStore:
     def _first_file(self, is_clean: bool, reached: int) -> LogFile | None:
         """Return the newest file that a recovery may begin with, going back ten at most."""
         log_files = self.commit_log.log_files
+        if log_files and log_files[-1].size_bytes == 0:
+            log_files = log_files[:-1]
         for back, log_file in enumerate(reversed(log_files), 1):
             if log_file is log_files[0] or back == RECOVERED_FILES:
                 return log_file

@@ -90,6 +90,14 @@ class StoreCheckpoint:
     def __exit__(self, *_: object) -> None:
         self.shutdown()
 
+    @property
+    def values(self) -> StoredCheckpoint:
+        """The six numbers in memory, in the order of the file."""
+        return StoredCheckpoint(
+            self.physic_msg_timestamp, self.logics_msg_timestamp, self.index_msg_timestamp,
+            self.master_flushed_offset, self.confirm_phy_offset, self.logics_physical_offset,
+        )  # fmt: skip
+
     def set_physic_msg_timestamp(self, value: int) -> None:
         """Set it in memory. Raises: InvalidArgumentError outside 64 bits."""
         self.physic_msg_timestamp = _int64(value)
@@ -121,11 +129,7 @@ class StoreCheckpoint:
         """
         if self._file is None:
             raise IndexClosedError("the checkpoint is closed", path=self.path)
-        values = (
-            self.physic_msg_timestamp, self.logics_msg_timestamp, self.index_msg_timestamp,
-            self.master_flushed_offset, self.confirm_phy_offset, self.logics_physical_offset,
-        )  # fmt: skip
-        self._file.pwrite(_FIELDS.pack(*values), 0)
+        self._file.pwrite(_FIELDS.pack(*self.values), 0)
         self._file.sync()
 
     def shutdown(self) -> None:

@@ -24,9 +24,11 @@ from segproof_model.kafka.transaction_index import TransactionIndex
 from segproof_model.laws.registry import LAWS, Law, Scope, Transition
 from segproof_model.outcomes import Step
 from segproof_model.profiles import Profile
+from segproof_model.rocketmq.commit_log import CommitLog
 from segproof_model.rocketmq.consume_queue import ConsumeQueue
 from segproof_model.rocketmq.index_file import IndexFile
 from segproof_model.rocketmq.index_service import IndexService
+from segproof_model.rocketmq.message_store import MessageStore
 from segproof_model.rocketmq.reference_resource import ReferenceResource
 from segproof_model.rocketmq.store_checkpoint import StoreCheckpoint
 
@@ -39,7 +41,12 @@ __all__ = [
     "structure_of",
 ]
 
-SHARED = {"offset-index": ("abstract-index",), "time-index": ("abstract-index",)}
+SHARED = {
+    "offset-index": ("abstract-index",),
+    "time-index": ("abstract-index",),
+    "store-checkpoint": ("index-service",),
+    "consume-queue": ("index-service",),
+}
 """The structures whose laws a structure obeys beside its own."""
 STRUCTURES: Mapping[type, str] = {
     OffsetIndex: "offset-index",
@@ -54,8 +61,10 @@ STRUCTURES: Mapping[type, str] = {
     PartitionLog: "partition-log",
     IndexFile: "index-file",
     IndexService: "index-service",
-    StoreCheckpoint: "index-service",
-    ConsumeQueue: "index-service",
+    StoreCheckpoint: "store-checkpoint",
+    CommitLog: "commit-log",
+    ConsumeQueue: "consume-queue",
+    MessageStore: "message-store",
     ReferenceResource: "index-file",
 }
 

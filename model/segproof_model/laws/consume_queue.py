@@ -48,7 +48,8 @@ def known_message_is_not_written(transition: Transition) -> bool:
         return True
     if transition.outcome is not True:
         return False
-    number, end = arguments["cq_offset"], arguments["offset"] + arguments["size"]
+    number, end = arguments["cq_offset"], arguments["offset"]
+    end += arguments["size"] if before.profile.rmq_queue_knows_end else 0
     if end <= before.max_physic_offset:
         return bool(after == before)
     old, new = before.units(), after.units()

@@ -46,7 +46,7 @@ def _body_at(flags: int) -> int:
 @law("RMQLOG-1", structure=STRUCTURE, scope="pure", source=RECORD)
 def record_is_laid_out(record: bytes, message: Message) -> bool:
     """A record is laid out as in the table of its module; with an IPv4 born host the store
-    timestamp is at byte 56, with IPv6 at 68.
+    timestamp is at byte 56, with IPv6, which releases before 4.6.0 do not know, at 68.
 
     `message` is what was read of the bytes of one whole record, whose texts are well-formed.
     """
@@ -122,7 +122,7 @@ def properties_have_name_and_value(
     """A properties segment is kept only if it is at least 3 characters long and its first separator
     lies strictly inside it; a later duplicate name wins.
 
-    4.7.0 keeps what splits into two parts, without empty ones at the end.
+    Up to 4.7.1 what splits into two parts is kept, without empty ones at the end.
     """
     expected = {}
     for segment in re.split("\x02", text):

@@ -72,7 +72,7 @@ def only_flushing_writes(transition: Transition) -> bool:
         return list(_fields(after)) == read + [0] * (6 - known)
     if not isinstance(before, StoreCheckpoint):
         return True
-    if transition.operation in ("flush", "shutdown") and before.is_mapped:
+    if transition.operation in ("flush", "shutdown", "close") and before.is_mapped:
         known = before.profile.rmq_checkpoint_fields
         same = _fields(after) == _fields(before)
         return same and _stored(after)[:known] == _fields(after)[:known]

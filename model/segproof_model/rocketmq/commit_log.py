@@ -26,6 +26,7 @@ from segproof_model.rocketmq.message import (
     CheckResult,
     Message,
     check_message_and_return_size,
+    host_size,
 )
 
 COMMIT_LOG = "commitlog"
@@ -161,7 +162,7 @@ class CommitLog:
         record = file.data[phy_offset - file.start :][:size] if file is not None else b""
         if file is None or not STORE_TIME_END <= size <= len(record):
             return -1
-        return int64_at(record, 68 if int32_at(record, 36) & BORN_HOST_V6 else 56)
+        return int64_at(record, 48 + host_size(int32_at(record, 36), BORN_HOST_V6, self.profile))
 
 
 def _found(store_path: str, directory: Directory) -> tuple[LogFile, ...]:

@@ -126,13 +126,16 @@ class ConsumeQueue:
         for start in queue.starts()[-RECOVERED_FILES:]:
             units = read_units(queue.file(start)[:mapped_file_size])
             valid = next((n for n, unit in enumerate(units) if not unit.is_valid), len(units))
-            reached = units[valid - 1].commit_log_offset + units[valid - 1].size if valid else None
-            known = queue.max_physic_offset if reached is None else reached
-            end = start + valid * UNIT_SIZE
-            queue = replace(queue, end=end, max_physic_offset=wrap64(known))
+            known = queue.reached_by(units[valid - 1]) if valid else queue.max_physic_offset
+            queue = replace(queue, end=start + valid * UNIT_SIZE, max_physic_offset=known)
             if valid * UNIT_SIZE < mapped_file_size:
                 break
         return queue
+
+    def reached_by(self, unit: ConsumeQueueUnit) -> int:
+        """Return what is reached of the log with the message of a unit: its end, or its begin."""
+        size = unit.size if self.profile.rmq_queue_knows_end else 0
+        return wrap64(unit.commit_log_offset + size)
 
     def path(self, start: int) -> str:
         """Return the name of the file that begins at a position."""
@@ -175,14 +178,14 @@ class ConsumeQueue:
         for a number that it has passed (RMQCQ-2). A number beyond the next one is taken as it.
         Only a queue without files may begin at another number than 0: it is filled up to there.
         """
-        if wrap64(offset + size) <= self.max_physic_offset:
+        unit = ConsumeQueueUnit(offset, size, tags_code)
+        if self.reached_by(unit) <= self.max_physic_offset:
             return Step(self, True)
         position = cq_offset * UNIT_SIZE
         queue = self._with_room(position)
         if cq_offset != 0 and position < queue.end:
             return Step(queue, True)
-        unit = ConsumeQueueUnit(offset, size, tags_code)
-        return Step(replace(queue._with(unit), max_physic_offset=wrap64(offset + size)), True)
+        return Step(replace(queue._with(unit), max_physic_offset=self.reached_by(unit)), True)
 
     def _with_room(self, position: int) -> Self:
         """Return the queue with a file for the next unit, which is to be at `position`."""

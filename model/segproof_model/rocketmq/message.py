@@ -181,14 +181,19 @@ def properties_of(message: Message, *, profile: Profile = ROCKETMQ_5_5_1) -> dic
     return string_to_message_properties(message.properties, profile=profile)
 
 
-def _read(reader: _Reader, total_size: int, magic: int) -> Message:
+def host_size(sys_flag: int, bit: int, profile: Profile) -> int:
+    """Return how many bytes a host of a record takes, by its bit of the system flag."""
+    return 20 if sys_flag & bit and profile.rmq_hosts_v6 else 8
+
+
+def _read(reader: _Reader, total_size: int, magic: int, profile: Profile) -> Message:
     """Return the record whose first two fields are read."""
     body_crc, queue_id, flag = reader.int32(), reader.int32(), reader.int32()
     queue_offset, physical_offset = reader.int64(), reader.int64()
     sys_flag, born_timestamp = reader.int32(), reader.int64()
-    born_host = reader.text_bytes(20 if sys_flag & BORN_HOST_V6 else 8)
+    born_host = reader.text_bytes(host_size(sys_flag, BORN_HOST_V6, profile))
     store_timestamp = reader.int64()
-    store_host = reader.text_bytes(20 if sys_flag & STORE_HOST_V6 else 8)
+    store_host = reader.text_bytes(host_size(sys_flag, STORE_HOST_V6, profile))
     reconsume_times, prepared_offset = reader.int32(), reader.int64()
     body = reader.text_bytes(max(reader.int32(), 0))
     topic_size = (
@@ -272,7 +277,7 @@ def check_message_and_return_size(
             return BLANK
         if magic != MAGIC_V1 and not (profile.rmq_magic_v2 and magic == MAGIC_V2):
             return FAILED
-        message = _read(reader, total_size, magic)
+        message = _read(reader, total_size, magic, profile)
     except _OutOfBoundsError:
         return FAILED
     if check_crc and message.body and body_checksum(message.body) != message.body_crc:

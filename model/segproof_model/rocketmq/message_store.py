@@ -6,7 +6,8 @@ Upstream: RocketMQ DefaultMessageStore, CommitLog.recoverNormally and recoverAbn
     5.5.1).
 Laws: RMQSVC-2, RMQSVC-4, RMQCKPT-5, RMQLOG-5, RMQLOG-7.
 Not covered: writing messages and queues; cutting the log and the queues; running flags; the marker
-    of a running store is read and never written.
+    of a running store is read and never written; in 4.3.2 a file of the log that is not empty and
+    has another length, which it passes over with all behind it.
 Used by: the harness.
 """
 
@@ -125,11 +126,7 @@ class MessageStore:
         Every file of the log has the configured length; newer releases pass over an empty last
         one. Releases up to 5.0.0 don't look at what loading the index answers (RMQSVC-2).
         """
-        size = self.commit_log.mapped_file_size
-        lengths = [self._length_of(file) for file in self.commit_log.files]
-        if lengths and lengths[-1] == 0 and self.profile.rmq_empty_log_file_passed:
-            lengths.pop()
-        if any(length != size for length in lengths):
+        if not self.log_is_whole:
             return Step(self, False)
         loaded = self.index_service.load(self.last_exit_ok)
         if isinstance(loaded.outcome, Raised):
@@ -137,6 +134,28 @@ class MessageStore:
         else:
             outcome = loaded.outcome is True or not self.profile.rmq_load_result_used
         return Step(replace(self, index_service=loaded.after), outcome)
+
+    def load_and_recover(self) -> Step[Self]:
+        """Load and recover; the outcome is that of loading.
+
+        Releases recover also where only the index could not be loaded (RMQSVC-2).
+        """
+        loaded = self.load()
+        if loaded.outcome is True or (
+            loaded.outcome is False and self.log_is_whole and self.profile.rmq_recovers_unloaded
+        ):
+            recovered = loaded.after.recover()
+            failed = isinstance(recovered.outcome, Raised)
+            return recovered if failed else Step(recovered.after, loaded.outcome)
+        return loaded
+
+    @property
+    def log_is_whole(self) -> bool:
+        """Whether every file of the log has its length, or is an empty last one (RMQLOG-3)."""
+        lengths = [self._length_of(file) for file in self.commit_log.files]
+        if lengths and lengths[-1] == 0 and self.profile.rmq_empty_log_file_passed:
+            lengths.pop()
+        return all(length == self.commit_log.mapped_file_size for length in lengths)
 
     def _length_of(self, file: LogFile) -> int:
         path = path_in(self.store_path, COMMIT_LOG, log_file_name(file.start))
@@ -180,6 +199,8 @@ class MessageStore:
     def _start_of(self, is_clean: bool, reached: int) -> int:
         """Return where the file begins that a recovery begins with, the first one at the latest."""
         files = self.commit_log.files
+        if files and self.profile.rmq_empty_log_file_passed and not files[-1].data:
+            files = files[:-1]
         if not files:
             return 0
         at_most = RECOVERED_FILES if self.profile.rmq_recovery_asks_each else len(files)
@@ -198,9 +219,13 @@ class MessageStore:
         time = self.commit_log.pickup_store_timestamp(file.start, 76)
         if int.from_bytes(head[4:], "big", signed=True) not in magics or time == 0:
             return False
+        return time <= self._least_time()
+
+    def _least_time(self) -> int:
+        """Return up to when all is durable that a recovery is to care for."""
         checkpoint = self.store_checkpoint
         safe = self.config.message_index_enable and self.config.message_index_safe
-        return time <= (checkpoint.min_timestamp_index if safe else checkpoint.min_timestamp)
+        return checkpoint.min_timestamp_index if safe else checkpoint.min_timestamp
 
     def _is_before_each(self, file: LogFile, is_clean: bool, reached: int) -> bool:
         message = self.commit_log.check(file.start).message
@@ -212,6 +237,8 @@ class MessageStore:
             return False
         if is_clean:
             return message.physical_offset <= reached
+        if not self.profile.rmq_recovery_trusts_queues:
+            return message.store_timestamp <= self._least_time()
         if checkpoint.logics_physical_offset > 0:
             return message.physical_offset <= checkpoint.logics_physical_offset
         return message.store_timestamp <= checkpoint.logics_msg_timestamp

@@ -30,7 +30,7 @@ FIELDS = (
     "confirm_phy_offset",
     "logics_physical_offset",
 )
-"""The fields in the order of the file; older releases know the first three or five."""
+"""The fields in the order of the file; older releases know the first three, four or five."""
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
 UNMAPPED = Raised(ErrorKind.UNMAPPED)
 

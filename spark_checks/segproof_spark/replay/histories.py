@@ -43,6 +43,10 @@ COSTS_US: Mapping[str, int] = {
     "partition-log": 1000,
     "index-file": 200,
     "index-service": 350,
+    "store-checkpoint": 50,
+    "commit-log": 150,
+    "consume-queue": 200,
+    "message-store": 300,
 }
 """Microseconds an operation on the model and the implementation together, at length 100.
 

@@ -34,7 +34,9 @@ def test_every_release_is_of_one_system() -> None:
 
 def test_all_means_the_structures_of_the_release(capsys: pytest.CaptureFixture[str]) -> None:
     """With segproof's profile, really all; a structure of the other system is refused."""
-    assert ("index-file", "index-service") == structures_of("all", "rocketmq-5.5.1", ["model"])
+    indexes = ("index-file", "index-service")
+    stores = (*indexes, "store-checkpoint", "commit-log", "consume-queue", "message-store")
+    assert stores == structures_of("all", "rocketmq-5.5.1", ["model"])
     assert set(STRUCTURE_IDS) == set(structures_of("all", "segproof", ["model"]))
     wrong = ["replay", "--structure", "offset-index", "--profile", "rocketmq-5.5.1"]
     assert 2 == cli.run(wrong)

@@ -13,58 +13,19 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from jpype import JArray, JBoolean, JClass, JInt, JLong, JProxy
+from jpype import JArray, JBoolean, JClass, JInt, JLong
 
-from segproof_harness.oracle.jvm import Adapter, Jvm
+from segproof_harness.oracle.jvm import Adapter
+from segproof_harness.oracle.rocketmq.idle_store import STORE, store_of
 from segproof_harness.oracle.rocketmq.index_file import JavaFile, set_first_shutdown
+from segproof_harness.oracle.rocketmq.store_checkpoint import STORE_CHECKPOINT, JavaCheckpoint
 from segproof_harness.oracle.rocketmq.values import java_text
 from segproof_model.rocketmq.index_service import file_name_of
 
-STORE = "org.apache.rocketmq.store."
 TOTAL_SIZE_SINCE = (5, 0)
 TYPED_QUERY_SINCE = (5, 4)
 FLUSHING = "FlushIndexFileThread"
 THREADS_MAX = 200
-
-
-class Store:
-    """The one store of a JVM, which is never loaded or started; services borrow its options."""
-
-    def __init__(self, jvm: Jvm) -> None:
-        self._jvm = jvm
-        self._options = jvm.java(f"{STORE}config.MessageStoreConfig")()
-        self._options.setStorePathRootDir(os.path.join(os.environ.get("TMPDIR", "/tmp"), "store"))
-        number = jvm.release.number
-        listener = JProxy(f"{STORE}MessageArrivingListener", dict={"arriving": lambda *_: None})
-        statistics = jvm.java(f"{STORE}stats.BrokerStatsManager")
-        topics = (jvm.java("java.util.concurrent.ConcurrentHashMap")(),)
-        self.java = jvm.java(f"{STORE}DefaultMessageStore")(
-            self._options,
-            statistics("oracle", False) if number >= (4, 9) else statistics("oracle"),
-            listener,
-            jvm.java("org.apache.rocketmq.common.BrokerConfig")(),
-            *(topics if number >= (5, 1, 1) else ()),
-        )
-
-    def place(self, folder: str, hash_slot_num: int, index_num: int, checkpoint: Any) -> None:
-        """Let the next service have this folder, these numbers and this checkpoint."""
-        self._options.setStorePathRootDir(folder)
-        self._options.setMaxHashSlotNum(JInt(hash_slot_num))
-        self._options.setMaxIndexNum(JInt(index_num))
-        self._jvm.set_field(self.java, "storeCheckpoint", checkpoint)
-
-
-class Checkpoint:
-    """The accessors of a StoreCheckpoint of Java."""
-
-    def __init__(self, java: Any) -> None:
-        self.java = java
-
-    physic_msg_timestamp = property(lambda self: int(self.java.getPhysicMsgTimestamp()))
-    logics_msg_timestamp = property(lambda self: int(self.java.getLogicsMsgTimestamp()))
-    index_msg_timestamp = property(lambda self: int(self.java.getIndexMsgTimestamp()))
-    min_timestamp = property(lambda self: int(self.java.getMinTimestamp()))
-    min_timestamp_index = property(lambda self: int(self.java.getMinTimestampIndex()))
 
 
 class IndexService(Adapter):
@@ -72,7 +33,6 @@ class IndexService(Adapter):
 
     kinds: ClassVar[Mapping[str, str]] = {"java.lang.IllegalMonitorStateException": "lock-state"}
     left_out: ClassVar[frozenset[str]] = frozenset({"close"})
-    _store: ClassVar[Store | None] = None
 
     def __init_subclass__(cls) -> None:
         """Leave out what the release of this JVM has not."""
@@ -100,11 +60,8 @@ class IndexService(Adapter):
         zone: Any,
     ) -> "IndexService":
         """Open the checkpoint, and call the constructor."""
-        if cls._store is None:
-            IndexService._store = Store(cls.jvm)
-        store = IndexService._store
-        assert store is not None
-        checkpoint = cls.jvm.java(f"{STORE}StoreCheckpoint")(java_text(f"{directory}/checkpoint"))
+        store = store_of(cls.jvm)
+        checkpoint = cls.jvm.java(STORE_CHECKPOINT)(java_text(f"{directory}/checkpoint"))
         store.place(directory, hash_slot_num, index_num, checkpoint)
         service = cls.jvm.java(f"{STORE}index.IndexService")(store.java)
         opened = cls(service, checkpoint, f"{directory}/index", time)
@@ -115,8 +72,7 @@ class IndexService(Adapter):
         """Give all memory and files back without another write, as the process's end would."""
         for file in self.index_files():
             file.give_back()
-        self.jvm.field(self._checkpoint, "fileChannel").close()
-        unmap(self.jvm.field(self._checkpoint, "mappedByteBuffer"))
+        self.store_checkpoint.give_back()
 
     def load(self, last_exit_ok: bool) -> bool:
         """Call load."""
@@ -218,9 +174,9 @@ class IndexService(Adapter):
         return tuple(JavaFile(self.jvm, file) for file in self._list)
 
     @property
-    def store_checkpoint(self) -> Checkpoint:
+    def store_checkpoint(self) -> JavaCheckpoint:
         """The checkpoint of the store."""
-        return Checkpoint(self._checkpoint)
+        return JavaCheckpoint(self.jvm, self._checkpoint)
 
     @property
     def total_size(self) -> int:
@@ -259,11 +215,3 @@ def wait_for_flush() -> None:
     for position in range(kind.enumerate(threads)):
         if str(threads[position].getName()).endswith(FLUSHING):
             threads[position].join()
-
-
-def unmap(buffer: Any) -> None:
-    """Give the memory of a mapped buffer back."""
-    kind = JClass("java.lang.Class").forName("sun.misc.Unsafe")
-    found = kind.getDeclaredField("theUnsafe")
-    found.setAccessible(True)
-    found.get(None).invokeCleaner(buffer)

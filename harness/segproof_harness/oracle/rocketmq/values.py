@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts for Java.
+"""Texts for Java, and memory given back to it.
 
 Used by: the adapters of RocketMQ's classes.
 """
@@ -8,7 +8,7 @@ from typing import Any
 
 import jpype
 
-__all__ = ["java_text"]
+__all__ = ["give_back_files", "java_text", "unmap"]
 
 
 def java_text(text: str | None) -> Any:
@@ -18,3 +18,20 @@ def java_text(text: str | None) -> Any:
     data = text.encode("utf-16-be", "surrogatepass")
     units = [chr(int.from_bytes(data[at : at + 2])) for at in range(0, len(data), 2)]
     return jpype.JClass("java.lang.String")(jpype.JArray(jpype.JChar)(units))
+
+
+def unmap(buffer: Any) -> None:
+    """Give the memory of a mapped buffer back."""
+    kind = jpype.JClass("java.lang.Class").forName("sun.misc.Unsafe")
+    found = kind.getDeclaredField("theUnsafe")
+    found.setAccessible(True)
+    found.get(None).invokeCleaner(buffer)
+
+
+def give_back_files(jvm: Any, owner: Any) -> None:
+    """Give the mapped files of a queue or of a log back without another write; once is enough."""
+    for file in jvm.field(owner, "mappedFileQueue").getMappedFiles():
+        if file.isAvailable():
+            file.shutdown(jpype.JLong(0))
+            file.shutdown(jpype.JLong(0))
+            file.getFileChannel().close()

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one DefaultMessageStore of a JVM: it is never loaded or started, and opens no port.
+
+Upstream: org.apache.rocketmq.store.DefaultMessageStore.
+Used by: the adapters of what asks a store for its options and its parts.
+"""
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jpype import JBoolean, JInt, JProxy
+
+from segproof_harness.oracle.jvm import Jvm
+
+__all__ = ["STORE", "IdleStore", "set_log_size", "store_of"]
+
+STORE = "org.apache.rocketmq.store."
+"""The package."""
+
+
+class IdleStore:
+    """The one store of a JVM, which is never loaded or started; services borrow its options."""
+
+    def __init__(self, jvm: Jvm) -> None:
+        self._jvm = jvm
+        self.options = jvm.java(f"{STORE}config.MessageStoreConfig")()
+        self.options.setStorePathRootDir(os.path.join(os.environ.get("TMPDIR", "/tmp"), "store"))
+        number = jvm.release.number
+        listener = JProxy(f"{STORE}MessageArrivingListener", dict={"arriving": lambda *_: None})
+        statistics = jvm.java(f"{STORE}stats.BrokerStatsManager")
+        topics = (jvm.java("java.util.concurrent.ConcurrentHashMap")(),)
+        self.java = jvm.java(f"{STORE}DefaultMessageStore")(
+            self.options,
+            statistics("oracle", False) if number >= (4, 9) else statistics("oracle"),
+            listener,
+            jvm.java("org.apache.rocketmq.common.BrokerConfig")(),
+            *(topics if number >= (5, 1, 1) else ()),
+        )
+
+    def with_log(self, folder: str) -> Any:
+        """Let the store have the commit log of a folder, loaded, and return it."""
+        files = Path(folder, "commitlog")
+        sizes = [file.stat().st_size for file in sorted(files.iterdir())] if files.is_dir() else []
+        self.options.setStorePathRootDir(folder)
+        self.options.setStorePathCommitLog(str(files))
+        if sizes:
+            set_log_size(self.options, sizes[0])
+        log = self._jvm.java(f"{STORE}CommitLog")(self.java)
+        log.load()
+        self._jvm.set_field(self.java, "commitLog", log)
+        self._jvm.set_field(self.java, "shutdown", JBoolean(False))  # a log that is asked needs it
+        return log
+
+    def place(self, folder: str, hash_slot_num: int, index_num: int, checkpoint: Any) -> None:
+        """Let the next service have this folder, these numbers and this checkpoint."""
+        self.options.setStorePathRootDir(folder)
+        self.options.setMaxHashSlotNum(JInt(hash_slot_num))
+        self.options.setMaxIndexNum(JInt(index_num))
+        self._jvm.set_field(self.java, "storeCheckpoint", checkpoint)
+
+
+def set_log_size(options: Any, size: int) -> None:
+    """Set how long a file of the log is."""
+    setter = getattr(options, "setMappedFileSizeCommitLog", None)
+    (setter or options.setMapedFileSizeCommitLog)(JInt(size))  # so up to 4.3.2
+
+
+@cache
+def store_of(jvm: Jvm) -> IdleStore:
+    """Return the store of a JVM, made at the first call."""
+    return IdleStore(jvm)
