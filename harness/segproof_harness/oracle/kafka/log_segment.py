@@ -11,8 +11,8 @@ class did to the file is dated by it afterwards.
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -90,6 +90,8 @@ class LogSegment(Adapter):
     _scratch: ClassVar[str]
     _fields: ClassVar[dict[str, Any]]
     _configs: ClassVar[dict[tuple[int, int], Any]]
+    _taught_nothing: ClassVar[Any]
+    """A cache of epochs that learns nothing, and so stays as it is."""
     _open_one: ClassVar["LogSegment | None"]
     """The segment that a crash may have left open."""
 
@@ -106,6 +108,7 @@ class LogSegment(Adapter):
         cls._scratch = tempfile.mkdtemp(prefix="segproof-state-")
         cls._fields = {}
         cls._configs = {}
+        cls._taught_nothing = make_epochs(cls.jvm, f"{cls._scratch}/no-epochs", LAST_EPOCH)
         cls._open_one = None
 
     @classmethod
@@ -174,8 +177,7 @@ class LogSegment(Adapter):
         self._appended = b""
         with suppress(FileNotFoundError):
             self._modified_ns = os.stat(self._path).st_mtime_ns
-        with self._dated():
-            self._segment = self._opened(arguments)
+        self._segment = self._dated(self._opened, arguments)
         type(self)._open_one = self
         if arguments["roll_jitter_ms"] and self.jvm.release.number >= (1, 1):
             self._field("rollJitterMs").setLong(self._segment, JLong(arguments["roll_jitter_ms"]))
@@ -215,11 +217,10 @@ class LogSegment(Adapter):
             else:
                 self._segment.log().channel().close()
 
-    @contextmanager
-    def _dated(self) -> Iterator[None]:
-        """Let the log's file be modified when the clock says, if it was modified."""
+    def _dated(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        """Call, and let the log's file be modified when the clock says, if it was modified."""
         try:
-            yield
+            return call(*arguments)
         finally:
             self._date()
 
@@ -323,8 +324,7 @@ class LogSegment(Adapter):
                 first = batches[0].base_offset if batches else largest_offset
                 arguments.insert(0, JLong(first if isinstance(first, int) else largest_offset))
         self._appended = records
-        with self._dated():
-            self._segment.append(*arguments, memory)
+        self._dated(self._segment.append, *arguments, memory)
         self._appended = b""
 
     @cached_property
@@ -342,8 +342,7 @@ class LogSegment(Adapter):
             self.jvm.file(str(path)), JBoolean(False), JBoolean(True), JInt(0), JBoolean(False)
         )
         try:
-            with self._dated():
-                count = int(self._segment.appendFromFile(source, JInt(start)))
+            count = int(self._dated(self._segment.appendFromFile, source, JInt(start)))
         finally:
             source.close()
         self._appended = b""
@@ -352,8 +351,7 @@ class LogSegment(Adapter):
     def truncate_to(self, offset: int) -> int:
         """Call truncateTo."""
         self._load_whole_maximum()
-        with self._dated():
-            return int(self._segment.truncateTo(JLong(offset)))
+        return int(self._dated(self._segment.truncateTo, JLong(offset)))
 
     def recover(self, producer_state_manager: Any, leader_epoch_cache: Any) -> Any:
         """Call recover, and show what it has taught.
@@ -363,10 +361,11 @@ class LogSegment(Adapter):
         """
         self._load_whole_maximum()
         producers = make_producers(self.jvm, self._state_folder, self._java_time)
-        known = LAST_EPOCH if leader_epoch_cache is None else leader_epoch_cache.entries
-        epochs = make_epochs(self.jvm, f"{self._scratch}/epochs", known)
-        with self._dated():
-            removed = int(self._segment.recover(producers, self._as_option(epochs)))
+        epochs = self._taught_nothing
+        if leader_epoch_cache is not None:
+            entries = leader_epoch_cache.entries
+            epochs = make_epochs(self.jvm, f"{self._scratch}/epochs", entries)
+        removed = int(self._dated(self._segment.recover, producers, self._as_option(epochs)))
         return (
             removed,
             shown_producers(self.jvm, producers),
@@ -416,8 +415,7 @@ class LogSegment(Adapter):
 
     def on_become_inactive_segment(self) -> None:
         """Call onBecomeInactiveSegment."""
-        with self._dated():
-            self._segment.onBecomeInactiveSegment()
+        self._dated(self._segment.onBecomeInactiveSegment)
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -566,8 +564,7 @@ class LogSegment(Adapter):
 
     def close(self) -> None:
         """Call close."""
-        with self._dated():
-            self._segment.close()
+        self._dated(self._segment.close)
 
     def close_handlers(self) -> None:
         """Call closeHandlers."""

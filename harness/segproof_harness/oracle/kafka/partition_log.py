@@ -25,6 +25,7 @@ from segproof_harness.oracle.kafka.log_environment import (
     some,
     stamp,
 )
+from segproof_harness.oracle.kafka.records import record_class, wrapped
 from segproof_harness.outcomes import Outcome
 
 WRAPPERS = ("RecordValidationException", "KafkaStorageException", "UncheckedIOException")
@@ -45,13 +46,15 @@ class PartitionLog(Adapter):
     _last: ClassVar["PartitionLog | None"] = None
     """The log that was opened last; what a crash leaves open is closed by the next opening."""
 
-    def __init__(self, directory: str, clock: Callable[[], int], jitter_ms: int) -> None:
+    def __init__(self, directory: str, clock: Callable[[], int], jitter_ms: int | None) -> None:
         self._directory = directory
         self._clock = clock
         self._jitter_ms = jitter_ms
+        """What each segment gets instead of what the JVM draws; None where it draws nothing."""
         self._log: Any = None
         self._scheduler = Scheduler(self.jvm, clock)
         self._channel = failure_channel(self.jvm)
+        self._failed = self.jvm.field(self._channel, "offlineLogDirs")
 
     @classmethod
     def open(
@@ -70,7 +73,7 @@ class PartitionLog(Adapter):
         if PartitionLog._last is not None:
             PartitionLog._last._let_go()
         largest = min(config.segment_jitter_ms, config.segment_ms)
-        made = cls(directory, time, draw() % largest if config.segment_jitter_ms else 0)
+        made = cls(directory, time, draw() % largest if config.segment_jitter_ms else None)
         made._log = made._asked(
             lambda: new_log(
                 cls.jvm,
@@ -118,14 +121,15 @@ class PartitionLog(Adapter):
 
     def _settle(self) -> None:
         stamp(self._directory, self._clock())
-        self.jvm.field(self._channel, "offlineLogDirs").clear()
-        if self._log is None:
+        self._failed.clear()
+        if self._log is None or self._jitter_ms is None:
             return
         for segment in self._segments():
             if segment.rollJitterMs() != self._jitter_ms:
                 self._set_jitter(segment)
 
     def _set_jitter(self, segment: Any) -> None:
+        assert self._jitter_ms is not None
         found = segment.getClass().getDeclaredField("rollJitterMs")
         found.setAccessible(True)
         found.setLong(segment, JLong(self._jitter_ms))
@@ -167,12 +171,7 @@ class PartitionLog(Adapter):
     # --- appending -----------------------------------------------------------------------------
 
     def _records(self, records: bytes) -> Any:
-        kind = self.jvm.first(
-            "org.apache.kafka.common.record.internal.MemoryRecords",
-            "org.apache.kafka.common.record.MemoryRecords",
-        )
-        buffer = self.jvm.java("java.nio.ByteBuffer").wrap(self.jvm.to_bytes(records))
-        return kind.readableRecords(buffer)
+        return record_class(self.jvm, "MemoryRecords").readableRecords(wrapped(self.jvm, records))
 
     def append_as_leader(
         self, records: bytes, leader_epoch: int, origin: str, transaction_version: int
