@@ -26,10 +26,6 @@ class Operation:
     name: str
     arguments: Mapping[str, Value] = field(default_factory=dict)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle by its fields: thousands a second go to the oracle."""
-        return Operation, (self.name, self.arguments)
-
     def __repr__(self) -> str:
         written = ", ".join(f"{name}={_short(value)}" for name, value in self.arguments.items())
         return f"{self.name}({written})"

@@ -19,9 +19,11 @@ NOT_OPEN = "not-open"
 """The kind of error when an operation meets no open object, since opening it failed."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Outcome:
-    """A returned value, or a kind of error.
+    """A returned value, or a kind of error; nobody changes one.
+
+    It is not frozen, since that would triple the time to make one: a history has hundreds.
 
     >>> Outcome(1) == Outcome(True), Outcome(1) == Outcome(1)
     (False, True)
@@ -36,10 +38,6 @@ class Outcome:
     """The error's message, for people; not compared."""
 
     NOT_OPEN: ClassVar["Outcome"]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle by its fields: thousands a second go to and from the oracle."""
-        return Outcome, (self.value, self.error, self.detail)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Outcome):
@@ -64,6 +62,10 @@ class Outcome:
 Outcome.NOT_OPEN = Outcome(error=NOT_OPEN)
 
 
+_PLAIN = frozenset({type(None), bool, int, str, bytes})
+"""Types of values that are plain already: nearly all are."""
+
+
 def normalise(value: Any) -> Any:
     """Return a value in its plain form, the same for equal answers of different libraries.
 
@@ -73,11 +75,11 @@ def normalise(value: Any) -> Any:
     >>> normalise([OffsetPosition(5, 120), bytearray(b"x")])
     ((5, 120), b'x')
     """
-    if value is None or isinstance(value, bool | int | str | bytes):
+    if type(value) in _PLAIN or isinstance(value, (int, str, bytes)):
         return value
-    if isinstance(value, tuple | list):
+    if isinstance(value, (tuple, list)):
         return tuple(map(normalise, value))
-    if isinstance(value, bytearray | memoryview):
+    if isinstance(value, (bytearray, memoryview)):
         return bytes(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return tuple(normalise(getattr(value, item.name)) for item in dataclasses.fields(value))

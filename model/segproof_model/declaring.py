@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a flag of a profile is declared.
 
-Used by: early_flags, flags, rocketmq_flags.
+Used by: early_flags, flags, log_flags, rocketmq_flags.
 """
 
 from dataclasses import field

@@ -3,7 +3,7 @@
 
 They know messages of magic 0 and 1 only.
 
-Used by: flags, and through it the records and segments of Kafka.
+Used by: log_flags, and through it the records and segments of Kafka.
 """
 
 from dataclasses import dataclass

@@ -199,7 +199,7 @@ def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any
 
 def _damage(arguments: Mapping[str, Any], images: Mapping[str, bytes]) -> Mapping[str, bytes]:
     name = arguments["file_name"]
-    if not arguments["damage"] or name not in images:
+    if name not in images:
         return images
     data = damaged(images[name], arguments["damage"])
     rest = {known: image for known, image in images.items() if known != name}

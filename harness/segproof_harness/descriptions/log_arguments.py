@@ -357,7 +357,7 @@ def _is_one(item: Any) -> bool:
 def with_damage(arguments: Mapping[str, Value], images: Mapping[str, bytes]) -> Mapping[str, bytes]:
     """Return the files as something broke them before an opening."""
     done: Any = arguments["damage"]
-    return damaged(done, "", "", images) if done else images
+    return damaged(done, "", "", images)
 
 
 def logs_among(names: Any) -> list[str]:

@@ -185,8 +185,6 @@ def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any
 
 
 def _damage(arguments: Mapping[str, Any], images: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    if not arguments["damage"]:
-        return images
     stem = segment_file_name(arguments["base_offset"], "")
     return draw.damaged(arguments["damage"], stem, arguments["file_suffix"], images)
 

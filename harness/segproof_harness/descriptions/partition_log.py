@@ -10,9 +10,9 @@ from typing import Any
 
 from segproof.kafka.log_config import LogConfig as ImplLogConfig
 from segproof_harness.codecs import CODECS
+from segproof_harness.descriptions import alike
 from segproof_harness.descriptions import log_arguments as draw
 from segproof_harness.descriptions import log_records as records
-from segproof_harness.descriptions import alike
 from segproof_harness.descriptions.log_states import SOMETIMES
 from segproof_harness.descriptions.segment_calls import show_fetched
 from segproof_harness.generation import Choose
@@ -276,7 +276,8 @@ def _has_several(data: bytes) -> bool:
 def _is_asked(event: Event) -> bool:
     """Return whether a release is asked: not about bounds of reads that its log does not know, nor,
     where its leaders take several batches, to take several."""
-    profile, given = getattr(event.after, "profile", None), event.operation.arguments
+    profile = getattr(event.after, "profile", None)
+    given: Mapping[str, Any] = event.operation.arguments
     if profile is not None and not profile.log_knows_high_watermark:
         if given.get("isolation", ISOLATIONS[0]) != ISOLATIONS[0]:
             return False

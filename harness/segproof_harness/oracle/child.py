@@ -10,6 +10,7 @@ Used by: oracle.process.
 """
 
 import contextlib
+import gc
 import os
 import resource
 import shutil
@@ -28,7 +29,16 @@ from typing import Any, NoReturn
 from segproof_harness.operations import Operation
 from segproof_harness.oracle.jars import class_path, extra_folders
 from segproof_harness.oracle.jvm import Adapter, Jvm
-from segproof_harness.oracle.messages import ADAPTERS, SCRATCH_PREFIX, Absent, Failed, Look, Seen
+from segproof_harness.oracle.messages import (
+    ADAPTERS,
+    SCRATCH_PREFIX,
+    Absent,
+    Failed,
+    Look,
+    PlainCall,
+    PlainSeen,
+    plain_seen,
+)
 from segproof_harness.oracle.releases import release_named
 from segproof_harness.structures import Setup, structure_named
 from segproof_harness.subjects.implementation import ImplementationSubject
@@ -60,6 +70,7 @@ class Runner:
             self._subjects[structure_id] = ImplementationSubject(
                 structure, adapter, self._jvm.release.name, real=True
             )
+            gc.freeze()  # it stays, and Python collects whenever the JVM does
         return self._subjects[structure_id]
 
     def absent(self, structure_id: str) -> Absent:
@@ -68,17 +79,17 @@ class Runner:
         return Absent(adapter.left_out, adapter.unobserved)
 
     def history(
-        self, structure_id: str, setup: Setup, operations: Sequence[Operation], image_every: int
-    ) -> list[Seen]:
+        self, structure_id: str, setup: Setup, calls: Sequence[PlainCall], image_every: int
+    ) -> list[PlainSeen]:
         """Run a whole history; return what was seen at the opening and after each operation."""
         self._clean_up()
         subject = self.subject(structure_id)
-        seen = [Seen(subject.start(setup), self._look(subject))]
-        last = len(operations)
-        for step, operation in enumerate(operations, 1):
-            outcome = subject.apply(operation)
+        seen = [plain_seen(subject.start(setup), self._look(subject))]
+        last = len(calls)
+        for step, (name, arguments) in enumerate(calls, 1):
+            outcome = subject.apply(Operation(name, arguments))
             looks = step % image_every == 0 or step == last
-            seen.append(Seen(outcome, self._look(subject) if looks else None))
+            seen.append(plain_seen(outcome, self._look(subject) if looks else None))
         subject.stop()
         return seen
 

@@ -15,7 +15,7 @@ import jpype
 from segproof_harness.oracle.releases import Release
 from segproof_harness.outcomes import Outcome, of_error
 
-__all__ = ["Adapter", "Jvm"]
+__all__ = ["Adapter", "Jvm", "byte_array", "kind_of"]
 
 KINDS = {
     "java.lang.IllegalArgumentException": "invalid-argument",
@@ -70,6 +70,7 @@ class Jvm:
             convertStrings=True,
         )
         self._classes: dict[str, Any] = {}
+        self._first: dict[tuple[str, ...], Any] = {}
         self._fields: dict[tuple[type, str], Any] = {}
 
     def java(self, name: str) -> Any:
@@ -83,6 +84,11 @@ class Jvm:
 
         Raises: LookupError if it has none of them.
         """
+        if names not in self._first:
+            self._first[names] = self._found_first(names)
+        return self._first[names]
+
+    def _found_first(self, names: tuple[str, ...]) -> Any:
         for name in names:
             try:
                 return self.java(name)
@@ -98,7 +104,7 @@ class Jvm:
     @staticmethod
     def to_bytes(data: bytes) -> Any:
         """Return bytes as a Java array."""
-        return _byte_array()(data)
+        return byte_array()(data)
 
     def field(self, owner: Any, name: str) -> Any:
         """Return a private field of a Java object, inherited ones too.
@@ -168,12 +174,13 @@ class Adapter:
     @classmethod
     def outcome_of_error(cls, error: Exception) -> Outcome:
         """Return the outcome of an exception of Java or Python."""
-        if not isinstance(error, jpype.JException):
-            return of_error(error)
         key = cls, type(error)
-        if key not in _KNOWN_KINDS:
-            _KNOWN_KINDS[key] = kind_of(error, cls.kinds)
-        return Outcome(error=_KNOWN_KINDS[key], detail=str(error))
+        kind = _KNOWN_KINDS.get(key)
+        if kind is None:
+            if not isinstance(error, jpype.JException):
+                return of_error(error)
+            kind = _KNOWN_KINDS[key] = kind_of(error, cls.kinds)
+        return Outcome(None, kind, str(error))
 
     @classmethod
     def describe(cls, structure: Any) -> Any:
@@ -182,7 +189,7 @@ class Adapter:
 
 
 @cache
-def _byte_array() -> Any:
+def byte_array() -> Any:
     """Return Java's type `byte[]`, which takes long to make."""
     return jpype.JArray(jpype.JByte)
 

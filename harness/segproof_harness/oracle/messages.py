@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What parent and child tell each other, and which adapter serves which structure.
 
+A whole history goes to the child, and what was seen comes back, as plain tuples: objects of our
+own are pickled ten times as slowly, and there are hundreds in each.
+
 Used by: oracle.process, oracle.child.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from segproof_harness.operations import Operation, Value
 from segproof_harness.oracle.releases import Release
 from segproof_harness.outcomes import Outcome
 
@@ -64,16 +68,43 @@ class Look:
     image: Mapping[str, bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What one operation answered, and what it left, where that was looked at."""
+PlainCall = tuple[str, Mapping[str, Value]]
+"""The fields of an Operation."""
+PlainOutcome = tuple[Any, str | None, str]
+"""The fields of an Outcome."""
+PlainLook = tuple[Mapping[str, PlainOutcome], Mapping[str, bytes]]
+"""The fields of a Look."""
+PlainSeen = tuple[PlainOutcome, PlainLook | None]
+"""What one operation answered, and what it left, where that was looked at."""
 
-    outcome: Outcome
-    look: Look | None = None
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle by its fields, which is quick."""
-        return Seen, (self.outcome, self.look)
+def plain_calls(operations: Iterable[Operation]) -> list[PlainCall]:
+    """Return operations as they go to the child."""
+    return [(operation.name, operation.arguments) for operation in operations]
+
+
+def plain_seen(outcome: Outcome, look: Look | None) -> PlainSeen:
+    """Return what was seen at one step as it comes from the child."""
+    return _plain(outcome), None if look is None else _plain_look(look)
+
+
+def _plain(outcome: Outcome) -> PlainOutcome:
+    return outcome.value, outcome.error, outcome.detail
+
+
+def _plain_look(look: Look) -> PlainLook:
+    return {name: _plain(outcome) for name, outcome in look.observed.items()}, look.image
+
+
+def from_plain_seen(seen: PlainSeen) -> tuple[Outcome, Look | None]:
+    """Return the outcome of one step, and the look at what it left, if there was one."""
+    outcome, look = seen
+    return Outcome(*outcome), None if look is None else _from_plain_look(look)
+
+
+def _from_plain_look(look: PlainLook) -> Look:
+    observed, image = look
+    return Look({name: Outcome(*outcome) for name, outcome in observed.items()}, image)
 
 
 @dataclass(frozen=True, slots=True)

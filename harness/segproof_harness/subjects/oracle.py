@@ -13,7 +13,14 @@ from functools import cached_property
 from typing import Any
 
 from segproof_harness.operations import Operation
-from segproof_harness.oracle.messages import Absent, Look, Seen, reason_without
+from segproof_harness.oracle.messages import (
+    Absent,
+    Look,
+    PlainSeen,
+    from_plain_seen,
+    plain_calls,
+    reason_without,
+)
 from segproof_harness.oracle.process import NoAnswerError, OracleProcess, process_for
 from segproof_harness.oracle.readiness import readiness
 from segproof_harness.oracle.releases import Release
@@ -49,7 +56,7 @@ class OracleSubject:
         self.name = release.name
         self.profile_name = release.name
         self._process: OracleProcess = process_for(release.name)
-        self._played: Iterator[Seen] | None = None
+        self._played: Iterator[PlainSeen] | None = None
         self._look: Look | None = None
         self._is_lost = False
         """Whether the JVM hung or died in this history."""
@@ -80,7 +87,7 @@ class OracleSubject:
                 "history",
                 self.structure.structure_id,
                 setup,
-                tuple(operations),
+                plain_calls(operations),
                 image_every,
                 seconds=HISTORY_SECONDS,
             )
@@ -106,9 +113,8 @@ class OracleSubject:
 
     def _next(self) -> Outcome:
         assert self._played is not None
-        seen = next(self._played)
-        self._look = seen.look
-        return seen.outcome
+        outcome, self._look = from_plain_seen(next(self._played))
+        return outcome
 
     def _asked(self, name: str, *arguments: Any) -> Outcome:
         self._look = None

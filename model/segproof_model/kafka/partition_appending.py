@@ -71,18 +71,14 @@ class AppendingLog(ReadingLog):
 
         `origin` is "coordinator" for markers of transactions, which say their version.
         """
-        step = self._append(records, leader_epoch, origin, transaction_version)
-        is_done = isinstance(step.outcome, LogAppendInfo)
-        return Step(step.after, self._told(step.outcome) if is_done else step.outcome)
+        return self._told(self._append(records, leader_epoch, origin, transaction_version))
 
     def append_as_follower(self, records: bytes, leader_epoch: int) -> Step[Self]:
         """Append batches that have their offsets; return a `LogAppendInfo` (LOG-21).
 
         Batches from the first of a later epoch on are left out.
         """
-        step = self._append(records, leader_epoch, "replication", -1)
-        is_done = isinstance(step.outcome, LogAppendInfo)
-        return Step(step.after, self._told(step.outcome) if is_done else step.outcome)
+        return self._told(self._append(records, leader_epoch, "replication", -1))
 
     def _append(
         self, records: bytes, leader_epoch: int, origin: AppendOrigin, transaction_version: int
@@ -201,14 +197,17 @@ class AppendingLog(ReadingLog):
         step = step.after._written(call, checked, base_offset)
         return Step(step.after, step.outcome if isinstance(step.outcome, Raised) else call.info)
 
-    def _told(self, info: LogAppendInfo) -> LogAppendInfo:
-        """Return what an append tells of itself in this release."""
+    def _told(self, step: Step[Self]) -> Step[Self]:
+        """Let an append tell of itself what this release does."""
+        info = step.outcome
+        if not isinstance(info, LogAppendInfo):
+            return step
         if not self.profile.append_tells_log_start:
             info = info._replace(log_start_offset=UNKNOWN_OFFSET)
-        if self.profile.first_offset_is_named:
-            return info
-        first = info.first_or_last_offset
-        return info._replace(first_offset=first, last_offset_of_first_batch=UNKNOWN_OFFSET)
+        if not self.profile.first_offset_is_named:
+            first = info.first_or_last_offset
+            info = info._replace(first_offset=first, last_offset_of_first_batch=UNKNOWN_OFFSET)
+        return Step(step.after, info)
 
     def _with_epoch(self, batch: RecordBatch) -> Step[Self]:
         """Enter the epoch of a batch; a batch that has none forgets all epochs."""
@@ -390,7 +389,9 @@ class AppendingLog(ReadingLog):
             step = run(
                 self,
                 lambda one: one._with_next_segment(base_offset),
-                lambda one: one.on_producers(lambda known: known.update_map_end_offset(base_offset)),
+                lambda one: one.on_producers(
+                    lambda known: known.update_map_end_offset(base_offset)
+                ),
                 lambda one: one.on_producers(lambda known: known.take_snapshot()),
             )
             return step if isinstance(step.outcome, Raised) else Step(step.after, KAFKA_ERROR)

@@ -373,7 +373,8 @@ def recovery_point_after_loading(transition: Transition) -> bool:
     """After loading, recovery point = log end after a clean stop and min(checkpoint, log end)
     otherwise (releases >= 2.8).
 
-    Never below the log's start, but for releases up to 2.2, whose logs may end before it. A log that was empty, or that was emptied, counts as not clean.
+    Never below the log's start, but for releases up to 2.2, whose logs may end before it. A log
+    that was empty, or that was emptied, counts as not clean.
     """
     loading = _loading(transition)
     if loading is None:

@@ -55,9 +55,9 @@ def reads_stay_in_range(transition: Transition) -> bool:
     log, start = transition.before, transition.arguments["start_offset"]
     isolation = transition.arguments.get("isolation", "log_end")
     bound = bound_of(log, isolation).message_offset
-    if log.profile.bound_outside_is_refused and isolation != "log_end":
-        if transition.outcome == OUT_OF_RANGE:
-            return True
+    is_bounded = isolation != "log_end" and transition.outcome == OUT_OF_RANGE
+    if is_bounded and log.profile.bound_outside_is_refused:
+        return True
     floors = [base for base in log.log_segments.base_offsets() if base <= bound][-1:]
     is_damaged = not is_sound(log) or any(leads_astray(log, base, bound) for base in floors)
     is_refused = isinstance(transition.outcome, Raised)
@@ -128,7 +128,9 @@ def reads_at_the_bound_are_empty(transition: Transition) -> bool:
     if transition.arguments["start_offset"] != bound.message_offset:
         return True
     is_exact = transition.after.profile.read_at_bound_is_empty
-    if bound.segment_base_offset < 0 or not is_exact:  # its place may be that of the next batch, behind a gap
+    if (
+        bound.segment_base_offset < 0 or not is_exact
+    ):  # its place may be that of the next batch, behind a gap
         return found.records is None or found.records.size == 0
     return found.records is None and found.fetch_offset_metadata == bound
 
@@ -149,9 +151,8 @@ def committed_reads_list_what_was_aborted(transition: Transition) -> bool:
     log, listed = transition.after, found.aborted_transactions
     if found.records is None and not listed:
         return True
-    if not log.profile.read_at_bound_is_empty and found.records is not None:
-        if found.records.size == 0:
-            return True
+    if not log.profile.read_at_bound_is_empty and found.records and found.records.size == 0:
+        return True
     place = found.fetch_offset_metadata
     size = 0 if found.records is None else found.records.size
     end = place.relative_position_in_segment + size

@@ -36,14 +36,18 @@ def optional(found: Any) -> Any:
     """
     if found is None:
         return None
-    if hasattr(found, "isDefined"):
-        return found.get() if found.isDefined() else None
-    if not found.isPresent():
-        return None
-    for name in ("getAsLong", "getAsInt"):
-        if hasattr(found, name):
-            return getattr(found, name)()
-    return found.get()
+    asks, gets = _option_methods(found.__class__)
+    return getattr(found, gets)() if getattr(found, asks)() else None
+
+
+@cache
+def _option_methods(kind: type) -> tuple[str, str]:
+    """Return the names of what asks a class of options, and of what gets its value."""
+    if hasattr(kind, "isDefined"):
+        return "isDefined", "get"
+    return "isPresent", next(
+        name for name in ("getAsLong", "getAsInt", "get") if hasattr(kind, name)
+    )
 
 
 def scala_option(jvm: Any, value: Any) -> Any:

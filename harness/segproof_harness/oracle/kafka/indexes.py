@@ -3,6 +3,7 @@
 
 Upstream: kafka.log.{OffsetIndex,TimeIndex} up to 3.4, the same names in
 org.apache.kafka.storage.internals.log since.
+Where a method has one form only, JPype finds the widths of its numbers by itself, and sooner.
 Used by: oracle.child.
 """
 
@@ -71,15 +72,15 @@ class _Index(Adapter):
 
     def can_append_offset(self, offset: int) -> bool:
         """Call canAppendOffset."""
-        return bool(self._index.canAppendOffset(JLong(offset)))
+        return bool(self._index.canAppendOffset(offset))
 
     def relative_offset(self, offset: int) -> int:
         """Call relativeOffset."""
-        return int(self._index.relativeOffset(JLong(offset)))
+        return int(self._index.relativeOffset(offset))
 
     def resize(self, new_size: int) -> bool | None:
         """Call resize; up to 1.0 it answers nothing."""
-        answer = self._index.resize(JInt(new_size))
+        answer = self._index.resize(new_size)
         return None if answer is None else bool(answer)
 
     def rename_to(self, file: str) -> None:
@@ -92,7 +93,7 @@ class _Index(Adapter):
 
     def truncate_to(self, offset: int) -> None:
         """Call truncateTo."""
-        self._index.truncateTo(JLong(offset))
+        self._index.truncateTo(offset)
 
     def trim_to_valid_size(self) -> None:
         """Call trimToValidSize."""
@@ -139,11 +140,11 @@ class OffsetIndex(_Index):
 
     def append(self, offset: int, position: int) -> None:
         """Call append."""
-        self._index.append(JLong(offset), JInt(position))
+        self._index.append(offset, position)
 
     def lookup(self, target_offset: int) -> tuple[int, int]:
         """Call lookup."""
-        return _offset_position(self._index.lookup(JLong(target_offset)))
+        return _offset_position(self._index.lookup(target_offset))
 
     def lookup_many(self, target_offsets: Sequence[int]) -> Any:
         """Call lookup for each target; for an index that can't be asked, it raises at once."""
@@ -151,13 +152,13 @@ class OffsetIndex(_Index):
 
     def entry(self, n: int) -> tuple[int, int]:
         """Call entry."""
-        return _offset_position(self._index.entry(JInt(n)))
+        return _offset_position(self._index.entry(n))
 
     def fetch_upper_bound_offset(self, fetch_offset: Any, fetch_size: int) -> Any:
         """Call fetchUpperBoundOffset."""
         kind = storage_class(self.jvm, "OffsetPosition")
-        place = kind(JLong(fetch_offset.offset), JInt(fetch_offset.position))
-        found = optional(self._index.fetchUpperBoundOffset(place, JInt(fetch_size)))
+        place = kind(fetch_offset.offset, fetch_offset.position)
+        found = optional(self._index.fetchUpperBoundOffset(place, fetch_size))
         return None if found is None else _offset_position(found)
 
 
@@ -174,11 +175,11 @@ class TimeIndex(_Index):
 
     def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool) -> None:
         """Call maybeAppend."""
-        self._index.maybeAppend(JLong(timestamp), JLong(offset), JBoolean(skip_full_check))
+        self._index.maybeAppend(timestamp, offset, skip_full_check)
 
     def lookup(self, target_timestamp: int) -> tuple[int, int]:
         """Call lookup."""
-        return _timestamp_offset(self._index.lookup(JLong(target_timestamp)))
+        return _timestamp_offset(self._index.lookup(target_timestamp))
 
     def lookup_many(self, target_timestamps: Sequence[int]) -> Any:
         """Call lookup for each target; for an index that can't be asked, it raises at once."""
@@ -186,4 +187,4 @@ class TimeIndex(_Index):
 
     def entry(self, n: int) -> tuple[int, int]:
         """Call entry."""
-        return _timestamp_offset(self._index.entry(JInt(n)))
+        return _timestamp_offset(self._index.entry(n))

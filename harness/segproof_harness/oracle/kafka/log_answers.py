@@ -89,7 +89,6 @@ def _long(found: Any) -> int | None:
 
 def append_info(jvm: Any, info: Any) -> tuple[int, ...]:
     """Return what became of an append."""
-    number = jvm.release.number
     first = get(info, "firstOffset")
     if not isinstance(first, int):
         first = optional(first)
@@ -98,7 +97,7 @@ def append_info(jvm: Any, info: Any) -> tuple[int, ...]:
     return (
         int(first),
         *(
-            int(get(info, name)) if hasattr(info, name) else UNKNOWN
+            int(get(info, name))
             for name in (
                 "lastOffset",
                 "maxTimestamp",
@@ -107,7 +106,7 @@ def append_info(jvm: Any, info: Any) -> tuple[int, ...]:
                 "validBytes",
             )
         ),
-        int(jvm.field(info, "lastOffsetOfFirstBatch")) if number >= (2,) else UNKNOWN,
+        int(jvm.field(info, "lastOffsetOfFirstBatch")),
     )
 
 

@@ -8,6 +8,7 @@ Used by: oracle.kafka.partition_log.
 import os
 from collections.abc import Callable
 from dataclasses import fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from segproof_model.kafka.producer_state import SNAPSHOT_SUFFIX
 DELETIONS = ("delete-file", "delete-producer-snapshot")
 """Tasks that wait, whatever their delay, until the history asks for what is due."""
 EXPIRY_CHECK_MS = 600_000
-NOW_MS_MIN = 10**12
+MODIFIED_NS_MIN = 10**18
 """A file modified from here on was modified by the JVM: no history's clock goes so far."""
 NO_TOPIC_OPTIONS = ("producer_id_expiration_ms", "max_transaction_timeout_ms")
 
@@ -103,8 +104,9 @@ def java_time(clock: Callable[[], int]) -> Any:
     return JProxy("org.apache.kafka.common.utils.Time", dict=calls)
 
 
+@lru_cache(maxsize=64)
 def java_config(jvm: Any, config: Any) -> Any:
-    """Return the options as Kafka's LogConfig."""
+    """Return the options as Kafka's LogConfig, which never changes; making it takes long."""
     kind = storage_class(jvm, "LogConfig")
     names = {str(name) for name in kind.configNames().toArray()} if _is_java(kind) else set()
     given = jvm.java("java.util.HashMap")()
@@ -119,7 +121,7 @@ def java_config(jvm: Any, config: Any) -> Any:
     if jvm.release.number < (3, 6):  # one limit for both directions
         limit = str(config.message_timestamp_before_max_ms)
         given.put("message.timestamp.difference.max.ms", limit)
-    if _is_java(kind) or jvm.release.number < (1,):
+    if _is_java(kind):
         return kind(given)
     return kind(given, scala_object(jvm, "scala.collection.immutable.Set").empty())
 
@@ -145,9 +147,7 @@ def broker_topic_stats(jvm: Any) -> Any:
 
 
 def failure_channel(jvm: Any) -> Any:
-    """Return where failures of directories are told; nobody listens. 0.11 has no such place."""
-    if jvm.release.number < (1,):
-        return None
+    """Return where failures of directories are told; nobody listens."""
     kind = jvm.first(
         "org.apache.kafka.storage.internals.log.LogDirFailureChannel",
         "kafka.server.LogDirFailureChannel",
@@ -170,19 +170,20 @@ def stamp(directory: str, now_ms: int) -> None:
     The producers of a snapshot that it has written are put in order.
     """
     for entry in os.scandir(directory):
-        if entry.stat().st_mtime_ns >= NOW_MS_MIN * 10**6:
+        if entry.stat().st_mtime_ns >= MODIFIED_NS_MIN:
             if entry.name.endswith(SNAPSHOT_SUFFIX):
-                order_snapshot(Path(entry.path))
+                order_snapshot(entry.path)
             os.utime(entry.path, ns=(now_ms * 10**6, now_ms * 10**6))
 
 
-def order_snapshot(path: Path) -> None:
+def order_snapshot(path: str) -> None:
     """Put the entries of a snapshot in the order of their producer ids, and mend its checksum.
 
     The real class writes them in the order of a HashMap, which depends on how many producers it
     ever held: nobody is promised one, and the model writes them by producer id.
     """
-    data = path.read_bytes()
+    with open(path, "rb", buffering=0) as file:
+        data = file.readall()
     end = HEADER_BYTES + ENTRY_BYTES * int.from_bytes(data[6:HEADER_BYTES], "big")
     if data[2:6] != crc32c(data[6:end]).to_bytes(4, "big"):
         return
@@ -192,7 +193,7 @@ def order_snapshot(path: Path) -> None:
     checked = data[6:HEADER_BYTES] + b"".join(entries)
     ordered = data[:2] + crc32c(checked).to_bytes(4, "big") + checked + data[end:]
     if ordered != data:
-        path.write_bytes(ordered)
+        Path(path).write_bytes(ordered)
 
 
 def tell_of_clean_shutdown(directory: str, is_clean: bool) -> None:
@@ -233,8 +234,7 @@ def new_log(
         told = () if number < (2, 8) else (clean, no)
         expiration = JInt(config.producer_id_expiration_ms)
         kind = scala_object(jvm, "kafka.log.Log")
-        where = () if number < (1,) else (channel,)
-        return kind.apply(*first, expiration, check, *where, *told)
+        return kind.apply(*first, expiration, check, channel, *told)
     timeout = JInt(config.max_transaction_timeout_ms)
     second = (timeout, producer_config(jvm, config), check, channel, clean)
     remaining = jvm.java("java.util.concurrent.ConcurrentHashMap")()

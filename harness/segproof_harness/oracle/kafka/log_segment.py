@@ -11,8 +11,8 @@ class did to the file is dated by it afterwards.
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -94,6 +94,8 @@ class LogSegment(Adapter):
     _scratch: ClassVar[str]
     _fields: ClassVar[dict[str, Any]]
     _configs: ClassVar[dict[tuple[int, int], Any]]
+    _taught_nothing: ClassVar[Any]
+    """A cache of epochs that learns nothing, and so stays as it is."""
     _open_one: ClassVar["LogSegment | None"]
     """The segment that a crash may have left open."""
 
@@ -112,6 +114,7 @@ class LogSegment(Adapter):
         cls._scratch = tempfile.mkdtemp(prefix="segproof-state-")
         cls._fields = {}
         cls._configs = {}
+        cls._taught_nothing = make_epochs(cls.jvm, f"{cls._scratch}/no-epochs", LAST_EPOCH)
         cls._open_one = None
 
     @classmethod
@@ -180,8 +183,7 @@ class LogSegment(Adapter):
         self._appended = b""
         with suppress(FileNotFoundError):
             self._modified_ns = os.stat(self._path).st_mtime_ns
-        with self._dated():
-            self._segment = self._opened(arguments)
+        self._segment = self._dated(self._opened, arguments)
         type(self)._open_one = self
         if arguments["roll_jitter_ms"] and self.jvm.release.number >= (1, 1):
             self._field("rollJitterMs").setLong(self._segment, JLong(arguments["roll_jitter_ms"]))
@@ -221,11 +223,10 @@ class LogSegment(Adapter):
             else:
                 self._segment.log().channel().close()
 
-    @contextmanager
-    def _dated(self) -> Iterator[None]:
-        """Let the log's file be modified when the clock says, if it was modified."""
+    def _dated(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        """Call, and let the log's file be modified when the clock says, if it was modified."""
         try:
-            yield
+            return call(*arguments)
         finally:
             self._date()
 
@@ -321,8 +322,7 @@ class LogSegment(Adapter):
             known = largest_timestamp, shallow_offset_of_max_timestamp
             arguments = told_of_append(self.jvm, largest_offset, records, *known)
         self._appended = records
-        with self._dated():
-            self._segment.append(*arguments, memory)
+        self._dated(self._segment.append, *arguments, memory)
         self._appended = b""
 
     @cached_property
@@ -340,8 +340,7 @@ class LogSegment(Adapter):
             self.jvm.file(str(path)), JBoolean(False), JBoolean(True), JInt(0), JBoolean(False)
         )
         try:
-            with self._dated():
-                count = int(self._segment.appendFromFile(source, JInt(start)))
+            count = int(self._dated(self._segment.appendFromFile, source, JInt(start)))
         finally:
             source.close()
         self._appended = b""
@@ -350,8 +349,7 @@ class LogSegment(Adapter):
     def truncate_to(self, offset: int) -> int:
         """Call truncateTo."""
         self._load_whole_maximum()
-        with self._dated():
-            return int(self._segment.truncateTo(JLong(offset)))
+        return int(self._dated(self._segment.truncateTo, JLong(offset)))
 
     def recover(self, producer_state_manager: Any, leader_epoch_cache: Any) -> Any:
         """Call recover, and show what it has taught.
@@ -360,16 +358,16 @@ class LogSegment(Adapter):
         one that learns nothing, and is not shown. A release that has neither teaches them nothing.
         """
         if self.jvm.release.number < TRANSACTIONS_SINCE:
-            with self._dated():
-                removed = int(self._segment.recover(JInt(INT32_MAX)))
+            removed = int(self._dated(self._segment.recover, JInt(INT32_MAX)))
             known = None if leader_epoch_cache is None else tuple(leader_epoch_cache.entries)
             return removed, NO_PRODUCERS, known
         self._load_whole_maximum()
         producers = make_producers(self.jvm, self._state_folder, self._java_time)
-        known = LAST_EPOCH if leader_epoch_cache is None else leader_epoch_cache.entries
-        epochs = make_epochs(self.jvm, f"{self._scratch}/epochs", known)
-        with self._dated():
-            removed = int(self._segment.recover(producers, self._as_option(epochs)))
+        epochs = self._taught_nothing
+        if leader_epoch_cache is not None:
+            entries = leader_epoch_cache.entries
+            epochs = make_epochs(self.jvm, f"{self._scratch}/epochs", entries)
+        removed = int(self._dated(self._segment.recover, producers, self._as_option(epochs)))
         return (
             removed,
             shown_producers(self.jvm, producers),
@@ -419,8 +417,7 @@ class LogSegment(Adapter):
 
     def on_become_inactive_segment(self) -> None:
         """Call onBecomeInactiveSegment."""
-        with self._dated():
-            self._segment.onBecomeInactiveSegment()
+        self._dated(self._segment.onBecomeInactiveSegment)
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -569,8 +566,7 @@ class LogSegment(Adapter):
 
     def close(self) -> None:
         """Call close."""
-        with self._dated():
-            self._segment.close()
+        self._dated(self._segment.close)
 
     def close_handlers(self) -> None:
         """Call closeHandlers."""

@@ -27,19 +27,20 @@ from segproof_harness.oracle.kafka.log_environment import (
     some,
     stamp,
 )
-from segproof_harness.oracle.kafka.records import is_of_block, may_be_of_block
+from segproof_harness.oracle.kafka.records import (
+    is_of_block,
+    may_be_of_block,
+    record_class,
+    wrapped,
+)
 from segproof_harness.outcomes import Outcome
 
 WRAPPERS = ("RecordValidationException", "KafkaStorageException", "UncheckedIOException")
 """Exceptions that only carry another one."""
-SINCE = (
-    ((2, 0), {"split_overflowed_segment"}),
-    (
-        (2, 4),
-        {"update_high_watermark", "maybe_increment_log_start_offset", "delete_old_segments"},
-    ),
+BOUND = frozenset(
+    {"update_high_watermark", "maybe_increment_log_start_offset", "delete_old_segments"}
 )
-"""Since which version a log has some operations, or needs no replica for them."""
+"""What goes by the high watermark, which only the replica knows before 2.4."""
 BOUNDS = frozenset({"high_watermark", "last_stable_offset"})
 """What only the replica knows before 2.4."""
 EXPIRY = "PeriodicProducerExpirationCheck"
@@ -52,8 +53,6 @@ class PartitionLog(Adapter):
     kinds: ClassVar[Mapping[str, str]] = {
         "java.lang.NullPointerException": "unmapped",
         "java.util.NoSuchElementException": "illegal-state",
-        "java.lang.AssertionError": "invalid-argument",
-        "kafka.common.KafkaException": "kafka-error",
     }
     left_out: ClassVar[frozenset[str]] = frozenset({"close", "close_handlers"})
     """What a closed log does, the model does not cover; reopening closes as well."""
@@ -63,18 +62,19 @@ class PartitionLog(Adapter):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        number = cls.jvm.release.number
-        absent = [names for since, names in SINCE if number < since]
-        cls.left_out = PartitionLog.left_out.union(*absent)
-        cls.unobserved = BOUNDS if number < (2, 4) else frozenset()
+        if cls.jvm.release.number < (2, 4):
+            cls.left_out = PartitionLog.left_out | BOUND
+            cls.unobserved = BOUNDS
 
-    def __init__(self, directory: str, clock: Callable[[], int], jitter_ms: int) -> None:
+    def __init__(self, directory: str, clock: Callable[[], int], jitter_ms: int | None) -> None:
         self._directory = directory
         self._clock = clock
         self._jitter_ms = jitter_ms
+        """What each segment gets instead of what the JVM draws; None where it draws nothing."""
         self._log: Any = None
         self._scheduler = Scheduler(self.jvm, clock)
         self._channel = failure_channel(self.jvm)
+        self._failed = self.jvm.field(self._channel, "offlineLogDirs")
 
     @classmethod
     def open(
@@ -93,7 +93,7 @@ class PartitionLog(Adapter):
         if PartitionLog._last is not None:
             PartitionLog._last._let_go()
         largest = min(config.segment_jitter_ms, config.segment_ms)
-        made = cls(directory, time, draw() % largest if config.segment_jitter_ms else 0)
+        made = cls(directory, time, draw() % largest if config.segment_jitter_ms else None)
         made._log = made._asked(
             lambda: new_log(
                 cls.jvm,
@@ -163,15 +163,15 @@ class PartitionLog(Adapter):
 
     def _settle(self) -> None:
         stamp(self._directory, self._clock())
-        if self._channel is not None:
-            self.jvm.field(self._channel, "offlineLogDirs").clear()
-        if self._log is None:
+        self._failed.clear()
+        if self._log is None or self._jitter_ms is None:
             return
         for segment in self._segments():
             if segment.rollJitterMs() != self._jitter_ms:
                 self._set_jitter(segment)
 
     def _set_jitter(self, segment: Any) -> None:
+        assert self._jitter_ms is not None
         found = segment.getClass().getDeclaredField("rollJitterMs")
         found.setAccessible(True)
         found.setLong(segment, JLong(self._jitter_ms))
@@ -214,12 +214,7 @@ class PartitionLog(Adapter):
     # --- appending -----------------------------------------------------------------------------
 
     def _records(self, records: bytes) -> Any:
-        kind = self.jvm.first(
-            "org.apache.kafka.common.record.internal.MemoryRecords",
-            "org.apache.kafka.common.record.MemoryRecords",
-        )
-        buffer = self.jvm.java("java.nio.ByteBuffer").wrap(self.jvm.to_bytes(records))
-        return kind.readableRecords(buffer)
+        return record_class(self.jvm, "MemoryRecords").readableRecords(wrapped(self.jvm, records))
 
     def append_as_leader(
         self, records: bytes, leader_epoch: int, origin: str, transaction_version: int

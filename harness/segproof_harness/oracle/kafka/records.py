@@ -14,7 +14,7 @@ import jpype
 
 from segproof_harness.codecs import CODECS
 from segproof_harness.descriptions.alike import MUCH_BYTES
-from segproof_harness.oracle.jvm import Jvm, kind_of
+from segproof_harness.oracle.jvm import Jvm, byte_array, kind_of
 from segproof_harness.oracle.kafka.entries import Entry, batches_of
 from segproof_harness.oracle.kafka.reflection import invoked, reflected
 from segproof_model.kafka.record import Record, RecordHeader
@@ -69,14 +69,14 @@ def record_class(jvm: Jvm, name: str) -> Any:
 
 def wrapped(jvm: Jvm, data: bytes) -> Any:
     """Return bytes as a ByteBuffer."""
-    return jvm.java("java.nio.ByteBuffer").wrap(jvm.to_bytes(data))
+    return jvm.java("java.nio.ByteBuffer").wrap(data)
 
 
 def bytes_of(buffer: Any) -> bytes | None:
     """Return what is left in a ByteBuffer, and leave its position alone; null is None."""
     if buffer is None:
         return None
-    target = jpype.JArray(jpype.JByte)(int(buffer.remaining()))
+    target = byte_array()(int(buffer.remaining()))
     buffer.duplicate().get(target)
     return bytes(target)
 

@@ -58,9 +58,9 @@ class TransactionIndex(Adapter):
     def append(self, aborted_txn: AbortedTxn) -> None:
         """Call append; other versions than 0 are made from bytes, since only those know them."""
         if aborted_txn.version == 0:
-            self._index.append(self._txn_kind(*map(JLong, aborted_txn[1:])))
+            self._index.append(self._txn_kind(*aborted_txn[1:]))
             return
-        buffer = self._wrap(self.jvm.to_bytes(aborted_txn.to_bytes()))
+        buffer = self._wrap(aborted_txn.to_bytes())
         self._index.append(self._txn_from_bytes.newInstance(buffer))
 
     def all_aborted_txns(self) -> tuple[tuple[int, ...], ...]:
@@ -69,13 +69,13 @@ class TransactionIndex(Adapter):
 
     def collect_aborted_txns(self, fetch_offset: int, upper_bound_offset: int) -> Any:
         """Call collectAbortedTxns."""
-        found = self._index.collectAbortedTxns(JLong(fetch_offset), JLong(upper_bound_offset))
+        found = self._index.collectAbortedTxns(fetch_offset, upper_bound_offset)
         transactions = tuple(map(_txn, _items(get(found, "abortedTransactions"))))
         return transactions, bool(get(found, "isComplete"))
 
     def truncate_to(self, offset: int) -> None:
         """Call truncateTo."""
-        self._index.truncateTo(JLong(offset))
+        self._index.truncateTo(offset)
 
     def reset(self) -> None:
         """Call reset, or truncate."""

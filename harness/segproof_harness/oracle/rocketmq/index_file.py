@@ -118,29 +118,30 @@ class IndexFile(Adapter, JavaFile):
 
     def put_key(self, key: str | None, phy_offset: int, store_timestamp: int) -> bool:
         """Call putKey."""
-        fails_before = key is None or self.hash_slot_num == 0 or self.is_write_full()
-        if not (self._is_mapped or fails_before):
-            refuse()
-        return bool(self.java.putKey(java_text(key), JLong(phy_offset), JLong(store_timestamp)))
+        if not self._is_mapped and not (
+            key is None or self.hash_slot_num == 0 or self.is_write_full()
+        ):
+            refuse()  # nothing else fails before the memory is touched
+        return bool(self.java.putKey(java_text(key), phy_offset, store_timestamp))
 
     def select_phy_offset(
         self, phy_offsets: list[int], key: str | None, max_num: int, begin: int, end: int
     ) -> list[int]:
         """Call selectPhyOffset; the caller's list changes once it has answered."""
-        fails_before = key is None or self.hash_slot_num == 0 or not self.is_available
-        if not (self._is_mapped or fails_before):
+        if not self._is_mapped and not (
+            key is None or self.hash_slot_num == 0 or not self.is_available
+        ):
             refuse()
         found = self._list()
         for offset in phy_offsets:
             found.add(JLong(offset))
-        window = JInt(max_num), JLong(begin), JLong(end)
-        self.java.selectPhyOffset(found, java_text(key), *window, *self._lock)
+        self.java.selectPhyOffset(found, java_text(key), max_num, begin, end, *self._lock)
         phy_offsets[:] = numbers_of(found)
         return phy_offsets
 
     def is_time_matched(self, begin: int, end: int) -> bool:
         """Call isTimeMatched."""
-        return bool(self.java.isTimeMatched(JLong(begin), JLong(end)))
+        return bool(self.java.isTimeMatched(begin, end))
 
     def index_key_hash_method(self, key: str | None) -> int:
         """Call indexKeyHashMethod."""
@@ -148,7 +149,7 @@ class IndexFile(Adapter, JavaFile):
 
     def flush(self) -> None:
         """Call flush."""
-        if self.is_available and not self._is_mapped:
+        if not self._is_mapped and self.is_available:
             refuse()
         self.java.flush()
 
@@ -188,4 +189,4 @@ def set_first_shutdown(jvm: Any, mapped: Any, elapsed_ms: int) -> None:
 
 def numbers_of(found: Any) -> Iterator[int]:
     """Return the numbers of a Java list."""
-    return map(int, found)
+    return map(int, found.toArray())
