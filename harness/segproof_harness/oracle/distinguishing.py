@@ -48,6 +48,11 @@ STRUCTURES = {
     "SCAN": ("record-file", "record-batch"),
     "SEG": ("log-segment",),
     "FILE": ("log-segment",),
+    "PROD": ("partition-log", "log-segment"),
+    "LOG": ("partition-log",),
+    "LOAD": ("partition-log",),
+    "EPOCH": ("partition-log", "log-segment"),
+    "CKPT": ("partition-log",),
     "LAZY": ("log-segment", "partition-log"),
     "RMQIDX": ("index-file", "index-service"),
     "RMQSVC": ("index-service", "message-store"),
@@ -170,13 +175,14 @@ def _found(step: Step, structure: Structure, seeds: range) -> Trace | None:
 def _shown(step: Step, structure: Structure, trace: Trace) -> Trace | None:
     """Return the history made as short as it can be while it shows the flag; None if it does not.
 
-    It must be one that both releases may be asked.
+    It must be one that both releases may be asked. A law that breaks shows no flag.
     """
     each = Comparison(structure, step.older.name, [flipped(step, structure)], image_every=1)
 
     def run(candidate: Trace) -> Divergence | None:
         asked = all(_may_ask(structure, one, candidate) for one in (step.older, step.newer))
-        return each.run(candidate) if asked else None
+        found = each.run(candidate) if asked else None
+        return None if found is not None and found.what == "law" else found
 
     return None if run(trace) is None else replace(shrink(trace, run), seed=None)
 

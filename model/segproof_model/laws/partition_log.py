@@ -7,6 +7,7 @@ crafted file may not do. LOG-4 is stated with the laws of directories.
 Used by: the harness, the generated pages.
 """
 
+from itertools import pairwise
 from typing import Any
 
 from segproof_model.integers import INT32_MAX
@@ -157,6 +158,8 @@ def committed_reads_list_what_was_aborted(transition: Transition) -> bool:
     size = 0 if found.records is None else found.records.size
     end = place.relative_position_in_segment + size
     entries = index_entries(log, place.segment_base_offset)
+    if any(later <= earlier for earlier, later in pairwise(entries)):
+        return True  # a crash has left slots behind the entries that were never written
     passed = not log.profile.upper_bound_exact and [position for _, position in entries[:1]] == [
         end
     ]
