@@ -19,7 +19,6 @@ from typing import Any
 from segproof_harness.compare import Comparison, Divergence
 from segproof_harness.oracle.messages import reason_without
 from segproof_harness.oracle.releases import release_named
-from segproof_harness.replay import run_seed
 from segproof_harness.shrink import shrink
 from segproof_harness.structures import STRUCTURE_IDS, Structure, structure_named
 from segproof_harness.subjects import ModelSubject, OracleSubject
@@ -163,12 +162,14 @@ def _found(step: Step, structure: Structure, seeds: range) -> Trace | None:
     """Return what shows the flag of the histories of these seeds, shrunk; None if none does."""
     comparing = Comparison(structure, step.older.name, [flipped(step, structure)])
     weights = _weights(structure, step.older.name)
+    both = (step.older.name, step.newer.name)
     for seed in seeds:
-        if run_seed(comparing, seed, LENGTH, weights) is not None:
-            trace = make_history(structure.structure_id, step.older.name, seed, LENGTH, weights)
-            found = _shown(step, structure, trace)
-            if found is not None:
-                return found
+        trace = make_history(
+            structure.structure_id, step.older.name, seed, LENGTH, weights, releases=both
+        )
+        found = None if comparing.run(trace) is None else _shown(step, structure, trace)
+        if found is not None:
+            return found
     return None
 
 
