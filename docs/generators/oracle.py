@@ -29,7 +29,9 @@ what releases do differently is in their [profiles](../reference/releases.md), s
 left to explain here. A dash: the release is not asked about this structure, since it lacks the
 class or no adapter serves it; `not run` means just that. What 0.10.2.2 knows is messages of magic
 0 and 1: its histories have no others, and no transaction index; what it makes of them is in no
-profile.
+profile. Up to 2.2.2 the replica, not the log, knows the high watermark: whole logs are not asked
+about it, what goes by it (the log start, retention, bounded reads), or calls of leaders with
+several batches.
 
 These seeds were also used to mend by, so they find nothing more. From seeds that nothing had been
 mended by, 200 to 400 histories of each structure on each release were run on 2026-11-22: record

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from segproof_harness.oracle.distinguishing import Distinction, read_distinctions, steps
+from segproof_harness.oracle.messages import reason_without
+from segproof_harness.oracle.releases import release_named
 from segproof_model.laws.registry import LAWS
 from segproof_model.profiles import (
     KAFKA_PROFILES,
@@ -78,10 +80,13 @@ NOT_SHOWN = """
 | behaviour | releases | histories tried | why it stands |
 | --- | --- | --- | --- |
 """
-WHOLE_LOGS = "whole logs are asked from 2.8.2 on: read in the source, not run"
+WHOLE_LOGS = "whole logs are asked from 2.0.1 on: read in the source, not run"
+REPLICAS = "up to 2.2.2 {what} not asked: read in the source, not run"
 WHY = {
     "epochs_begin_at_checkpoint": "needs a log that lost its first segment, and not that one's"
     " epochs: read in the class of the release, not run",
+    "leader_takes_one_batch": REPLICAS.format(what="calls of leaders with several batches are"),
+    "log_knows_high_watermark": REPLICAS.format(what="the high watermark and what goes by it are"),
     "uncounted_batch_is_rewritten": WHOLE_LOGS,
 }
 """What holds up a flag that no structure of the harness shows."""
@@ -143,10 +148,11 @@ def _releases_table(profiles: Sequence[Profile], rows: Sequence[Distinction]) ->
     return "\n".join(lines) + "\n"
 
 
-def _why(flag: str) -> str:
-    """Return why a flag without a history stands, by the first of its laws."""
-    area = Profile.__dataclass_fields__[flag].metadata["laws"][0].partition("-")[0]
-    if area in ("LOG", "LOAD", "PROD", "EPOCH", "CKPT", "META"):
+def _why(row: Distinction) -> str:
+    """Return why a flag without a history stands, by the first of its laws and its release."""
+    area = Profile.__dataclass_fields__[row.flag].metadata["laws"][0].partition("-")[0]
+    is_asked = reason_without("partition-log", release_named(row.older)) is None
+    if area in ("LOG", "LOAD", "PROD", "EPOCH", "CKPT", "META") and not is_asked:
         return WHOLE_LOGS
     return "read in the source of the release, not run"
 
@@ -161,7 +167,7 @@ def _releases_of(system: str, profiles: Sequence[Profile], rows: Sequence[Distin
     if missing:
         text += NOT_SHOWN
     for row in missing:
-        why = WHY.get(row.flag) or _why(row.flag)
+        why = WHY.get(row.flag) or _why(row)
         text += f"| `{row.flag}` | {row.older} and older | {row.seeds_tried} | {why} |\n"
     return text
 

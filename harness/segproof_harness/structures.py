@@ -189,8 +189,8 @@ class Structure:
     takes_folders: bool = False
     """Whether files may lie in folders of the directory; their names then are `folder/name`."""
     damage: Callable[[Mapping[str, Value], Mapping[str, bytes]], Mapping[str, bytes]] | None = None
-    """`f(arguments, files)` returns the files as something broke them before this opening; asked
-    where the opening's argument `damage` is not empty."""
+    """`f(arguments, files)` returns the files as something broke them before this opening; not
+    asked where the opening's argument `damage` is empty."""
     directory_of: Callable[[Any], Any] = lambda state: state.directory
     """The Directory of a state."""
     parts: Callable[[Any], Iterable[Any]] = lambda state: ()

@@ -278,11 +278,12 @@ def _is_asked(event: Event) -> bool:
     where its leaders take several batches, to take several."""
     profile = getattr(event.after, "profile", None)
     given: Mapping[str, Any] = event.operation.arguments
-    if profile is not None and not profile.log_knows_high_watermark:
-        if given.get("isolation", ISOLATIONS[0]) != ISOLATIONS[0]:
-            return False
-        if event.operation.name == "append_as_leader" and _has_several(given["call"][0]):
-            return False
+    is_bounded = given.get("isolation", ISOLATIONS[0]) != ISOLATIONS[0]
+    if profile is not None and is_bounded and not profile.log_knows_high_watermark:
+        return False
+    is_leader = event.operation.name == "append_as_leader"
+    if profile is not None and is_leader and not profile.leader_takes_one_batch:
+        return not _has_several(given["call"][0]) and alike.is_asked(event)
     return alike.is_asked(event)
 
 

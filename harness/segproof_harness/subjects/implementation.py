@@ -254,7 +254,7 @@ class ImplementationSubject:
     def _open(self, arguments: Mapping[str, Value]) -> Outcome:
         place = self._placed()
         self._object = None
-        if self.structure.damage is not None and arguments["damage"]:
+        if self.structure.damage is not None and arguments.get("damage", True):
             images = place.images()
             _write_changes(place, images, self.structure.damage(arguments, images))
         given = self._with_paths("open", arguments)

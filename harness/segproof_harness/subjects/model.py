@@ -48,7 +48,7 @@ class ModelSubject:
 
     def _open(self, arguments: Mapping[str, Value]) -> Outcome:
         self.opened = arguments
-        if self.structure.damage is not None and arguments["damage"]:
+        if self.structure.damage is not None and arguments.get("damage", True):
             images = self.structure.damage(arguments, dict(self.directory.files))
             self.directory = Directory(tuple(sorted(images.items())))
         step = self.structure.open_model(arguments, self.directory, self.profile)

@@ -414,7 +414,7 @@ def epochs_fit_the_log(transition: Transition) -> bool:
     loading = _loading(transition)
     if loading is None or loading.log.profile.epoch_rules == "1.1":
         return True
-    is_emptied = loading.log.log_end_offset <= loading.log.log_start_offset
+    is_emptied = loading.log.size == 0
     if is_emptied and not loading.log.profile.emptied_log_forgets:
         return True
     starts = [entry.start_offset for entry in loading.log.leader_epoch_cache.entries]

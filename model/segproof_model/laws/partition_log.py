@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from segproof_model.integers import INT32_MAX
+from segproof_model.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof_model.kafka.log_segment import FetchDataInfo
 from segproof_model.kafka.log_validator import LogAppendInfo
 from segproof_model.kafka.record_file import TimestampAndOffset, scan_memory
@@ -56,10 +57,11 @@ def reads_stay_in_range(transition: Transition) -> bool:
     log, start = transition.before, transition.arguments["start_offset"]
     isolation = transition.arguments.get("isolation", "log_end")
     bound = bound_of(log, isolation).message_offset
-    is_bounded = isolation != "log_end" and transition.outcome == OUT_OF_RANGE
-    if is_bounded and log.profile.bound_outside_is_refused:
+    bases = log.log_segments.base_offsets()
+    floors = [base for base in bases if base <= bound][-1:]
+    is_outside = not (floors and log.log_start_offset <= bound <= log.log_end_offset)
+    if is_outside and transition.outcome == OUT_OF_RANGE and log.profile.bound_outside_is_refused:
         return True
-    floors = [base for base in log.log_segments.base_offsets() if base <= bound][-1:]
     is_damaged = not is_sound(log) or any(leads_astray(log, base, bound) for base in floors)
     is_refused = isinstance(transition.outcome, Raised)
     if transition.outcome == CORRUPT_INDEX or (is_refused and is_damaged):
@@ -67,7 +69,7 @@ def reads_stay_in_range(transition: Transition) -> bool:
     if start == log.log_end_offset and not log.profile.read_at_bound_is_empty:
         return not is_refused
     is_within = log.log_start_offset <= start <= log.log_end_offset
-    has_floor = any(base <= start for base in log.log_segments.base_offsets())
+    has_floor = any(base <= start for base in bases)
     return (transition.outcome == OUT_OF_RANGE) is not (is_within and has_floor)
 
 
@@ -78,12 +80,21 @@ def _fetched(transition: Transition) -> FetchDataInfo | None:
     return transition.outcome if isinstance(transition.outcome, FetchDataInfo) else None
 
 
+def _is_left_behind(log: Any, bound: LogOffsetMetadata) -> bool:
+    """Whether a bound keeps its place at the end of a segment though another one begins there: a
+    roll moves it only in releases whose log knows the high watermark."""
+    base, offset = bound.segment_base_offset, bound.message_offset
+    is_passed = any(0 <= base < later <= offset for later in log.log_segments.base_offsets())
+    return is_passed and not log.profile.log_knows_high_watermark
+
+
 @law("LOG-6", structure=STRUCTURE, scope="step", source=CLASS)
 def reads_begin_at_the_batch(transition: Transition) -> bool:
     """read(start) returns batches from the first segment at or after floor(start) that has a batch
     with last offset >= start, never bytes beyond the bound of the isolation level.
 
-    Kafka passes a bound whose place is in a segment that was removed.
+    Kafka passes a bound whose place is in a segment that was removed, and up to 2.2 one whose place
+    is at the end of a segment that a roll has ended since.
     """
     found = _fetched(transition)
     if found is None or found.records is None:
@@ -105,6 +116,8 @@ def reads_begin_at_the_batch(transition: Transition) -> bool:
     is_gone = bound.segment_base_offset >= 0 and bound.segment_base_offset not in bases
     if [(segment_base, found.records.start)] != places[:1]:
         return False
+    if _is_left_behind(log, bound):
+        return True
     return (is_gone and log.profile.bound_stays_in_removed_segment) or all(
         batch.base_offset < bound.message_offset
         for batch in batches_of_segment(log, segment_base)
@@ -126,12 +139,12 @@ def reads_at_the_bound_are_empty(transition: Transition) -> bool:
     )
     if found is None or bound is None:
         return True
-    if transition.arguments["start_offset"] != bound.message_offset:
+    is_at_bound = transition.arguments["start_offset"] == bound.message_offset
+    if not is_at_bound or _is_left_behind(transition.after, bound):
         return True
-    is_exact = transition.after.profile.read_at_bound_is_empty
-    if (
-        bound.segment_base_offset < 0 or not is_exact
-    ):  # its place may be that of the next batch, behind a gap
+    is_exact = transition.after.profile.read_at_bound_is_empty or bound == transition.after.log_end
+    if bound.segment_base_offset < 0 or not is_exact:
+        # its place may be that of the next batch, behind a gap
         return found.records is None or found.records.size == 0
     return found.records is None and found.fetch_offset_metadata == bound
 
@@ -151,8 +164,6 @@ def committed_reads_list_what_was_aborted(transition: Transition) -> bool:
         return True
     log, listed = transition.after, found.aborted_transactions
     if found.records is None and not listed:
-        return True
-    if not log.profile.read_at_bound_is_empty and found.records and found.records.size == 0:
         return True
     place = found.fetch_offset_metadata
     size = 0 if found.records is None else found.records.size
@@ -176,6 +187,12 @@ def committed_reads_list_what_was_aborted(transition: Transition) -> bool:
     return [Aborted(*one[1:5]) for one in listed or ()] == expected
 
 
+def _is_begun_ahead(log: Any) -> bool:
+    """Whether a segment begins behind the log end, before which some releases go on writing."""
+    is_ahead = log.log_segments.base_offsets()[-1] > log.log_end_offset
+    return bool(is_ahead and not log.profile.empty_segment_is_replaced)
+
+
 @law("LOG-9", structure=STRUCTURE, scope="step", source="Kafka UnifiedLog.append")
 def log_end_comes_between(transition: Transition) -> bool:
     """The log end offset advances after the bytes are in the log and before the transaction index
@@ -186,12 +203,11 @@ def log_end_comes_between(transition: Transition) -> bool:
     if not is_judged(transition, *APPENDS) or not is_sound(transition.before):
         return True
     before, after = transition.before, transition.after
-    is_ahead = before.log_segments.base_offsets()[-1] > before.log_end_offset
-    if is_ahead and not before.profile.empty_segment_is_replaced:
-        return True
     has_advanced = after.log_end_offset > before.log_end_offset
-    last = batches_of_segment(after, after.log_segments.base_offsets()[-1])[-1:]
-    is_written = [one.last_offset + 1 for one in last] == [after.log_end_offset]
+    bases = after.log_segments.base_offsets()
+    written = bases if _is_begun_ahead(before) else bases[-1:]
+    last = [one for base in written for one in batches_of_segment(after, base)[-1:]]
+    is_written = after.log_end_offset in [one.last_offset + 1 for one in last]
     is_touched = aborted_of(after, 0) != aborted_of(before, 0)
     return (is_written or not has_advanced) and (has_advanced or not is_touched)
 
@@ -238,10 +254,12 @@ def an_empty_active_segment_is_replaced(transition: Transition) -> bool:
     if not is_judged(transition, "roll"):
         return True
     before, after = transition.before, transition.after
-    if not before.profile.empty_segment_is_replaced:
-        return True
     bases = before.log_segments.base_offsets()
     base = max(transition.arguments.get("expected_next_offset") or 0, before.log_end_offset)
+    if not before.profile.empty_segment_is_replaced:
+        is_kept = after.log_segments.base_offsets() == bases
+        is_refused = isinstance(transition.outcome, Raised)
+        return (is_refused and is_kept) if base in bases else transition.outcome != KAFKA_ERROR
     if base == bases[-1] and before.log_segments.active_segment.size == 0:
         is_replaced = after.log_segments.active_segment.size == 0
         return bool(after.log_segments.base_offsets() == bases and is_replaced)
@@ -259,7 +277,10 @@ def an_empty_active_segment_is_replaced(transition: Transition) -> bool:
 @law("LOG-13", structure=STRUCTURE, scope="step", source="Kafka UnifiedLog.truncateTo")
 def truncation_ends_the_log(transition: Transition) -> bool:
     """truncate_to(t) raises invalid-argument for t < 0; for t >= log end it only truncates the
-    epoch cache and returns false; otherwise log end = t and no segment has base > t."""
+    epoch cache and returns false; otherwise log end = t and no segment has base > t.
+
+    Up to 2.4 a truncation to the log end or behind it leaves the epochs, too.
+    """
     if not is_judged(transition, "truncate_to"):
         return True
     before, after = transition.before, transition.after
@@ -271,7 +292,8 @@ def truncation_ends_the_log(transition: Transition) -> bool:
     if target >= before.log_end_offset:
         is_same = log_images(after) == log_images(before)
         is_end = after.log_end_offset == before.log_end_offset
-        return transition.outcome is False and is_same and is_end
+        is_kept = before.profile.truncation_at_end_cuts_epochs or bool(after == before)
+        return transition.outcome is False and is_same and is_end and is_kept
     bases = after.log_segments.base_offsets()
     return transition.outcome is True and after.log_end_offset == target and max(bases) <= target
 
@@ -448,7 +470,12 @@ def given_offsets_rise(transition: Transition) -> bool:
 
 @law("LOG-22", structure=STRUCTURE, scope="step", source=CLASS)
 def operations_keep_segments_apart(transition: Transition) -> bool:
-    """No operation makes segments of a log overlap that did not overlap before."""
+    """No operation makes segments of a log overlap that did not overlap before.
+
+    Up to 2.0 an append may, before a segment that a roll has begun ahead of the log end.
+    """
     if not is_judged(transition, transition.operation) or not is_sound(transition.before):
+        return True
+    if transition.operation in APPENDS and _is_begun_ahead(transition.before):
         return True
     return not has_overlap(transition.after)

@@ -229,6 +229,8 @@ class History:
 @example(2538801749)
 @example(14382678)
 @example(522083274)
+@example(4237791195)
+@example(3339650768)
 def test_histories_obey_the_laws(profile: Profile, seed: int) -> None:
     """No step of a random history breaks a law."""
     for transition in History(seed, profile).steps(20):

@@ -37,12 +37,12 @@ from segproof_harness.outcomes import Outcome
 
 WRAPPERS = ("RecordValidationException", "KafkaStorageException", "UncheckedIOException")
 """Exceptions that only carry another one."""
-BOUND = frozenset(
+BY_HIGH_WATERMARK = frozenset(
     {"update_high_watermark", "maybe_increment_log_start_offset", "delete_old_segments"}
 )
-"""What goes by the high watermark, which only the replica knows before 2.4."""
-BOUNDS = frozenset({"high_watermark", "last_stable_offset"})
-"""What only the replica knows before 2.4."""
+"""Operations that go by the high watermark, which only the replica knows before 2.4."""
+REPLICA_BOUNDS = frozenset({"high_watermark", "last_stable_offset"})
+"""Accessors of what only the replica knows before 2.4."""
 EXPIRY = "PeriodicProducerExpirationCheck"
 Answer = TypeVar("Answer")
 
@@ -63,8 +63,8 @@ class PartitionLog(Adapter):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if cls.jvm.release.number < (2, 4):
-            cls.left_out = PartitionLog.left_out | BOUND
-            cls.unobserved = BOUNDS
+            cls.left_out = PartitionLog.left_out | BY_HIGH_WATERMARK
+            cls.unobserved = REPLICA_BOUNDS
 
     def __init__(self, directory: str, clock: Callable[[], int], jitter_ms: int | None) -> None:
         self._directory = directory
@@ -283,11 +283,7 @@ class PartitionLog(Adapter):
         """Return that a read is not one of committed records, as releases before 2.4 are told."""
         if self.jvm.release.number >= (2, 1):
             return JBoolean(False)
-        levels = self.jvm.first(
-            "org.apache.kafka.common.requests.IsolationLevel",
-            "org.apache.kafka.common.IsolationLevel",
-        )
-        return levels.READ_UNCOMMITTED
+        return self.jvm.java("org.apache.kafka.common.requests.IsolationLevel").READ_UNCOMMITTED
 
     def _isolation(self, isolation: str) -> Any:
         if self.jvm.release.number >= (3, 5):

@@ -14,7 +14,7 @@ from jpype import JBoolean, JInt, JProxy
 
 from segproof_harness.oracle.jvm import Jvm
 
-__all__ = ["STORE", "IdleStore", "set_log_size", "store_of"]
+__all__ = ["STORE", "IdleStore", "new_store", "set_log_size", "store_of"]
 
 STORE = "org.apache.rocketmq.store."
 """The package."""
@@ -27,17 +27,7 @@ class IdleStore:
         self._jvm = jvm
         self.options = jvm.java(f"{STORE}config.MessageStoreConfig")()
         self.options.setStorePathRootDir(os.path.join(os.environ.get("TMPDIR", "/tmp"), "store"))
-        number = jvm.release.number
-        listener = JProxy(f"{STORE}MessageArrivingListener", dict={"arriving": lambda *_: None})
-        statistics = jvm.java(f"{STORE}stats.BrokerStatsManager")
-        topics = (jvm.java("java.util.concurrent.ConcurrentHashMap")(),)
-        self.java = jvm.java(f"{STORE}DefaultMessageStore")(
-            self.options,
-            statistics("oracle", False) if number >= (4, 9) else statistics("oracle"),
-            listener,
-            jvm.java("org.apache.rocketmq.common.BrokerConfig")(),
-            *(topics if number >= (5, 1, 1) else ()),
-        )
+        self.java = new_store(jvm, self.options)
 
     def with_log(self, folder: str) -> Any:
         """Let the store have the commit log of a folder, loaded, and return it."""
@@ -59,6 +49,21 @@ class IdleStore:
         self.options.setMaxHashSlotNum(JInt(hash_slot_num))
         self.options.setMaxIndexNum(JInt(index_num))
         self._jvm.set_field(self.java, "storeCheckpoint", checkpoint)
+
+
+def new_store(jvm: Jvm, options: Any) -> Any:
+    """Return a new DefaultMessageStore with these options."""
+    number = jvm.release.number
+    listener = JProxy(f"{STORE}MessageArrivingListener", dict={"arriving": lambda *_: None})
+    statistics = jvm.java(f"{STORE}stats.BrokerStatsManager")
+    topics = (jvm.java("java.util.concurrent.ConcurrentHashMap")(),)
+    return jvm.java(f"{STORE}DefaultMessageStore")(
+        options,
+        statistics("oracle", False) if number >= (4, 9) else statistics("oracle"),
+        listener,
+        jvm.java("org.apache.rocketmq.common.BrokerConfig")(),
+        *(topics if number >= (5, 1, 1) else ()),
+    )
 
 
 def set_log_size(options: Any, size: int) -> None:

@@ -19,11 +19,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jpype import JInt, JLong, JProxy
+from jpype import JInt, JLong
 
 from segproof.errors import IndexClosedError
 from segproof_harness.oracle.jvm import Adapter
-from segproof_harness.oracle.rocketmq.idle_store import STORE, set_log_size
+from segproof_harness.oracle.rocketmq.idle_store import STORE, new_store, set_log_size
 from segproof_harness.oracle.rocketmq.loopback import stay_on_loopback
 from segproof_harness.oracle.rocketmq.store_checkpoint import STORE_CHECKPOINT, JavaCheckpoint
 from segproof_harness.oracle.rocketmq.values import give_back_files, java_text
@@ -80,17 +80,7 @@ class MessageStore(Adapter):
         setter = getattr(options, "setMappedFileSizeConsumeQueue", None)
         (setter or options.setMapedFileSizeConsumeQueue)(JInt(QUEUE_FILE_SIZE))  # so up to 4.3.2
         set_log_size(options, config.mapped_file_size_commit_log)
-        number = cls.jvm.release.number
-        statistics = cls.jvm.java(f"{STORE}stats.BrokerStatsManager")
-        listener = JProxy(f"{STORE}MessageArrivingListener", dict={"arriving": lambda *_: None})
-        topics = (cls.jvm.java("java.util.concurrent.ConcurrentHashMap")(),)
-        return cls.jvm.java(f"{STORE}DefaultMessageStore")(
-            options,
-            statistics("oracle", False) if number >= (4, 9) else statistics("oracle"),
-            listener,
-            cls.jvm.java("org.apache.rocketmq.common.BrokerConfig")(),
-            *(topics if number >= (5, 1, 1) else ()),
-        )
+        return new_store(cls.jvm, options)
 
     def _wait(self) -> None:
         """Wait until the index has all messages. Raises: TimeoutError."""
