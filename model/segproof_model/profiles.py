@@ -59,6 +59,7 @@ KAFKA_3_7_2 = replace(
     KAFKA_3_9_0,
     name="kafka-3.7.2",
     bound_outside_is_refused=True,
+    unplaced_bound_reads_nothing=False,
     control_record_types="3.4",
     epoch_truncation_is_deferred=False,
     largest_timestamp_is_searched=False,
@@ -72,7 +73,6 @@ KAFKA_3_6_2 = replace(
     metadata_version_is_exact=True,
     overflow_names_maximum=True,
     failed_reload_takes_entry=True,
-    unplaced_bound_reads_nothing=False,
 )
 KAFKA_3_5_2 = replace(
     KAFKA_3_6_2,

@@ -5,8 +5,10 @@ Each planted defect is the belief that the newest release does what an older one
 hold, and only the real class knows better.
 """
 
-from collections.abc import Iterator
-from typing import Any
+import os
+import resource
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
 
 import pytest
 from tests.oracle.planted import first_finding
@@ -26,6 +28,8 @@ from segproof_model.values import replace
 RELEASE = "rocketmq-5.5.1"
 LENGTH = 100
 SEEDS = 20
+DESCRIPTORS = 300
+"""How many more files the child may open where they are few; it makes one file with each."""
 PLANTED = (
     ("index-file", {"rmq_slot_count_each_put": True}),
     ("index-service", {"rmq_tags_indexed": False}),
@@ -97,6 +101,24 @@ def test_what_never_ends(structure: str, setup: Setup, operations: list[Operatio
     assert answers[-1] == (Outcome(error="endless"), Outcome(error="endless"))
     real.stop()
     process_for(RELEASE).end()
+
+
+def test_few_descriptors_end_no_endless_walk(not_run: Callable[[str], NoReturn]) -> None:
+    """A class that makes files until it may open no more gives no answer, however soon it does."""
+    limit = getattr(resource, "prlimit", None)
+    if limit is None:
+        not_run("only Linux limits another process")
+    _, (structure, setup, operations) = _setups()
+    real = subject_named(RELEASE, structure_named(structure))
+    process = process_for(RELEASE)
+    assert real.start(setup).error is None
+    assert process._process is not None
+    child = process._process.pid
+    most = len(os.listdir(f"/proc/{child}/fd")) + DESCRIPTORS
+    limit(child, resource.RLIMIT_NOFILE, (most, most))
+    assert [real.apply(operation) for operation in operations] == [Outcome(error="endless")]
+    real.stop()
+    process.end()
 
 
 @pytest.mark.parametrize("structure", ["index-file", "index-service"])

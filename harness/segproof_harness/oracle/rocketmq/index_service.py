@@ -6,12 +6,15 @@ What is not compared: the class names a new file by the time of the computer. Ea
 the name of the subject's clock as soon as the call has ended, on disk and in the class's fields.
 The thread that flushes a full file is waited for. So no two files may be made at one time of the
 clock; the description leaves such steps out (`is_asked`).
+A call that makes files without an end does end, with an error, where the process may open no more;
+how soon depends on the computer. It gets no answer, as if it went on.
 Used by: oracle.child.
 """
 
 import os
+import threading
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from jpype import JArray, JBoolean, JClass, JInt, JLong
 
@@ -26,6 +29,8 @@ TOTAL_SIZE_SINCE = (5, 0)
 TYPED_QUERY_SINCE = (5, 4)
 FLUSHING = "FlushIndexFileThread"
 THREADS_MAX = 200
+FILES_MAX = 100
+"""How many files a call may make that ends for another reason than that no more can be opened."""
 
 
 class IndexService(Adapter):
@@ -109,7 +114,10 @@ class IndexService(Adapter):
         try:
             return call()
         finally:
-            for position in range(known, int(self._list.size())):
+            made = range(known, int(self._list.size()))
+            if len(made) > FILES_MAX:
+                never_answer()
+            for position in made:
                 self._rename(self._list.get(position))
 
     def _rename(self, java: Any) -> None:
@@ -215,3 +223,9 @@ def wait_for_flush() -> None:
     for position in range(kind.enumerate(threads)):
         if str(threads[position].getName()).endswith(FLUSHING):
             threads[position].join()
+
+
+def never_answer() -> NoReturn:
+    """Wait for the parent to end this process."""
+    while True:
+        threading.Event().wait()
