@@ -93,8 +93,10 @@ def reads_begin_at_the_batch(transition: Transition) -> bool:
     """read(start) returns batches from the first segment at or after floor(start) that has a batch
     with last offset >= start, never bytes beyond the bound of the isolation level.
 
-    Kafka passes a bound whose place is in a segment that was removed, and up to 2.2 one whose place
-    is at the end of a segment that a roll has ended since.
+    The bound is that behind the read, which may move it: whoever looks up the place of the high
+    watermark looks anew at the first unstable offset. Kafka passes a bound whose place is in a
+    segment that was removed, and up to 2.2 one whose place is at the end of a segment that a roll
+    has ended since.
     """
     found = _fetched(transition)
     if found is None or found.records is None:
@@ -111,7 +113,7 @@ def reads_begin_at_the_batch(transition: Transition) -> bool:
         if base >= floor and batch.last_offset >= start
     ]
     segment_base = found.fetch_offset_metadata.segment_base_offset
-    bound = bound_of(transition.before, transition.arguments.get("isolation", "log_end"))
+    bound = bound_of(log, transition.arguments.get("isolation", "log_end"))
     end = found.records.start + found.records.size
     is_gone = bound.segment_base_offset >= 0 and bound.segment_base_offset not in bases
     if [(segment_base, found.records.start)] != places[:1]:
