@@ -59,7 +59,10 @@ def reads_stay_in_range(transition: Transition) -> bool:
     bound = bound_of(log, isolation).message_offset
     bases = log.log_segments.base_offsets()
     floors = [base for base in bases if base <= bound][-1:]
-    is_outside = not (floors and log.log_start_offset <= bound <= log.log_end_offset)
+    first = max(log.log_start_offset, bases[0])
+    unstable = log.producer_state_manager.first_unstable_offset()
+    looked_up = (bound, log.high_watermark, bound if unstable is None else unstable)
+    is_outside = not all(first <= one <= log.log_end_offset for one in looked_up)
     if is_outside and transition.outcome == OUT_OF_RANGE and log.profile.bound_outside_is_refused:
         return True
     is_damaged = not is_sound(log) or any(leads_astray(log, base, bound) for base in floors)
@@ -80,12 +83,20 @@ def _fetched(transition: Transition) -> FetchDataInfo | None:
     return transition.outcome if isinstance(transition.outcome, FetchDataInfo) else None
 
 
-def _is_left_behind(log: Any, bound: LogOffsetMetadata) -> bool:
-    """Whether a bound keeps its place at the end of a segment though another one begins there: a
-    roll moves it only in releases whose log knows the high watermark."""
+def _is_left_behind(log: Any, bound: LogOffsetMetadata, start_offset: int) -> bool:
+    """Whether a bound keeps its place at the end of a segment though another one begins there.
+
+    A roll moves it only in releases whose log knows the high watermark. A read that begins at its
+    bound goes on behind the bound's segment, if that has nothing from there on, in releases that do
+    not end such a read at once.
+    """
     base, offset = bound.segment_base_offset, bound.message_offset
-    is_passed = any(0 <= base < later <= offset for later in log.log_segments.base_offsets())
-    return is_passed and not log.profile.log_knows_high_watermark
+    later = [one for one in log.log_segments.base_offsets() if 0 <= base < one]
+    if not log.profile.log_knows_high_watermark:
+        return any(one <= offset for one in later)
+    if log.profile.read_at_bound_is_empty or start_offset != offset or not later:
+        return False
+    return all(batch.last_offset < offset for batch in batches_of_segment(log, base))
 
 
 @law("LOG-6", structure=STRUCTURE, scope="step", source=CLASS)
@@ -95,7 +106,7 @@ def reads_begin_at_the_batch(transition: Transition) -> bool:
 
     The bound is that behind the read, which may move it: whoever looks up the place of the high
     watermark looks anew at the first unstable offset. Kafka passes a bound whose place is in a
-    segment that was removed, and up to 2.2 one whose place is at the end of a segment that a roll
+    segment that was removed, and up to 2.4 one whose place is at the end of a segment that a roll
     has ended since.
     """
     found = _fetched(transition)
@@ -118,7 +129,7 @@ def reads_begin_at_the_batch(transition: Transition) -> bool:
     is_gone = bound.segment_base_offset >= 0 and bound.segment_base_offset not in bases
     if [(segment_base, found.records.start)] != places[:1]:
         return False
-    if _is_left_behind(log, bound):
+    if _is_left_behind(log, bound, start):
         return True
     return (is_gone and log.profile.bound_stays_in_removed_segment) or all(
         batch.base_offset < bound.message_offset
@@ -142,7 +153,8 @@ def reads_at_the_bound_are_empty(transition: Transition) -> bool:
     if found is None or bound is None:
         return True
     is_at_bound = transition.arguments["start_offset"] == bound.message_offset
-    if not is_at_bound or _is_left_behind(transition.after, bound):
+    start = transition.arguments["start_offset"]
+    if not is_at_bound or _is_left_behind(transition.after, bound, start):
         return True
     is_exact = transition.after.profile.read_at_bound_is_empty or bound == transition.after.log_end
     if bound.segment_base_offset < 0 or not is_exact:
