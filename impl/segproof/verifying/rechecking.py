@@ -51,9 +51,8 @@ class SteadyCheck:
         """Do all checks, again where it takes that; yield the bytes read since the last time."""
         yield from self._look(self._segment, self._scan)
         first = self.findings
-        is_closed = self._segment.is_closed and not any(one.law in OF_NAMES for one in first)
-        is_certain = is_closed and self._segment.is_unchanged(self._files)
-        if is_certain or not self._has_defects(first):
+        is_named = not any(one.law in OF_NAMES for one in first)
+        if (is_named and self._is_certain(self._segment)) or not self._has_defects(first):
             return
         segment, dropped = self._segment, 0
         for pause in PAUSES_SECONDS:
@@ -66,7 +65,7 @@ class SteadyCheck:
             segment = again
             yield from self._look(segment)
             kept, dropped = self.findings, 0
-            if not (segment.is_closed and segment.is_unchanged(self._files)):
+            if not self._is_certain(segment):
                 kept, dropped = self._found_twice(before, ended)
             # A file that vanishes twice was made anew between; one that is a link to nothing stays.
             is_same = not dropped and not any(is_vanished(one) for one in kept)
@@ -82,6 +81,19 @@ class SteadyCheck:
         check = SegmentCheck(segment, reporter, self._files, scan)
         yield from check.run()
         self.findings, self.carry = reporter.finish(), check.carry
+
+    def _is_certain(self, segment: Segment) -> bool:
+        """Return whether a segment is closed and has not changed since it was listed.
+
+        Where the log behind it is gone, it was cut between the names of the directory and the sizes
+        of its files, and is the last segment now.
+        """
+        base = segment.next_base_offset
+        if base is not None:
+            log = f"{segment.directory}/{segment_file_name(base, '.log')}"
+            if state_of(self._files, log).size_bytes < 0:
+                return False
+        return segment.is_closed and segment.is_unchanged(self._files)
 
     def _next_log(self, segment: Segment) -> tuple[int | None, tuple[int, int]]:
         """Return which segment follows, and which file its log is."""

@@ -416,6 +416,28 @@ class _CutLater:
         return size
 
 
+def test_truncation_between_names_and_sizes(tmp_path: Path) -> None:
+    """A truncation behind the listing makes a segment the last one: its indexes may end in zeros.
+
+    Nor has it changed since its sizes were taken, nor a moment ago.
+    """
+    folder = copy("plain", tmp_path)
+    *_, before, last = sorted(folder.glob("*.log"))
+
+    def truncate(count: int) -> None:
+        if count != FIRST_LOOK:
+            return
+        for path in folder.glob(f"{last.stem}.*"):
+            path.rename(f"{path}.deleted")
+        for suffix in (".index", ".timeindex"):
+            path = before.with_suffix(suffix)
+            os.truncate(path, path.stat().st_size + 240)
+        for path in (*folder.iterdir(), folder):
+            os.utime(path, (1, 1))
+
+    assert [] == some_defects(Listed(truncate), folder)
+
+
 def test_snapshot_removed_while_it_is_read(tmp_path: Path) -> None:
     """Rolling removes old snapshots: one that was listed and is gone is no finding."""
     folder = copy("txn-a", tmp_path)
