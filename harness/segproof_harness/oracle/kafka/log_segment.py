@@ -114,7 +114,8 @@ class LogSegment(Adapter):
         cls._scratch = tempfile.mkdtemp(prefix="segproof-state-")
         cls._fields = {}
         cls._configs = {}
-        cls._taught_nothing = make_epochs(cls.jvm, f"{cls._scratch}/no-epochs", LAST_EPOCH)
+        if number >= TRANSACTIONS_SINCE:
+            cls._taught_nothing = make_epochs(cls.jvm, f"{cls._scratch}/no-epochs", LAST_EPOCH)
         cls._open_one = None
 
     @classmethod
