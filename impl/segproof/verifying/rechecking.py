@@ -20,7 +20,13 @@ from segproof.verifying.directory_checks import ALL_FILES, list_again
 from segproof.verifying.names import segment_file_name
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_checks import LogCarry, Scanning, SegmentCheck
-from segproof.verifying.segments import PAUSES_SECONDS, Segment, state_of, wait_for_a_step
+from segproof.verifying.segments import (
+    PAUSES_SECONDS,
+    FileState,
+    Segment,
+    state_of,
+    wait_for_a_step,
+)
 
 __all__ = ["SteadyCheck", "is_vanished", "key_of"]
 
@@ -88,20 +94,21 @@ class SteadyCheck:
         Where the log behind it is gone, it was cut between the names of the directory and the sizes
         of its files, and is the last segment now.
         """
-        base = segment.next_base_offset
-        if base is not None:
-            log = f"{segment.directory}/{segment_file_name(base, '.log')}"
-            if state_of(self._files, log).size_bytes < 0:
-                return False
-        return segment.is_closed and segment.is_unchanged(self._files)
+        behind = self._next_state(segment)
+        is_followed = behind is None or behind.size_bytes >= 0
+        return is_followed and segment.is_closed and segment.is_unchanged(self._files)
 
     def _next_log(self, segment: Segment) -> tuple[int | None, tuple[int, int]]:
         """Return which segment follows, and which file its log is."""
-        base = segment.next_base_offset
-        if base is None:
-            return None, (0, 0)
-        log = f"{segment.directory}/{segment_file_name(base, '.log')}"
-        return base, state_of(self._files, log).identity
+        state = self._next_state(segment)
+        return segment.next_base_offset, (0, 0) if state is None else state.identity
+
+    def _next_state(self, segment: Segment) -> FileState | None:
+        """Return what the log of the segment that follows is now; None if none does."""
+        if segment.next_base_offset is None:
+            return None
+        log = f"{segment.directory}/{segment_file_name(segment.next_base_offset, '.log')}"
+        return state_of(self._files, log)
 
     def _has_defects(self, found: list[Finding]) -> bool:
         return any(one.is_defect for one in found) or _misses(self.carry)

@@ -205,14 +205,12 @@ def _touched(
     if log.profile.equal_bounds_touch_nothing:
         return log.log_segments.values(from_offset, to_offset)
     floor = log.log_segments.floor_segment(from_offset)
-    first = from_offset if floor is None else floor.base_offset
-    if floor is not None and to_offset < first:
+    if floor is None:
+        return tuple(one for one in log.log_segments if one.base_offset < to_offset)
+    if to_offset < floor.base_offset:
         return Raised(ErrorKind.INVALID_ARGUMENT)
-    is_touched = [floor is None or one.base_offset >= first for one in log.log_segments]
     return tuple(
-        one
-        for one, is_one in zip(log.log_segments, is_touched, strict=True)
-        if is_one and one.base_offset < to_offset
+        one for one in log.log_segments if floor.base_offset <= one.base_offset < to_offset
     )
 
 
@@ -428,11 +426,7 @@ def _completed(log: PartitionParts, end: int, is_clean: bool) -> Step[Any]:
         lambda one: one.on_epochs(lambda epochs: epochs.truncate_from_start(begin)),
         lambda one: Step(started(one)),
         lambda one: one.on_producers(
-            lambda known: (
-                Step(known)
-                if known.profile.snapshots_are_listed
-                else known.remove_stray_snapshots(one.log_segments.base_offsets())
-            )
+            lambda known: known.remove_stray_snapshots(one.log_segments.base_offsets())
         ),
         lambda one: one.rebuild_producer_state(end, is_clean),
     )

@@ -374,8 +374,7 @@ class AppendingLog(ReadingLog):
             return began
         step = run(
             began.after,
-            lambda one: one.on_producers(lambda known: known.update_map_end_offset(base_offset)),
-            lambda one: one.on_producers(lambda known: known.take_snapshot()),
+            lambda one: one.snapshot_at(base_offset),
             lambda one: one.ended_at(one.log_end_offset),
             lambda one: one.with_high_watermark_within(),
             lambda one: one.flush_up_to(base_offset),
@@ -389,10 +388,7 @@ class AppendingLog(ReadingLog):
             step = run(
                 self,
                 lambda one: one._with_next_segment(base_offset),
-                lambda one: one.on_producers(
-                    lambda known: known.update_map_end_offset(base_offset)
-                ),
-                lambda one: one.on_producers(lambda known: known.take_snapshot()),
+                lambda one: one.snapshot_at(base_offset),
             )
             return step if isinstance(step.outcome, Raised) else Step(step.after, KAFKA_ERROR)
         if not self.profile.overflow_names_maximum:

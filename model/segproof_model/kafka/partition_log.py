@@ -241,9 +241,7 @@ class PartitionLog(AppendingLog):
         """Let the log begin at an offset that lies in it; in some releases the high watermark and
         the recovery point follow."""
         begun = replace(self, log_start_offset=start)
-        if not self.profile.bounds_follow_at_once:
-            return Step(begun)
-        if not self.profile.log_knows_high_watermark:
+        if not (self.profile.bounds_follow_at_once and self.profile.log_knows_high_watermark):
             return Step(begun)
         begun = replace(begun, recovery_point=max(self.recovery_point, start))
         if begun.high_watermark >= start:

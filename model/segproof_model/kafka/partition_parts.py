@@ -351,7 +351,7 @@ class PartitionParts:
         manager = self.producer_state_manager
         if is_clean and manager.latest_snapshot_offset() is None:
             return run(
-                self, *(partial(type(self)._snapshot_at, offset=at) for at in (*bases, last_offset))
+                self, *(partial(type(self).snapshot_at, offset=at) for at in (*bases, last_offset))
             )
         was_empty = manager.is_empty and manager.map_end_offset >= last_offset
         start = self.log_start_offset
@@ -382,9 +382,9 @@ class PartitionParts:
             after = step.after
         if self.profile.rebuild_snapshots != "always":
             return after.on_producers(lambda one: one.update_map_end_offset(last_offset))
-        return after._snapshot_at(last_offset)
+        return after.snapshot_at(last_offset)
 
-    def _snapshot_at(self, offset: int) -> Step[Self]:
+    def snapshot_at(self, offset: int) -> Step[Self]:
         """Say that the producer state ends here, and write it."""
         return run(
             self,
