@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from segproof_harness.oracle.distinguishing import Distinction, read_distinctions, steps
-from segproof_harness.oracle.messages import reason_without
-from segproof_harness.oracle.releases import release_named
 from segproof_model.laws.registry import LAWS
 from segproof_model.profiles import (
     KAFKA_PROFILES,
@@ -80,14 +78,17 @@ NOT_SHOWN = """
 | behaviour | releases | histories tried | why it stands |
 | --- | --- | --- | --- |
 """
-WHOLE_LOGS = "whole logs are asked from 2.0.1 on: read in the source, not run"
-REPLICAS = "up to 2.2.2 {what} not asked: read in the source, not run"
 WHY = {
-    "epochs_begin_at_checkpoint": "needs a log that lost its first segment, and not that one's"
-    " epochs: read in the class of the release, not run",
-    "leader_takes_one_batch": REPLICAS.format(what="calls of leaders with several batches are"),
-    "log_knows_high_watermark": REPLICAS.format(what="the high watermark and what goes by it are"),
-    "uncounted_batch_is_rewritten": WHOLE_LOGS,
+    "rebuild_ends_in_one_segment": "no history of 2.2.2 was found; what 0.11.0.3 does is shown by a"
+    " trace of its own (`partition-log-end-of-producers-is-looked-up-below-0.11.jsonl`)",
+    "removed_segments_go_together": "no history of 2.2.2 was found whose files can't be renamed;"
+    " 1.1.1 is shown by a trace of its own (`partition-log-segments-go-one-by-one-1.1.jsonl`)",
+    "metadata_version_is_exact": "no structure of the harness has the file partition.metadata: the"
+    " classes of both releases were asked by hand",
+    "snapshot_overwrites_in_place": "no log of these releases meets such a file, since it writes"
+    " above all snapshots of its folder ({law}`PROD-6`): the classes of both were asked by hand",
+    "snapshot_without_batch": "no log of these releases shows such a producer, whose last offset"
+    " lies before any log start (`log_start_evicts_producers`): the dump tools of both say so",
 }
 """What holds up a flag that no structure of the harness shows."""
 
@@ -148,15 +149,6 @@ def _releases_table(profiles: Sequence[Profile], rows: Sequence[Distinction]) ->
     return "\n".join(lines) + "\n"
 
 
-def _why(row: Distinction) -> str:
-    """Return why a flag without a history stands, by the first of its laws and its release."""
-    area = Profile.__dataclass_fields__[row.flag].metadata["laws"][0].partition("-")[0]
-    is_asked = reason_without("partition-log", release_named(row.older)) is None
-    if area in ("LOG", "LOAD", "PROD", "EPOCH", "CKPT", "META") and not is_asked:
-        return WHOLE_LOGS
-    return "read in the source of the release, not run"
-
-
 def _releases_of(system: str, profiles: Sequence[Profile], rows: Sequence[Distinction]) -> str:
     own = [row for row in rows if row.older.startswith(profiles[0].name.partition("-")[0])]
     shown = [row for row in own if row.confirmed and not row.refuted]
@@ -167,7 +159,7 @@ def _releases_of(system: str, profiles: Sequence[Profile], rows: Sequence[Distin
     if missing:
         text += NOT_SHOWN
     for row in missing:
-        why = WHY.get(row.flag) or _why(row)
+        why = WHY.get(row.flag, "read in the source of the release, not run")
         text += f"| `{row.flag}` | {row.older} and older | {row.seeds_tried} | {why} |\n"
     return text
 

@@ -9,13 +9,13 @@ Used by: log_flags, and through it the records and segments of Kafka.
 from dataclasses import dataclass
 
 from segproof_model.declaring import flag
-from segproof_model.rocketmq_flags import RocketMQFlags
+from segproof_model.early_log_flags import EarlyLogFlags
 
 __all__ = ["EarlyFlags"]
 
 
 @dataclass(frozen=True, slots=True)
-class EarlyFlags(RocketMQFlags):
+class EarlyFlags(EarlyLogFlags):
     """The flags of a way of reading and writing that ended with record batches."""
 
     scanner_reads_magic: bool = flag(

@@ -66,11 +66,12 @@ class LogFlags(EarlyFlags):
         "a segment that an append begins has the first offset as its base, if that is known",
         "LOG-11",
     )
-    uncounted_batch_is_rewritten: bool = flag(
-        False,
-        "a leader writes a compressed batch anew whose records do not count from 0; otherwise it"
-        " fails on one that would keep its codec",
+    uncounted_batch: Literal["fails", "refused", "rewritten"] = flag(
+        "fails",
+        "what a leader does with a compressed batch whose records do not count from 0: it fails on"
+        " one that would keep its codec, refuses it as an invalid record, or writes it anew",
         "BATCH-4",
+        "LOG-10",
     )
     unplaced_bound_reads_nothing: bool = flag(
         True,
@@ -78,11 +79,74 @@ class LogFlags(EarlyFlags):
         " records; otherwise it is read to its end",
         "LOG-6",
     )
-    rebuild_snapshots: Literal["always", "recovery", "never"] = flag(
-        "always",
-        "when building the producer state anew writes a snapshot at its end, and at the last two"
-        " segments: always, at the segment that is recovered alone, or never but after a clean stop"
-        " that left none",
+    rebuild_snapshots: Literal["ends", "segments", "replayed"] = flag(
+        "ends",
+        "where building the producer state anew writes snapshots: at its end and at the last two"
+        " segments; at each segment that it reads, and in a recovery at that segment alone; or only"
+        " at each segment that it reads, and in no recovery",
+        "PROD-14",
+    )
+    flush_removes_snapshots: bool = flag(
+        False,
+        "what makes the log durable up to an offset removes the snapshots before that and before"
+        " the last two segments",
+        "PROD-6",
+    )
+    missing_index_is_seen_first: bool = flag(
+        False,
+        "loading asks for the offset index of a segment before it opens that; where opening makes"
+        " what is missing, otherwise it is never built anew",
+        "LOAD-5",
+    )
+    corrupt_indexes_are_removed: bool = flag(
+        False,
+        "loading removes the indexes of a segment before it builds them anew because one is"
+        " corrupt; otherwise they are overwritten",
+        "LOAD-5",
+    )
+    index_swaps_stay: bool = flag(
+        True,
+        "an index swap without its log lets loading remove the indexes at its offset, and stays;"
+        " otherwise it goes itself",
+        "LOAD-18",
+    )
+    empty_marker_is_passed: bool = flag(
+        True,
+        "a batch of markers without a record changes nothing; otherwise its first record is missed",
+        "PROD-9",
+    )
+    append_ends_log_first: bool = flag(
+        True,
+        "an append moves the log end before producers and transactions know of its batches, and"
+        " enters a transaction into its index before that is no longer open; otherwise the other"
+        " way round, and not where they fail",
+        "LOG-9",
+        "PROD-11",
+    )
+    removed_segments_go_together: bool = flag(
+        True,
+        "segments that are removed are all forgotten before the first file is renamed; otherwise"
+        " one after the other, and none behind one whose files can't be renamed",
+        "LOG-13",
+        "LOG-14",
+        "LOG-17",
+    )
+    swap_may_be_unfinished: bool = flag(
+        True,
+        "a swap at or behind the first .cleaned file is that of a split that was not finished, and"
+        " goes; otherwise each swap is completed",
+        "LOAD-2",
+    )
+    swap_spares_what_ends_before: bool = flag(
+        True,
+        "a swap takes the place of segments that reach into its range; otherwise of the one below,"
+        " too, where that ends before",
+        "LOAD-3",
+    )
+    rebuild_ends_in_one_segment: bool = flag(
+        True,
+        "building the producer state anew looks its end up in the segment that holds it, and reads"
+        " others whole; otherwise in each that it reads",
         "PROD-14",
     )
     recovery_asks_own_producers: bool = flag(
@@ -95,6 +159,12 @@ class LogFlags(EarlyFlags):
     )
     recovery_point_survives_loading: bool = flag(
         True, "a load after a crash keeps the recovery point, not above the log end", "LOAD-13"
+    )
+    recovery_point_is_bounded: bool = flag(
+        True,
+        "a load after a crash bounds the recovery point by the log end, or moves it there;"
+        " otherwise it stays",
+        "LOAD-13",
     )
     log_begins_at_checkpoint: bool = flag(
         True,
@@ -192,12 +262,18 @@ class LogFlags(EarlyFlags):
     truncation_at_end_cuts_epochs: bool = flag(
         True, "a truncation at the log end or behind it cuts the epochs there", "LOG-13"
     )
-    bounds_follow_at_once: bool = flag(
+    bounds_follow_end_at_once: bool = flag(
         False,
         "wherever the log end moves, the high watermark is fitted to it first, then the recovery"
-        " point; wherever the log start does, both follow it: so in a truncation, before epochs and"
-        " producers are cut",
+        " point: so in a truncation, before epochs and producers are cut",
         "LOG-13",
+        "PROD-10",
+    )
+    bounds_follow_start: bool = flag(
+        False,
+        "where a truncation lets the log begin at another offset, the high watermark and the"
+        " recovery point are not left below it",
+        "LOG-14",
         "PROD-10",
     )
     full_truncation_rebuilds: bool = flag(
@@ -260,10 +336,20 @@ class LogFlags(EarlyFlags):
         "LOG-9",
     )
     append_tells_log_start: bool = flag(True, "an append tells where the log begins", "LOG-9")
+    leader_compares_count: bool = flag(
+        True,
+        "a leader refuses a client's batch whose offsets are not as many as its records",
+        "LOG-10",
+    )
     leader_takes_one_batch: bool = flag(
         True,
         "a leader refuses a call with several batches, but for messages of magic 0 and 1 that are"
         " not compressed",
+        "LOG-10",
+    )
+    batches_share_magic: bool = flag(
+        True,
+        "a leader refuses several magics in one call; otherwise it writes all batches anew",
         "LOG-10",
     )
     log_knows_high_watermark: bool = flag(
@@ -273,6 +359,13 @@ class LogFlags(EarlyFlags):
         "LOG-6",
         "LOG-13",
         "PROD-10",
+    )
+    txn_places_of_each_batch: bool = flag(
+        True,
+        "where a transaction begins is remembered of each batch of a call but markers, and else"
+        " looked up; otherwise of the first batch alone, whatever it is",
+        "PROD-10",
+        "LOG-7",
     )
     bound_is_placed_first: bool = flag(
         True,
@@ -286,6 +379,11 @@ class LogFlags(EarlyFlags):
         " other way round, by age first",
         "LOG-17",
         "LOG-18",
+    )
+    compacted_log_is_trimmed: bool = flag(
+        True,
+        "retention removes what lies before the start of a log that is only compacted, too",
+        "LOG-17",
     )
     start_moves_before_removal: bool = flag(
         True,

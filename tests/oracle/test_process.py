@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -275,12 +276,12 @@ def test_a_question_that_is_interrupted(
     process: OracleProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its answer is not taken for that of the next question: the child is ended."""
-    pipe = process.start()
+    process.start()
 
-    def poll(seconds: float) -> bool:
+    def poll(timeout_ms: float) -> bool:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pipe, "poll", poll)
+    monkeypatch.setattr(process, "_answers", SimpleNamespace(poll=poll))
     with contextlib.suppress(KeyboardInterrupt):
         process.ask("absent", "offset-index", seconds=1.0)
     assert process._process is None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from segproof_harness.cli.common import EXIT_FINDINGS, progress, refuse, summarise
+from segproof_harness.cli.releases import refuse_unready
 
 if TYPE_CHECKING:
     from segproof_harness.oracle.distinguishing import Distinction
@@ -51,6 +52,7 @@ def command(
         write_distinctions,
     )
     from segproof_harness.oracle.process import OracleError
+    from segproof_harness.oracle.releases import release_named
     from segproof_harness.traces import TraceError, read_trace
 
     known = list(steps())
@@ -58,9 +60,11 @@ def command(
     if strangers:
         refuse(f"no flag that differs between releases: {', '.join(sorted(strangers))}")
     wanted = [step for step in known if not flags or step.flag in flags]
+    asked = dict.fromkeys(name for step in wanted for name in (step.older.name, step.newer.name))
+    refuse_unready(release_named(name) for name in asked)
     try:
         paths = sorted(try_first.glob("*.jsonl")) if try_first is not None else []
-        known_traces = [read_trace(path) for path in paths]
+        known_traces = [read_trace(path) for path in paths if path.name != RECORD]
         out.mkdir(parents=True, exist_ok=True)
         record = out / RECORD
         rows = {(row.flag, row.older): row for row in read_distinctions(record)}

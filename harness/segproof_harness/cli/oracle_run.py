@@ -19,7 +19,7 @@ from segproof_harness.cli.common import (
     summarise,
 )
 from segproof_harness.cli.histories import ALL, SeedOption, StructureOption, known_structure
-from segproof_harness.cli.releases import ReleasesArgument, chosen
+from segproof_harness.cli.releases import ReleasesArgument, chosen, refuse_unready
 
 if TYPE_CHECKING:
     from segproof_harness.oracle.conformance import Conformance
@@ -65,6 +65,7 @@ def command(
     tasks = plan(chosen(releases, RELEASES), structures, count=count, length=length, seed=seed)
     if not tasks:
         refuse(f"none of these releases serves {structure}")
+    refuse_unready(RELEASES[name] for name in dict.fromkeys(task.release for task in tasks))
     started, done, total = time.monotonic(), 0, sum(task.histories for task in tasks)
     runs: list[Conformance] = []
     try:

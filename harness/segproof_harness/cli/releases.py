@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which real releases a verb is about: the argument and its check, declared once.
+"""Which real releases a verb is about: the argument and its checks, declared once.
 
 Used by: the verbs below `oracle`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -26,3 +26,16 @@ def chosen(names: Sequence[str] | None, known: "Mapping[str, Release]") -> "list
         if name not in known:
             refuse(f"no release {name!r}; known: {', '.join(known)}")
     return [known[name] for name in dict.fromkeys(names or known)]
+
+
+def refuse_unready(releases: "Iterable[Release]") -> None:
+    """Refuse where releases can't be asked here; say why, and what to do."""
+    from segproof_harness.oracle.readiness import readiness, readiness_of_machine
+
+    machine = readiness_of_machine()
+    if not machine.is_ready:
+        refuse(f"oracle: not run: {machine.why}")
+    lacking = [release.name for release in releases if not readiness(release).is_ready]
+    if lacking:
+        names = " ".join(lacking)
+        refuse(f"oracle: not run: not fetched: {names}; run: segproof oracle fetch {names}")

@@ -6,7 +6,7 @@ at them. And Kafka makes room for what a message inside of a message says to be,
 much is there: its JVM has no memory for some. Histories for a release leave out steps that could
 show either.
 
-Used by: descriptions.log_segment, descriptions.partition_log, descriptions.record_file,
+Used by: descriptions.log_asking, descriptions.log_segment, descriptions.record_file,
 oracle.kafka.records.
 """
 

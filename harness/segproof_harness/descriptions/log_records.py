@@ -10,7 +10,14 @@ from typing import Any
 from segproof_harness.codecs import CODECS
 from segproof_harness.descriptions.batches import draw_damage, whole_batches
 from segproof_harness.descriptions.segments import SMALL_MAX
-from segproof_harness.generation import INT32_MAX, Choose, one_in, weighted, within
+from segproof_harness.generation import (
+    INT32_MAX,
+    MAGIC_NEWEST,
+    Choose,
+    one_in,
+    weighted,
+    within,
+)
 from segproof_harness.operations import Value
 from segproof_harness.structures import Situation
 from segproof_model.kafka.compression import COMPRESSIONS
@@ -198,6 +205,8 @@ def draw_leader_call(choose: Choose, situation: Situation) -> tuple[Value, ...]:
     if state is None or _is_large(choose, situation):
         return b"", epoch, "client", -1
     now, producers = state.now_ms, _producers(situation)
+    if choose.magic_max < MAGIC_NEWEST:
+        return _messages(choose, now, state.config.compression_type), epoch, "client", -1
     kind = weighted(choose, (8, 12, 8, 2, 1, 1, 1))
     if kind == 0:
         return _plain(choose, 0, now, 2), epoch, "client", -1
@@ -216,6 +225,25 @@ def draw_leader_call(choose: Choose, situation: Situation) -> tuple[Value, ...]:
     if kind == 5:
         return batch + _plain(choose, 0, now, 2), epoch, "client", -1
     return choose.one_of((b"", batch, batch[:30], batch[:-1])), epoch, "client", -1
+
+
+def _messages(choose: Choose, now_ms: int, compression_type: str) -> bytes:
+    """Draw what a leader is given that knows messages of magic 0 and 1 only.
+
+    What it would compress anew is left out, as its codecs make other bytes.
+    """
+    codecs = _no_codec if compression_type == "producer" else _codec
+    kind = weighted(choose, (14, 6, 3, 2, 1, 1))
+    if kind == 1:
+        return _legacy(choose, now_ms, _no_codec)
+    if kind == 2:
+        return _plain(choose, choose.one_of((0, 5)), now_ms, choose.integer(0, 1), codecs)
+    batch = _plain(choose, 0, now_ms, 1)
+    if kind == 3:
+        return _damaged(choose, batch)
+    if kind == 4:
+        return batch + _plain(choose, 0, now_ms, 1)
+    return choose.one_of((b"", batch[:30], batch[:-1])) if kind == 5 else batch
 
 
 def _legacy(choose: Choose, now_ms: int, codecs: Callable[[Choose], str]) -> bytes:
@@ -255,6 +283,9 @@ def draw_follower_call(choose: Choose, situation: Situation) -> tuple[Value, ...
 
 def _replicated(choose: Choose, offset: int, situation: Situation, leader_epoch: int) -> bytes:
     now, producers = situation.state.now_ms, _producers(situation)
+    if choose.magic_max < MAGIC_NEWEST:
+        batch = _plain(choose, offset, now, 0 if one_in(choose, 6) else 1)
+        return _damaged(choose, batch) if one_in(choose, 20) else batch
     epoch = leader_epoch + (1 if one_in(choose, 20) else 0)
     kind = weighted(choose, (8, 8, 6, 2, 1, 1))
     if kind == 0:
@@ -282,7 +313,9 @@ def draw_stored(choose: Choose, offset: int, now_ms: int, count: int) -> bytes:
     """Draw so many batches as they lie in a log, from the offset on."""
     log = b""
     for _ in range(count):
-        if one_in(choose, 3):
+        if choose.magic_max < MAGIC_NEWEST:
+            log += _plain(choose, offset, now_ms, 0 if one_in(choose, 6) else 1)
+        elif one_in(choose, 3):
             log += _of_producer(choose, offset, now_ms, {}, 0, may_begin=False)
         else:
             log += _plain(choose, offset, now_ms, 2, partition_leader_epoch=0)

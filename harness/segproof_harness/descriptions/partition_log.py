@@ -10,16 +10,15 @@ from typing import Any
 
 from segproof.kafka.log_config import LogConfig as ImplLogConfig
 from segproof_harness.codecs import CODECS
-from segproof_harness.descriptions import alike
 from segproof_harness.descriptions import log_arguments as draw
+from segproof_harness.descriptions import log_asking
 from segproof_harness.descriptions import log_records as records
 from segproof_harness.descriptions.log_states import SOMETIMES
 from segproof_harness.descriptions.segment_calls import show_fetched
 from segproof_harness.generation import Choose
-from segproof_harness.structures import Event, OperationKind, Parameter, Structure
+from segproof_harness.structures import OperationKind, Parameter, Structure
 from segproof_model.kafka.log_config import LogConfig
 from segproof_model.kafka.partition_log import PartitionLog
-from segproof_model.kafka.record_file import scan_memory
 
 ISOLATIONS = ("log_end", "high_watermark", "txn_committed")
 
@@ -269,24 +268,6 @@ BOUNDS = (
 )
 
 
-def _has_several(data: bytes) -> bool:
-    return len(scan_memory(data, codecs=CODECS).batches) > 1
-
-
-def _is_asked(event: Event) -> bool:
-    """Return whether a release is asked: not about bounds of reads that its log does not know, nor,
-    where its leaders take several batches, to take several."""
-    profile = getattr(event.after, "profile", None)
-    given: Mapping[str, Any] = event.operation.arguments
-    is_bounded = given.get("isolation", ISOLATIONS[0]) != ISOLATIONS[0]
-    if profile is not None and is_bounded and not profile.log_knows_high_watermark:
-        return False
-    is_leader = event.operation.name == "append_as_leader"
-    if profile is not None and is_leader and not profile.leader_takes_one_batch:
-        return not _has_several(given["call"][0]) and alike.is_asked(event)
-    return alike.is_asked(event)
-
-
 def _parts(state: PartitionLog) -> Iterable[Any]:
     yield state.leader_epoch_cache
     for segment in state.log_segments:
@@ -321,6 +302,6 @@ PARTITION_LOG = Structure(
     takes_clock=True,
     damage=draw.with_damage,
     parts=_parts,
-    is_asked=_is_asked,
+    is_asked=log_asking.is_asked,
     laws=("LOAD-7", "LOAD-1", "LOAD-2", "LOAD-4", "LOAD-5", "LOAD-8", "LOAD-13", "LOAD-14"),
 )

@@ -37,6 +37,7 @@ from segproof_harness.oracle.messages import (
     Look,
     PlainCall,
     PlainSeen,
+    PlainSetup,
     plain_seen,
 )
 from segproof_harness.oracle.releases import release_named
@@ -48,7 +49,8 @@ LOG_BYTES_MAX = 1 << 20
 WATCH_SECONDS = 0.2
 LEAVING = threading.Lock()
 HISTORIES_A_COLLECTION = 500
-"""How often the JVM collects garbage: old releases keep mappings and descriptors until it does."""
+"""How often garbage is collected, Python's too: its own pace asks the JVM each time whether to
+join. Old releases keep mappings and descriptors until the JVM does."""
 
 
 class Runner:
@@ -70,7 +72,7 @@ class Runner:
             self._subjects[structure_id] = ImplementationSubject(
                 structure, adapter, self._jvm.release.name, real=True
             )
-            gc.freeze()  # it stays, and Python collects whenever the JVM does
+            gc.freeze()  # it stays, and need not be looked through
         return self._subjects[structure_id]
 
     def absent(self, structure_id: str) -> Absent:
@@ -79,24 +81,29 @@ class Runner:
         return Absent(adapter.left_out, adapter.unobserved)
 
     def history(
-        self, structure_id: str, setup: Setup, calls: Sequence[PlainCall], image_every: int
+        self,
+        structure_id: str,
+        setup: PlainSetup,
+        calls: Sequence[PlainCall],
+        image_every: int,
     ) -> list[PlainSeen]:
         """Run a whole history; return what was seen at the opening and after each operation."""
         self._clean_up()
         subject = self.subject(structure_id)
-        seen = [plain_seen(subject.start(setup), self._look(subject))]
+        seen = [plain_seen(subject.start(Setup(*setup)), self._look(subject))]
         last = len(calls)
         for step, (name, arguments) in enumerate(calls, 1):
-            outcome = subject.apply(Operation(name, arguments))
+            outcome = subject.call(name, arguments)
             looks = step % image_every == 0 or step == last
             seen.append(plain_seen(outcome, self._look(subject) if looks else None))
         subject.stop()
         return seen
 
     def _clean_up(self) -> None:
-        """Let the JVM give back what earlier histories left, at every so many of them."""
+        """Give back what earlier histories left, at every so many of them."""
         self._histories += 1
         if self._histories % HISTORIES_A_COLLECTION == 0:
+            gc.collect()
             self._jvm.java("java.lang.System").gc()
 
     @staticmethod
@@ -105,6 +112,7 @@ class Runner:
 
     def start(self, structure_id: str, setup: Setup) -> Any:
         """Begin a history that comes step by step."""
+        self._clean_up()
         self._now = self.subject(structure_id)
         return self._now.start(setup)
 
@@ -180,6 +188,7 @@ def main() -> None:
     threading.Thread(target=watch, args=(os.getppid(),), daemon=True).start()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    gc.disable()
     release = release_named(name)
     with Connection(descriptor) as pipe:
         try:

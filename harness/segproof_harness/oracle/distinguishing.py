@@ -18,12 +18,12 @@ from typing import Any
 
 from segproof_harness.compare import Comparison, Divergence
 from segproof_harness.oracle.messages import reason_without
-from segproof_harness.oracle.releases import release_named
+from segproof_harness.oracle.releases import Release, release_named
 from segproof_harness.shrink import shrink
 from segproof_harness.structures import STRUCTURE_IDS, Structure, structure_named
 from segproof_harness.subjects import ModelSubject, OracleSubject
 from segproof_harness.traces import Trace
-from segproof_harness.workloads import Weights, make_history
+from segproof_harness.workloads import make_history
 from segproof_model.profiles import KAFKA_PROFILES, ROCKETMQ_PROFILES, Profile
 
 __all__ = [
@@ -161,8 +161,8 @@ def _kept(step: Step, structure: Structure, known: Sequence[Trace]) -> Trace | N
 def _found(step: Step, structure: Structure, seeds: range) -> Trace | None:
     """Return what shows the flag of the histories of these seeds, shrunk; None if none does."""
     comparing = Comparison(structure, step.older.name, [flipped(step, structure)])
-    weights = _weights(structure, step.older.name)
     both = (step.older.name, step.newer.name)
+    weights = dict.fromkeys(_left_out(structure, both), 0)
     for seed in seeds:
         trace = make_history(
             structure.structure_id, step.older.name, seed, LENGTH, weights, releases=both
@@ -179,6 +179,9 @@ def _shown(step: Step, structure: Structure, trace: Trace) -> Trace | None:
     It must be one that both releases may be asked. A law that breaks shows no flag.
     """
     each = Comparison(structure, step.older.name, [flipped(step, structure)], image_every=1)
+    left_out = _left_out(structure, (step.older.name, step.newer.name))
+    if any(operation.name in left_out for operation in trace.operations):
+        return None
 
     def run(candidate: Trace) -> Divergence | None:
         asked = all(_may_ask(structure, one, candidate) for one in (step.older, step.newer))
@@ -207,10 +210,15 @@ def flipped(step: Step, structure: Structure) -> ModelSubject:
     )
 
 
-def _weights(structure: Structure, release: str) -> Weights:
-    """Return weights that leave out what the real class has not."""
-    oracle = OracleSubject(structure, release_named(release))
-    return dict.fromkeys(oracle.absent.left_out, 0)
+def _left_out(structure: Structure, releases: Sequence[str]) -> frozenset[str]:
+    """Return the operations that the real class of one of these releases has not."""
+    served = [one for one in map(release_named, releases) if _serves(structure, one)]
+    absent = [OracleSubject(structure, one).absent.left_out for one in served]
+    return frozenset[str]().union(*absent)
+
+
+def _serves(structure: Structure, release: Release) -> bool:
+    return reason_without(structure.structure_id, release) is None
 
 
 def _confirmed(step: Step, trace: Trace, found: Distinction) -> Distinction:

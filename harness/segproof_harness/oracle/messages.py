@@ -14,6 +14,7 @@ from typing import Any
 from segproof_harness.operations import Operation, Value
 from segproof_harness.oracle.releases import Release
 from segproof_harness.outcomes import Outcome
+from segproof_harness.structures import Setup
 
 SCRATCH_PREFIX = "segproof-oracle-"
 """How the name of a child's scratch folder begins."""
@@ -34,7 +35,6 @@ ADAPTERS = {
 }
 """The class `module:Name` that serves a structure; it is imported in the child alone."""
 SINCE = {
-    "partition-log": (2, 0),
     "transaction-index": (0, 11),
 }
 """The first version whose classes serve a structure, where not all do."""
@@ -68,6 +68,8 @@ class Look:
     image: Mapping[str, bytes]
 
 
+PlainSetup = tuple[Mapping[str, Value], Mapping[str, bytes]]
+"""The fields of a Setup."""
 PlainCall = tuple[str, Mapping[str, Value]]
 """The fields of an Operation."""
 PlainOutcome = tuple[Any, str | None, str]
@@ -78,6 +80,11 @@ PlainSeen = tuple[PlainOutcome, PlainLook | None]
 """What one operation answered, and what it left, where that was looked at."""
 
 
+def plain_setup(setup: Setup) -> PlainSetup:
+    """Return what a history begins with as it goes to the child."""
+    return setup.arguments, setup.files
+
+
 def plain_calls(operations: Iterable[Operation]) -> list[PlainCall]:
     """Return operations as they go to the child."""
     return [(operation.name, operation.arguments) for operation in operations]
@@ -85,7 +92,8 @@ def plain_calls(operations: Iterable[Operation]) -> list[PlainCall]:
 
 def plain_seen(outcome: Outcome, look: Look | None) -> PlainSeen:
     """Return what was seen at one step as it comes from the child."""
-    return _plain(outcome), None if look is None else _plain_look(look)
+    plain = outcome.value, outcome.error, outcome.detail
+    return plain, None if look is None else _plain_look(look)
 
 
 def _plain(outcome: Outcome) -> PlainOutcome:

@@ -10,6 +10,7 @@ Used by: subjects.oracle, oracle.checking.
 import atexit
 import contextlib
 import os
+import select
 import shutil
 import socket
 import subprocess
@@ -53,6 +54,8 @@ class OracleProcess:
         self.release = release
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection | None = None
+        self._answers = select.poll()
+        """Tells when the pipe has an answer, or has ended: its own `poll` makes one each time."""
         self._scratch: str | None = None
         self._owner = os.getpid()
         """The process that has started the child: one that is forked off later starts its own."""
@@ -68,7 +71,7 @@ class OracleProcess:
         pipe = self._pipe or self.start()
         try:
             pipe.send((name, arguments))
-            if not pipe.poll(seconds):
+            if not self._answers.poll(1000 * seconds):
                 raise self._lost(f"no answer in {seconds:.0f} s", died=False)
             answer = pipe.recv()
         except (EOFError, OSError) as error:
@@ -93,6 +96,8 @@ class OracleProcess:
         )
         ours, theirs = socket.socketpair()
         self._pipe = Connection(ours.detach())
+        self._answers = select.poll()
+        self._answers.register(self._pipe, select.POLLIN)
         command = [sys.executable, "-m", "segproof_harness.oracle.child", self.release.name]
         with theirs, self._log.open("ab") as log:
             self._process = subprocess.Popen(

@@ -5,6 +5,7 @@ Used by: subjects.
 """
 
 import contextlib
+import itertools
 import os
 import posixpath
 import shutil
@@ -161,6 +162,33 @@ def _write(path: str, data: bytes) -> None:
         file.write(data)
 
 
+PIECE_BYTES = 1 << 16
+_PLACES = itertools.count()
+
+
+def _read(path: str) -> bytes:
+    """Return the bytes of a file, with three calls of the system if they are few."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        data = os.read(descriptor, PIECE_BYTES)
+        if len(data) < PIECE_BYTES:
+            return data
+        with open(descriptor, "rb", buffering=0, closefd=False) as rest:
+            return data + rest.readall()
+    finally:
+        os.close(descriptor)
+
+
+def _remove_folder(folder: str) -> None:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                _remove_folder(entry.path)
+            else:
+                os.unlink(entry.path)
+    os.rmdir(folder)
+
+
 def _images_below(folder: str, prefix: str) -> Iterator[tuple[str, bytes]]:
     """Yield the files of a folder and of those in it, by name below the first one."""
     with os.scandir(folder) as entries:
@@ -168,16 +196,16 @@ def _images_below(folder: str, prefix: str) -> Iterator[tuple[str, bytes]]:
             if entry.is_dir(follow_symlinks=False):
                 yield from _images_below(entry.path, f"{prefix}{entry.name}/")
             elif entry.is_file():
-                with open(entry.path, "rb", buffering=0) as file:
-                    yield prefix + entry.name, file.readall()
+                yield prefix + entry.name, _read(entry.path)
 
 
 class _RealPlace:
     def __init__(self, contents: Mapping[str, bytes], clock: Clock | None) -> None:
         self.files = _WatchedFiles(clock)
-        self._made = tempfile.mkdtemp(prefix="segproof-")
+        self._made = f"{tempfile.gettempdir()}/segproof-{os.getpid()}-{next(_PLACES)}"
+        os.mkdir(self._made, 0o700)
         self.root = f"{self._made}/t-0"  # Kafka reads topic and partition from such a name
-        Path(self.root).mkdir()
+        os.mkdir(self.root)
         for name, data in contents.items():
             if "/" in name:
                 Path(self.path(name)).parent.mkdir(parents=True, exist_ok=True)
@@ -196,7 +224,10 @@ class _RealPlace:
 
     def remove(self) -> None:
         self.crash()
-        shutil.rmtree(self._made, ignore_errors=True)
+        try:
+            _remove_folder(self._made)
+        except OSError:  # something else removes files too, or has made one
+            shutil.rmtree(self._made, ignore_errors=True)
 
 
 def _write_changes(place: _Place, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
@@ -275,17 +306,20 @@ class ImplementationSubject:
 
     def apply(self, operation: Operation) -> Outcome:
         """Execute one operation."""
-        if operation.name in ("reopen", "crash_reopen"):
-            return self._reopen(operation)
+        return self.call(operation.name, operation.arguments)
+
+    def call(self, name: str, arguments: Mapping[str, Value]) -> Outcome:
+        """Execute one operation, given by its fields."""
+        if name in ("reopen", "crash_reopen"):
+            return self._reopen(name, arguments)
         if self._object is None:
             return Outcome.NOT_OPEN
-        return self._call(operation)
+        return self._call(name, arguments)
 
-    def _call(self, operation: Operation) -> Outcome:
-        kind = self._kinds.get(operation.name)
-        arguments: Mapping[str, Any] = operation.arguments
-        if self._names[operation.name]:
-            arguments = self._with_paths(operation.name, arguments)
+    def _call(self, name: str, arguments: Mapping[str, Any]) -> Outcome:
+        kind = self._kinds.get(name)
+        if self._names[name]:
+            arguments = self._with_paths(name, arguments)
         if kind is not None and kind.adapt is not None:
             arguments = kind.adapt(arguments)
         if kind is not None and kind.sets_clock:
@@ -296,7 +330,7 @@ class ImplementationSubject:
             if kind is not None and kind.call_impl is not None:
                 answer = kind.call_impl(self._object, **arguments)
             else:
-                found = getattr(self._object, operation.name)
+                found = getattr(self._object, name)
                 answer = found(**arguments) if callable(found) else found
             if kind is not None and kind.show is not None:
                 answer = kind.show(answer)
@@ -304,13 +338,13 @@ class ImplementationSubject:
         except Exception as error:
             return self._of_error(error)
 
-    def _reopen(self, operation: Operation) -> Outcome:
+    def _reopen(self, name: str, arguments: Mapping[str, Value]) -> Outcome:
         closed = Outcome()
-        if operation.name == "reopen" and self._object is not None:
-            closed = self._call(Operation("close"))
+        if name == "reopen" and self._object is not None:
+            closed = self._call("close", {})
         self._object = None
         self._placed().crash()
-        opened = self._open(operation.arguments)
+        opened = self._open(arguments)
         return closed if closed.error is not None else opened
 
     def observe(self) -> Mapping[str, Outcome]:

@@ -19,6 +19,7 @@ from segproof_harness.oracle.messages import (
     PlainSeen,
     from_plain_seen,
     plain_calls,
+    plain_setup,
     reason_without,
 )
 from segproof_harness.oracle.process import NoAnswerError, OracleProcess, process_for
@@ -66,7 +67,8 @@ class OracleSubject:
     @cached_property
     def absent(self) -> Absent:
         """What the real class has not."""
-        found: Absent = self._ask("absent", self.structure.structure_id)
+        # The first question: what it needs of the JVM is loaded now.
+        found: Absent = self._ask("absent", self.structure.structure_id, seconds=HISTORY_SECONDS)
         return found
 
     def _ask(self, name: str, *arguments: Any, seconds: float = STEP_SECONDS) -> Any:
@@ -86,7 +88,7 @@ class OracleSubject:
             seen = self._ask(
                 "history",
                 self.structure.structure_id,
-                setup,
+                plain_setup(setup),
                 plain_calls(operations),
                 image_every,
                 seconds=HISTORY_SECONDS,

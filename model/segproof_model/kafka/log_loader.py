@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from segproof_model.directory import Directory
-from segproof_model.integers import INT64_MAX
+from segproof_model.integers import INT32_MAX, INT64_MAX
 from segproof_model.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof_model.kafka.log_segment import LogSegment
 from segproof_model.kafka.partition_parts import PartitionParts
@@ -27,6 +27,7 @@ from segproof_model.values import replace
 
 LOG, DELETED, CLEANED, SWAP = ".log", ".deleted", ".cleaned", ".swap"
 INDEXES = (".index", ".timeindex", ".txnindex")
+INDEX_SWAPS = tuple(kind + SWAP for kind in INDEXES)
 KEPT_CHECKPOINT = ".checkpoint.deleted"
 """Deleted snapshots of a metadata log, which are not this log's business."""
 MOST_SPLITS = 100
@@ -86,23 +87,39 @@ def _without_temporary_files(log: PartitionParts) -> Step[PartitionParts]:
             return Step(_without(log, doomed), offset)
         offsets[name] = offset
     first_cleaned = min((offsets[name] for name in cleaned), default=INT64_MAX)
+    if not log.profile.swap_may_be_unfinished:
+        first_cleaned = INT64_MAX
     unfinished = [name for name in swaps if offsets[name] >= first_cleaned]
-    if not log.profile.swap_keeps_indexes:
-        unfinished = _with_indexes_of_swaps(unfinished, offsets)
+    if log.profile.swap_spares_time_indexes:
+        unfinished = _offset_indexes_of_swaps(swaps)
+    elif not log.profile.swap_keeps_indexes:
+        unfinished = _with_indexes_of_swaps(unfinished, offsets, log.profile.index_swaps_stay)
     return Step(_without(log, [*doomed, *unfinished, *cleaned]))
 
 
-def _with_indexes_of_swaps(unfinished: list[str], offsets: dict[str, int]) -> list[str]:
+def _with_indexes_of_swaps(unfinished: list[str], offsets: dict[str, int], stay: bool) -> list[str]:
     """Return what older releases remove of swaps: those of logs that are unfinished, with their
     indexes, and the indexes at the offset of each swap.
 
-    `offsets`: by name, of all swaps and more.
+    `offsets`: by name, of all swaps and more. Unless those of indexes `stay`, these go themselves.
     """
     ends = {offsets[name] for name in unfinished if name.endswith(LOG + SWAP)}
-    swaps = {offset for name, offset in offsets.items() if name.endswith(SWAP)}
+    logs = [name for name in offsets if name.endswith(LOG + SWAP)]
+    indexes = [name for name in offsets if name.endswith(INDEX_SWAPS)]
+    bases = {offsets[name] for name in ([*logs, *indexes] if stay else logs)}
     return [
         *(segment_file_name(end, kind + SWAP) for end in ends for kind in (LOG, *INDEXES)),
-        *(segment_file_name(offset, kind) for offset in swaps for kind in INDEXES),
+        *(segment_file_name(base, kind) for base in bases for kind in INDEXES),
+        *([] if stay else indexes),
+    ]
+
+
+def _offset_indexes_of_swaps(swaps: list[str]) -> list[str]:
+    """Return the offset indexes of swaps, and those in whose place they will be."""
+    logs = [name.removesuffix(LOG + SWAP) for name in swaps if name.endswith(LOG + SWAP)]
+    return [
+        *(name for name in swaps if name.endswith(INDEXES[0] + SWAP)),
+        *(stem + INDEXES[0] for stem in logs),
     ]
 
 
@@ -180,6 +197,8 @@ def _replaced_by_swap(log: PartitionParts, swap: LogSegment, end: int) -> Step[P
     if isinstance(touched, Raised):
         return Step(log, touched)
     after, doomed = log, list[LogSegment]()
+    if not log.profile.swap_spares_what_ends_before:
+        doomed, touched = list(touched), ()
     for one in touched:
         step = after.on_segment(one.base_offset, lambda it: it.read_next_offset())
         after = step.after
@@ -256,10 +275,15 @@ def _with_segments(log: PartitionParts) -> Step[PartitionParts]:
 def _with_segment(log: PartitionParts, base_offset: int) -> Step[PartitionParts]:
     """Open a segment; build its indexes anew where they are missing or corrupt (LOAD-5)."""
     is_new = log.prefix + segment_file_name(base_offset, ".timeindex") not in log.directory
+    is_missed = log.prefix + segment_file_name(base_offset, ".index") not in log.directory
     segment = log.new_segment(base_offset, file_already_exists=True)
     if isinstance(segment, Raised):
         return Step(log, segment)
     checked = segment.sanity_check(is_new)
+    if is_missed and log.profile.missing_index_is_seen_first:
+        checked = Step(segment, Raised(ErrorKind.FILE_NOT_FOUND))
+    elif isinstance(checked.outcome, Raised) and log.profile.corrupt_indexes_are_removed:
+        checked = Step(_without_indexes(checked.after), checked.outcome)
     log, outcome = log.sees(checked.after.directory), checked.outcome
     if isinstance(outcome, Raised):
         if outcome.kind not in (ErrorKind.FILE_NOT_FOUND, log.profile.sanity_kind):
@@ -270,6 +294,15 @@ def _with_segment(log: PartitionParts, base_offset: int) -> Step[PartitionParts]
     return Step(log.with_segment(checked.after))
 
 
+def _without_indexes(segment: LogSegment) -> LogSegment:
+    """Remove the index files of a segment, which its recovery makes anew."""
+    kept = segment.with_txn_index(segment.txn_index.delete_if_exists()).after
+    directory = kept.directory
+    for name in kept.names[1:3]:
+        directory = directory.remove(name)
+    return kept.sees(directory)
+
+
 def recover_segment(
     log: PartitionParts, segment: LogSegment, learns_epochs: bool = True
 ) -> Step[PartitionParts]:
@@ -278,6 +311,8 @@ def recover_segment(
     The outcome is the segment itself if it overflows. `learns_epochs`: whether the epochs of its
     batches are entered.
     """
+    if not log.profile.log_knows_producers:
+        return _recovered_alone(log, segment)
     config = log.config
     opened = ProducerStateManager.open(
         log.dir,
@@ -289,14 +324,13 @@ def recover_segment(
     if isinstance(opened.after, Directory):
         return Step(log, opened.outcome)
     kept = log.producer_state_manager
+    fresh = replace(log, producer_state_manager=opened.after)
     asked = kept if log.profile.recovery_asks_own_producers else None
-    rebuilt = replace(log, producer_state_manager=opened.after).rebuild_producer_state(
-        segment.base_offset, known=asked
-    )
-    after = rebuilt.after
-    outcome = rebuilt.outcome
-    if log.profile.rebuild_snapshots == "recovery" and not isinstance(outcome, Raised):
-        after = after.on_producers(lambda one: one.take_snapshot()).after
+    if log.profile.rebuild_snapshots == "ends":
+        rebuilt = fresh.rebuild_producer_state(segment.base_offset, known=asked)
+    else:
+        rebuilt = _replayed(fresh, segment.base_offset, kept)
+    after, outcome = rebuilt.after, rebuilt.outcome
     if not isinstance(outcome, Raised):
         step = segment.sees(after.directory).recover(
             after.producer_state_manager, after.leader_epoch_cache if learns_epochs else None
@@ -310,14 +344,49 @@ def recover_segment(
     return Step(after, outcome)
 
 
+def _replayed(
+    log: PartitionParts, base_offset: int, known: ProducerStateManager
+) -> Step[PartitionParts]:
+    """Build the producer state below a segment that is recovered, as releases up to 1.1 do: of
+    every byte of the segments there, appended to what is `known`."""
+    step = log.on_producers(
+        lambda one: one.truncate_and_reload(log.log_start_offset, base_offset, log.now_ms)
+    )
+    if isinstance(step.outcome, Raised):
+        return step
+    map_end = step.after.producer_state_manager.map_end_offset
+    segments = _touched(step.after, map_end, base_offset)
+    if isinstance(segments, Raised):
+        return Step(step.after, segments)
+    for one in segments:
+        start = max(one.base_offset, map_end)
+        read = step.after.on_segment(
+            one.base_offset,
+            lambda it, start=start: it.read(start, INT32_MAX, it.size),  # type: ignore[misc]
+        )
+        step = read.after.learn_of(read.outcome, known)
+        if isinstance(step.outcome, Raised):
+            return step
+    step = step.after.on_producers(lambda one: one.update_map_end_offset(base_offset))
+    if log.profile.rebuild_snapshots == "segments":
+        step = step.after.on_producers(lambda one: one.take_snapshot())
+    return step
+
+
+def _recovered_alone(log: PartitionParts, segment: LogSegment) -> Step[PartitionParts]:
+    """Recover a segment of a log that knows no producers; return bytes removed."""
+    step = segment.sees(log.directory).recover()
+    alone = replace(step.after, producer_state_manager=None, leader_epoch_cache=None)
+    return Step(_with_recovered(log, Step(alone, step.outcome)), step.outcome)
+
+
 def _with_recovered(log: PartitionParts, step: Step[Recovered]) -> PartitionParts:
     """Take over what a recovery worked on; a segment that is new is one of the log's if it could
     be recovered."""
     recovered = step.after
-    assert recovered.producer_state_manager is not None
     changed = replace(
         log,
-        producer_state_manager=recovered.producer_state_manager,
+        producer_state_manager=recovered.producer_state_manager or log.producer_state_manager,
         leader_epoch_cache=recovered.leader_epoch_cache or log.leader_epoch_cache,
     )
     is_known = log.log_segments.contains(recovered.segment.base_offset)
@@ -386,8 +455,12 @@ def _with_offsets(log: PartitionParts, recovery_point: int, is_clean: bool) -> S
         end = step.outcome
         if not isinstance(end, int):
             return step
-    is_trusted = is_trusted or not log.profile.recovery_point_survives_loading
-    recovered_to = end if is_trusted else min(recovery_point, end)
+    survives = log.profile.recovery_point_survives_loading
+    recovered_to = end if is_trusted or not survives else min(recovery_point, end)
+    is_new = found.after.log_segments.is_empty and not begins_anew
+    is_bounded = log.profile.recovery_point_is_bounded
+    if is_new or not (is_bounded or is_trusted):
+        recovered_to = recovery_point
     return _completed(replace(step.after, recovery_point=recovered_to), end, is_clean)
 
 

@@ -172,6 +172,19 @@ class LogSegment(RollingSegment):
         timestamp and its offset count where one call is indexed as a whole; not given, they are
         those of the first batch with the largest timestamp.
         """
+        given = largest_timestamp, shallow_offset_of_max_timestamp
+        return self.append_call(None, largest_offset, records, *given)
+
+    def append_call(
+        self,
+        first_offset: int | None,
+        largest_offset: int,
+        records: bytes,
+        largest_timestamp: int | None = None,
+        shallow_offset_of_max_timestamp: int | None = None,
+    ) -> Step[Self]:
+        """Write batches as `append` does; where an index keeps the first offset of a call, the
+        caller may say it. Not given, it is that of the first batch."""
         if self.is_refused:
             return Step(self, UNMAPPED)
         if not records:
@@ -181,7 +194,8 @@ class LogSegment(RollingSegment):
             return loaded
         scan = scan_memory(records, codecs=self.log.codecs, profile=self.profile)
         given = largest_timestamp, shallow_offset_of_max_timestamp
-        appended = list(self._appended(scan, len(records), largest_offset, *given))
+        offsets = first_offset, largest_offset
+        appended = list(self._appended(scan, len(records), offsets, *given))
         first = loaded.after
         look = next(iter(appended), None)
         is_first = self.profile.append_sets_rolling_timestamp and self.size == 0
@@ -199,13 +213,14 @@ class LogSegment(RollingSegment):
         self,
         scan: Scan,
         size_bytes: int,
-        largest_offset: int,
+        offsets: tuple[int | None, int],
         largest_timestamp: int | None,
         offset_of_max_timestamp: int | None,
     ) -> Iterator[Appended | Raised]:
         """Tell what to index of a call: each batch up to an error, or the call as a whole.
 
-        segproof refuses batches that can't be read before it looks at the indexes.
+        `offsets`: its first one, if that is told, and its largest. segproof refuses batches that
+        can't be read before it looks at the indexes.
         """
         batches = [self._of_batch(batch, self.size) for batch in scan.batches]
         errors = [one for one in (*batches, scan.error) if isinstance(one, Raised)]
@@ -224,8 +239,11 @@ class LogSegment(RollingSegment):
             largest = TimestampOffset(best.max_timestamp, best.offset_of_max_timestamp)
         timestamp = largest.timestamp if largest_timestamp is None else largest_timestamp
         offset = largest.offset if offset_of_max_timestamp is None else offset_of_max_timestamp
+        first_offset, largest_offset = offsets
         key: int | Raised = largest_offset
-        if self.profile.index_key == "first_offset" and scan.batches:
+        if self.profile.index_key == "first_offset" and first_offset is not None:
+            key = first_offset
+        elif self.profile.index_key == "first_offset" and scan.batches:
             key = scan.batches[0].base_offset
             if isinstance(key, Raised) and not self.profile.checks_before_changing:
                 key = largest_offset  # it is the caller's to say, who does not look into messages

@@ -170,13 +170,15 @@ def validated(
         return INVALID_RECORD
     records: list[Record] = []
     for batch in batches:
-        refused = _batch_refusal(first, batch, origin)
+        refused = _batch_refusal(first, batch, origin, profile)
         if refused is not None:
             return refused
         found = batch.records_until_error()
         foreign = _foreign_messages(batch)
         if isinstance(foreign, Raised):
             return foreign
+        if source != "none" and batch.magic > 0 and profile.uncounted_batch == "refused":
+            foreign += [place for place, one in enumerate(found.records) if one.offset != place]
         refused = found.error or _record_refusal(
             batch, found.records, foreign, now_ms, config, profile
         )
@@ -186,16 +188,18 @@ def validated(
     is_kept = source == target or (source == "none" and first.is_control is True)
     if is_kept and first.magic == CURRENT_MAGIC and (source, target) != ("none", "none"):
         is_kept = [record.offset for record in records] == list(range(len(records)))
-        if not is_kept and source != "none" and not profile.uncounted_batch_is_rewritten:
+        if not is_kept and source != "none" and profile.uncounted_batch == "fails":
             return ILLEGAL_STATE
-    if first.magic == CURRENT_MAGIC and is_kept:
-        return _stamped(first, records, first_offset, now_ms, config, leader_epoch)
+    if is_kept and all(one.magic == CURRENT_MAGIC for one in batches):
+        return _all_stamped(batches, first_offset, now_ms, config, leader_epoch)
     return _rewritten(first, records, target, first_offset, now_ms, config, leader_epoch, codecs)
 
 
-def _batch_refusal(first: RecordBatch, batch: RecordBatch, origin: AppendOrigin) -> Raised | None:
+def _batch_refusal(
+    first: RecordBatch, batch: RecordBatch, origin: AppendOrigin, profile: Profile
+) -> Raised | None:
     """Why a batch is not taken, if so."""
-    if batch.magic != first.magic:
+    if batch.magic != first.magic and profile.batches_share_magic:
         return INVALID_RECORD
     base_offset, last_offset = batch.base_offset, batch.last_offset
     if isinstance(base_offset, Raised) or isinstance(last_offset, Raised):
@@ -203,7 +207,9 @@ def _batch_refusal(first: RecordBatch, batch: RecordBatch, origin: AppendOrigin)
     if origin != "client":
         return None
     count = batch.record_count
-    if not batch.is_legacy and (count == 0 or count != last_offset - base_offset + 1):
+    is_counted = count == last_offset - base_offset + 1
+    is_right = count != 0 and (is_counted or not profile.leader_compares_count)
+    if not (batch.is_legacy or is_right):
         return INVALID_RECORD
     base_sequence, producer_id = batch.base_sequence, batch.producer_id
     has_sequence = isinstance(base_sequence, int) and base_sequence >= 0
@@ -237,7 +243,8 @@ def _record_refusal(
     config: LogConfig,
     profile: Profile,
 ) -> Raised | None:
-    """Why the records of a batch are not taken, if so; `foreign` ones are of another magic."""
+    """Why the records of a batch are not taken, if so; `foreign` ones are of another magic, or do
+    not have the offset that releases want that look at it."""
     is_compacted = "compact" in config.cleanup_policy
     refusals = [
         INVALID_RECORD
@@ -268,6 +275,26 @@ def _timestamp_refusal(
             return INVALID_TIMESTAMP
         is_given = is_given and profile.given_time_is_refused
     return INVALID_TIMESTAMP if is_given else None
+
+
+def _all_stamped(
+    batches: Sequence[RecordBatch],
+    first_offset: int,
+    now_ms: int,
+    config: LogConfig,
+    leader_epoch: int,
+) -> Validated:
+    """Write into the header of each batch; only older releases take more than one."""
+    done: list[Validated] = []
+    for batch in batches:
+        records = batch.records_until_error().records
+        done.append(_stamped(batch, records, first_offset, now_ms, config, leader_epoch))
+        first_offset = done[-1].last_offset + 1
+    is_given = config.message_timestamp_type == "LogAppendTime"
+    newest = done[-1] if is_given else max(done, key=lambda one: one.max_timestamp)
+    return newest._replace(
+        records=b"".join(one.records for one in done), last_offset=done[-1].last_offset
+    )
 
 
 def _stamped(

@@ -8,11 +8,13 @@ Not covered: verification of transactions, which asks the coordinator; flushing 
 Used by: partition_log.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Self
 
 from segproof_model.integers import INT32_MAX
+from segproof_model.kafka.early_validator import early_validated
 from segproof_model.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof_model.kafka.log_segment import LogSegment
 from segproof_model.kafka.log_validator import (
@@ -122,20 +124,16 @@ class AppendingLog(ReadingLog):
         """Let the leader write into the batches what it has to; return the offset of the largest
         timestamp as well, as it enters it into a time index."""
         batches = scan_memory(records, codecs=self.codecs, profile=self.profile).batches
-        end, config = self.log_end_offset, self.config
-        done = validated(
-            batches,
-            end,
-            self.now_ms,
-            config,
-            leader_epoch,
-            origin,
-            self.codecs,
-            self.profile,
-        )
+        end, config, profile = self.log_end_offset, self.config, self.profile
+        if profile.leader_keeps_messages:
+            done = early_validated(batches, end, self.now_ms, config, self.codecs, profile)
+        else:
+            done = validated(
+                batches, end, self.now_ms, config, leader_epoch, origin, self.codecs, profile
+            )
         if isinstance(done, Raised):
             return done
-        if done.is_rewritten and len(done.records) > config.max_message_bytes:
+        if done.is_rewritten and self._has_too_large(done.records):
             return RECORD_TOO_LARGE
         is_given = config.message_timestamp_type == "LogAppendTime"
         told = info._replace(
@@ -146,6 +144,11 @@ class AppendingLog(ReadingLog):
         )
         of_record = self.profile.leader_indexes_record
         return told, done.records, done.offset_of_maximum if of_record else done.last_offset
+
+    def _has_too_large(self, records: bytes) -> bool:
+        """Whether a batch is larger than the log takes."""
+        batches = scan_memory(records, codecs=self.codecs, profile=self.profile).batches
+        return any(one.size_bytes > self.config.max_message_bytes for one in batches)
 
     def _checked(self, call: _Call) -> Step[Self]:
         """Raise why batches are not taken, as far as that is known before anything is written.
@@ -211,6 +214,8 @@ class AppendingLog(ReadingLog):
 
     def _with_epoch(self, batch: RecordBatch) -> Step[Self]:
         """Enter the epoch of a batch; a batch that has none forgets all epochs."""
+        if not self.profile.log_knows_producers:
+            return Step(self)
         epoch, base_offset = batch.partition_leader_epoch, batch.base_offset
         if isinstance(epoch, Raised) or isinstance(base_offset, Raised):
             return Step(self, epoch if isinstance(epoch, Raised) else base_offset)
@@ -253,20 +258,19 @@ class AppendingLog(ReadingLog):
         """
         last_offset = call.info.last_offset
         largest = call.info.max_timestamp, call.offset_of_maximum
-        return run(
-            self._with_places(call, updates),
-            lambda one: one.on_segment(
-                base_offset, lambda at: at.append(last_offset, call.records, *largest)
-            ),
+        learned: list[Callable[[Self], Step[Self]]] = [
             lambda one: one.ended_at(last_offset + 1),
-            lambda one: one.with_producers(updates),
-            *(
-                partial(type(self)._completed, base_offset=base_offset, txn=done)
-                for done in updates.completed_txns
+            lambda one: one._learned(updates, base_offset, last_offset + 1),
+        ]
+        return run(
+            self._with_places(call, updates, base_offset),
+            lambda one: one.on_segment(
+                base_offset,
+                lambda at: at.append_call(
+                    call.info.first_or_last_offset, last_offset, call.records, *largest
+                ),
             ),
-            lambda one: one.on_producers(
-                lambda known: known.update_map_end_offset(last_offset + 1)
-            ),
+            *(learned if self.profile.append_ends_log_first else reversed(learned)),
             lambda one: one.with_first_unstable(),
             lambda one: (
                 one.flush()
@@ -275,35 +279,53 @@ class AppendingLog(ReadingLog):
             ),
         )
 
-    def _with_places(self, call: _Call, updates: ProducerUpdates) -> Self:
+    def _with_places(self, call: _Call, updates: ProducerUpdates, base_offset: int) -> Self:
         """Remember where transactions begin in the batches that are about to be written.
 
-        Of one that a marker begins and ends, releases look the place up whose log knows the high
-        watermark.
+        A place that is not remembered is looked up: that of a transaction that a marker begins and
+        ends; in older releases those of all but one, which begins a producer's batches and the
+        call.
         """
-        begun = {
-            (txn.producer_id, txn.first_offset)
-            for info in updates.infos
-            for txn in info.started_transactions
-        }
-        active = self.log_segments.active_segment
+        segment = self.log_segments.get(base_offset)
+        assert segment is not None
+        started = [one.started_transactions for one in updates.infos if one.started_transactions]
+        if not self.profile.txn_places_of_each_batch:
+            first = call.info.first_or_last_offset
+            is_begun = any(txns[0].first_offset == first for txns in started)
+            place = LogOffsetMetadata(first, base_offset, segment.size)
+            return replace(self, txn_places=(place, *self.txn_places)) if is_begun else self
+        begun = {(txn.producer_id, txn.first_offset) for txns in started for txn in txns}
         places = tuple(
-            LogOffsetMetadata(offset, active.base_offset, active.size + batch.position)
+            LogOffsetMetadata(offset, base_offset, segment.size + batch.position)
             for batch in call.batches
             if isinstance(offset := batch.base_offset, int)
-            and (batch.is_control is not True or not self.profile.log_knows_high_watermark)
+            and batch.is_control is not True
             and (batch.producer_id, offset) in begun
         )
         return replace(self, txn_places=(*places, *self.txn_places)) if places else self
 
-    def _completed(self, base_offset: int, txn: CompletedTxn) -> Step[Self]:
-        """End a transaction; its entry in the index comes before (PROD-11)."""
-        stable = self.producer_state_manager.last_stable_offset(txn)
+    def _learned(self, updates: ProducerUpdates, base_offset: int, end: int) -> Step[Self]:
+        """Let batches that were written to a segment count for producers and transactions."""
         return run(
             self,
+            lambda one: one.with_producers(updates),
+            *(
+                partial(type(self)._completed, base_offset=base_offset, txn=done)
+                for done in updates.completed_txns
+            ),
+            lambda one: one.on_producers(lambda known: known.update_map_end_offset(end)),
+        )
+
+    def _completed(self, base_offset: int, txn: CompletedTxn) -> Step[Self]:
+        """End a transaction, and enter it into the index (PROD-11)."""
+        stable = self.producer_state_manager.last_stable_offset(txn)
+        operations: list[Callable[[Self], Step[Self]]] = [
             lambda one: one.on_segment(base_offset, lambda at: at.update_txn_index(txn, stable)),
             lambda one: one.on_producers(lambda known: known.complete_txn(txn)),
-        )
+        ]
+        if not self.profile.append_ends_log_first:
+            operations.reverse()
+        return run(self, *operations)
 
     def with_log_end(self, offset: int) -> Self:
         """Return the state whose log ends at the offset, and with the active segment's bytes."""
@@ -317,7 +339,7 @@ class AppendingLog(ReadingLog):
         ended = self.with_log_end(offset)
         if not self.profile.log_knows_high_watermark and offset >= self.log_end_offset:
             return Step(replace(ended, recovery_point=self.recovery_point))
-        if not self.profile.bounds_follow_at_once:
+        if not self.profile.bounds_follow_end_at_once:
             return Step(ended)
         step = replace(ended, recovery_point=self.recovery_point).with_high_watermark_within()
         if isinstance(step.outcome, Raised):
@@ -398,13 +420,23 @@ class AppendingLog(ReadingLog):
         return step if isinstance(step.outcome, Raised) else Step(step.after, KAFKA_ERROR)
 
     def _with_next_segment(self, base_offset: int) -> Step[Self]:
-        """Begin a segment; files that stand in its way are removed."""
-        directory = self.directory
+        """Begin a segment; files that stand in its way are removed.
+
+        If they are those of the active one, what it writes last is lost with them.
+        """
+        is_own = self.log_segments.active_segment.base_offset == base_offset
+        ended = self.on_active(
+            lambda one: one.write_maximum() if is_own else one.on_become_inactive_segment()
+        )
+        directory = ended.after.directory
         for suffix in FILES:
             directory = directory.remove(self.prefix + segment_file_name(base_offset, suffix))
+        after = ended.after.sees(directory)
+        if isinstance(ended.outcome, Raised):
+            return Step(after, ended.outcome)
         return run(
-            self.sees(directory),
-            lambda one: one.on_active(lambda active: active.on_become_inactive_segment()),
+            after,
+            lambda one: one.on_active(lambda active: active.trim_to_what_is_used()),
             lambda one: one.with_new_segment(base_offset),
         )
 
@@ -463,6 +495,9 @@ class AppendingLog(ReadingLog):
         if isinstance(segments, Raised):
             return Step(self, segments)
         step = self.on_segments(segments, lambda one: one.flush())
+        if self.profile.flush_removes_snapshots and not isinstance(step.outcome, Raised):
+            kept = min([offset, *self.log_segments.base_offsets()[-2:]])
+            step = step.after.on_producers(lambda known: known.delete_snapshots_before(kept))
         if isinstance(step.outcome, Raised):
             return step
         moved = max(self.recovery_point, offset)

@@ -71,31 +71,21 @@ class PartitionLog(AppendingLog):
         logs were changed, by name. After a failure only the directory is left.
         """
         prefix = f"{dir}/" if dir else ""
-        epochs = LeaderEpochFileCache.open(
-            prefix + EPOCH_FILE, directory=directory, profile=profile
-        )
-        if isinstance(epochs.after, Directory):
-            return Step(epochs.after, epochs.outcome)
-        producers = ProducerStateManager.open(
-            dir,
-            producer_id_expiration_ms=config.producer_id_expiration_ms,
-            max_transaction_timeout_ms=config.max_transaction_timeout_ms,
-            directory=epochs.after.directory,
-            profile=profile,
-        )
-        if isinstance(producers.after, Directory):
-            return Step(producers.after, producers.outcome)
+        known = _known_beside(prefix, dir, config, directory, profile)
+        if isinstance(known, Step):
+            return known
+        epochs, producers = known
         empty = cls(
             profile,
-            epochs.after.directory,
+            producers.directory,
             codecs,
             dir,
             config,
             draw,
             now_ms,
-            epochs.after,
-            producers.after,
-            log_start_offset=log_start_offset,
+            epochs,
+            producers,
+            log_start_offset=log_start_offset if profile.log_start_is_kept else 0,
             modified=tuple((modified_ms or {}).items()),
         )
         loaded = run(
@@ -109,12 +99,10 @@ class PartitionLog(AppendingLog):
 
     def _begun(self) -> Step[Self]:
         """Let what bounds the log begin at its start; replication tells the high watermark."""
-        if not self.profile.log_knows_high_watermark:
-            return replace(
-                self, high_watermark_metadata=LogOffsetMetadata(self.log_start_offset)
-            ).with_first_unstable()
+        knows = self.profile.log_knows_high_watermark
+        point = max(self.recovery_point, self.log_start_offset) if knows else self.recovery_point
         return run(
-            replace(self, recovery_point=max(self.recovery_point, self.log_start_offset)),
+            replace(self, recovery_point=point),
             lambda one: one.with_high_watermark(LogOffsetMetadata(one.log_start_offset)),
         )
 
@@ -127,9 +115,10 @@ class PartitionLog(AppendingLog):
         if target_offset < 0:
             return Step(self, INVALID_ARGUMENT)
         end = self.log_end_offset
-        if target_offset >= end and not self.profile.truncation_at_end_cuts_epochs:
+        is_done = self.profile.truncation_at_end_is_done and target_offset == end
+        if target_offset >= end and not (is_done or self.profile.truncation_at_end_cuts_epochs):
             return Step(self, False)
-        if target_offset >= end:
+        if target_offset >= end and not is_done:
             step = self.on_epochs(lambda one: one.truncate_from_end(end))
             return Step(step.after, step.outcome if isinstance(step.outcome, Raised) else False)
         if self.log_segments.base_offsets()[0] > target_offset:
@@ -146,9 +135,9 @@ class PartitionLog(AppendingLog):
             lambda one: one.remove_segments(doomed) if doomed else Step(one),
             lambda one: one._ended_before(doomed),
             lambda one: one._active_cut(target_offset),
+            lambda one: one._begun_by(min(target_offset, one.log_start_offset)),
             lambda one: one.remove_snapshots(doomed),
             lambda one: one.on_epochs(lambda epochs: epochs.truncate_from_end(target_offset)),
-            lambda one: one._begun_by(min(target_offset, one.log_start_offset)),
             lambda one: one.rebuild_producer_state(target_offset),
             lambda one: one._bounded_by_cut(target_offset),
         )
@@ -157,7 +146,7 @@ class PartitionLog(AppendingLog):
         """Fit the high watermark and the first unstable offset to a log that was cut."""
         if self.profile.truncation_sets_high_watermark:
             return self.update_high_watermark(min(self.high_watermark, target_offset))
-        if self.profile.bounds_follow_at_once:
+        if self.profile.bounds_follow_end_at_once:
             return self.with_first_unstable()
         if self.profile.truncation_keeps_unstable:
             return self.with_high_watermark_within()
@@ -184,13 +173,21 @@ class PartitionLog(AppendingLog):
         """
         step = self.on_active(lambda active: active.truncate_to(target_offset))
         if not isinstance(step.outcome, Raised):
-            return step.after.ended_at(target_offset)
+            return step.after._ended_by_cut(target_offset)
         is_cut = step.after.size < self.size
         if not (is_cut and self.profile.checks_before_changing):
             return step
         start = min(target_offset, self.log_start_offset)
         ended = step.after.with_log_end(target_offset)
         return Step(replace(ended, log_start_offset=start), step.outcome)
+
+    def _ended_by_cut(self, offset: int) -> Step[Self]:
+        """Let the log end at the offset, and the recovery point not lie behind it."""
+        step = self.ended_at(offset)
+        if isinstance(step.outcome, Raised):
+            return step
+        point = min(step.after.recovery_point, offset)
+        return Step(replace(step.after, recovery_point=point))
 
     def truncate_fully_and_start_at(
         self, new_offset: int, log_start_offset: int | None = None
@@ -234,6 +231,7 @@ class PartitionLog(AppendingLog):
                 lambda known: known.truncate_fully_and_start_at(new_offset)
             ),
             lambda one: one.with_first_unstable(),
+            lambda one: Step(replace(one, recovery_point=min(one.recovery_point, new_offset))),
             lambda one: one._begun_by(new_offset),
         )
 
@@ -241,7 +239,7 @@ class PartitionLog(AppendingLog):
         """Let the log begin at an offset that lies in it; in some releases the high watermark and
         the recovery point follow."""
         begun = replace(self, log_start_offset=start)
-        if not (self.profile.bounds_follow_at_once and self.profile.log_knows_high_watermark):
+        if not self.profile.bounds_follow_start:
             return Step(begun)
         begun = replace(begun, recovery_point=max(self.recovery_point, start))
         if begun.high_watermark >= start:
@@ -251,9 +249,14 @@ class PartitionLog(AppendingLog):
     # --- the bounds ----------------------------------------------------------------------------
 
     def update_high_watermark(self, high_watermark: int) -> Step[Self]:
-        """Set the high watermark, not outside of the log; return what it has become."""
+        """Set the high watermark, not outside of the log; return what it has become.
+
+        A log that does not know it takes what its replica tells, and answers nothing.
+        """
         if self.is_refused:
             return Step(self, UNMAPPED)
+        if not self.profile.log_knows_high_watermark:
+            return self.with_high_watermark(LogOffsetMetadata(high_watermark))
         metadata = LogOffsetMetadata(max(high_watermark, self.log_start_offset))
         if high_watermark >= self.log_start_offset and high_watermark >= self.log_end_offset:
             is_placed = self.profile.high_watermark_at_end_is_placed
@@ -265,21 +268,25 @@ class PartitionLog(AppendingLog):
     def maybe_increment_log_start_offset(self, new_log_start_offset: int) -> Step[Self]:
         """Let the log begin later; return whether it does.
 
-        Beyond the high watermark raises out-of-range.
+        Beyond the high watermark raises out-of-range; of a log that does not know it, the replica
+        does so.
         """
         if self.is_refused:
             return Step(self, UNMAPPED)
-        if new_log_start_offset > self.high_watermark:
+        knows = self.profile.log_knows_high_watermark
+        bound = self.high_watermark if knows else min(self.high_watermark, self.log_end_offset)
+        if new_log_start_offset > bound:
             return Step(self, OUT_OF_RANGE)
-        if new_log_start_offset <= self.log_start_offset:
+        return self._begun_at(new_log_start_offset)
+
+    def _begun_at(self, start: int) -> Step[Self]:
+        """Let the log begin at an offset, if that is later; return whether it does."""
+        if start <= self.log_start_offset:
             return Step(self, False)
-        start = new_log_start_offset
+        knows = self.profile.log_knows_high_watermark
+        point = max(self.recovery_point, start) if knows else self.recovery_point
         step = run(
-            replace(
-                self,
-                log_start_offset=start,
-                recovery_point=max(self.recovery_point, start),
-            ),
+            replace(self, log_start_offset=start, recovery_point=point),
             lambda one: one.on_epochs(lambda epochs: epochs.truncate_from_start(start)),
             lambda one: one.on_producers(
                 lambda known: known.on_log_start_offset_incremented(start)
@@ -294,12 +301,15 @@ class PartitionLog(AppendingLog):
         """Delete segments at the beginning that nobody needs; return how many (LOG-17, LOG-18).
 
         Those before the log's start, then those above the size, then those too old; a log that is
-        only compacted keeps the latter two.
+        only compacted keeps the latter two, and in some releases all.
         """
         if self.is_refused:
             return Step(self, UNMAPPED)
+        is_deleted = "delete" in self.config.cleanup_policy
+        if not is_deleted and not self.profile.compacted_log_is_trimmed:
+            return Step(self, 0)
         operations = [type(self)._delete_before_start]
-        if "delete" in self.config.cleanup_policy:
+        if is_deleted:
             operations += [type(self)._delete_above_size, type(self)._delete_old]
         if not self.profile.retention_begins_at_start:
             operations.reverse()
@@ -357,7 +367,8 @@ class PartitionLog(AppendingLog):
         for segment in self.log_segments:
             base = segment.base_offset
             end = self._ends_of_segments().get(base)
-            if self.high_watermark < (self.log_end_offset if end is None else end):
+            is_replicated = self.high_watermark >= (self.log_end_offset if end is None else end)
+            if self.profile.retention_waits_for_replicas and not is_replicated:
                 break
             step = after.on_segment(base, predicate)
             after = step.after
@@ -376,9 +387,10 @@ class PartitionLog(AppendingLog):
         if isinstance(rolled.outcome, Raised):
             return rolled
         segments = [one for one in rolled.after.log_segments if one.base_offset in bases]
-        start = rolled.after.log_segments.higher_segments(bases[-1])[0].base_offset
+        higher = rolled.after.log_segments.higher_segments(bases[-1])
+        start = higher[0].base_offset if higher else rolled.after.log_start_offset
         operations: list[Callable[[Self], Step[Self]]] = [
-            lambda one: one.maybe_increment_log_start_offset(start),
+            lambda one: one._begun_behind(start),
             lambda one: one.remove_segments(segments),
             lambda one: one.remove_snapshots(segments),
         ]
@@ -386,6 +398,14 @@ class PartitionLog(AppendingLog):
             operations.append(operations.pop(0))
         step = run(rolled.after, *operations)
         return Step(step.after, step.outcome if isinstance(step.outcome, Raised) else len(bases))
+
+    def _begun_behind(self, start: int) -> Step[Self]:
+        """Let the log begin behind segments that are deleted."""
+        if self.profile.log_knows_high_watermark:
+            return self.maybe_increment_log_start_offset(start)
+        if self.profile.log_start_is_kept:
+            return self._begun_at(start)
+        return self._begun_by(self.log_segments.base_offsets()[0])
 
     def remove_expired_producers(self) -> Step[Self]:
         """Forget the producers that are silent for too long (PROD-12)."""
@@ -441,3 +461,31 @@ class PartitionLog(AppendingLog):
         gone = replace(step.after, pending_deletions=(), is_closed=True)
         empty = replace(gone, log_segments=gone.log_segments.clear())
         return Step(empty.sees(directory), step.outcome)
+
+
+def _known_beside(
+    prefix: str,
+    dir: str,  # noqa: A002 - the name that Kafka gives it
+    config: LogConfig,
+    directory: Directory,
+    profile: Profile,
+) -> tuple[LeaderEpochFileCache, ProducerStateManager] | Step[PartitionLog | Directory]:
+    """Read the epochs and the snapshots of producers; in releases that have none, neither."""
+    epochs = LeaderEpochFileCache.in_memory(profile=profile)
+    if profile.log_knows_producers:
+        opened = LeaderEpochFileCache.open(
+            prefix + EPOCH_FILE, directory=directory, profile=profile
+        )
+        if isinstance(opened.after, Directory):
+            return Step(opened.after, opened.outcome)
+        epochs, directory = opened.after, opened.after.directory
+    producers = ProducerStateManager.open(
+        dir,
+        producer_id_expiration_ms=config.producer_id_expiration_ms,
+        max_transaction_timeout_ms=config.max_transaction_timeout_ms,
+        directory=directory if profile.log_knows_producers else Directory(),
+        profile=profile,
+    )
+    if isinstance(producers.after, Directory):
+        return Step(producers.after, producers.outcome)
+    return replace(epochs, directory=directory), replace(producers.after, directory=directory)

@@ -4,8 +4,8 @@
 Mirrors: the files of impl/segproof/kafka/partition_log.py.
 Upstream: Kafka, UnifiedLog and LocalLog (4.3.1).
 Laws: LOG-12, PROD-14.
-Not covered: when background tasks run. What has no delay (writing a cut epoch cache) is done at
-    once, what has one (removing `.deleted` files) by `delete_pending_files`.
+Not covered: when background tasks run. What they have to do (removing `.deleted` files; in some
+    releases, writing a cut epoch cache) waits for `delete_pending_files`.
 Used by: log_loader, partition_log.
 """
 
@@ -57,6 +57,14 @@ class ProducerUpdates(NamedTuple):
     infos: tuple[ProducerAppendInfo, ...]
     """One for each producer."""
     completed_txns: tuple[CompletedTxn, ...]
+
+
+def _to_remove(segment: LogSegment) -> list[str]:
+    """Return the files that go with a segment; in old releases no transaction index that is not
+    open."""
+    index = segment.txn_index
+    stays = segment.profile.txn_deletion_needs_channel and not index.is_open
+    return [name for name in segment.names if not (stays and name == index.name)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +148,11 @@ class PartitionParts:
         """Return the state with this segment, new or changed."""
         if self.log_segments.get(segment.base_offset) is segment:
             return self.sees(segment.directory)
-        added = replace(self, log_segments=self.log_segments.add(segment))
+        segments = self.log_segments.add(segment)
+        start = self.log_start_offset
+        if not self.profile.log_start_is_kept:
+            start = segments.base_offsets()[0]
+        added = replace(self, log_segments=segments, log_start_offset=start)
         return added.sees(segment.directory)
 
     def on_segment(
@@ -175,16 +187,19 @@ class PartitionParts:
     def on_epochs(
         self, operation: Callable[[LeaderEpochFileCache], Step[LeaderEpochFileCache]]
     ) -> Step[Self]:
-        """Let the epoch cache do something; what it schedules is done at once."""
+        """Let the epoch cache do something, if there is one; what it schedules waits."""
+        if not self.profile.log_knows_producers:
+            return Step(self)
         step = operation(self.leader_epoch_cache)
-        written = step.after.run_scheduled_write().after
-        changed = replace(self, leader_epoch_cache=written)
-        return Step(changed.sees(written.directory), step.outcome)
+        changed = replace(self, leader_epoch_cache=step.after)
+        return Step(changed.sees(step.after.directory), step.outcome)
 
     def on_producers(
         self, operation: Callable[[ProducerStateManager], Step[ProducerStateManager]]
     ) -> Step[Self]:
-        """Let the producer state do something."""
+        """Let the producer state do something; nothing in releases that have none."""
+        if not self.profile.log_knows_producers:
+            return Step(self)
         step = operation(self.producer_state_manager)
         changed = replace(self, producer_state_manager=step.after)
         return Step(changed.sees(step.after.directory), step.outcome)
@@ -248,7 +263,7 @@ class PartitionParts:
             after = after.sees(step.after.directory)
             if isinstance(step.outcome, Raised):
                 return Step(after, step.outcome)
-            names += step.after.names
+            names += _to_remove(step.after)
         snapshots = [one.base_offset for one in segments if one.base_offset not in begun_anew]
         profile = self.profile
         stay = profile.snapshot_of_removed_is_renamed or profile.snapshots_are_listed
@@ -256,6 +271,10 @@ class PartitionParts:
 
     def remove_segments(self, segments: Sequence[LogSegment]) -> Step[Self]:
         """Forget these segments, and delete their files later."""
+        if not self.profile.removed_segments_go_together and len(segments) > 1:
+            return run(
+                self, *(partial(type(self).remove_segments, segments=[one]) for one in segments)
+            )
         kept = self.log_segments
         for segment in segments:
             kept = kept.remove(segment.base_offset)
@@ -286,7 +305,10 @@ class PartitionParts:
         return replace(self, pending_deletions=pending)
 
     def delete_pending_files(self) -> Step[Self]:
-        """Remove the `.deleted` files whose delay is over."""
+        """Do what is scheduled: write the epochs, and remove `.deleted` files after their delay."""
+        return self.on_epochs(lambda one: one.run_scheduled_write()).after._without_due_files()
+
+    def _without_due_files(self) -> Step[Self]:
         due = [one for one in self.pending_deletions if one.due_ms <= self.now_ms]
         directory = self.directory
         removed = [name for pending in due for name in pending.names]
@@ -347,6 +369,8 @@ class PartitionParts:
         After a clean stop that left no snapshot, empty ones stand for the last two segments.
         `known` says what batches are appended to, if not what was built so far.
         """
+        if not self.profile.log_knows_producers:
+            return Step(self)
         bases = self.log_segments.base_offsets()[-2:]
         manager = self.producer_state_manager
         if is_clean and manager.latest_snapshot_offset() is None:
@@ -380,7 +404,7 @@ class PartitionParts:
             if isinstance(step.outcome, Raised):
                 return step
             after = step.after
-        if self.profile.rebuild_snapshots != "always":
+        if self.profile.rebuild_snapshots != "ends":
             return after.on_producers(lambda one: one.update_map_end_offset(last_offset))
         return after.snapshot_at(last_offset)
 
@@ -400,8 +424,10 @@ class PartitionParts:
         start = max(base_offset, map_end, self.log_start_offset)
         step = self.on_producers(lambda one: one.update_map_end_offset(start))
         is_late = base_offset in self.log_segments.base_offsets()[-2:]
-        if is_late and self.profile.rebuild_snapshots == "always":
+        if is_late or self.profile.rebuild_snapshots != "ends":
             step = step.after.on_producers(lambda one: one.take_snapshot())
+        if not self.profile.rebuild_ends_in_one_segment:
+            return step.after._replay_between(base_offset, start, last_offset, known)
         holder = self.log_segments.floor_segment(last_offset)
         max_position: object = None
         if holder is not None and holder.base_offset == base_offset:
@@ -416,9 +442,31 @@ class PartitionParts:
                 start, INT32_MAX, max_position if isinstance(max_position, int) else one.size
             ),
         )
-        if not isinstance(read.outcome, FetchDataInfo) or read.outcome.records is None:
-            return Step(read.after, read.outcome if isinstance(read.outcome, Raised) else None)
-        return read.after._learn(read.outcome.records.batches(), known)
+        return read.after.learn_of(read.outcome, known)
+
+    def _replay_between(
+        self, base_offset: int, start: int, end: int, known: ProducerStateManager | None
+    ) -> Step[Self]:
+        """Learn the producers of a segment from one offset on, up to another one if it has that."""
+        first = self.on_segment(base_offset, lambda one: one.translate_offset(start))
+        if not isinstance(first.outcome, LogOffsetPosition) or end < start:
+            return first.after.learn_of(first.outcome, known)
+        begin = first.outcome.position
+        last = first.after.on_segment(base_offset, lambda one: one.translate_offset(end, begin))
+        if isinstance(last.outcome, Raised):
+            return last
+        bound = last.outcome.position if isinstance(last.outcome, LogOffsetPosition) else None
+        read = last.after.on_segment(
+            base_offset,
+            lambda one: one.read(start, INT32_MAX, one.size if bound is None else bound),
+        )
+        return read.after.learn_of(read.outcome, known)
+
+    def learn_of(self, found: object, known: ProducerStateManager | None) -> Step[Self]:
+        """Learn the producers of what a read of a segment has found, or its error."""
+        if not isinstance(found, FetchDataInfo) or found.records is None:
+            return Step(self, found if isinstance(found, Raised) else None)
+        return self._learn(found.records.batches(), known)
 
     def _learn(self, scan: Any, known: ProducerStateManager | None) -> Step[Self]:
         """Let batches of the log count for the producers."""

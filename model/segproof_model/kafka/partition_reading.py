@@ -55,6 +55,11 @@ class ReadingLog(PartitionParts):
             return Step(self, OUT_OF_RANGE)
         if not self.profile.bound_is_placed_first and self._lies_outside(start_offset):
             return Step(self, OUT_OF_RANGE)
+        if not self.profile.log_knows_high_watermark:
+            below = self._offset_bound(isolation)
+            return self.read_up_to(
+                start_offset, max_length, self.log_end, min_one_message, with_txns, below
+            )
         bounded = self._bound(isolation)
         bound = bounded.outcome
         if not isinstance(bound, LogOffsetMetadata):
@@ -64,6 +69,12 @@ class ReadingLog(PartitionParts):
     def _lies_outside(self, offset: int) -> bool:
         """Whether an offset lies before all segments, or behind the end."""
         return offset > self.log_end_offset or self.log_segments.floor_segment(offset) is None
+
+    def _offset_bound(self, isolation: Isolation) -> int | None:
+        """Return the offset that a replica lets a reader come up to; None: the log's end."""
+        if isolation == "log_end":
+            return None
+        return self.high_watermark if isolation == "high_watermark" else self.last_stable_offset
 
     def _bound(self, isolation: Isolation) -> Step[Self]:
         """Return the offset that a reader does not pass, with its place."""
@@ -114,7 +125,7 @@ class ReadingLog(PartitionParts):
 
     def with_high_watermark(self, metadata: LogOffsetMetadata) -> Step[Self]:
         """Set the high watermark; completed transactions below it are no longer unstable."""
-        if metadata.message_offset < 0:
+        if metadata.message_offset < 0 and self.profile.log_knows_high_watermark:
             return Step(self, INVALID_ARGUMENT)
         step = replace(self, high_watermark_metadata=metadata).on_producers(
             lambda one: one.on_high_watermark_updated(metadata.message_offset)
@@ -164,8 +175,13 @@ class ReadingLog(PartitionParts):
         bound: LogOffsetMetadata,
         min_one_message: bool,
         with_txns: bool,
+        below: int | None = None,
     ) -> Step[Self]:
-        """Read up to the bound, from the first segment that has something (LOG-6, LOG-7)."""
+        """Read up to the bound, from the first segment that has something (LOG-6, LOG-7).
+
+        And no batch that reaches the offset `below`, which releases are given whose log does not
+        know the high watermark.
+        """
         floor = self.log_segments.floor_segment(start_offset)
         if floor is None or self._lies_outside(start_offset):
             return Step(self, OUT_OF_RANGE)
@@ -184,8 +200,8 @@ class ReadingLog(PartitionParts):
             position = _largest_position(segment, bound)
             step = after.on_segment(
                 segment.base_offset,
-                lambda one, up_to=position: one.read(  # type: ignore[misc]
-                    start_offset, max_length, up_to, min_one_message
+                lambda one, up_to=position: _read_below(  # type: ignore[misc]
+                    one, start_offset, max_length, up_to, min_one_message, below
                 ),
             )
             after = step.after
@@ -318,6 +334,30 @@ def _largest_position(segment: LogSegment, bound: LogOffsetMetadata) -> int | No
     if segment.base_offset == bound.segment_base_offset:
         return bound.relative_position_in_segment
     return None if segment.profile.unplaced_bound_reads_nothing else segment.size
+
+
+def _read_below(
+    segment: LogSegment,
+    start_offset: int,
+    max_length: int,
+    max_position: int | None,
+    min_one_message: bool,
+    below: int | None,
+) -> Step[LogSegment]:
+    """Read a segment up to a position and to the batch that reaches an offset, both exclusive."""
+    if below is None or max_position is None:
+        return segment.read(start_offset, max_length, max_position, min_one_message)
+    step = segment.read(start_offset, max_length, None, min_one_message)
+    found = step.outcome
+    is_nothing = below < start_offset or (max_length == 0 and not min_one_message)
+    if not isinstance(found, FetchDataInfo) or is_nothing:
+        return step
+    start = found.fetch_offset_metadata.relative_position_in_segment
+    step = step.after.translate_offset(below, start)
+    if isinstance(step.outcome, Raised):
+        return step
+    end = step.outcome.position if isinstance(step.outcome, LogOffsetPosition) else segment.size
+    return step.after.read(start_offset, max_length, min(max_position, end), min_one_message)
 
 
 def _known_maximum(segment: LogSegment) -> int:

@@ -27,6 +27,7 @@ from segproof_model.values import replace
 
 AppendOrigin = Literal["replication", "client", "coordinator"]
 
+ILLEGAL_STATE = Raised(ErrorKind.ILLEGAL_STATE)
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
 INVALID_PRODUCER_EPOCH = Raised(ErrorKind.INVALID_PRODUCER_EPOCH)
 INVALID_TRANSACTION_STATE = Raised(ErrorKind.INVALID_TRANSACTION_STATE)
@@ -133,10 +134,12 @@ class ProducerAppendInfo:
     def _append_control(
         self, batch: RecordBatch, fields: _Fields, transaction_version: int
     ) -> "Step[ProducerAppendInfo]":
-        """Take in the marker, the first record of the batch; without one nothing changes."""
+        """Take in the marker, the first record of the batch; without one nothing changes, or it is
+        missed."""
         found = batch.records_until_error()
         if not found.records:
-            return Step(self, found.error)
+            is_missed = found.error is None and not self.profile.empty_marker_is_passed
+            return Step(self, ILLEGAL_STATE if is_missed else found.error)
         marker = end_transaction_marker(found.records[0])
         if isinstance(marker, Raised):
             return Step(self, marker)
@@ -212,8 +215,14 @@ class ProducerAppendInfo:
         return OUT_OF_ORDER_SEQUENCE
 
     def _last_sequence(self, producer_epoch: int) -> int:
-        """Return the last sequence number of the epoch, or -1."""
-        for entry in (self.updated_entry, self.current_entry):
+        """Return the last sequence number of the epoch, or -1.
+
+        Where the last batch alone is remembered, an older one of that epoch is not.
+        """
+        known = [self.updated_entry, self.current_entry]
+        if self.profile.producer_entry_is_flat and not self.updated_entry.is_empty:
+            known.pop()
+        for entry in known:
             if producer_epoch == entry.producer_epoch and not entry.is_empty:
                 return entry.last_seq
         return NO_SEQUENCE

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from segproof_model.kafka.leader_epoch_cache import LeaderEpochFileCache
+from segproof_model.kafka.legacy_record import LOG_OVERHEAD
 from segproof_model.kafka.producer_append_info import CompletedTxn
 from segproof_model.kafka.producer_state import ProducerStateManager
 from segproof_model.kafka.record_batch import RecordBatch
@@ -22,7 +23,8 @@ from segproof_model.kafka.time_index import TimestampOffset
 from segproof_model.outcomes import ErrorKind, Raised, Step
 from segproof_model.values import replace
 
-ENDS_THE_SCAN = (Raised(ErrorKind.CORRUPT_RECORD), Raised(ErrorKind.INVALID_RECORD))
+CORRUPT_RECORD = Raised(ErrorKind.CORRUPT_RECORD)
+ENDS_THE_SCAN = (CORRUPT_RECORD, Raised(ErrorKind.INVALID_RECORD))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,12 @@ def _scanned(recovery: _Recovery) -> Step[_Recovery]:
 
 def _indexed(recovery: _Recovery, batch: RecordBatch) -> Step[_Recovery]:
     """Check a batch, and add the index entries that are due (SEG-22)."""
+    limit = recovery.segment.config.max_message_bytes
+    if (
+        recovery.segment.profile.recovery_limits_messages
+        and batch.size_bytes - LOG_OVERHEAD > limit
+    ):
+        return Step(recovery, CORRUPT_RECORD)
     valid, whole = batch.ensure_valid(), batch.loaded()
     if isinstance(valid, Raised) or isinstance(whole, Raised):
         return Step(recovery, valid)

@@ -127,11 +127,14 @@ class RollingSegment(SegmentParts):
             return Step(self, UNMAPPED)
         if not self.profile.inactive_segment_is_trimmed:
             return self.write_maximum()
-        step = run(
+        step = run(self, lambda one: one.write_maximum(), lambda one: one.trim_to_what_is_used())
+        return self.unless_refused(step)
+
+    def trim_to_what_is_used(self) -> Step[Self]:
+        """Cut what no entry and no batch uses."""
+        return run(
             self,
-            lambda one: one.write_maximum(),
             lambda one: one.on_offset_index(lambda index: index.trim_to_valid_size()),
             lambda one: one.on_time_index(lambda index: index.trim_to_valid_size()),
             lambda one: one.with_log(one.log.trim()),
         )
-        return self.unless_refused(step)

@@ -33,10 +33,13 @@ class Aborted(NamedTuple):
 
 
 def is_judged(transition: Transition, *operations: str) -> bool:
-    """Return whether it is one of these operations of a log that is not closed."""
+    """Return whether it is one of these operations of a log that is not closed, and has segments.
+
+    What fails between removing the old ones and making a new one leaves none.
+    """
     before = transition.before
     is_log = isinstance(before, PartitionLog) and not before.is_closed
-    return is_log and transition.operation in operations
+    return is_log and transition.operation in operations and bool(before.log_segments.segments)
 
 
 def batches_of_file(directory: Directory, name: str) -> list[Batch] | None:

@@ -198,8 +198,8 @@ def missing_indexes_are_built(transition: Transition) -> bool:
     """A missing offset index makes the loader recover that segment; so does the corrupt-index error
     of its transaction index.
 
-    One that overflows is split, and stays as well where no part has its base offset. Releases that
-    open indexes at once make the missing one before they look for it.
+    One that overflows is split, and stays as well where no part has its base offset. Releases from
+    1.0 to 2.2 open indexes at once, and make the missing one before they look for it.
     """
     loading = _loading(transition)
     if (
@@ -208,7 +208,8 @@ def missing_indexes_are_built(transition: Transition) -> bool:
         or _overflows(loading.found, loading.prefix)
     ):
         return True
-    if not loading.log.profile.indexes_open_lazily:
+    profile = loading.log.profile
+    if not (profile.indexes_open_lazily or profile.missing_index_is_seen_first):
         return True
     known = loading.log.log_segments.base_offsets()
     return all(
@@ -374,13 +375,20 @@ def recovery_point_after_loading(transition: Transition) -> bool:
     otherwise (releases >= 2.8).
 
     Never below the log's start, but for releases up to 2.2, whose logs may end before it. A log
-    that was empty, or that was emptied, counts as not clean.
+    that was empty, or that was emptied, counts as not clean. Before 1.0 the checkpoint stands as it
+    is, up to 2.1 for a log without segments.
     """
     loading = _loading(transition)
     if loading is None:
         return True
     log = loading.log
     known = max(log.log_start_offset, min(loading.recovery_point, log.log_end_offset))
+    is_new = not (log.size or log.profile.log_begins_at_checkpoint)
+    is_kept = bool(log.recovery_point == loading.recovery_point)
+    if not (log.profile.recovery_point_is_bounded or loading.is_clean):
+        return is_kept
+    if is_new and is_kept:
+        return True
     if not log.profile.recovery_point_survives_loading:
         start = log.log_start_offset if log.profile.log_knows_high_watermark else 0
         return log.recovery_point == max(start, log.log_end_offset)
@@ -430,8 +438,8 @@ def loading_twice_is_loading_once(transition: Transition) -> bool:
     same log end.
 
     Between the two the log is closed, if the loads are those after a clean stop. Releases that
-    check all indexes may recover in the second load what the first has left, and fail where an
-    index is too small for that.
+    check all indexes may recover in the second load what the first has left, cut it at a batch that
+    is not valid, and fail where an index is too small for that.
     """
     loading = _loading(transition)
     if loading is None:
@@ -450,9 +458,23 @@ def loading_twice_is_loading_once(transition: Transition) -> bool:
         now_ms=log.now_ms,
         draw=log.draw,
     ).after
+    if not log.profile.sanity_checks_transactions_only and not (
+        isinstance(again, PartitionLog) and _are_valid(log)
+    ):
+        return True
     if not isinstance(again, PartitionLog):
-        return not log.profile.sanity_checks_transactions_only
+        return False
     return log_images(again) == log_images(log) and again.log_end_offset == log.log_end_offset
+
+
+def _are_valid(log: Any) -> bool:
+    """Return whether a recovery would keep every byte of a log."""
+    found = [(one.size, one.log.batches().batches) for one in log.log_segments]
+    return all(
+        sum(batch.size_bytes for batch in batches) == size
+        and all(batch.is_valid() is True for batch in batches)
+        for size, batches in found
+    )
 
 
 def _written(log: Any) -> list[tuple[int, bytes]]:
@@ -483,13 +505,15 @@ def loading_leaves_no_temporary_file(transition: Transition) -> bool:
     """Of all `.deleted`, `.cleaned` and `.swap` files, loading leaves those `.deleted` ones that it
     renamed itself, which go later, and `*.checkpoint.deleted`.
 
-    Releases up to 2.8 leave an index `.swap` without its log, too.
+    Releases from 1.0 to 2.8 leave an index `.swap` without its log, too; 0.10 may leave some.
     """
     loading = _loading(transition)
     if loading is None:
         return True
     kept = {name for one in loading.log.pending_deletions for name in one.names}
-    if not loading.log.profile.swap_keeps_indexes:
+    profile = loading.log.profile
+    may_stay = profile.index_swaps_stay or profile.swap_spares_time_indexes
+    if may_stay and not profile.swap_keeps_indexes:
         kept |= {loading.prefix + name for name in _lone_index_swaps(loading)}
     return not any(
         name.endswith(TEMPORARY)

@@ -210,7 +210,7 @@ def _is_begun_ahead(log: Any) -> bool:
 @law("LOG-9", structure=STRUCTURE, scope="step", source="Kafka UnifiedLog.append")
 def log_end_comes_between(transition: Transition) -> bool:
     """The log end offset advances after the bytes are in the log and before the transaction index
-    is touched.
+    is touched (releases >= 2.2; older ones touch the index first).
 
     Where a roll has begun a segment ahead of the log end, older releases write to one before it.
     """
@@ -222,7 +222,8 @@ def log_end_comes_between(transition: Transition) -> bool:
     written = bases if _is_begun_ahead(before) else bases[-1:]
     last = [one for base in written for one in batches_of_segment(after, base)[-1:]]
     is_written = after.log_end_offset in [one.last_offset + 1 for one in last]
-    is_touched = aborted_of(after, 0) != aborted_of(before, 0)
+    ends_first = before.profile.append_ends_log_first
+    is_touched = ends_first and aborted_of(after, 0) != aborted_of(before, 0)
     return (is_written or not has_advanced) and (has_advanced or not is_touched)
 
 
@@ -293,7 +294,8 @@ def truncation_ends_the_log(transition: Transition) -> bool:
     """truncate_to(t) raises invalid-argument for t < 0; for t >= log end it only truncates the
     epoch cache and returns false; otherwise log end = t and no segment has base > t.
 
-    Up to 2.4 a truncation to the log end or behind it leaves the epochs, too.
+    Up to 2.4 a truncation to the log end or behind it leaves the epochs, too; before 0.11 one to
+    the log end is done as one below it.
     """
     if not is_judged(transition, "truncate_to"):
         return True
@@ -303,7 +305,8 @@ def truncation_ends_the_log(transition: Transition) -> bool:
         return transition.outcome == INVALID_ARGUMENT and bool(after == before)
     if isinstance(transition.outcome, Raised):
         return True
-    if target >= before.log_end_offset:
+    is_at_end = target == before.log_end_offset and before.profile.truncation_at_end_is_done
+    if target >= before.log_end_offset and not is_at_end:
         is_same = log_images(after) == log_images(before)
         is_end = after.log_end_offset == before.log_end_offset
         is_kept = before.profile.truncation_at_end_cuts_epochs or bool(after == before)
@@ -314,11 +317,14 @@ def truncation_ends_the_log(transition: Transition) -> bool:
 
 @law("LOG-14", structure=STRUCTURE, scope="step", source="Kafka UnifiedLog.truncateTo")
 def truncation_before_the_log_begins_anew(transition: Transition) -> bool:
-    """truncate_to below the first base leaves one empty segment at t."""
+    """truncate_to below the first base leaves one empty segment at t.
+
+    What failed before may have left a log that ends below its first base: nothing is cut there.
+    """
     if not is_judged(transition, "truncate_to") or isinstance(transition.outcome, Raised):
         return True
-    target = transition.arguments["target_offset"]
-    if target >= transition.before.log_segments.base_offsets()[0]:
+    target, before = transition.arguments["target_offset"], transition.before
+    if target >= min(before.log_segments.base_offsets()[0], before.log_end_offset):
         return True
     return [(one.base_offset, one.size) for one in transition.after.log_segments] == [(target, 0)]
 
@@ -388,7 +394,8 @@ def retention_removes_a_prefix(transition: Transition) -> bool:
     """Retention removes a prefix of the segments, only below the high watermark, never a last empty
     segment, and afterwards log start >= base of the first survivor.
 
-    The log starts behind that base where records before the start were deleted.
+    The log starts behind that base where records before the start were deleted. Releases before
+    0.11 know no high watermark.
     """
     if not is_judged(transition, "delete_old_segments") or isinstance(transition.outcome, Raised):
         return True
@@ -397,12 +404,14 @@ def retention_removes_a_prefix(transition: Transition) -> bool:
     gone = [base for base in old if base not in new]
     ends = dict(zip(old, [*old[1:], before.log_end_offset], strict=True))
     is_last_empty = before.log_segments.active_segment.size == 0
+    waits = before.profile.retention_waits_for_replicas
+    old_start, is_free = before.log_start_offset, not before.profile.log_start_is_kept
     return (
         gone == old[: len(gone)]
-        and all(ends[base] <= before.high_watermark for base in gone)
+        and (not waits or all(ends[base] <= before.high_watermark for base in gone))
         and transition.outcome == len(gone)
         and not (is_last_empty and old[-1] in gone)
-        and after.log_start_offset >= max(new[0] if gone else 0, before.log_start_offset)
+        and (is_free or after.log_start_offset >= max(new[0] if gone else 0, old_start))
     )
 
 
@@ -418,7 +427,9 @@ def size_retention_keeps_the_limit(transition: Transition) -> bool:
         return True
     first, *others = after.log_segments
     end = others[0].base_offset if others else after.log_end_offset
-    may_go = end <= after.high_watermark and (others or first.size > 0)
+    waits = after.profile.retention_waits_for_replicas
+    is_replicated = not waits or end <= after.high_watermark
+    may_go = is_replicated and (others or first.size > 0)
     if may_go and after.size - first.size >= limit:
         return False
     old, new = before.log_segments.base_offsets(), after.log_segments.base_offsets()

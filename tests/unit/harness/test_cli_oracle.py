@@ -135,6 +135,26 @@ def test_list_without_java_and_without_jpype(
     assert "remedy: pip install 'segproof[oracle]'" in said
 
 
+@pytest.mark.parametrize("verb", [("run", NEWEST), ("distinguish", "index_per_batch")])
+def test_what_needs_a_release_is_refused_before_it_begins(
+    maven: Maven,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    verb: tuple[str, ...],
+) -> None:
+    """Without jars, and without Java, one line says that nothing ran and what to do."""
+    monkeypatch.chdir(maven.home)
+    assert 2 == cli.run(["oracle", *verb])
+    said = capsys.readouterr().err
+    assert "oracle: not run: not fetched: kafka-" in said
+    assert "; run: segproof oracle fetch kafka-" in said
+    lacking = Readiness("not run: no Java found", "install Java")
+    monkeypatch.setattr(readiness, "readiness_of_machine", lambda: lacking)
+    assert 2 == cli.run(["oracle", *verb])
+    assert "oracle: not run: no Java found; install Java" in capsys.readouterr().err
+    assert not (maven.home / "traces").exists()
+
+
 def test_fetch_brings_what_is_missing_and_no_more(
     maven: Maven, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

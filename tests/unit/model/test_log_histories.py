@@ -35,6 +35,7 @@ OPERATIONS = (
     + ["time", "truncate", "begin", "roll", "retain", "start", "watermark", "watermark"]
     + ["flush", "split", "reopen", "crash"]
 )
+NOT_BEFORE_0_11 = ("start", "watermark", "split")
 PROFILES = [SEGPROOF, *(pytest.param(each, marks=pytest.mark.slow) for each in KAFKA_PROFILES)]
 
 
@@ -64,13 +65,16 @@ class History:
     def steps(self, count: int) -> Iterator[Transition]:
         """Do so many operations; an opening that fails ends the history."""
         yield self.open(0, 0, True)
+        operations = OPERATIONS
+        if not self.profile.log_start_is_kept:
+            operations = [one for one in OPERATIONS if one not in NOT_BEFORE_0_11]
         for _ in range(count):
             if self.log is None:
                 return
             self.now_ms += self.random.randrange(500)
             self.log = replace(self.log, now_ms=self.now_ms).delete_pending_files().after
             self.epoch += self.random.random() < 0.1
-            yield getattr(self, self.random.choice(OPERATIONS))()
+            yield getattr(self, self.random.choice(operations))()
 
     def open(self, start: int, recovery_point: int, is_clean: bool) -> Transition:
         """Open the log."""
@@ -98,13 +102,21 @@ class History:
         times = [self.now_ms - self.random.randrange(-200, 3000) for _ in range(count)]
         return [Record(base + n, at, b"k", b"v" * (at % 40)) for n, at in enumerate(times)]
 
+    @property
+    def magic(self) -> int:
+        """The newest format that the release writes."""
+        return 2 if self.profile.magic_2_is_written else 1
+
     def leader(self) -> Transition:
         """Append as leader."""
-        data = write_batch(self.records(0, self.random.randrange(1, 4)), base_offset=0)
+        records = self.records(0, self.random.randrange(1, 4))
+        data = write_batch(records, magic=self.magic, base_offset=0)
         return self.done("append_as_leader", records=data, leader_epoch=self.epoch)
 
     def transactional(self) -> Transition:
-        """Append one record of a transaction."""
+        """Append one record of a transaction; without transactions, any records."""
+        if self.magic == 1:
+            return self.leader()
         producer = self.random.randrange(3)
         known = self.log.producer_state_manager.last_entry(producer)
         data = write_batch(
@@ -114,7 +126,9 @@ class History:
         return self.done("append_as_leader", records=data, leader_epoch=self.epoch)
 
     def marker(self) -> Transition:
-        """End a transaction."""
+        """End a transaction; without transactions, append any records."""
+        if self.magic == 1:
+            return self.leader()
         data = write_end_transaction_marker(
             self.random.choice(["ABORT", "ABORT", "COMMIT"]), offset=0, timestamp=self.now_ms,
             producer_id=self.random.randrange(3), producer_epoch=0, coordinator_epoch=0,
@@ -129,7 +143,9 @@ class History:
         end, data = max(0, self.log.log_end_offset + self.random.choice([0, 0, 0, 5, -1])), b""
         for _ in range(self.random.randrange(1, 4)):
             records = self.records(end, 2)
-            batch = write_batch(records, base_offset=end, partition_leader_epoch=self.epoch)
+            batch = write_batch(
+                records, magic=self.magic, base_offset=end, partition_leader_epoch=self.epoch
+            )
             assert isinstance(batch, bytes)
             data += batch
             end += self.random.choice([2, 2, 2, 4, 1, 2**31])
@@ -137,7 +153,7 @@ class History:
 
     def read(self) -> Transition:
         """Read near one of the segments."""
-        base = self.random.choice(self.log.log_segments.base_offsets())
+        base = self.random.choice(self.log.log_segments.base_offsets() or [0])
         return self.done(
             "read", start_offset=base + self.random.randrange(-1, 9),
             max_length=self.random.choice([0, 60, 1000]),
@@ -188,7 +204,7 @@ class History:
 
     def split(self) -> Transition:
         """Split a segment, which is rarely possible."""
-        base = self.random.choice(self.log.log_segments.base_offsets())
+        base = self.random.choice(self.log.log_segments.base_offsets() or [0])
         return self.done("split_overflowed_segment", base_offset=base)
 
     def reopen(self) -> Transition:
@@ -211,7 +227,7 @@ class History:
         cut = data[: self.random.randrange(len(data) + 1)]
         suffix = self.random.choice([".swap", ".cleaned", ".deleted"])
         tail = self.records(self.log.log_end_offset, 1)
-        far = write_batch(tail, base_offset=self.log.log_end_offset)
+        far = write_batch(tail, magic=self.magic, base_offset=self.log.log_end_offset)
         assert isinstance(far, bytes)
         left = self.random.choice(
             [(logs[-1], cut), (name, cut), (name + suffix, data), (logs[-1], data + far)]

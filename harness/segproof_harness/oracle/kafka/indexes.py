@@ -14,6 +14,7 @@ from jpype import JBoolean, JInt, JLong
 
 from segproof_harness.oracle.jvm import Adapter
 from segproof_harness.oracle.kafka.classes import get, optional, storage_class
+from segproof_harness.oracle.kafka.reflection import caught
 
 FIRST_WITH: Mapping[str, tuple[int, ...]] = {
     "length": (1, 1),
@@ -33,6 +34,8 @@ class _Index(Adapter):
 
     kinds: ClassVar[Mapping[str, str]] = {"java.lang.NullPointerException": "unmapped"}
     class_name: ClassVar[str]
+    append_method: ClassVar[tuple[Any, ...]]
+    """The name and the types of the method that appends."""
     others: ClassVar[frozenset[str]] = frozenset()
     """Operations of the other index."""
 
@@ -51,10 +54,13 @@ class _Index(Adapter):
         cls._kind = storage_class(cls.jvm, cls.class_name)
         cls._takes_writable = number >= WRITABLE_SINCE
         cls._delete = "deleteIfExists" if number >= (1, 1) else "delete"
+        cls._appending = staticmethod(caught(cls.jvm, cls._kind, *cls.append_method))
 
     _kind: ClassVar[Any]
     _takes_writable: ClassVar[bool]
     _delete: ClassVar[str]
+    _appending: ClassVar[Any]
+    """The method that appends, which refuses most entries of a history: the index is small."""
 
     def __init__(
         self, file: str, base_offset: int, max_index_size_bytes: int, writable: bool, files: Any
@@ -63,6 +69,11 @@ class _Index(Adapter):
         if self._takes_writable:
             arguments.append(JBoolean(writable))
         self._index = self._kind(*arguments)
+
+    def _append(self, *arguments: Any) -> None:
+        thrown = self._appending(self._index, *arguments)
+        if thrown is not None:
+            raise thrown
 
     entries = property(lambda self: int(self._index.entries()))
     max_entries = property(lambda self: int(self._index.maxEntries()))
@@ -136,11 +147,12 @@ class OffsetIndex(_Index):
     """The offset index."""
 
     class_name = "OffsetIndex"
+    append_method = "append", JLong, JInt
     last_offset = property(lambda self: int(self._index.lastOffset()))
 
     def append(self, offset: int, position: int) -> None:
         """Call append."""
-        self._index.append(offset, position)
+        self._append(JLong(offset), JInt(position))
 
     def lookup(self, target_offset: int) -> tuple[int, int]:
         """Call lookup."""
@@ -170,12 +182,13 @@ class TimeIndex(_Index):
     """The time index."""
 
     class_name = "TimeIndex"
+    append_method = "maybeAppend", JLong, JLong, JBoolean
     others = frozenset({"fetch_upper_bound_offset"})
     last_entry = property(lambda self: _timestamp_offset(self._index.lastEntry()))
 
     def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool) -> None:
         """Call maybeAppend."""
-        self._index.maybeAppend(timestamp, offset, skip_full_check)
+        self._append(JLong(timestamp), JLong(offset), JBoolean(skip_full_check))
 
     def lookup(self, target_timestamp: int) -> tuple[int, int]:
         """Call lookup."""

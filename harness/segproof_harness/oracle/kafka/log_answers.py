@@ -89,6 +89,7 @@ def _long(found: Any) -> int | None:
 
 def append_info(jvm: Any, info: Any) -> tuple[int, ...]:
     """Return what became of an append."""
+    has_last = jvm.release.number >= (2,)
     first = get(info, "firstOffset")
     if not isinstance(first, int):
         first = optional(first)
@@ -97,7 +98,7 @@ def append_info(jvm: Any, info: Any) -> tuple[int, ...]:
     return (
         int(first),
         *(
-            int(get(info, name))
+            int(get(info, name)) if hasattr(info, name) else UNKNOWN
             for name in (
                 "lastOffset",
                 "maxTimestamp",
@@ -106,7 +107,7 @@ def append_info(jvm: Any, info: Any) -> tuple[int, ...]:
                 "validBytes",
             )
         ),
-        int(jvm.field(info, "lastOffsetOfFirstBatch")),
+        int(jvm.field(info, "lastOffsetOfFirstBatch")) if has_last else UNKNOWN,
     )
 
 
@@ -119,7 +120,8 @@ def metadata(found: Any) -> LogOffsetMetadata:
 def fetched(jvm: Any, info: Any, segments: Iterable[Any]) -> Fetched:
     """Return what a read has found; `segments` are all of the log."""
     place = metadata(get(info, "fetchOffsetMetadata"))
-    aborted = optional(get(info, "abortedTransactions"))
+    knows_aborted = hasattr(info, "abortedTransactions")
+    aborted = optional(get(info, "abortedTransactions")) if knows_aborted else None
     return Fetched(
         place,
         _records(jvm, get(info, "records")),
@@ -200,6 +202,8 @@ def _values(found: Any) -> Iterator[tuple[Any, str]]:
 
 
 def _entry(found: Any) -> ProducerStateEntry:
+    if not hasattr(found, "batchMetadata"):
+        return _flat_entry(found)
     return ProducerStateEntry(
         int(get(found, "producerId")),
         int(get(found, "producerEpoch")),
@@ -207,6 +211,19 @@ def _entry(found: Any) -> ProducerStateEntry:
         int(get(found, "lastTimestamp")),
         _long(get(found, "currentTxnFirstOffset")),
         tuple(_batch(one) for one in each(get(found, "batchMetadata"))),
+    )
+
+
+def _flat_entry(found: Any) -> ProducerStateEntry:
+    """Return an entry of a release that remembers one batch of a producer, and no other time."""
+    batch = _batch(found)
+    return ProducerStateEntry(
+        int(get(found, "producerId")),
+        int(get(found, "producerEpoch")),
+        int(get(found, "coordinatorEpoch")),
+        batch.timestamp,
+        _long(get(found, "currentTxnFirstOffset")),
+        (batch,),
     )
 
 

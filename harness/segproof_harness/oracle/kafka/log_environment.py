@@ -14,6 +14,7 @@ from typing import Any
 
 from jpype import JBoolean, JInt, JLong, JProxy
 
+from segproof_harness.oracle.kafka import early_log
 from segproof_harness.oracle.kafka.classes import storage_class
 from segproof_model.integers import int64_at
 from segproof_model.kafka.compression import crc32c
@@ -22,6 +23,8 @@ from segproof_model.kafka.producer_state import SNAPSHOT_SUFFIX
 
 DELETIONS = ("delete-file", "delete-producer-snapshot")
 """Tasks that wait, whatever their delay, until the history asks for what is due."""
+EPOCHS_WRITE = "leader-epoch-cache-flush"
+"""How the name of a task begins that waits until then, and has no delay."""
 EXPIRY_CHECK_MS = 600_000
 MODIFIED_NS_MIN = 10**18
 """A file modified from here on was modified by the JVM: no history's clock goes so far."""
@@ -44,7 +47,8 @@ def some(jvm: Any, value: Any) -> Any:
 
 
 class Scheduler:
-    """Runs tasks as the model does: at once; files are deleted when that is asked for.
+    """Runs tasks as the model does: at once; files are deleted, and epochs that were cut are
+    written, when that is asked for.
 
     Periodic tasks are kept by name, and run when they are asked for.
     """
@@ -74,12 +78,14 @@ class Scheduler:
             self.periodic[str(name)] = task
         elif str(name) in DELETIONS:
             self._later.append((self._clock() + int(delay_ms), task))
+        elif str(name).startswith(EPOCHS_WRITE):
+            self._later.append((0, task))
         else:
             run(task)
         return self._future
 
     def run_due(self) -> None:
-        """Run the deletions whose time has come."""
+        """Run what waits, as far as its time has come."""
         now = self._clock()
         due = [task for due_ms, task in self._later if due_ms <= now]
         self._later = [(due_ms, task) for due_ms, task in self._later if due_ms > now]
@@ -121,7 +127,7 @@ def java_config(jvm: Any, config: Any) -> Any:
     if jvm.release.number < (3, 6):  # one limit for both directions
         limit = str(config.message_timestamp_before_max_ms)
         given.put("message.timestamp.difference.max.ms", limit)
-    if _is_java(kind):
+    if _is_java(kind) or jvm.release.number < (1,):
         return kind(given)
     return kind(given, scala_object(jvm, "scala.collection.immutable.Set").empty())
 
@@ -147,7 +153,9 @@ def broker_topic_stats(jvm: Any) -> Any:
 
 
 def failure_channel(jvm: Any) -> Any:
-    """Return where failures of directories are told; nobody listens."""
+    """Return where failures of directories are told; nobody listens. 0.11 tells nobody."""
+    if jvm.release.number < (1,):
+        return None
     kind = jvm.first(
         "org.apache.kafka.storage.internals.log.LogDirFailureChannel",
         "kafka.server.LogDirFailureChannel",
@@ -220,6 +228,11 @@ def new_log(
     `offsets`: the log start and the recovery point of the checkpoints.
     """
     number = jvm.release.number
+    if number < early_log.EARLY:
+        tell_of_clean_shutdown(directory, is_clean)
+        options = java_config(jvm, config)
+        time = java_time(clock)
+        return early_log.new_log(jvm, directory, options, offsets[1], time, scheduler.java)
     first = (
         jvm.file(directory),
         java_config(jvm, config),
@@ -234,7 +247,8 @@ def new_log(
         told = () if number < (2, 8) else (clean, no)
         expiration = JInt(config.producer_id_expiration_ms)
         kind = scala_object(jvm, "kafka.log.Log")
-        return kind.apply(*first, expiration, check, channel, *told)
+        where = () if channel is None else (channel,)
+        return kind.apply(*first, expiration, check, *where, *told)
     timeout = JInt(config.max_transaction_timeout_ms)
     second = (timeout, producer_config(jvm, config), check, channel, clean)
     remaining = jvm.java("java.util.concurrent.ConcurrentHashMap")()

@@ -17,6 +17,7 @@ from jpype import JBoolean, JInt, JLong, JShort
 
 from segproof.errors import InvalidArgumentError
 from segproof_harness.oracle.jvm import Adapter
+from segproof_harness.oracle.kafka import early_log
 from segproof_harness.oracle.kafka import log_answers as answers
 from segproof_harness.oracle.kafka.classes import optional, storage_class
 from segproof_harness.oracle.kafka.log_environment import (
@@ -37,12 +38,15 @@ from segproof_harness.outcomes import Outcome
 
 WRAPPERS = ("RecordValidationException", "KafkaStorageException", "UncheckedIOException")
 """Exceptions that only carry another one."""
-BY_HIGH_WATERMARK = frozenset(
-    {"update_high_watermark", "maybe_increment_log_start_offset", "delete_old_segments"}
-)
-"""Operations that go by the high watermark, which only the replica knows before 2.4."""
-REPLICA_BOUNDS = frozenset({"high_watermark", "last_stable_offset"})
-"""Accessors of what only the replica knows before 2.4."""
+HIGH_WATERMARK_SINCE = (2, 4)
+"""Before, the replica alone knows it, and tells the log; it is told here as the replica does."""
+OUT_OF_ORDER = "java.lang.IllegalArgumentException: Out of order offsets"
+"""How the error of offsets that do not rise begins before it had a class of its own."""
+OLD_KINDS = {
+    "java.lang.AssertionError": "invalid-argument",
+    "kafka.common.KafkaException": "kafka-error",
+}
+"""What releases before 2.0 throw instead."""
 EXPIRY = "PeriodicProducerExpirationCheck"
 Answer = TypeVar("Answer")
 
@@ -53,18 +57,33 @@ class PartitionLog(Adapter):
     kinds: ClassVar[Mapping[str, str]] = {
         "java.lang.NullPointerException": "unmapped",
         "java.util.NoSuchElementException": "illegal-state",
+        "java.lang.UnsupportedOperationException": "illegal-state",
     }
     left_out: ClassVar[frozenset[str]] = frozenset({"close", "close_handlers"})
     """What a closed log does, the model does not cover; reopening closes as well."""
     unobserved: ClassVar[frozenset[str]] = frozenset()
+    _knows_high_watermark: ClassVar[bool] = True
     _last: ClassVar["PartitionLog | None"] = None
     """The log that was opened last; what a crash leaves open is closed by the next opening."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if cls.jvm.release.number < (2, 4):
-            cls.left_out = PartitionLog.left_out | BY_HIGH_WATERMARK
-            cls.unobserved = REPLICA_BOUNDS
+        number = cls.jvm.release.number
+        cls._knows_high_watermark = number >= HIGH_WATERMARK_SINCE
+        if not cls._knows_high_watermark:
+            cls.unobserved = frozenset({"high_watermark"})
+        if number < (2,):
+            cls.left_out = PartitionLog.left_out | {"split_overflowed_segment"}
+            cls.kinds = {**PartitionLog.kinds, **OLD_KINDS}
+        if cls.is_early():
+            cls.left_out = PartitionLog.left_out | early_log.LEFT_OUT
+            cls.unobserved = early_log.UNOBSERVED
+            cls.kinds = {**cls.kinds, **early_log.KINDS}
+
+    @classmethod
+    def is_early(cls) -> bool:
+        """Return whether the log is called as before 0.11."""
+        return cls.jvm.release.number < early_log.EARLY
 
     def __init__(self, directory: str, clock: Callable[[], int], jitter_ms: int | None) -> None:
         self._directory = directory
@@ -72,9 +91,12 @@ class PartitionLog(Adapter):
         self._jitter_ms = jitter_ms
         """What each segment gets instead of what the JVM draws; None where it draws nothing."""
         self._log: Any = None
+        self._told_high_watermark = 0
         self._scheduler = Scheduler(self.jvm, clock)
         self._channel = failure_channel(self.jvm)
-        self._failed = self.jvm.field(self._channel, "offlineLogDirs")
+        self._failed = None
+        if self._channel is not None:
+            self._failed = self.jvm.field(self._channel, "offlineLogDirs")
 
     @classmethod
     def open(
@@ -108,6 +130,8 @@ class PartitionLog(Adapter):
         )
         made._settle()
         PartitionLog._last = made
+        if not cls._knows_high_watermark:
+            made.update_high_watermark(made.log_start_offset)
         return made
 
     def _let_go(self) -> None:
@@ -120,7 +144,7 @@ class PartitionLog(Adapter):
                 self._log.closeHandlers()
             else:
                 for segment in self._segments():
-                    segment.log().closeHandlers()
+                    segment.log().channel().close()
         PartitionLog._last = None
 
     @classmethod
@@ -136,6 +160,8 @@ class PartitionLog(Adapter):
                 break
             inner = carried
         outcome = super().outcome_of_error(inner)
+        if (outcome.detail or "").startswith(OUT_OF_ORDER):
+            return replace(outcome, error="offset-order")
         if cls._is_of_block(outcome):
             return replace(outcome, error="kafka-error")
         return outcome
@@ -163,7 +189,8 @@ class PartitionLog(Adapter):
 
     def _settle(self) -> None:
         stamp(self._directory, self._clock())
-        self._failed.clear()
+        if self._failed is not None:
+            self._failed.clear()
         if self._log is None or self._jitter_ms is None:
             return
         for segment in self._segments():
@@ -190,9 +217,17 @@ class PartitionLog(Adapter):
     log_start_offset = property(lambda self: int(self._log.logStartOffset()))
     log_end_offset = property(lambda self: int(self._log.logEndOffset()))
     high_watermark = property(lambda self: int(self._log.highWatermark()))
-    last_stable_offset = property(lambda self: int(self._log.lastStableOffset()))
     recovery_point = property(lambda self: int(self._log.recoveryPoint()))
     size = property(lambda self: int(self._log.size()))
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Return the last stable offset; where the replica knows it, as that does."""
+        if self._knows_high_watermark:
+            return int(self._log.lastStableOffset())
+        unstable = optional(self._log.firstUnstableOffset())
+        bounds = [] if unstable is None else [int(unstable.messageOffset())]
+        return min([*bounds, self._told_high_watermark])
 
     @property
     def log_segments(self) -> list[answers.Segment]:
@@ -220,6 +255,8 @@ class PartitionLog(Adapter):
         self, records: bytes, leader_epoch: int, origin: str, transaction_version: int
     ) -> tuple[int, ...]:
         """Call appendAsLeader."""
+        if self.is_early():
+            return self._appended(records, is_leader=True)
         given = (self._records(records), JInt(leader_epoch), self._origin(origin))
         more = self._leader_arguments(transaction_version)
         info = self._asked(lambda: self._log.appendAsLeader(*given, *more))
@@ -256,11 +293,19 @@ class PartitionLog(Adapter):
 
     def append_as_follower(self, records: bytes, leader_epoch: int) -> tuple[int, ...]:
         """Call appendAsFollower; a release that is not told the leader's epoch takes any."""
+        if self.is_early():
+            return self._appended(records, is_leader=False)
         number = self.jvm.release.number
         knows_epoch = number >= (4, 1) or (3, 9, 2) <= number < (4,)
         more = (JInt(leader_epoch),) if knows_epoch else ()
         given = self._records(records)
         info = self._asked(lambda: self._log.appendAsFollower(given, *more))
+        return answers.append_info(self.jvm, info)
+
+    def _appended(self, records: bytes, is_leader: bool) -> tuple[int, ...]:
+        """Call append, as it is called before 0.11."""
+        given = self._records(records)
+        info = self._asked(lambda: early_log.append(self._log, given, is_leader))
         return answers.append_info(self.jvm, info)
 
     # --- reading -------------------------------------------------------------------------------
@@ -270,20 +315,31 @@ class PartitionLog(Adapter):
     ) -> answers.Fetched:
         """Call read."""
         first, at_least_one = (JLong(start_offset), JInt(max_length)), JBoolean(min_one_message)
-        number = self.jvm.release.number
         rest: tuple[Any, ...]
-        if number < (2, 4):
-            rest = (some(self.jvm, None), at_least_one, self._all_transactions())
-        else:
+        if self._knows_high_watermark:
             rest = (self._isolation(isolation), at_least_one)
+        else:
+            more = () if self.is_early() else (self._with_aborted(isolation),)
+            rest = (self._max_offset(isolation), at_least_one, *more)
         info = self._asked(lambda: self._log.read(*first, *rest))
         return answers.fetched(self.jvm, info, self._segments())
 
-    def _all_transactions(self) -> Any:
-        """Return that a read is not one of committed records, as releases before 2.4 are told."""
+    def _max_offset(self, isolation: str) -> Any:
+        """Return the offset that the replica lets a reader come up to."""
+        if isolation == "log_end":
+            return some(self.jvm, None)
+        is_all = isolation == "high_watermark"
+        return some(
+            self.jvm, self._long(self._told_high_watermark if is_all else self.last_stable_offset)
+        )
+
+    def _with_aborted(self, isolation: str) -> Any:
+        """Return whether a read answers aborted transactions, as releases before 2.4 are told."""
+        is_committed = isolation == "txn_committed"
         if self.jvm.release.number >= (2, 1):
-            return JBoolean(False)
-        return self.jvm.java("org.apache.kafka.common.requests.IsolationLevel").READ_UNCOMMITTED
+            return JBoolean(is_committed)
+        level = self.jvm.java("org.apache.kafka.common.requests.IsolationLevel")
+        return level.READ_COMMITTED if is_committed else level.READ_UNCOMMITTED
 
     def _isolation(self, isolation: str) -> Any:
         if self.jvm.release.number >= (3, 5):
@@ -323,8 +379,13 @@ class PartitionLog(Adapter):
     # --- cutting -------------------------------------------------------------------------------
 
     def truncate_to(self, target_offset: int) -> bool:
-        """Call truncateTo."""
-        return bool(self._asked(lambda: self._log.truncateTo(JLong(target_offset))))
+        """Call truncateTo, which before 1.0 does not answer whether anything was cut."""
+        answers_it = self.jvm.release.number >= (1,)
+        end = 0 if answers_it else int(self._log.logEndOffset())
+        done = self._asked(lambda: self._log.truncateTo(JLong(target_offset)))
+        if answers_it:
+            return bool(done)
+        return target_offset < end or (self.is_early() and target_offset == end)
 
     def truncate_fully_and_start_at(self, new_offset: int, log_start_offset: int | None) -> None:
         """Call truncateFullyAndStartAt."""
@@ -354,8 +415,14 @@ class PartitionLog(Adapter):
 
     # --- bounds --------------------------------------------------------------------------------
 
-    def update_high_watermark(self, high_watermark: int) -> int:
-        """Call updateHighWatermark."""
+    def update_high_watermark(self, high_watermark: int) -> int | None:
+        """Call updateHighWatermark; from 0.11 to 2.2 onHighWatermarkIncremented."""
+        if not self._knows_high_watermark:
+            self._told_high_watermark = high_watermark
+            if self.is_early():
+                return None
+            self._asked(lambda: self._log.onHighWatermarkIncremented(JLong(high_watermark)))
+            return None
         return int(self._asked(lambda: self._log.updateHighWatermark(JLong(high_watermark))))
 
     def maybe_increment_log_start_offset(self, new_log_start_offset: int) -> bool:

@@ -140,8 +140,11 @@ NOT_OF_BLOCK = (
     "Attempt to append to a full",
     "Expected string to end with",
     "Invalid max index size",
+    "Invalid max size",
+    "Invalid size: ",
 )
-"""What invalid arguments say that are none of a record: a codec, a full index, a name, a size."""
+"""What invalid arguments say that are none of a record: a codec, a full index, a name, a size of an
+index, of what is to be read, of a slice of a file."""
 
 
 def may_be_of_block(kind: str | None, text: str | None) -> bool:

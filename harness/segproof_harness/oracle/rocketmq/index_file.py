@@ -8,7 +8,8 @@ time of the first try is set back by as much as the subject's clock has gone on 
 Used by: oracle.child, oracle.rocketmq.index_service.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import cached_property, partial
 from typing import Any, ClassVar, NoReturn
 
 from jpype import JInt, JLong
@@ -34,11 +35,12 @@ class JavaFile:
 
     def __init__(self, jvm: Any, file: Any) -> None:
         self.java = file
-        self._header = jvm.field(file, "indexHeader")
         self.mapped = jvm.field(file, "mappedFile")
-        self.hash_slot_num = int(jvm.field(file, "hashSlotNum"))
-        self.index_num = int(jvm.field(file, "indexNum"))
+        self._field: Callable[[str], Any] = partial(jvm.field, file)
 
+    _header = cached_property(lambda self: self._field("indexHeader"))
+    hash_slot_num = cached_property(lambda self: int(self._field("hashSlotNum")))
+    index_num = cached_property(lambda self: int(self._field("indexNum")))
     file_name = property(lambda self: str(self.java.getFileName()))
     file_size = property(lambda self: int(self.mapped.getFileSize()))
     begin_timestamp = property(lambda self: int(self.java.getBeginTimestamp()))
@@ -187,6 +189,6 @@ def set_first_shutdown(jvm: Any, mapped: Any, elapsed_ms: int) -> None:
     jvm.set_field(mapped, "firstShutdownTimestamp", JLong(now - elapsed_ms))
 
 
-def numbers_of(found: Any) -> Iterator[int]:
-    """Return the numbers of a Java list."""
-    return map(int, found.toArray())
+def numbers_of(found: Any) -> list[int]:
+    """Return the numbers of a Java list: they are few, and an array of them is slow to walk."""
+    return [int(found.get(place)) for place in range(found.size())]
