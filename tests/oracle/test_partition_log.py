@@ -16,7 +16,7 @@ from segproof_harness.compare import Comparison
 from segproof_harness.oracle.messages import reason_without
 from segproof_harness.oracle.releases import RELEASES
 from segproof_harness.structures import structure_named
-from segproof_harness.subjects import OracleSubject
+from segproof_harness.subjects import ModelSubject, OracleSubject
 from segproof_harness.traces import read_trace
 from segproof_model.profiles import PROFILES
 
@@ -233,3 +233,16 @@ def test_the_segment_below_a_swap_is_lost(release: str) -> None:
     found = answers("segment_below_a_swap_is_lost", release)
     bases = [base for base, _ in answers_of("log_segments", found)[0]]
     assert bases == ([10] if is_lost else [0, 10])
+
+
+@pytest.mark.checks("LOAD-6", "LOAD-5")
+@pytest.mark.parametrize("release", ["kafka-2.0.1", "kafka-2.1.1", "kafka-2.2.2"])
+def test_a_load_splits_for_ever(release: str) -> None:
+    """A segment that overflows stays where no part of it begins where it does, and so does its time
+    index, which is corrupt: up to 2.2 each further loading splits that segment again.
+    """
+    trace = read_trace(Path(__file__).parent / "endless" / "load_splits_for_ever.jsonl")
+    subject = OracleSubject(structure_named(PARTITION_LOG), RELEASES[release])
+    model = ModelSubject(structure_named(PARTITION_LOG), PROFILES[release])
+    assert subject.start(trace.setup).error == "endless"
+    assert model.start(trace.setup).error == "endless"

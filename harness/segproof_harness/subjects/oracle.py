@@ -30,6 +30,8 @@ from segproof_harness.structures import Setup, Structure
 
 STEP_SECONDS = 5.0
 """How long one operation may take in the JVM."""
+OPENING_SECONDS = 10.0
+"""How long an opening may take, the first of which loads the classes."""
 HISTORY_SECONDS = 60.0
 """How long a whole history may take there."""
 NO_ANSWER = "endless"
@@ -59,7 +61,7 @@ class OracleSubject:
         self._process: OracleProcess = process_for(release.name)
         self._played: Iterator[PlainSeen] | None = None
         self._look: Look | None = None
-        self._is_lost = False
+        self.is_lost = False
         """Whether the JVM hung or died in this history."""
         self._is_stepping = False
         """Whether the JVM has a history open that goes step by step."""
@@ -99,17 +101,17 @@ class OracleSubject:
 
     def start(self, setup: Setup) -> Outcome:
         """Begin with the setup's files, and open."""
-        self._is_lost = False
+        self.is_lost = False
         if self._played is not None:
             return self._next()
         self._is_stepping = True
-        return self._asked("start", self.structure.structure_id, setup)
+        return self._asked("start", self.structure.structure_id, setup, seconds=OPENING_SECONDS)
 
     def apply(self, operation: Operation) -> Outcome:
         """Execute one operation."""
         if self._played is not None:
             return self._next()
-        if self._is_lost:
+        if self.is_lost:
             return Outcome.NOT_OPEN
         return self._asked("apply", operation)
 
@@ -118,18 +120,18 @@ class OracleSubject:
         outcome, self._look = from_plain_seen(next(self._played))
         return outcome
 
-    def _asked(self, name: str, *arguments: Any) -> Outcome:
+    def _asked(self, name: str, *arguments: Any, seconds: float = STEP_SECONDS) -> Outcome:
         self._look = None
         try:
-            outcome: Outcome = self._ask(name, *arguments)
+            outcome: Outcome = self._ask(name, *arguments, seconds=seconds)
         except NoAnswerError as error:
-            self._is_lost = True
+            self.is_lost = True
             return Outcome(error=DIED if error.died else NO_ANSWER, detail=str(error))
         return outcome
 
     def _seen(self) -> Look:
         if self._look is None:
-            self._look = Look({}, {}) if self._is_lost else self._ask("look")
+            self._look = Look({}, {}) if self.is_lost else self._ask("look")
         return self._look
 
     def observe(self) -> Mapping[str, Outcome]:
@@ -146,8 +148,8 @@ class OracleSubject:
 
     def stop(self) -> None:
         """Forget the history."""
-        if self._is_stepping and not self._is_lost:
+        if self._is_stepping and not self.is_lost:
             with contextlib.suppress(NoAnswerError):
                 self._ask("stop")
         self._played = self._look = None
-        self._is_lost = self._is_stepping = False
+        self.is_lost = self._is_stepping = False

@@ -30,8 +30,6 @@ INDEXES = (".index", ".timeindex", ".txnindex")
 INDEX_SWAPS = tuple(kind + SWAP for kind in INDEXES)
 KEPT_CHECKPOINT = ".checkpoint.deleted"
 """Deleted snapshots of a metadata log, which are not this log's business."""
-MOST_SPLITS = 100
-"""How often a segment is split; upstream has no end where a split leaves the segment as it was."""
 
 
 def load(log: PartitionParts, recovery_point: int, is_clean: bool) -> Step[Any]:
@@ -237,17 +235,21 @@ def _touched(
 
 
 def _retried(log: PartitionParts, operation: Any) -> Step[Any]:
-    """Do something again as long as a segment overflows, which is split before (LOAD-6)."""
+    """Do something again as long as a segment overflows, which is split before (LOAD-6).
+
+    A segment that overflows once more was left by its split, and upstream has no end.
+    """
+    split_bases = set[int]()
     step: Step[Any] = operation(log)
-    for _ in range(MOST_SPLITS):
-        if not isinstance(step.outcome, LogSegment):
-            break
+    while isinstance(step.outcome, LogSegment):
+        if step.outcome.base_offset in split_bases:
+            return Step(step.after, Raised(ErrorKind.ENDLESS))
+        split_bases.add(step.outcome.base_offset)
         split = split_segment(step.after, step.outcome)
         if isinstance(split.outcome, Raised):
             return split
         step = operation(split.after)
-    is_split = not isinstance(step.outcome, LogSegment)
-    return step if is_split else Step(step.after, Raised(ErrorKind.SEGMENT_OVERFLOW))
+    return step
 
 
 def _with_segments(log: PartitionParts) -> Step[PartitionParts]:

@@ -110,9 +110,14 @@ def values_of(index: Any) -> list[int]:
     return [value for _, value in pairs(index)]
 
 
+def is_in_file(index: Any) -> bool:
+    """Return whether every entry lies in the file; none does in one that was removed."""
+    return bool(index.entries == len(pairs(index)))
+
+
 def is_ordered(index: Any) -> bool:
     """Return whether every entry lies in the file and the keys strictly increase."""
-    return bool(index.entries == len(pairs(index)) and is_rising(keys_of(index)))
+    return is_in_file(index) and is_rising(keys_of(index))
 
 
 def is_regular(index: Any) -> bool:

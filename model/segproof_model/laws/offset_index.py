@@ -13,6 +13,7 @@ from segproof_model.laws.judging import (
     fits_31_bits,
     greatest_not_above,
     is_full,
+    is_in_file,
     is_ordered,
     is_refused,
     is_regular,
@@ -83,9 +84,11 @@ def offsets_strictly_increase(image: bytes, base_offset: int) -> bool:
 def last_offset_is_that_of_the_last_slot(index: Any) -> bool:
     """The remembered last offset is that of the last entry, or the base of an empty index.
 
-    The state behind a resize below the position (ABSIDX-9) is not judged.
+    Not judged: the state behind a resize below the position (ABSIDX-9), and an index whose file was
+    removed while it was open, as a roll up to 2.2 does.
     """
-    return not index.is_mapped or not is_regular(index) or remembers_last_slot(index)
+    can_look = index.is_mapped and is_regular(index) and is_in_file(index)
+    return not can_look or remembers_last_slot(index)
 
 
 @law("OFFIDX-4", structure=STRUCTURE, scope="step", source=APPEND)

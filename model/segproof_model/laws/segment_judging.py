@@ -15,6 +15,7 @@ from segproof_model.laws.judging import (
     ABORTED_TXN,
     OFFSET_ENTRY,
     TIME_ENTRY,
+    is_in_file,
     is_regular,
     is_rising,
     low_32_bits,
@@ -179,7 +180,7 @@ def has_regular_times(segment: Any) -> bool:
     index = segment.time_index
     if index is None:
         return True
-    whole = is_regular(index) and len(pairs(index)) == index.entries
+    whole = is_regular(index) and is_in_file(index)
     return whole and remembers_last_slot(index)
 
 

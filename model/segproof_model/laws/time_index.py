@@ -13,6 +13,7 @@ from segproof_model.laws.judging import (
     fits_31_bits,
     greatest_not_above,
     is_full,
+    is_in_file,
     is_ordered,
     is_refused,
     is_regular,
@@ -174,7 +175,7 @@ def last_entry_is_that_of_the_last_slot(transition: Transition) -> bool:
 
 def _remembers(index: Any) -> bool:
     """Return whether the last entry is right, as far as the file can be looked at."""
-    return not index.is_mapped or remembers_last_slot(index)
+    return not (index.is_mapped and is_in_file(index)) or remembers_last_slot(index)
 
 
 @law("TIMEIDX-10", structure=STRUCTURE, scope="step", source="Kafka TimeIndex.lookup")

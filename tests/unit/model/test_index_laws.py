@@ -409,6 +409,19 @@ def test_second_half_of_a_half_entry() -> None:
     assert ["TIMEIDX-14"] == broken_step_laws(case.altered(transition))
 
 
+@pytest.mark.parametrize(("kind", "entry"), [(OffsetIndex, (105, 7)), (TimeIndex, (5, 105))])
+def test_index_whose_file_is_removed(kind: Any, entry: tuple[int, int]) -> None:
+    """What an open index remembers is not held against a file that is gone."""
+    index = kind.open("a", 100, 60, profile=KAFKA_1_1_1).after
+    index = index.append(*entry) if kind is OffsetIndex else index.maybe_append(*entry)
+    gone = replace(index.after, directory=index.after.directory.remove("a"))
+    assert gone.entries == 1
+    assert broken_state_laws(gone) == []
+    if kind is TimeIndex:
+        look = Transition(gone, "last_entry", {}, gone.last_entry, gone)
+        assert broken_step_laws(look) == []
+
+
 @pytest.mark.parametrize(
     ("structure", "wrong"),
     [("offset-index", Directory().write("a", b"")), ("offset-index", Directory())],
