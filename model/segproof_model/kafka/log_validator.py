@@ -157,34 +157,19 @@ def validated(
     A batch of magic 2 keeps its records as they are, unless the log wants another codec, or they
     are compressed and do not count from 0; messages of magic 0 and 1 become one batch.
     """
-    source = next(
-        (one.compression for one in reversed(batches) if one.compression != "none"), "none"
-    )
-    assert not isinstance(source, Raised)
-    target = {"producer": source, "uncompressed": "none"}.get(
-        config.compression_type, config.compression_type
-    )
+    source, target = _compressions(batches, config)
     first = batches[0]
     takes_one = profile.leader_takes_one_batch and (not first.is_legacy or source != "none")
     if len(batches) > 1 and takes_one:
         return INVALID_RECORD
     records: list[Record] = []
     for batch in batches:
-        refused = _batch_refusal(first, batch, origin, profile)
-        if refused is not None:
-            return refused
-        found = batch.records_until_error()
-        foreign = _foreign_messages(batch)
-        if isinstance(foreign, Raised):
-            return foreign
-        if source != "none" and batch.magic > 0 and profile.uncounted_batch == "refused":
-            foreign += [place for place, one in enumerate(found.records) if one.offset != place]
-        refused = found.error or _record_refusal(
-            batch, found.records, foreign, now_ms, config, profile
+        found = _batch_refusal(first, batch, origin, profile) or _taken(
+            batch, source != "none", now_ms, config, profile
         )
-        if refused is not None:
-            return refused
-        records += found.records
+        if isinstance(found, Raised):
+            return found
+        records += found
     is_kept = source == target or (source == "none" and first.is_control is True)
     if is_kept and first.magic == CURRENT_MAGIC and (source, target) != ("none", "none"):
         is_kept = [record.offset for record in records] == list(range(len(records)))
@@ -193,6 +178,30 @@ def validated(
     if is_kept and all(one.magic == CURRENT_MAGIC for one in batches):
         return _all_stamped(batches, first_offset, now_ms, config, leader_epoch)
     return _rewritten(first, records, target, first_offset, now_ms, config, leader_epoch, codecs)
+
+
+def _compressions(batches: Sequence[RecordBatch], config: LogConfig) -> tuple[str, str]:
+    """Return the codec that the batches come in, the last one's that has any, and the log's."""
+    source = next(
+        (one.compression for one in reversed(batches) if one.compression != "none"), "none"
+    )
+    assert not isinstance(source, Raised)
+    known = {"producer": source, "uncompressed": "none"}
+    return source, known.get(config.compression_type, config.compression_type)
+
+
+def _taken(
+    batch: RecordBatch, is_compressed: bool, now_ms: int, config: LogConfig, profile: Profile
+) -> list[Record] | Raised:
+    """Return the records of a batch, or why it is refused for one of them."""
+    found = batch.records_until_error()
+    foreign = _foreign_messages(batch)
+    if isinstance(foreign, Raised):
+        return foreign
+    if is_compressed and batch.magic > 0 and profile.uncounted_batch == "refused":
+        foreign += [place for place, one in enumerate(found.records) if one.offset != place]
+    refused = found.error or _record_refusal(batch, found.records, foreign, now_ms, config, profile)
+    return refused or list(found.records)
 
 
 def _batch_refusal(

@@ -387,26 +387,22 @@ class PartitionParts:
             return step
         after, map_end = step.after, step.after.producer_state_manager.map_end_offset
         if last_offset > map_end and not was_empty:
-            segments = after.log_segments.values(map_end, last_offset)
-            assert not isinstance(segments, Raised)
-            step = run(
-                after,
-                *(
-                    partial(
-                        type(self)._replay,
-                        base_offset=one.base_offset,
-                        last_offset=last_offset,
-                        known=known,
-                    )
-                    for one in segments
-                ),
-            )
+            step = after._replayed(map_end, last_offset, known)
             if isinstance(step.outcome, Raised):
                 return step
             after = step.after
         if self.profile.rebuild_snapshots != "ends":
             return after.on_producers(lambda one: one.update_map_end_offset(last_offset))
         return after.snapshot_at(last_offset)
+
+    def _replayed(
+        self, from_offset: int, last_offset: int, known: ProducerStateManager | None
+    ) -> Step[Self]:
+        """Enter what the log holds between two offsets, the second one exclusive."""
+        segments = self.log_segments.values(from_offset, last_offset)
+        assert not isinstance(segments, Raised)
+        replay = partial(type(self)._replay, last_offset=last_offset, known=known)
+        return run(self, *(partial(replay, base_offset=one.base_offset) for one in segments))
 
     def snapshot_at(self, offset: int) -> Step[Self]:
         """Say that the producer state ends here, and write it."""

@@ -8,13 +8,22 @@ LOAD-1 is stated with the laws of directories.
 Used by: the harness, the generated pages.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from segproof_model.directory import Directory
-from segproof_model.integers import INT64_MAX, wrap32
+from segproof_model.integers import wrap32
 from segproof_model.kafka.log_manager import CLEAN_SHUTDOWN, LogManager
 from segproof_model.kafka.partition_log import PartitionLog
-from segproof_model.kafka.segment_names import offset_of_name
+from segproof_model.laws.loading_judging import (
+    Loading,
+    is_untouched,
+    loading_of,
+    names_in,
+    offset_in,
+    overflows,
+    range_of_swaps,
+    swaps_of,
+)
 from segproof_model.laws.log_judging import (
     STRUCTURE,
     bases_of,
@@ -36,99 +45,6 @@ TEMPORARY = (".deleted", ".cleaned", ".swap")
 INDEXES = (".index", ".timeindex", ".txnindex")
 
 
-class _Loading(NamedTuple):
-    """An opening that raised nothing."""
-
-    log: PartitionLog
-    found: Directory
-    """The directory before."""
-    prefix: str
-    start: int
-    """The checkpointed start of the log."""
-    recovery_point: int
-    """The checkpointed one."""
-    is_clean: bool
-
-
-def _loading(transition: Transition) -> _Loading | None:
-    """Return what was loaded, or None for any other step."""
-    log, arguments = transition.after, transition.arguments
-    if transition.operation != "open" or not isinstance(log, PartitionLog):
-        return None
-    return _Loading(
-        log,
-        arguments["directory"],
-        log.prefix,
-        arguments.get("log_start_offset", 0),
-        arguments.get("recovery_point", 0),
-        arguments.get("last_shutdown_clean", True),
-    )
-
-
-def _names(directory: Directory, prefix: str, suffix: str = "") -> list[str]:
-    """Return the names of the partition's files, without its directory."""
-    names = [name.removeprefix(prefix) for name in directory if name.startswith(prefix)]
-    return [name for name in names if name.endswith(suffix)]
-
-
-def _offset_in(name: str) -> int:
-    offset = offset_of_name(name)
-    assert isinstance(offset, int)
-    return offset
-
-
-def _swaps(loading: _Loading) -> list[int]:
-    """Return the base offsets of the swaps that are to be completed."""
-    names = _names(loading.found, loading.prefix, ".cleaned")
-    first = min((_offset_in(name) for name in names), default=INT64_MAX)
-    swaps = map(_offset_in, _names(loading.found, loading.prefix, ".log.swap"))
-    return [base for base in swaps if base < first]
-
-
-def _range(loading: _Loading) -> tuple[int, int] | None:
-    """Return which base offsets the swaps replace, the end exclusive; None if it is not known."""
-    swaps = _swaps(loading)
-    end = -INT64_MAX - 1
-    for base in swaps:
-        name = file_of(loading.prefix, base, ".log.swap")
-        batches = batches_of_file(loading.found, name)
-        if batches is None:
-            return None
-        end = max([end, base, *(batch.last_offset + 1 for batch in batches)])
-    return min(swaps, default=INT64_MAX), end
-
-
-def _is_untouched(loading: _Loading) -> bool:
-    """Return whether nothing but swaps could change a log: no scan, no split, no wipe.
-
-    Where a swap is recovered, its release is not judged.
-    """
-    has_swaps = bool(_names(loading.found, loading.prefix, ".swap"))
-    if has_swaps and not loading.log.profile.swap_keeps_indexes:
-        return False
-    has_indexes = all(
-        file_of(loading.prefix, base, ".index") in loading.found
-        for base in bases_of(loading.found, loading.prefix)
-    )
-    has_txns = bool(_names(loading.found, loading.prefix, ".txnindex"))
-    first = loading.log.log_segments.base_offsets()[0]
-    is_new = not bases_of(loading.found, loading.prefix)
-    is_wiped = loading.log.size == 0 and (is_new or first == loading.start)
-    trusts_indexes = loading.log.profile.sanity_checks_transactions_only
-    indexed = {_offset_in(name) for name in _names(loading.found, loading.prefix, ".index.swap")}
-    are_whole = set(_swaps(loading)) <= indexed
-    is_trusting = loading.is_clean and trusts_indexes and not has_txns
-    return is_trusting and has_indexes and are_whole and not is_wiped
-
-
-def _overflows(directory: Directory, prefix: str) -> bool:
-    """Return whether a file is too long for its base offset, and so may be split."""
-    return any(
-        is_far(batches_of_file(directory, prefix + name) or [], _offset_in(name))
-        for name in _names(directory, prefix, ".log")
-    )
-
-
 @law("LOAD-2", structure=STRUCTURE, scope="step", source=CLASS)
 def swaps_are_completed(transition: Transition) -> bool:
     """A swap file with base >= the smallest `.cleaned` base is deleted; every other swap is
@@ -136,10 +52,10 @@ def swaps_are_completed(transition: Transition) -> bool:
 
     Releases up to 2.8, where a swap is recovered, are not judged.
     """
-    loading = _loading(transition)
-    if loading is None or not _is_untouched(loading) or (swapped := _range(loading)) is None:
+    loading = loading_of(transition)
+    if loading is None or not is_untouched(loading) or (swapped := range_of_swaps(loading)) is None:
         return True
-    swaps, (first, end) = _swaps(loading), swapped
+    swaps, (first, end) = swaps_of(loading), swapped
     kept = [base for base in bases_of(loading.found, loading.prefix) if not first <= base < end]
     images = dict(log_images(loading.log))
     return sorted(images) == sorted({*kept, *swaps}) and all(
@@ -154,28 +70,28 @@ def other_segments_stay(transition: Transition) -> bool:
 
     Releases up to 2.8 replace a segment that reaches into it, so they are not judged.
     """
-    loading = _loading(transition)
-    if loading is None or not _is_untouched(loading) or (swapped := _range(loading)) is None:
+    loading = loading_of(transition)
+    if loading is None or not is_untouched(loading) or (swapped := range_of_swaps(loading)) is None:
         return True
     first, end = swapped
     images = dict(log_images(loading.log))
     return all(
         images.get(base) == loading.found.read(file_of(loading.prefix, base, ".log"))
         for base in bases_of(loading.found, loading.prefix)
-        if not first <= base < end and base not in _swaps(loading)
+        if not first <= base < end and base not in swaps_of(loading)
     )
 
 
 @law("LOAD-4", structure=STRUCTURE, scope="step", source=CLASS)
 def indexes_have_a_log(transition: Transition) -> bool:
     """An index file without its `.log` is deleted."""
-    loading = _loading(transition)
+    loading = loading_of(transition)
     if loading is None:
         return True
     directory, prefix = loading.log.directory, loading.prefix
     return all(
-        file_of(prefix, _offset_in(name), ".log") in directory
-        for name in _names(directory, prefix)
+        file_of(prefix, offset_in(name), ".log") in directory
+        for name in names_in(directory, prefix)
         if name.endswith(INDEXES)
     )
 
@@ -207,11 +123,11 @@ def missing_indexes_are_built(transition: Transition) -> bool:
     One that overflows is split, and stays as well where no part has its base offset. Releases from
     1.0 to 2.2 open indexes at once, and make the missing one before they look for it.
     """
-    loading = _loading(transition)
+    loading = loading_of(transition)
     if (
         loading is None
-        or _names(loading.found, loading.prefix, ".swap")
-        or _overflows(loading.found, loading.prefix)
+        or names_in(loading.found, loading.prefix, ".swap")
+        or overflows(loading.found, loading.prefix)
     ):
         return True
     profile = loading.log.profile
@@ -226,7 +142,7 @@ def missing_indexes_are_built(transition: Transition) -> bool:
     )
 
 
-def _recovered_bases(loading: _Loading) -> list[int]:
+def _recovered_bases(loading: Loading) -> list[int]:
     """Return the base offsets that a load after a crash has recovered."""
     bases = loading.log.log_segments.base_offsets()
     floor = max((base for base in bases if base <= loading.recovery_point), default=bases[0])
@@ -240,7 +156,7 @@ def overflow_is_split(transition: Transition) -> bool:
     From 2.0 to 2.2 that has no end where a corrupt index makes the loader recover a segment which
     does not begin with its first batch.
     """
-    loading = _loading(transition)
+    loading = loading_of(transition)
     if loading is None or not loading.log.profile.check_relative_offset:
         return True
     return not any(
@@ -253,7 +169,7 @@ def unflushed_segments_are_recovered(transition: Transition) -> bool:
     """Without the clean marker every segment from the one containing the recovery point is
     recovered, in order.
     """
-    loading = _loading(transition)
+    loading = loading_of(transition)
     return loading is None or all(
         _is_recovered(loading.log, base) for base in _recovered_bases(loading)
     )
@@ -266,10 +182,10 @@ def nothing_follows_a_cut(transition: Transition) -> bool:
     But for a segment whose indexes are missing or corrupt, which is recovered before: releases that
     check all indexes are not judged.
     """
-    loading = _loading(transition)
+    loading = loading_of(transition)
     if loading is None or not loading.log.profile.sanity_checks_transactions_only:
         return True
-    if _names(loading.found, loading.prefix, ".swap"):
+    if names_in(loading.found, loading.prefix, ".swap"):
         return True
     found, prefix = loading.found, loading.prefix
     images = dict(log_images(loading.log))
@@ -280,7 +196,7 @@ def nothing_follows_a_cut(transition: Transition) -> bool:
         and file_of(prefix, base, ".txnindex") not in found
         and len(images[base]) < len(found.read(file_of(prefix, base, ".log")) or b"")
     ]
-    return _overflows(found, prefix) or not cut or cut == [max(images)]
+    return overflows(found, prefix) or not cut or cut == [max(images)]
 
 
 @law("LOAD-9", structure=STRUCTURE, scope="step", source=f"{CLASS}: recoverLog")
@@ -304,8 +220,8 @@ def invalid_offsets_empty_the_segment(transition: Transition) -> bool:
     has_indexes = all(
         file_of(prefix, base, ".index") in directory for base in bases_of(directory, prefix)
     )
-    is_plain = has_indexes and not _names(directory, prefix, ".swap")
-    is_plain = is_plain and not _overflows(directory, prefix)
+    is_plain = has_indexes and not names_in(directory, prefix, ".swap")
+    is_plain = is_plain and not overflows(directory, prefix)
     return not is_plain or transition.outcome != Raised(ErrorKind.INVALID_OFFSET)
 
 
@@ -313,17 +229,17 @@ def invalid_offsets_empty_the_segment(transition: Transition) -> bool:
 def clean_loads_trust_the_indexes(transition: Transition) -> bool:
     """With the clean marker no segment is scanned unless LOAD-5 or LOAD-6 applies, so offset and
     time indexes are trusted as they are (releases >= 2.3)."""
-    loading = _loading(transition)
-    if loading is None or not _is_untouched(loading):
+    loading = loading_of(transition)
+    if loading is None or not is_untouched(loading):
         return True
-    if _names(loading.found, loading.prefix, ".swap"):
+    if names_in(loading.found, loading.prefix, ".swap"):
         return True
     return all(
         loading.log.directory.read(loading.prefix + name)
         == loading.found.read(loading.prefix + name)
         for base in loading.log.log_segments.base_offsets()[:-1]
         for suffix in (".index", ".timeindex")
-        if (name := file_of("", base, suffix)) in _names(loading.found, loading.prefix)
+        if (name := file_of("", base, suffix)) in names_in(loading.found, loading.prefix)
     )
 
 
@@ -348,15 +264,15 @@ def _has_more(directory: Directory, name: str) -> bool:
 def logs_below_their_start_begin_anew(transition: Transition) -> bool:
     """A log end below the checkpointed log start removes all segments and leaves one empty segment
     at log start (releases >= 2.2)."""
-    loading = _loading(transition)
+    loading = loading_of(transition)
     if loading is None or not loading.log.profile.log_begins_at_checkpoint:
         return True
     log = loading.log
     if log.log_end_offset < loading.start:
         return False
-    names = _names(loading.found, loading.prefix, ".log")
+    names = names_in(loading.found, loading.prefix, ".log")
     files = [batches_of_file(loading.found, loading.prefix + name) for name in names]
-    if None in files or _names(loading.found, loading.prefix, ".swap"):
+    if None in files or names_in(loading.found, loading.prefix, ".swap"):
         return True
     if any(_has_more(loading.found, loading.prefix + name) for name in names):
         return True  # an index may lead behind what a scan of damage reaches
@@ -375,12 +291,12 @@ def recovery_point_after_loading(transition: Transition) -> bool:
     that was empty, or that was emptied, counts as not clean. Before 1.0 the checkpoint stands as it
     is, up to 2.1 for a log without segments.
     """
-    loading = _loading(transition)
+    loading = loading_of(transition)
     if loading is None:
         return True
     log = loading.log
     known = max(log.log_start_offset, min(loading.recovery_point, log.log_end_offset))
-    is_new = not (log.size or log.profile.log_begins_at_checkpoint)
+    is_new = not (bases_of(loading.found, loading.prefix) or log.profile.log_begins_at_checkpoint)
     is_kept = bool(log.recovery_point == loading.recovery_point)
     if not (log.profile.recovery_point_is_bounded or loading.is_clean):
         return is_kept
@@ -398,7 +314,7 @@ def recovery_point_after_loading(transition: Transition) -> bool:
 @law("LOAD-14", structure=STRUCTURE, scope="step", source=f"{CLASS}: resizeIndexes")
 def active_indexes_have_full_capacity(transition: Transition) -> bool:
     """After loading, the active segment's indexes have full capacity."""
-    loading = _loading(transition)
+    loading = loading_of(transition)
     if loading is None:
         return True
     size = loading.log.config.segment_index_bytes
@@ -416,7 +332,7 @@ def epochs_fit_the_log(transition: Transition) -> bool:
     entries where a log that is emptied does not forget them. Releases up to 1.1 move entries in
     another way.
     """
-    loading = _loading(transition)
+    loading = loading_of(transition)
     if loading is None or loading.log.profile.epoch_rules == "1.1":
         return True
     is_emptied = loading.log.size == 0
@@ -436,9 +352,9 @@ def loading_twice_is_loading_once(transition: Transition) -> bool:
 
     Between the two the log is closed, if the loads are those after a clean stop. Releases that
     check all indexes may recover in the second load what the first has left, cut it at a batch that
-    is not valid, and fail where an index is too small for that.
+    is not valid, so that it ends before, and fail where an index is too small for that.
     """
-    loading = _loading(transition)
+    loading = loading_of(transition)
     if loading is None:
         return True
     log = loading.log
@@ -455,12 +371,11 @@ def loading_twice_is_loading_once(transition: Transition) -> bool:
         now_ms=log.now_ms,
         draw=log.draw,
     ).after
-    if not log.profile.sanity_checks_transactions_only and not (
-        isinstance(again, PartitionLog) and _are_valid(log)
-    ):
-        return True
+    checks_all = not log.profile.sanity_checks_transactions_only
     if not isinstance(again, PartitionLog):
-        return False
+        return checks_all
+    if checks_all and not _are_valid(log):
+        return again.log_end_offset <= log.log_end_offset
     return log_images(again) == log_images(log) and again.log_end_offset == log.log_end_offset
 
 
@@ -504,7 +419,7 @@ def loading_leaves_no_temporary_file(transition: Transition) -> bool:
 
     Releases from 1.0 to 2.8 leave an index `.swap` without its log, too; 0.10 may leave some.
     """
-    loading = _loading(transition)
+    loading = loading_of(transition)
     if loading is None:
         return True
     kept = {name for one in loading.log.pending_deletions for name in one.names}
@@ -514,17 +429,17 @@ def loading_leaves_no_temporary_file(transition: Transition) -> bool:
         kept |= {loading.prefix + name for name in _lone_index_swaps(loading)}
     return not any(
         name.endswith(TEMPORARY)
-        for name in _names(loading.log.directory, loading.prefix)
+        for name in names_in(loading.log.directory, loading.prefix)
         if not name.endswith(".checkpoint.deleted") and loading.prefix + name not in kept
     )
 
 
-def _lone_index_swaps(loading: _Loading) -> list[str]:
+def _lone_index_swaps(loading: Loading) -> list[str]:
     """Return the names of the `.swap` files of indexes whose log has none."""
-    logs = {_offset_in(name) for name in _names(loading.found, loading.prefix, ".log.swap")}
+    logs = {offset_in(name) for name in names_in(loading.found, loading.prefix, ".log.swap")}
     return [
         name
         for kind in INDEXES
-        for name in _names(loading.found, loading.prefix, f"{kind}.swap")
-        if _offset_in(name) not in logs
+        for name in names_in(loading.found, loading.prefix, f"{kind}.swap")
+        if offset_in(name) not in logs
     ]

@@ -395,7 +395,7 @@ def retention_removes_a_prefix(transition: Transition) -> bool:
     segment, and afterwards log start >= base of the first survivor.
 
     The log starts behind that base where records before the start were deleted. Releases before
-    0.11 know no high watermark.
+    0.11 know no high watermark, and a log of theirs starts where its segments do.
     """
     if not is_judged(transition, "delete_old_segments") or isinstance(transition.outcome, Raised):
         return True
@@ -405,13 +405,16 @@ def retention_removes_a_prefix(transition: Transition) -> bool:
     ends = dict(zip(old, [*old[1:], before.log_end_offset], strict=True))
     is_last_empty = before.log_segments.active_segment.size == 0
     waits = before.profile.retention_waits_for_replicas
-    old_start, is_free = before.log_start_offset, not before.profile.log_start_is_kept
+    start, old_start = after.log_start_offset, before.log_start_offset
+    may_start = start >= max(new[0] if gone else 0, old_start)
+    if not before.profile.log_start_is_kept:
+        may_start = start == new[0] or old_start != old[0]
     return (
         gone == old[: len(gone)]
         and (not waits or all(ends[base] <= before.high_watermark for base in gone))
         and transition.outcome == len(gone)
         and not (is_last_empty and old[-1] in gone)
-        and (is_free or after.log_start_offset >= max(new[0] if gone else 0, old_start))
+        and may_start
     )
 
 
