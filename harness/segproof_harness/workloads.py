@@ -11,9 +11,10 @@ from functools import lru_cache
 
 from segproof_harness.generation import Choose, RandomChoose
 from segproof_harness.operations import Operation
-from segproof_harness.structures import OperationKind, Structure, structure_named
+from segproof_harness.structures import OperationKind, Setup, Structure, structure_named
 from segproof_harness.subjects.model import ModelSubject
 from segproof_harness.traces import Trace
+from segproof_model.outcomes import ErrorKind
 from segproof_model.profiles import Profile, profile_named
 
 OTHERS = "others"
@@ -99,6 +100,17 @@ def _applied(reference: ModelSubject, operation: Operation) -> ModelSubject:
     return after
 
 
+def _drawn_setup(
+    structure: Structure, choose: RandomChoose, references: list[ModelSubject], *, must_end: bool
+) -> Setup:
+    """Draw a setup and start the models with it; what a release is asked has to end."""
+    while True:
+        setup = structure.draw_setup(choose)
+        outcomes = [reference.start(setup) for reference in references]
+        if not must_end or all(outcome.error != ErrorKind.ENDLESS for outcome in outcomes):
+            return setup
+
+
 def make_history(
     structure_id: str,
     profile_name: str,
@@ -117,9 +129,7 @@ def make_history(
     profiles = [profile_named(name) for name in dict.fromkeys((profile_name, *releases))]
     choose = choose_for(structure_id, seed, profiles)
     references = [ModelSubject(structure, profile) for profile in profiles]
-    setup = structure.draw_setup(choose)
-    for reference in references:
-        reference.start(setup)
+    setup = _drawn_setup(structure, choose, references, must_end=bool(releases))
     operations = []
     for _ in range(length):
         operation = draw_operation(choose, references[0], weights)

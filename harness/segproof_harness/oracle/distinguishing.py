@@ -24,6 +24,7 @@ from segproof_harness.structures import STRUCTURE_IDS, Structure, structure_name
 from segproof_harness.subjects import ModelSubject, OracleSubject
 from segproof_harness.traces import Trace
 from segproof_harness.workloads import make_history
+from segproof_model.outcomes import ErrorKind
 from segproof_model.profiles import KAFKA_PROFILES, ROCKETMQ_PROFILES, Profile
 
 __all__ = [
@@ -194,7 +195,8 @@ def _shown(step: Step, structure: Structure, trace: Trace) -> Trace | None:
 def _may_ask(structure: Structure, profile: Profile, trace: Trace) -> bool:
     """Return whether the history has only steps that a release of this profile may be asked."""
     model = ModelSubject(structure, profile)
-    model.start(trace.setup)
+    if model.start(trace.setup).error == ErrorKind.ENDLESS:
+        return False
     for operation in trace.operations:
         model.apply(operation)
         if model.event is not None and not structure.is_asked(model.event):

@@ -87,7 +87,10 @@ def _offset_indexes_of_swaps(swaps: list[str]) -> list[str]:
 
 
 def with_completed_swaps(log: PartitionParts) -> Step[PartitionParts]:
-    """Let the `.swap` files take the place of the files in their range (LOAD-2, LOAD-3)."""
+    """Let the `.swap` files take the place of the files in their range (LOAD-2, LOAD-3).
+
+    So from 3.0 on; log_loader has what older releases do with a swap.
+    """
     after, first, end = log, INT64_MAX, -INT64_MAX - 1
     for name in names_of(log):
         if not name.endswith(LOG + SWAP):

@@ -3,7 +3,7 @@
 
 Mirrors: impl/segproof/kafka/log_loader.py.
 Upstream: Kafka, LogLoader (3.0 to 4.3.1), in older releases Log.loadSegments and recoverLog.
-Laws: LOAD-1 to LOAD-17.
+Laws: LOAD-2 and LOAD-4 to LOAD-17; with log_leftovers, LOAD-1 to LOAD-3.
 Not covered: files that cannot be read; a directory that is being deleted (`-delete`); of releases
     up to 2.8 in which order swaps are completed.
 Used by: partition_log.
@@ -142,7 +142,8 @@ def _touched(
 def _retried(log: PartitionParts, operation: Any) -> Step[Any]:
     """Do something again as long as a segment overflows, which is split before (LOAD-6).
 
-    A segment that overflows once more was left by its split, and upstream has no end.
+    A segment that overflows once more was left by its split, and upstream has no end; the split of
+    segproof leaves none.
     """
     split_bases = set[int]()
     step: Step[Any] = operation(log)

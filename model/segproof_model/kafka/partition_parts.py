@@ -6,7 +6,7 @@ Upstream: Kafka, UnifiedLog and LocalLog (4.3.1).
 Laws: LOG-12, PROD-14.
 Not covered: when background tasks run. What they have to do (removing `.deleted` files; in some
     releases, writing a cut epoch cache) waits for `delete_pending_files`.
-Used by: log_loader, partition_log.
+Used by: partition_log and its parts, log_loader, log_leftovers, segment_replacing.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence

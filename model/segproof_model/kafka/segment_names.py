@@ -4,7 +4,7 @@
 Mirrors: impl/segproof/kafka/segment_names.py.
 Upstream: Kafka, LogFileUtils (3.5 to 4.3.1), in older releases Log.
 Laws: FILE-1, FILE-2.
-Used by: log_segment, producer_state, partition_log.
+Used by: log_segment, producer_state, partition_log and its parts, log_loader, log_leftovers.
 """
 
 import re

@@ -85,7 +85,7 @@ def last_offset_is_that_of_the_last_slot(index: Any) -> bool:
     """The remembered last offset is that of the last entry, or the base of an empty index.
 
     Not judged: the state behind a resize below the position (ABSIDX-9), and an index whose file was
-    removed while it was open, as a roll up to 2.2 does.
+    removed while it was open, as a refused roll up to 2.0 does.
     """
     can_look = index.is_mapped and is_regular(index) and is_in_file(index)
     return not can_look or remembers_last_slot(index)

@@ -7,10 +7,12 @@ Used by: the tox environments `quick` and `py311` to `py313`.
 import json
 import os
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 
 import pytest
 
+from segproof_harness import workloads
 from segproof_harness.compare import Divergence
 from segproof_harness.operations import Operation
 from segproof_harness.replay import comparison, replay_seed, replay_seeds, replay_trace, run_seed
@@ -24,6 +26,7 @@ HISTORIES = 250
 IS_AGAIN = os.environ.get("HYPOTHESIS_PROFILE") == "ci-again"
 """Whether another Python runs all the cases."""
 LAW_HISTORIES = 12 if IS_AGAIN else 60
+ENDLESS = Path(__file__).parents[2] / "oracle" / "endless" / "load_splits_for_ever.jsonl"
 MIDPOINT = "segproof_harness.canaries.indexes:K04OffsetIndex"
 
 
@@ -72,6 +75,18 @@ def test_drawing_and_running_at_once_is_the_same_history(structure_id: str) -> N
         after = comparing.guide.image()
         assert run_seed(comparing, seed, 25) is None
         assert after == comparing.guide.image()
+
+
+def test_no_release_is_asked_an_opening_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its setup is drawn again; a history without releases may have it."""
+    endless = read_trace(ENDLESS).setup
+    structure = structure_named("partition-log")
+    drawn = cycle([lambda choose: endless, structure.draw_setup])
+    changed = replace(structure, draw_setup=lambda choose: next(drawn)(choose))
+    monkeypatch.setattr(workloads, "structure_named", lambda structure_id: changed)
+    asked = make_history("partition-log", "kafka-2.2.2", 0, 5, releases=("kafka-2.2.2",))
+    assert endless != asked.setup
+    assert endless == make_history("partition-log", "kafka-2.2.2", 0, 5).setup
 
 
 @pytest.mark.parametrize(
