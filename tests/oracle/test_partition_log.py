@@ -237,7 +237,7 @@ def test_the_segment_below_a_swap_is_lost(release: str) -> None:
 
 @pytest.mark.checks("LOAD-6", "LOAD-5")
 @pytest.mark.parametrize("release", SERVED)
-def test_a_load_splits_for_ever(release: str) -> None:
+def test_a_load_splits_for_ever(release: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A segment that overflows stays where no part of it begins where it does, and so does its time
     index, which is corrupt: from 2.0 to 2.2 each further loading splits that segment again.
     """
@@ -245,6 +245,8 @@ def test_a_load_splits_for_ever(release: str) -> None:
     subject = OracleSubject(structure_named(PARTITION_LOG), RELEASES[release])
     assert "log_segments" not in subject.absent.left_out  # its classes are loaded now
     is_endless = (2,) <= RELEASES[release].number < (2, 3)
+    if is_endless:  # Any limit shows it, and who waits longer learns no more.
+        monkeypatch.setattr("segproof_harness.subjects.oracle.OPENING_SECONDS", 2.0)
     model = ModelSubject(structure_named(PARTITION_LOG), PROFILES[release])
     for one in (model, subject):
         assert one.start(trace.setup).error == ("endless" if is_endless else None)

@@ -72,7 +72,7 @@ class Lot:
 
 
 class Clients:
-    """The child with the JVM. A context manager."""
+    """The child with the JVM. A context manager: what is still at work when it ends is killed."""
 
     def __init__(self) -> None:
         self._pool = ProcessPoolExecutor(
@@ -81,8 +81,10 @@ class Clients:
             initializer=_start_jvm,
             initargs=(class_path(BROKER),),
         )
+        self._child: int | None = None
 
     def __enter__(self) -> Self:
+        self._child = self.ask(os.getpid)
         return self
 
     def __exit__(
@@ -91,6 +93,10 @@ class Clients:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        # A call into Java hears of no shutdown, and the child has nothing to keep.
+        for child in multiprocessing.active_children():
+            if child.pid == self._child:
+                child.kill()
         self._pool.shutdown(cancel_futures=True)
 
     def begin(
@@ -286,7 +292,7 @@ def offsets_for_times(
         consumer.close()
 
 
-def _producer(servers: str, lot: Lot) -> Any:
+def _producer(servers: str, lot: Lot, block_ms: int = API_MS) -> Any:
     options = {
         "bootstrap.servers": servers,
         "compression.type": lot.compression,
@@ -295,7 +301,7 @@ def _producer(servers: str, lot: Lot) -> Any:
         "batch.size": str(lot.batch_bytes),
         "request.timeout.ms": str(DELIVERY_MS - LINGER_MS),
         "delivery.timeout.ms": str(DELIVERY_MS),
-        "max.block.ms": str(API_MS),
+        "max.block.ms": str(block_ms),
         "key.serializer": BYTES + "Serializer",
         "value.serializer": BYTES + "Serializer",
     }
@@ -360,20 +366,24 @@ def _produce_lot(servers: str, topic: str, lot: Lot) -> list[int]:
 
 
 def produce_until_it_fails(
-    servers: str, topic: str, lot: Lot, at_most: int
+    servers: str, topic: str, lot: Lot, at_most: int, block_ms: int = API_MS
 ) -> list[tuple[int, Sent]]:
     """Send the lot's records round and round; return those that were acknowledged.
 
     It ends with the first that was not, which is expected of a broker that is killed meanwhile, or
-    after `at_most` rounds.
+    after `at_most` rounds. A producer that knows no broker waits `block_ms` at a record.
     """
     import jpype
 
-    producer = _producer(servers, lot)
+    producer = _producer(servers, lot, block_ms)
     acknowledged: list[tuple[int, Sent]] = []
     try:
         for _ in range(at_most):
-            sent = [(producer.send(_to_send(topic, one)), one) for one in lot.records]
+            sent = []
+            for one in lot.records:
+                sent.append((producer.send(_to_send(topic, one)), one))
+                if sent[-1][0].isDone():
+                    break  # Refused: the producer would wait as long at each record that follows.
             for future, record in sent:
                 acknowledged.append((int(future.get().offset()), record))
         return acknowledged
