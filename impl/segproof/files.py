@@ -29,6 +29,10 @@ __all__ = [
     "unmap",
 ]
 
+UNMAP_SECONDS = 60.0
+"""How long a file waits for its readers before it is unmapped: longer than any lookup takes."""
+PIECE_BYTES = 1 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class FileStatus:
@@ -58,7 +62,11 @@ class Mapping(Protocol):
 
 
 def unmap(view: memoryview, mapping: Mapping | None) -> None:
-    """Release the view of a mapping and close it, once no reader is inside."""
+    """Release the view of a mapping and close it, once no reader is inside.
+
+    Raises: BufferError where one is inside for so long that it can't be a lookup.
+    """
+    end = time.monotonic() + UNMAP_SECONDS
     while True:
         try:
             view.release()
@@ -66,6 +74,11 @@ def unmap(view: memoryview, mapping: Mapping | None) -> None:
                 mapping.close()
             return
         except BufferError:
+            if time.monotonic() > end:
+                raise BufferError(
+                    f"not unmapped: for {UNMAP_SECONDS} s something has held a view of the file, "
+                    "such as a variable, or the traceback of an error"
+                ) from None
             time.sleep(0.0001)
 
 
@@ -90,7 +103,11 @@ class File(Protocol):
         """Set the length; grown bytes are zero."""
 
     def map(self, size: int) -> Mapping:
-        """Map the first `size` bytes, which must exist; `size` 0 is allowed."""
+        """Map the first `size` bytes, which must exist; `size` 0 is allowed.
+
+        Holes among them get room on the device first: a write into a hole that finds none kills the
+        process. Raises: OSError where there is no room.
+        """
 
     def sync(self) -> None:
         """Write contents and length to the device and wait."""
@@ -175,6 +192,22 @@ class _RealMapping:
             self._map.close()
 
 
+class _Naming:
+    """Lets an error of a descriptor, which has no name, tell the path."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = self._path
+
+
 class _RealFile:
     __slots__ = ("_descriptor", "path")
 
@@ -209,21 +242,42 @@ class _RealFile:
 
     def pwrite(self, data: bytes | memoryview, position: int) -> None:
         rest = memoryview(data)
-        while len(rest):
-            count = os.pwrite(self._descriptor, rest, position)
-            position += count
-            rest = rest[count:]
+        with _Naming(self.path):
+            while len(rest):
+                count = os.pwrite(self._descriptor, rest, position)
+                position += count
+                rest = rest[count:]
 
     def truncate(self, size: int) -> None:
-        os.ftruncate(self._descriptor, size)
+        with _Naming(self.path):
+            os.ftruncate(self._descriptor, size)
 
     def map(self, size: int) -> Mapping:
         if self._descriptor < 0:  # mmap takes -1 for memory without a file
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), self.path)
-        return _RealMapping(self._descriptor, size)
+        with _Naming(self.path):
+            mapping = _RealMapping(self._descriptor, size)
+            try:
+                self._reserve(size)
+            except BaseException:
+                mapping.close()
+                raise
+        return mapping
+
+    def _reserve(self, size: int) -> None:
+        """Get room on the device for each of the first bytes, which stay what they are."""
+        try:
+            if size:
+                os.posix_fallocate(self._descriptor, 0, size)
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+                raise
+            for position in range(0, size, PIECE_BYTES):
+                self.pwrite(self.pread(min(PIECE_BYTES, size - position), position), position)
 
     def sync(self) -> None:
-        os.fsync(self._descriptor)
+        with _Naming(self.path):
+            os.fsync(self._descriptor)
 
     def lock(self) -> None:
         fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -118,7 +118,8 @@ class _Build:
         self._files = files
         self._on_bytes = on_bytes
         self._bytes_told = 0
-        base, room = segment.base_offset, wanted.max_index_bytes
+        # An index is reserved whole; each entry is of a batch, which has more bytes than it.
+        base, room = segment.base_offset, min(wanted.max_index_bytes, log.size_in_bytes() + 24)
         for suffix in (".index", ".timeindex", ".txnindex"):
             files.remove(self._beside(suffix))
         self._txn_index = TransactionIndex(base, self._beside(".txnindex"), files=files)

@@ -4,6 +4,8 @@
 Used by: the tox environments `quick` and `py311` to `py313`, `oldest`.
 """
 
+import errno
+
 import pytest
 
 from segproof import rebuild
@@ -76,3 +78,32 @@ def test_an_end_at_any_change_leaves_each_file_whole(in_place: bool, how: str) -
                 continue
         assert new == rebuilt(files, in_place)
     assert ends > 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("in_place", [False, True], ids=["out", "in-place"])
+def test_a_device_that_is_full_keeps_the_old_files_and_nothing_else(in_place: bool) -> None:
+    """Wherever the room ends: one error that says so, each old file or its new one, no leftover."""
+    complete = damaged()
+    old = complete.images(DIR)
+    new = rebuilt(complete, in_place)
+    errors: list[OSError] = []
+    for changes in range(1000):
+        files = damaged()
+        files.left, files.is_full = changes, True
+        try:
+            rebuilt(files, in_place)
+        except OSError as error:
+            errors.append(error)
+        else:
+            break
+        left = files.images(DIR)
+        assert set(old) <= set(left) <= {*old, *new}
+        for each, data in left.items():
+            assert data in (old.get(each), new.get(each))
+        if not in_place:
+            assert old == left
+            # All is there and durable; only that the marker has gone may not be.
+            assert files.status(OUT) is None or files.images(OUT) == new
+    assert len(errors) > 20
+    assert {(errno.ENOSPC, True)} == {(one.errno, bool(one.filename)) for one in errors}

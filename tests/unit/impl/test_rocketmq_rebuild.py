@@ -7,6 +7,7 @@ or a refusal, and then nothing has changed.
 
 import contextlib
 import datetime
+import errno
 import multiprocessing
 import os
 from collections.abc import Iterator
@@ -451,6 +452,34 @@ def test_an_end_at_any_change(in_place: bool, old_names: tuple[str, ...], how: s
         assert images_of(complete, place) == images_of(files, place)
         assert files.status(f"/s/{WORKING}") is None
     assert ends > 15
+
+
+@pytest.mark.parametrize("old_names", [OLD_NAMES, OLD_NAMES[:2]], ids=["as many", "fewer"])
+@pytest.mark.parametrize("in_place", [False, True], ids=["out", "in-place"])
+def test_a_full_device(in_place: bool, old_names: tuple[str, ...]) -> None:
+    """Wherever the room ends: one error that says so, each old file or its new one, no leftover."""
+    place = "/s/index" if in_place else "/new"
+    complete = ending_store(old_names)
+    old = complete.images("/s/index")
+    rebuilt(complete, in_place=in_place)
+    new = complete.images(place)
+    errors: list[OSError] = []
+    for changes in range(1000):
+        files = ending_store(old_names)
+        files.left, files.is_full = changes, True
+        try:
+            rebuilt(files, in_place=in_place)
+        except OSError as error:
+            errors.append(error)
+        else:
+            break
+        assert files.status(f"/s/{WORKING}") is None
+        assert in_place or files.status("/new") is None
+        for name, data in files.images("/s/index").items():
+            assert data in (old.get(name), new.get(name))
+        assert in_place or old == files.images("/s/index")
+    assert len(errors) > 12
+    assert {(errno.ENOSPC, True)} == {(one.errno, bool(one.filename)) for one in errors}
 
 
 # --- on a disk
