@@ -88,6 +88,30 @@ def test_an_index_leads_past_damage(
 
 
 @pytest.mark.slow
+def test_what_verify_calls_sound_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where `verify` finds no defect, `lookup` and `dump` fail for none."""
+    sound = 0
+    for run in range(RUNS // 3):
+        random = Random(run)
+        folder = tmp_path / f"{run}-0"
+        shutil.copytree(random.choice(PARTITIONS), folder, copy_function=shutil.copyfile)
+        for path in sorted(folder.glob("*"))[-4:]:
+            if path.suffix in (".log", *ENTRIES):
+                with path.open("ab") as file:
+                    file.write(bytes(random.choice((0, 12, 24, 600))))
+        if 0 == cli.run(["verify", str(folder)]):
+            sound += 1
+            for command in (["lookup", *questions(folder, random)], ["dump"]):
+                code = cli.run([command[0], str(folder), *command[1:]])
+                assert 0 == code, f"run {run}: {capsys.readouterr().err}"
+        capsys.readouterr()
+        shutil.rmtree(folder)
+    assert sound
+
+
+@pytest.mark.slow
 def test_damaged_directories(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each verb ends with 0 or 1, or with 2 where no log is left, under each profile."""
     for run in range(RUNS):
