@@ -2,7 +2,8 @@
 """Look offsets and timestamps up in the segments of a partition directory, read-only.
 
 The indexes are read as genuine entries (the zero tail of an untrimmed file is none) and only save
-work: without an index file the log is scanned from its start, with the same answer.
+work: without an index file the log is scanned from its start, with the same answer. Nor are zeros
+at the end of a log a batch, though a release that scans them before it recovers raises an error.
 
 Beside a writer each question is answered from files that fit each other: where they do not, and
 were changed a moment ago, it is asked anew. In the index of a segment that is still written a
@@ -29,7 +30,7 @@ from typing import Any, Self, TypeVar
 from segproof.errors import CorruptIndexError, SegproofError
 from segproof.files import REAL_FILES, Files
 from segproof.kafka.offset_index import OffsetIndex, OffsetPosition
-from segproof.kafka.record_file import LogOffsetPosition, RecordFile, TimestampAndOffset
+from segproof.kafka.record_file import LogAsFound, LogOffsetPosition, TimestampAndOffset
 from segproof.kafka.segment_names import segment_file_name
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kafka.transaction_index import TransactionIndex
@@ -93,7 +94,7 @@ class SegmentReader:
         self._sound: dict[tuple[int, int], bool] = {}
         self._directory = directory
         self._files = files
-        self.log = RecordFile.open(self.path(".log"), mutable=False, files=files)
+        self.log = LogAsFound.open(self.path(".log"), mutable=False, files=files)
         try:
             self.offset_index = self._index(OffsetIndex, ".index")
             """The offset index, or None without a file."""

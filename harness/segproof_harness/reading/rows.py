@@ -21,7 +21,7 @@ from segproof.checksums import crc32, crc32c
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, File, Files
 from segproof.kafka.record_batch import RecordBatch
-from segproof.kafka.record_file import RecordFile
+from segproof.kafka.record_file import LogAsFound, holds_zeros
 from segproof.kafka.transaction_index import TransactionIndex
 from segproof_harness.reading.segments import ModelRaisedError, SegmentAsFound
 from segproof_model.outcomes import Raised
@@ -117,7 +117,7 @@ def rows_of(
 
 def _implementation_rows(file: SegmentFile, files: Files) -> Iterator[Any]:
     if file.suffix == ".log":
-        with RecordFile.open(file.path, mutable=False, files=files) as log:
+        with LogAsFound.open(file.path, mutable=False, files=files) as log:
             for batch in log.batches():
                 large = batch.size_bytes > LARGE_BATCH_BYTES
                 yield _LargeBatch(batch, log.file) if large else batch
@@ -291,11 +291,12 @@ def unread_bytes(file: SegmentFile, profile: Profile | None, files: Files = REAL
     status = files.status(file.path)
     size = 0 if status is None else status.size_bytes
     if file.suffix == ".log":
-        with RecordFile.open(file.path, mutable=False, files=files) as log:
+        with LogAsFound.open(file.path, mutable=False, files=files) as log:
             end = 0
             for batch in log.batches():
                 end = batch.position + batch.size_bytes
-        return f"{size - end} bytes behind the last whole batch" if size > end else ""
+            kind = "zero bytes" if holds_zeros(log.file, end, size) else "bytes"
+        return f"{size - end} {kind} behind the last whole batch" if size > end else ""
     entry_size = {".index": 8, ".timeindex": 12, ".txnindex": 34}[file.suffix]
     if partial := size % entry_size:
         return f"{partial} bytes behind the last whole entry"

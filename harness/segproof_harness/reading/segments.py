@@ -28,6 +28,7 @@ from segproof.lookup import (
 from segproof_harness.codecs import CODECS
 from segproof_model.directory import Directory
 from segproof_model.kafka.offset_index import OffsetIndex, OffsetPosition
+from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.kafka.record_file import (
     LogOffsetPosition,
     RecordFile,
@@ -160,8 +161,7 @@ class SegmentAsFound:
         if found is None:
             return None
         size = min(self.log.size_in_bytes() - found.position, max_size_bytes)
-        batch = next(each for each in self.scan.batches if each.position == found.position)
-        base_offset = self._answer(batch.base_offset, ".log")
+        base_offset = self._answer(self._batches(found.position)[0].base_offset, ".log")
         return FetchedBytes(base_offset, found.position, size, max_size_bytes < found.size_bytes)
 
     def read_next_offset(self) -> int:
@@ -172,8 +172,11 @@ class SegmentAsFound:
         found = self.translate_offset(self.offset_index.last_offset)
         if found is None:
             return self.base_offset
-        batches = [each for each in self.scan.batches if each.position >= found.position]
-        return self._answer(batches[-1].next_offset, ".log")
+        return self._answer(self._batches(found.position)[-1].next_offset, ".log")
+
+    def _batches(self, position: int) -> tuple[RecordBatch, ...]:
+        """Return the batches that a scan from a position meets; a damaged index leads anywhere."""
+        return self.log.batches(position).batches
 
     def fetch_upper_bound_offset(self, position: int, size_bytes: int) -> OffsetPosition | None:
         """Return `OffsetIndex.fetch_upper_bound_offset` of a fetch of so many bytes (OFFIDX-15)."""
@@ -322,7 +325,7 @@ def _offset_steps(
         "position": entry.position,
     }
     yield LookupStep("offset-index", segment.path(".index"), facts)
-    scanned = [each for each in segment.scan.batches if each.position >= entry.position]
+    scanned = list(segment.log.batches(entry.position).batches)
     if found is not None:
         scanned = [each for each in scanned if each.position <= found.position]
     facts = {

@@ -6,7 +6,7 @@ Upstream: Kafka 4.3.1: FileRecords, FileLogInputStream, ByteBufferLogInputStream
 Layout: batches (see kafka/record_batch.py); behind the logical end a preallocated tail.
 Laws: SCAN-1 to SCAN-20; a magic outside 0..2 is refused, which upstream's file scanner does not do.
 Not covered: changing the file through a slice; conversion between formats; sockets.
-Used by: kafka/log_segment.py, verify, the command line.
+Used by: kafka/log_segment.py, lookup, verify, the command line.
 """
 
 import errno
@@ -29,7 +29,14 @@ from segproof.kafka.record_batch import (
 )
 from segproof.kernels.records import decode_int32
 
-__all__ = ["LogOffsetPosition", "RecordFile", "TimestampAndOffset", "scan_memory"]
+__all__ = [
+    "LogAsFound",
+    "LogOffsetPosition",
+    "RecordFile",
+    "TimestampAndOffset",
+    "holds_zeros",
+    "scan_memory",
+]
 
 HEADER_UP_TO_MAGIC_BYTES = 17
 LOG_OVERHEAD_BYTES = 12
@@ -401,6 +408,34 @@ class RecordFile:
         self._check_open()
         if not self.writable:
             raise OSError(errno.EBADF, "the record file was opened for reading", self.name)
+
+
+class LogAsFound(RecordFile):
+    """A log that is read as it lies there, and may never have been closed.
+
+    Zeros up to the end are the tail of a preallocated file: they end a scan and are no damage.
+    """
+
+    _zeros_from = MAX_FILE_BYTES
+
+    def _batch_at(self, position: int) -> RecordBatch | None:
+        try:
+            return super()._batch_at(position)
+        except CorruptRecordError:
+            if position < self._zeros_from and not holds_zeros(self._file, position, self.end):
+                raise
+            self._zeros_from = min(position, self._zeros_from)
+            return None
+
+
+def holds_zeros(file: File, start: int, end: int) -> bool:
+    """Return whether a file has nothing but zeros in [start, end). Cost: reads them."""
+    while start < end:
+        piece = file.pread(min(1 << 20, end - start), start)
+        if not piece or piece.count(0) != len(piece):
+            return False
+        start += len(piece)
+    return True
 
 
 def scan_memory(data: bytes, max_message_size_bytes: int = MAX_FILE_BYTES) -> Iterator[RecordBatch]:

@@ -20,6 +20,7 @@ from segproof.errors import SegproofError
 from segproof.files import File
 from segproof.findings import Severity
 from segproof.kafka.batch_table import BatchTable, CheckedBatches
+from segproof.kafka.record_file import holds_zeros
 from segproof.verifying.reporting import Described, Int64Array, Reporter
 from segproof.verifying.segments import Segment, report_shrunk
 
@@ -418,7 +419,7 @@ class LogCheck:
         position, error = scan.end_position, scan.error
         if error is not None and error.law == "SCAN-7":
             report_shrunk(self.path, self._size, position, self._reporter, STRUCTURE)
-        elif self._is_zero(position, rest):
+        elif holds_zeros(self._file, position, self._size):
             self.tail_is_empty = True
             self._report_zero_tail(position, rest)
         elif error is not None:
@@ -459,16 +460,6 @@ class LogCheck:
             expected=0,
             actual=self._missing,
         )
-
-    def _is_zero(self, position: int, rest: int) -> bool:
-        """Return whether the file holds nothing but zeros from `position` on."""
-        end = position + rest
-        while position < end:
-            piece = self._file.pread(min(1 << 20, end - position), position)
-            if not piece or piece.count(0) != len(piece):
-                return False
-            position += len(piece)
-        return True
 
     def _report_zero_tail(self, position: int, rest: int) -> None:
         segment = self._segment

@@ -418,6 +418,31 @@ def test_time_entry_conventions(tmp_path: Path) -> None:
         assert ["DISK-9"] == defects(folder)
 
 
+@pytest.mark.checks("DISK-9")
+def test_time_entry_of_the_first_batch_that_has_the_time(tmp_path: Path) -> None:
+    """A producer's time is entered where it is first met; a lookup would pass over that batch.
+
+    Of what a broker takes at once, all with its own time, some releases enter the end.
+    """
+    records = [Record(1 + row, 30, None, b"v") for row in range(2)]
+    by_broker = write_batch(
+        records, base_offset=1, timestamp_type="LogAppendTime", log_append_time=30
+    )
+    ties = batch(0, 10) + batch(1, 30, 2) + batch(3, 30) + batch(4, 30)
+    for offset, laws in ((1, []), (2, []), (3, ["DISK-9"]), (4, ["DISK-9"])):
+        entry = struct.pack(">qi", 30, offset)
+        folder = one_segment(tmp_path / f"t{offset}-0", ties, timeindex=entry)
+        assert laws == defects(folder)
+    later = write_batch(
+        [Record(3, 30, None, b"v")], base_offset=3, timestamp_type="LogAppendTime",
+        log_append_time=30,
+    )  # fmt: skip
+    folder = one_segment(
+        tmp_path / "a-0", batch(0, 10) + by_broker + later, timeindex=entry[:11] + b"\3"
+    )
+    assert [] == defects(folder)
+
+
 def test_lone_zero_time_entry(tmp_path: Path) -> None:
     """Timestamp 0 at the base offset is an entry, where it is all that the index holds."""
     folder = one_segment(tmp_path / "t-0", batch(0, 0), index=b"", timeindex=bytes(12))
