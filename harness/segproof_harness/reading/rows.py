@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from segproof.checksums import crc32, crc32c
-from segproof.errors import SegproofError
+from segproof.compression import UNCOMPRESSED_LIMIT_BYTES
+from segproof.errors import SegproofError, TooLargeError
 from segproof.files import REAL_FILES, File, Files
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import RecordFile
@@ -51,6 +52,11 @@ BATCH_FIELDS = {
 """The fields of a batch's row, and what both packages call them."""
 LARGE_BATCH_BYTES = 16 << 20
 """Above it a batch is not taken into memory as a whole; Kafka's default limit is 1 MiB."""
+LARGE_RECORD_BYTES = 8 << 20
+"""A larger record is not shown: as text it takes several times as much memory."""
+MANY_HEADERS = 1 << 16
+"""Nor is one with more headers."""
+HIGHER = "to see it, give a higher limit: --limit-bytes"
 INDEX_ENTRIES: dict[str, tuple[struct.Struct, Callable[[int, int, int], Row]]] = {
     ".index": (
         struct.Struct(">ii"),
@@ -98,28 +104,77 @@ def rows_of(
     *,
     profile: Profile | None = None,
     with_records: bool = False,
+    limit: int | None = None,
+    on_large: Callable[[TooLargeError], None] | None = None,
     files: Files = REAL_FILES,
 ) -> Iterator[Row]:
     """Yield the rows of a file, in the order of the file.
 
+    Batches and records that are too large to be shown are left out, and `on_large` is told of
+    each; None: they are raised. `limit` is how many bytes a record may have, and a batch have and
+    inflate to; by default 8, 16 and 64 MiB, and 128 times the stored bytes for all batches.
+
     Raises: OSError if it can't be read; SegproofError where reading it fails, behind the rows
     before the damage.
     """
-    reader = _implementation_rows if profile is None else _model_rows(profile)
+    reader = _implementation_rows(limit) if profile is None else _model_rows(profile)
     for row in reader(file, files):
         if isinstance(row, dict):
             yield row
-        else:
-            yield batch_row(row)
-            if with_records:
-                yield from map(record_row, _records(row, file.path))
+            continue
+        yield batch_row(row)
+        if not with_records:
+            continue
+        if profile is not None:
+            yield from map(record_row, _records(row, file.path))
+            continue
+        try:
+            for shown in _record_rows(row, limit):
+                if isinstance(shown, dict):
+                    yield shown
+                elif on_large is None:
+                    raise shown
+                else:
+                    on_large(shown)
+        except TooLargeError as error:
+            if on_large is None:
+                raise
+            error.position, error.hint = row.position, HIGHER
+            on_large(error)
 
 
-def _implementation_rows(file: SegmentFile, files: Files) -> Iterator[Any]:
+def _record_rows(batch: Any, limit: int | None) -> Iterator[Row | TooLargeError]:
+    """Yield the rows of the records of a batch; of one that is too large why it is not shown."""
+    for block in batch.record_blocks():
+        room = limit or LARGE_RECORD_BYTES
+        headers = limit or MANY_HEADERS
+        if len(block.data) <= room and int(block.header_counts.max()) <= headers:
+            yield from map(record_row, block)
+            continue
+        for row, offset in enumerate(block.offsets.tolist()):
+            size = block.size_bytes(row, headers)
+            if size is not None and size <= room:
+                yield from map(record_row, block.rows(row, row + 1))
+                continue
+            count = int(block.header_counts[row])
+            words = f"of {size} bytes" if size is not None else f"with {count} headers"
+            yield TooLargeError(
+                f"the record of offset {offset}, {words}, is not shown",
+                position=batch.position,
+                expected=f"at most {room} bytes and {headers} headers",
+                hint=HIGHER,
+            )
+
+
+def _implementation_rows(limit: int | None) -> Callable[[SegmentFile, Files], Iterator[Any]]:
+    return lambda file, files: _rows_as_found(file, limit, files)
+
+
+def _rows_as_found(file: SegmentFile, limit: int | None, files: Files) -> Iterator[Any]:
     if file.suffix == ".log":
         with RecordFile.open(file.path, mutable=False, files=files) as log:
-            for batch in log.batches():
-                large = batch.size_bytes > LARGE_BATCH_BYTES
+            for batch in log.batches(limit=limit or UNCOMPRESSED_LIMIT_BYTES):
+                large = batch.size_bytes > (limit or LARGE_BATCH_BYTES)
                 yield _LargeBatch(batch, log.file) if large else batch
     elif file.suffix in INDEX_ENTRIES:
         yield from _genuine_entries(file, files)
@@ -182,15 +237,16 @@ class _LargeBatch:
             computed = checksum(self._source.pread(size, batch.position + at), computed)
         return computed == batch.crc
 
-    def records(self) -> Iterator[Any]:
+    def record_blocks(self) -> Iterator[Any]:
         """Refuse."""
         raise self._too_large()
 
-    def _too_large(self) -> SegproofError:
-        return SegproofError(
+    def _too_large(self) -> TooLargeError:
+        return TooLargeError(
             f"a batch of {self._batch.size_bytes} bytes is not read into memory",
             path=self._source.path,
             position=self._batch.position,
+            hint=HIGHER,
         )
 
 
@@ -258,6 +314,8 @@ def field_of(batch: Any, attribute: str) -> Any:
 
 def _count(batch: Any) -> int | None:
     try:
+        if hasattr(batch, "record_blocks"):
+            return sum(map(len, batch.record_blocks()))
         return sum(1 for _ in _records(batch, ""))
     except SegproofError:
         return None
