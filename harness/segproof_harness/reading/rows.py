@@ -15,14 +15,15 @@ import re
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from segproof.checksums import crc32, crc32c
 from segproof.compression import UNCOMPRESSED_LIMIT_BYTES
-from segproof.errors import SegproofError, TooLargeError
-from segproof.files import REAL_FILES, File, Files
+from segproof.errors import CorruptIndexError, SegproofError, TooLargeError
+from segproof.files import REAL_FILES, File, Files, data_end
 from segproof.kafka.record_batch import RecordBatch
-from segproof.kafka.record_file import RecordFile
+from segproof.kafka.record_file import MAX_FILE_BYTES, RecordFile
 from segproof.kafka.transaction_index import TransactionIndex
 from segproof_harness.reading.segments import ModelRaisedError, SegmentAsFound
 from segproof_model.outcomes import Raised
@@ -50,6 +51,7 @@ BATCH_FIELDS = {
     "record_count": "record_count",
 }
 """The fields of a batch's row, and what both packages call them."""
+TRANSACTION_BYTES = 34
 LARGE_BATCH_BYTES = 16 << 20
 """Above it a batch is not taken into memory as a whole; Kafka's default limit is 1 MiB."""
 LARGE_RECORD_BYTES = 8 << 20
@@ -182,7 +184,17 @@ def _rows_as_found(file: SegmentFile, limit: int | None, files: Files) -> Iterat
         if files.status(file.path) is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), file.path)
         with TransactionIndex(file.base_offset, file.path, False, files=files) as transactions:
-            yield from map(_named, transactions)
+            used = -(-_end_of_data(file, files) // TRANSACTION_BYTES)
+            yield from map(_named, islice(transactions, used))
+
+
+def _end_of_data(file: SegmentFile, files: Files) -> int:
+    """Return where the hole at the end of a file begins."""
+    opened = files.open(file.path)
+    try:
+        return data_end(opened)
+    finally:
+        opened.close()
 
 
 def _genuine_entries(file: SegmentFile, files: Files) -> Iterator[Row]:
@@ -205,10 +217,21 @@ def _genuine_entries(file: SegmentFile, files: Files) -> Iterator[Row]:
 
 
 def _pieces(path: str, size: int, files: Files) -> Iterator[bytes]:
+    """Yield the bytes of an index, but for a hole at its end.
+
+    Raises: CorruptIndexError if they are too many for an index.
+    """
     opened = files.open(path)
     try:
-        position = 0
-        while data := opened.pread(size, position):
+        position, end = 0, data_end(opened)
+        if end > MAX_FILE_BYTES:
+            raise CorruptIndexError(
+                "the file is too large for an index",
+                path=path,
+                expected=f"at most {MAX_FILE_BYTES} bytes",
+                actual=end,
+            )
+        while position < end and (data := opened.pread(size, position)):
             yield data
             position += len(data)
     finally:
@@ -354,7 +377,7 @@ def unread_bytes(file: SegmentFile, profile: Profile | None, files: Files = REAL
             for batch in log.batches():
                 end = batch.position + batch.size_bytes
         return f"{size - end} bytes behind the last whole batch" if size > end else ""
-    entry_size = {".index": 8, ".timeindex": 12, ".txnindex": 34}[file.suffix]
+    entry_size = {".index": 8, ".timeindex": 12, ".txnindex": TRANSACTION_BYTES}[file.suffix]
     if partial := size % entry_size:
         return f"{partial} bytes behind the last whole entry"
     if profile is None and file.suffix in INDEX_ENTRIES:
@@ -364,4 +387,8 @@ def unread_bytes(file: SegmentFile, profile: Profile | None, files: Files = REAL
                 used = number * entry_size * 8192 + -(-len(kept) // entry_size) * entry_size
         if size > used:
             return f"{size - used} bytes of zeros behind the last entry"
+    if profile is None and file.suffix == ".txnindex":
+        used = -(-_end_of_data(file, files) // entry_size) * entry_size
+        if size > used:
+            return f"{size - used} bytes of zeros, a hole, behind the last entry"
     return ""

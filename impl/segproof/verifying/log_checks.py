@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from segproof.checksums import crc32, crc32c
 from segproof.errors import SegproofError
-from segproof.files import File
+from segproof.files import File, first_byte
 from segproof.findings import Severity
 from segproof.kafka.batch_table import BatchTable, CheckedBatches
 from segproof.verifying.reporting import Described, Int64Array, Reporter
@@ -462,13 +462,8 @@ class LogCheck:
 
     def _is_zero(self, position: int, rest: int) -> bool:
         """Return whether the file holds nothing but zeros from `position` on."""
-        end = position + rest
-        while position < end:
-            piece = self._file.pread(min(1 << 20, end - position), position)
-            if not piece or piece.count(0) != len(piece):
-                return False
-            position += len(piece)
-        return True
+        found = first_byte(self._file, position, position + rest)
+        return found is None and self._file.size() >= position + rest
 
     def _report_zero_tail(self, position: int, rest: int) -> None:
         segment = self._segment

@@ -3,15 +3,21 @@
 
 import contextlib
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from segproof.compression import InflationBudget, compress, decompress
 from segproof.errors import TooLargeError
+from segproof.files import REAL_FILES, data_end, first_byte
 from segproof.kafka.record_batch import Record, RecordHeader, write_batch
 from segproof.verification import verify
 from segproof_harness import cli
+from segproof_harness.memory_files import MemoryFiles
+
+NotRun = Callable[[str], None]
 
 MIB = 1 << 20
 
@@ -79,3 +85,53 @@ def test_a_record_that_is_too_large_to_show_is_named(
     assert "the record of offset 1, of 9437184 bytes, is not shown" in shown.err
     assert 2 == shown.err.count("--limit-bytes")
     assert 0 == cli.run(["dump", str(partition), "--records", "--limit-bytes", str(10 * MIB)])
+
+
+SPARSE_BYTES = 10 << 40
+
+
+@pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex", ".txnindex"])
+def test_a_hole_is_not_read(
+    suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], not_run: NotRun
+) -> None:
+    """A sparse file of 10 TB kept the verbs busy for minutes: what is in no block is passed over.
+
+    Without the hole's bounds this test takes hours; it asserts what is said of it.
+    """
+    partition = log(tmp_path, bomb(0, "zstd"))
+    path = partition / f"00000000000000000000{suffix}"
+    try:
+        with path.open("ab") as file:
+            file.truncate(SPARSE_BYTES)
+    except OSError as error:
+        not_run(f"the file system refuses a file of 10 TB: {error}")
+    with path.open("rb") as file:
+        if os.lseek(file.fileno(), path.stat().st_size - 1, os.SEEK_HOLE) >= SPARSE_BYTES:
+            not_run("the file system tells no holes")
+    assert any(one.path == str(path) for one in verify(partition))
+    cli.run(["dump", str(partition)])
+    shown = capsys.readouterr()
+    assert ("too large" if suffix == ".log" else "behind the last") in shown.err
+    for question in (("--offset", "0"), ("--timestamp", "0")):
+        assert cli.run(["lookup", str(partition), *question]) in (0, 1)
+    built = tmp_path / "built"
+    cli.run(["rebuild", str(partition), "--out", str(built)])
+    assert sum(each.stat().st_blocks * 512 for each in built.rglob("*")) < MIB
+
+
+def test_data_ranges_of_real_files_and_of_memory(tmp_path: Path) -> None:
+    """All bytes that are not zero lie in a range, on either kind of files."""
+    memory = MemoryFiles()
+    memory.make_directory("/a")
+    for files, path in ((REAL_FILES, str(tmp_path / "file")), (memory, "/a/file")):
+        file = files.open(path, writable=True, create=True)
+        assert [] == list(file.data_ranges(0, 100))
+        file.truncate(3 * MIB)
+        assert first_byte(file, 0, 3 * MIB) is None
+        file.pwrite(b"x", 2 * MIB)
+        assert 2 * MIB == first_byte(file, 0, 3 * MIB)
+        assert 2 * MIB == first_byte(file, 2 * MIB, 2 * MIB + 1)
+        assert first_byte(file, 2 * MIB + 1, 3 * MIB) is None
+        assert first_byte(file, 0, 2 * MIB) is None
+        assert 2 * MIB < data_end(file) <= 3 * MIB
+        file.close()
