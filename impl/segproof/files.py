@@ -15,6 +15,7 @@ import mmap
 import os
 import stat as stat_modes
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,12 +27,18 @@ __all__ = [
     "Mapping",
     "RealFiles",
     "SharedFiles",
+    "data_end",
+    "first_byte",
+    "holds_zeros",
     "unmap",
 ]
 
 UNMAP_SECONDS = 60.0
 """How long a file waits for its readers before it is unmapped: longer than any lookup takes."""
 PIECE_BYTES = 1 << 20
+
+
+_PIECE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +103,9 @@ class File(Protocol):
     def pread_into(self, buffer: memoryview, position: int) -> int:
         """Fill `buffer` from `position`; return the bytes read, fewer only where the file ends."""
 
+    def data_ranges(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield, rising, the ranges of [start, end) outside of which the file has only zeros."""
+
     def pwrite(self, data: bytes | memoryview, position: int) -> None:
         """Write all of `data` at `position`."""
 
@@ -114,6 +124,26 @@ class File(Protocol):
 
     def close(self) -> None:
         """Close; a second close does nothing."""
+
+
+def data_end(file: File) -> int:
+    """Return where the bytes of a file end that may not be zero. Cost: its holes, not its size."""
+    return max((end for _, end in file.data_ranges(0, file.size())), default=0)
+
+
+def first_byte(file: File, start: int, end: int) -> int | None:
+    """Return where the first byte of [start, end) lies that is not zero, or None."""
+    for begin, behind in file.data_ranges(start, end):
+        for position in range(begin, behind, _PIECE_BYTES):
+            data = file.pread(min(_PIECE_BYTES, behind - position), position)
+            if data.count(0) != len(data):
+                return position + len(data) - len(data.lstrip(b"\0"))
+    return None
+
+
+def holds_zeros(file: File, start: int, end: int) -> bool:
+    """Return whether all of [start, end) is there and nothing but zeros."""
+    return first_byte(file, start, end) is None and file.size() >= end
 
 
 class Files(Protocol):
@@ -239,6 +269,19 @@ class _RealFile:
                 break
             done += count
         return done
+
+    def data_ranges(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        while start < end:
+            try:
+                begin = os.lseek(self._descriptor, start, os.SEEK_DATA)
+                behind = os.lseek(self._descriptor, begin, os.SEEK_HOLE)
+            except OSError as error:
+                if error.errno != errno.ENXIO:  # ENXIO: nothing more; else holes are not told
+                    yield start, end
+                return
+            if begin < end:
+                yield begin, min(behind, end)
+            start = behind
 
     def pwrite(self, data: bytes | memoryview, position: int) -> None:
         rest = memoryview(data)

@@ -59,8 +59,9 @@ LimitOption = Annotated[
     typer.Option(
         "--limit-bytes",
         min=1,
-        help="Bytes a batch may have, and inflate to, to be read by --deep; a larger one is a "
-        "warning. Default: 16 MiB, inflated 64 MiB.",
+        help="Bytes a batch may have, and inflate to, to be read by --deep; all of a file together "
+        "inflate to so many and 128 for each stored byte. What is larger is a warning. "
+        "Default: 16 MiB, inflated 64 MiB.",
     ),
 ]
 

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from segproof.checksums import crc32, crc32c
 from segproof.errors import SegproofError
-from segproof.files import File
+from segproof.files import File, holds_zeros
 from segproof.findings import Severity
 from segproof.kafka.batch_table import BatchTable, CheckedBatches
-from segproof.kafka.record_file import holds_zeros
 from segproof.verifying.reporting import Described, Int64Array, Reporter
 from segproof.verifying.segments import Segment, report_shrunk
 
