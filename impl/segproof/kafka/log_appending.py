@@ -147,6 +147,7 @@ class AppendableLog(LogState):
             if base is not None:
                 self.roll(base)
         if update.duplicate is not None:
+            self._publish(epochs=self._epochs.entries)
             known = update.duplicate
             return info._replace(
                 first_offset=known.first_offset,
@@ -156,8 +157,8 @@ class AppendableLog(LogState):
         segment = self.log_segments.active_segment
         self._append_to(segment, info.last_offset, data)
         with self._offline_if_it_fails():
-            # The end moves before the transaction index is touched, which may fail (LOG-9).
-            self._move_end(info.last_offset + 1)
+            # The end moves before the transaction index is touched (LOG-9).
+            self._move_end(info.last_offset + 1, epochs=self._epochs.entries)
             self._update_producers(update, segment, info.last_offset + 1)
             self._keep_high_watermark_within()
             self._publish()

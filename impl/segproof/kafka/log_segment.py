@@ -88,7 +88,7 @@ class LogSegment(SegmentState):
             return
         largest_offset = to_int(largest_offset)
         offset_index, time_index = self.offset_index, self.time_index
-        since, pair = self.bytes_since_last_index_entry, self._max_pair_so_far()
+        since, pair = self.bytes_since_last_index_entry, self.max_pair_so_far()
         if not fits_segment(largest_offset, self.base_offset):
             raise segment_overflow(largest_offset, self.base_offset, self.log.name)
         facts = segment_append.facts_of(records)
@@ -139,7 +139,7 @@ class LogSegment(SegmentState):
             is_first_offset_key=self._is_first_offset_key,
             interval=self.config.index_interval_bytes,
             bytes_since=self.bytes_since_last_index_entry,
-            max_pair=self._max_pair_so_far(),
+            max_pair=self.max_pair_so_far(),
         )
         fits = segment_append.entries_fit(offset_index, time_index, plan)
         if not fits:
@@ -193,26 +193,30 @@ class LogSegment(SegmentState):
         except InvalidArgumentError:
             self.txn_index.place_of_truncation(offset)  # what it raises would come before
             raise
-        largest = self.max_timestamp_so_far  # of the entries before they are cut
+        pair = self._max_pair = self.max_pair_so_far()  # of the entries before they are cut
         self.txn_index.truncate_to(offset)
         offset_index.truncate_to(offset)
         time_index.truncate_to(offset)
         offset_index.resize(offset_index.max_index_size_bytes)
         time_index.resize(time_index.max_index_size_bytes)
-        removed = 0 if found is None else self.log.truncate_to(found.position)
-        if self.log.size_in_bytes() == 0:
-            self.created_ms = self._time()
-            self.rolling_based_timestamp = None
-        self.bytes_since_last_index_entry = 0
-        if largest >= 0:
-            self._max_pair = self._read_largest_timestamp()
+        end = self.log.end if found is None else found.position
+        try:
+            if pair.timestamp >= 0:
+                # Before the cut: a reader must not look for a batch that is gone.
+                self._max_pair = self._read_largest_timestamp(end)
+        finally:
+            removed = 0 if found is None else self.log.truncate_to(end)
+            if self.log.size_in_bytes() == 0:
+                self.created_ms = self._time()
+                self.rolling_based_timestamp = None
+            self.bytes_since_last_index_entry = 0
         return removed
 
-    def _read_largest_timestamp(self) -> TimestampOffset:
-        """Return the last time entry, or what lies behind it and is larger."""
-        entry = self.time_index.last_entry
-        position = checked_start(self.offset_index, entry.offset, self.log)
-        largest = self.log.largest_timestamp_after(position)
+    def _read_largest_timestamp(self, end: int) -> TimestampOffset:
+        """Return the last time entry, or what lies behind it, up to `end`, and is larger."""
+        log, entry = self.log.slice(0, end), self.time_index.last_entry
+        position = checked_start(self.offset_index, entry.offset, log)
+        largest = log.largest_timestamp_after(position)
         if largest.timestamp > entry.timestamp:
             return TimestampOffset(largest.timestamp, largest.offset)
         return entry
