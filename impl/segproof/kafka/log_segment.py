@@ -83,9 +83,21 @@ class LogSegment(SegmentState):
         scanner of records in memory raises; what an index raises that takes no entry;
         IndexClosedError.
         """
+        if len(records):
+            given = largest_timestamp, shallow_offset_of_max_timestamp
+            self.append_planned(records, self.plan_append(largest_offset, records, *given))
+        else:
+            self._check_open()
+
+    def plan_append(
+        self,
+        largest_offset: int,
+        records: bytes,
+        largest_timestamp: int | None = None,
+        shallow_offset_of_max_timestamp: int | None = None,
+    ) -> segment_append.Plan:
+        """Return what `append` would do, for `append_planned`; raise what it would raise."""
         self._check_open()
-        if not len(records):
-            return
         largest_offset = to_int(largest_offset)
         offset_index, time_index = self.offset_index, self.time_index
         since, pair = self.bytes_since_last_index_entry, self.max_pair_so_far()
@@ -109,9 +121,14 @@ class LogSegment(SegmentState):
                 largest_offset=largest_offset,
                 given=(largest_timestamp, shallow_offset_of_max_timestamp),
             )
+        if plan[0]:
+            segment_append.check_entries(offset_index, time_index, plan[0])
+        return plan
+
+    def append_planned(self, records: bytes, plan: segment_append.Plan) -> None:
+        """Append what was planned, with nothing done in between. Raises: OSError."""
         entries, since, pair = plan
-        if entries:
-            segment_append.check_entries(offset_index, time_index, entries)
+        offset_index, time_index = self.offset_index, self.time_index
         self.log.append(records)
         self.bytes_since_last_index_entry, self._max_pair = since, pair
         for entry in entries:

@@ -230,6 +230,10 @@ class SegmentState(SegmentFiles):
 
     # --- the end
 
+    def check_last_entry(self) -> None:
+        """Return if `on_become_inactive_segment` would write the last time entry; else raise."""
+        self.time_index.check_append(*self.max_pair_so_far(), True)
+
     def on_become_inactive_segment(self) -> None:
         """Write the last time entry and cut all files behind what they hold. Law: SEG-38.
 
