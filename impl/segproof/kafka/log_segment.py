@@ -7,6 +7,7 @@ Laws: SEG-1 to SEG-49.
 Used by: log_segments, partition_log.
 """
 
+from collections.abc import Callable
 from operator import index as to_int
 from typing import NamedTuple
 
@@ -242,12 +243,15 @@ class LogSegment(SegmentState):
         self,
         producer_state_manager: ProducerStateManager | None = None,
         leader_epoch_cache: LeaderEpochFileCache | None = None,
+        *,
+        before_cut: Callable[[], None] = lambda: None,
     ) -> int:
         """Cut the log behind its last valid batch and make all indexes new; return bytes cut off.
 
         Each batch is told to the producer state and each new epoch to the cache, where they are
         given; without a producer state the transaction index stays empty. Ends at the first batch
-        whose checksum or size is wrong, and behind a control batch that can't be read.
+        whose checksum or size is wrong, and behind a control batch that can't be read. `before_cut`
+        is done once that is known, before the first byte goes.
 
         Memory: a buffer as large as the largest batch, up to 32 MiB, and 2 MiB.
         Laws: SEG-20 to SEG-30. Raises, with the log as it was and the indexes half made:
@@ -273,6 +277,8 @@ class LogSegment(SegmentState):
             recovery.run()
         finally:
             self._max_pair = pair = recovery.max_pair
+        if recovery.valid_bytes < self.log.size_in_bytes():
+            before_cut()
         truncated = self.log.truncate_to(recovery.valid_bytes)
         offset_index.trim_to_valid_size()
         time_index.maybe_append(*pair, True)

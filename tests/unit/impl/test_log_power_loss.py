@@ -146,3 +146,36 @@ def _indexes(files: MemoryFiles) -> dict[str, bytes]:
         for name, data in files.images(DIRECTORY).items()
         if name in (f"{first}.index", f"{first}.timeindex")
     }
+
+
+@pytest.mark.parametrize("damaged", [0, 1])
+@pytest.mark.parametrize("lost", ["", ".index", ".timeindex"])
+@pytest.mark.checks("LOAD-8", "LOAD-17")
+def test_a_crash_in_a_recovery_that_cuts(damaged: int, lost: str) -> None:
+    """The next recovery finds what lies before the damage, without a hole, at whichever step.
+
+    The segment was cut before the ones behind it were gone: between the two nothing told that the
+    log had lost offsets in its middle. Kafka does so.
+    """
+    files = CrashingFiles()
+    place = Place(files)
+    log = place.open(segment_bytes=300)
+    for _ in range(5):
+        log.append_as_leader(batch(2), 0)
+        log.append_as_leader(batch(2), 0)
+        log.roll()
+    log.close_handlers()
+    name = place.names(".log")[damaged]
+    data = place.image()[name]
+    half = len(data) // 2
+    place.put(name, data[: half + 70] + b"?" + data[half + 71 :])
+    for index in place.names(lost)[damaged + 1 :] if lost else []:
+        files.remove(f"{DIRECTORY}/{index}")
+    files.make_durable()
+    images = images_of(files, lambda: place.open(is_clean=False, segment_bytes=300))
+    assert len(images) > 20
+    for image in images:
+        again = Place.of(image).open(is_clean=False, segment_bytes=300)
+        offsets = [one.base_offset for part in again.log_segments for one in part.log]
+        assert offsets == list(range(0, 4 * damaged + 2, 2))
+        assert again.log_end_offset == 4 * damaged + 2
