@@ -235,14 +235,19 @@ class _Loader:
             raise
         self._segments.add(segment)
 
-    def _recover(self, segment: LogSegment) -> int:
-        """Recover a segment, with the producers that the log before it knows; return bytes cut."""
+    def _recover(self, segment: LogSegment, later: tuple[LogSegment, ...] = ()) -> int:
+        """Recover a segment, with the producers that the log before it knows; return bytes cut.
+
+        Before any are, the `later` ones are removed.
+        """
         known = self._recovered or self._files.new_producer_state()
         producers = self._recovered = known.begin_anew()
         base_offset, now = segment.base_offset, self._files.time()
         rebuild_producer_state(producers, self._segments, self._start, base_offset, now)
         try:
-            truncated = segment.recover(producers, self._epochs)
+            truncated = segment.recover(
+                producers, self._epochs, before_cut=lambda: self._delete(later)
+            )
         except SegmentOffsetOverflowError as error:
             raise _OverflowError(segment) from error
         # So that the next segment's recovery need not read this one again.
@@ -270,12 +275,13 @@ class _Loader:
     def _recover_unflushed(self) -> None:
         unflushed = self._segments.values(min(self._recovery_point, INT64_MAX), INT64_MAX)
         for place, segment in enumerate(unflushed):
+            later = unflushed[place + 1 :]
             try:
-                truncated = self._recover(segment)
+                truncated = self._recover(segment, later)
             except InvalidOffsetError:
+                self._delete(later)
                 truncated = segment.truncate_to(segment.base_offset)
             if truncated > 0:
-                self._delete(unflushed[place + 1 :])
                 return
 
     def _end_if_not_below_start(self) -> int | None:
@@ -294,7 +300,11 @@ class _Loader:
         return None
 
     def _delete(self, segments: tuple[LogSegment, ...]) -> None:
-        """Remove segments at the end, the last one first: a crash must leave no hole."""
+        """Remove segments at the end, the last one first: a crash must leave no hole.
+
+        The one before them is damaged still: the next recovery comes here again. Kafka cuts it
+        first, and removes those behind it from the first one on.
+        """
         for segment in segments:
             self._segments.remove(segment.base_offset)
         self._files.mark_deleted(segments[::-1])
