@@ -454,6 +454,12 @@ class LogFlags(EarlyFlags):
         "asked for the record with the largest timestamp, a log reads the batch that holds it",
         "LOG-16",
     )
+    largest_timestamp_is_streamed: bool = flag(
+        True,
+        "of that batch no more is read than up to that record, so that damage behind it goes"
+        " unseen",
+        "LOG-16",
+    )
     full_truncation_takes_start: bool = flag(
         True,
         "a log that begins anew may be told a log start below its first segment",

@@ -328,6 +328,7 @@ SEGPROOF = replace(
     swap_stays_open=False,
     aborted_since_log_start=False,
     order_checked_each_batch=False,
+    largest_timestamp_is_streamed=False,
     rmq_recovery_passes_first=False,
     rmq_recovers_unloaded=False,
     rmq_checkpoint_wraps=False,

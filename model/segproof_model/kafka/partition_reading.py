@@ -367,7 +367,7 @@ def _known_maximum(segment: LogSegment) -> int:
 
 def _first_at(batch: RecordBatch, pair: TimestampOffset) -> TimestampAndOffset | None | Raised:
     """Return the first record of the batch with the timestamp."""
-    found = batch.times_until_error()
+    found = batch.times_until_error(batch.profile.largest_timestamp_is_streamed)
     epoch = batch.partition_leader_epoch
     if isinstance(epoch, Raised):
         return epoch
