@@ -70,7 +70,8 @@ class Profile(LogFlags):
     )
     sanity_measures_file: bool = flag(
         False,
-        "sanity_check asks for the length of the file, not for the one it was opened or resized to",
+        "sanity_check asks for the length of the file by the name that it was opened by, which is"
+        " 0 once it is renamed, not for the length that it was opened or resized to",
         "OFFIDX-20",
         "TIMEIDX-17",
     )

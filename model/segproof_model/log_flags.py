@@ -454,6 +454,17 @@ class LogFlags(EarlyFlags):
         "asked for the record with the largest timestamp, a log reads the batch that holds it",
         "LOG-16",
     )
+    largest_timestamp_is_streamed: bool = flag(
+        True,
+        "of that batch no more is read than up to that record, so that damage behind it goes"
+        " unseen",
+        "LOG-16",
+    )
+    cut_leaves_time_search: bool = flag(
+        False,
+        "a truncation that lowers the log start leaves where a search by timestamp begins",
+        "LOG-15",
+    )
     full_truncation_takes_start: bool = flag(
         True,
         "a log that begins anew may be told a log start below its first segment",

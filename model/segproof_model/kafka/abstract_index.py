@@ -39,6 +39,8 @@ class AbstractIndex:
     max_index_size_bytes: int
     writable: bool
     name: str
+    opened_name: str
+    """The name of the file when it was opened."""
     directory: Directory
     length: int
     """File length in bytes, as the index believes."""
@@ -210,8 +212,11 @@ class AbstractIndex:
 
     @property
     def measured_length(self) -> int:
-        """The length in bytes that sanity_check looks at."""
-        return len(self.image) if self.profile.sanity_measures_file else self.length
+        """The length in bytes that sanity_check looks at: that of the file, if it does so, which
+        has the name that it was opened by, or is gone."""
+        if not self.profile.sanity_measures_file:
+            return self.length
+        return len(self.directory.read(self.opened_name) or b"")
 
     def all_are_sane(self) -> bool:
         """Return whether keys increase, values never fall, and nothing is negative."""

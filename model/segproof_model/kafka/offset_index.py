@@ -73,6 +73,7 @@ class OffsetIndex(AbstractIndex):
                 max_index_size_bytes,
                 writable,
                 file,
+                file,
                 found.directory,
                 length,
                 length // 8,

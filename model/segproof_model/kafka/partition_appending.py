@@ -265,7 +265,11 @@ class AppendingLog(ReadingLog):
         last_offset = call.info.last_offset
         largest = call.info.max_timestamp, call.offset_of_maximum
         learned: list[Callable[[Self], Step[Self]]] = [
-            lambda one: one.ended_at(last_offset + 1),
+            lambda one: run(
+                one,
+                lambda at: at.ended_at(last_offset + 1),
+                lambda at: at.with_high_watermark_within(),
+            ),
             lambda one: one._learned(updates, base_offset, last_offset + 1),
         ]
         return run(

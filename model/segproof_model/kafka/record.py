@@ -184,9 +184,14 @@ def decode_records(
 
 
 def decode_inflated_records(
-    data: bytes, count: int, base: RecordBase, profile: Profile = KAFKA_4_3_1
+    data: bytes,
+    count: int,
+    base: RecordBase,
+    profile: Profile = KAFKA_4_3_1,
+    ended: Raised | None = None,
 ) -> Records:
-    """Read the `count` records of an inflated block, which must fill it: all of them, or none.
+    """Read the `count` records of an inflated block, which must fill it; the last one only counts
+    if it does. `ended`: why nothing could be inflated behind `data`.
 
     A bad length, negative or an over-long varint, raises the error that the profile has for it;
     everything else that cannot be read raises invalid-record (BATCH-16, -18).
@@ -196,13 +201,19 @@ def decode_inflated_records(
     bad_length = Raised(profile.inflated_length_kind)
     records: list[Record] = []
     position = 0
-    for _ in range(count):
-        found = decode_record(data, position, base, negative=bad_length)
+    while len(records) < count:
+        found = decode_record(data, position, base, ended or INVALID_RECORD, bad_length)
+        if ended is not None and position == len(data):
+            found = ended
         if isinstance(found, Raised):
-            return Records(error=bad_length if found == INVALID_ARGUMENT else found)
+            error = bad_length if found == INVALID_ARGUMENT else found
+            return Records(tuple(records), error)
         record, position = found
+        is_last = len(records) + 1 == count
+        if is_last and (ended is not None or position < len(data)):
+            return Records(tuple(records), ended or INVALID_RECORD)
         records.append(record)
-    return Records(tuple(records)) if position == len(data) else Records(error=INVALID_RECORD)
+    return Records(tuple(records))
 
 
 def _ends_with_length(data: bytes, position: int) -> bool:

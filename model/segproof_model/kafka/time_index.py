@@ -75,6 +75,7 @@ class TimeIndex(AbstractIndex):
                 max_index_size_bytes=max_index_size_bytes,
                 writable=writable,
                 name=file,
+                opened_name=file,
                 directory=found.directory,
                 length=length,
                 max_entries=length // cls.ENTRY_SIZE,
