@@ -84,7 +84,7 @@ def fetch_releases(
     \b
     Examples:
       segproof oracle fetch
-      segproof oracle fetch kafka-4.3.1 rocketmq-5.5.1
+      segproof oracle fetch kafka-4.4.0 rocketmq-5.5.1
       segproof oracle fetch --offline
     """
     from segproof_harness.oracle.jars import jar_folder, problem_of
@@ -128,7 +128,7 @@ def check_releases(
     \b
     Examples:
       segproof oracle check
-      segproof oracle check kafka-4.3.1
+      segproof oracle check kafka-4.4.0
     """
     from segproof_harness.oracle.checking import problems_of
     from segproof_harness.oracle.releases import PINNED

@@ -259,7 +259,12 @@ class LogManager:
 
     def _closed(self, key: TopicPartition) -> Step[Self]:
         log = dict(self.logs)[key]
-        step = run(log, lambda one: one.flush(True), lambda one: one.close())
+        step = run(
+            log,
+            lambda one: one.prepare_active_segment_for_close(),
+            lambda one: one.flush(True),
+            lambda one: one.close(),
+        )
         return Step(self.with_log(*key, step.after), step.outcome)
 
 

@@ -444,6 +444,13 @@ class PartitionLog(AppendingLog):
         )
         return Step(replace(step.after, is_closed=True), step.outcome)
 
+    def prepare_active_segment_for_close(self) -> Step[Self]:
+        """Write and cut in the active segment what closing does up to 4.3; then do nothing."""
+        if self.profile.close_writes:
+            return Step(self)
+        active = self.log_segments.active_segment.base_offset
+        return self.on_segment(active, lambda one: one.on_become_inactive_segment())
+
     def close_handlers(self) -> Step[Self]:
         """Give every file up as it is."""
         step = self.on_segments(self.log_segments, lambda segment: segment.close_handlers())

@@ -189,7 +189,7 @@ class RecordFile:
         return Step(self, None if self.is_open else IO_ERROR)
 
     def close(self) -> Step["RecordFile"]:
-        """Flush, trim (SCAN-13), and end the use of the file; a closed file stays closed.
+        """Flush and trim, up to 4.3 (SCAN-13), and end the use of the file, which stays closed.
 
         A slice has nothing to close.
         """
@@ -197,7 +197,8 @@ class RecordFile:
             return Step(self, IO_ERROR if self.profile.second_close_fails else None)
         if self.is_slice:
             return Step(self)
-        if self.profile.empty_change_is_refused and not self.writable:
+        is_left = self.profile.empty_change_is_refused and not self.writable
+        if is_left or not self.profile.close_writes:
             return Step(replace(self, is_open=False))
         trimmed = self.trim()
         if isinstance(trimmed.outcome, Raised):
@@ -266,7 +267,7 @@ class RecordFile:
                 return max_timestamp
             if max_timestamp < target_timestamp:
                 continue
-            found = batch.times_until_error()
+            found = batch.times_until_error(self.profile.time_search_is_streamed)
             has_start = self.profile.time_search_has_start
             for timestamp, offset in found.times:
                 reaches_start = offset >= starting_offset or not has_start

@@ -358,7 +358,7 @@ def loading_twice_is_loading_once(transition: Transition) -> bool:
     if loading is None:
         return True
     log = loading.log
-    left = log.close().after if loading.is_clean else log
+    left = log.prepare_active_segment_for_close().after.close().after if loading.is_clean else log
     again = PartitionLog.open(
         log.dir,
         log.config,
