@@ -191,7 +191,7 @@ def decode_inflated_records(
     ended: Raised | None = None,
 ) -> Records:
     """Read the `count` records of an inflated block, which must fill it; the last one only counts
-    if it does. `ended`: why nothing could be inflated behind `data`.
+    if it does. `ended`: why nothing could be inflated behind `data`, which then is every error.
 
     A bad length, negative or an over-long varint, raises the error that the profile has for it;
     everything else that cannot be read raises invalid-record (BATCH-16, -18).
@@ -202,12 +202,10 @@ def decode_inflated_records(
     records: list[Record] = []
     position = 0
     while len(records) < count:
-        found = decode_record(data, position, base, ended or INVALID_RECORD, bad_length)
-        if ended is not None and position == len(data):
-            found = ended
+        found = decode_record(data, position, base, negative=bad_length)
         if isinstance(found, Raised):
             error = bad_length if found == INVALID_ARGUMENT else found
-            return Records(tuple(records), error)
+            return Records(tuple(records), ended or error)
         record, position = found
         is_last = len(records) + 1 == count
         if is_last and (ended is not None or position < len(data)):
