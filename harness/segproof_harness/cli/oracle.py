@@ -152,6 +152,38 @@ def check_releases(
         raise typer.Exit(EXIT_FINDINGS)
 
 
+@app.command("releases")
+def published_releases(output_format: FormatOption = Format.TEXT) -> None:
+    """Tell which newer releases are published, through Maven, that can't be asked here.
+
+    Of each line of releases the newest, if none as new is known; lines of which no release is known
+    too, but no older ones. How one is added is told in the documentation.
+
+    \b
+    Examples:
+      segproof oracle releases
+      segproof oracle releases --format jsonl
+    """
+    from segproof_harness.oracle.maven import MavenError, published
+    from segproof_harness.oracle.releases import RELEASES, unserved
+
+    try:
+        versions = published(RELEASES.values())
+    except MavenError as error:
+        _refuse(f"oracle releases: not run: {error}")
+    count = 0
+    for system in ("kafka", "rocketmq"):
+        for version, known in unserved(system, versions.get(system, ())).items():
+            count += 1
+            row = {"release": f"{system}-{version}", "known": known and f"{system}-{known}"}
+            if output_format is Format.JSONL:
+                write_row(row, output_format)
+            else:
+                said = f"newer than {row['known']}" if known else "none of its line is known"
+                typer.echo(f"{row['release']:18} {said}")
+    summarise(f"{plural(count, 'release')} not known")
+
+
 app.command("run")(oracle_run.command)
 app.command("distinguish")(oracle_distinguish.command)
 

@@ -4,6 +4,8 @@
 Used by: oracle.jars, oracle.jvm, the verb `oracle`.
 """
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -18,6 +20,7 @@ __all__ = [
     "TOOLS",
     "Release",
     "release_named",
+    "unserved",
 ]
 
 System = Literal["kafka", "rocketmq"]
@@ -27,6 +30,8 @@ KAFKA_VERSIONS += ["3.7.2", "3.6.2", "3.5.2", "3.4.1", "2.8.2", "2.4.1", "2.2.2"
 KAFKA_VERSIONS += ["1.1.1", "0.11.0.3", "0.10.2.2"]
 ROCKETMQ_VERSIONS = ["5.5.1", "5.4.0", "5.3.3", "5.1.4", "5.0.0"]
 ROCKETMQ_VERSIONS += ["4.9.8", "4.9.3", "4.7.1", "4.7.0", "4.3.2"]
+WHOLE = re.compile(r"\d+(\.\d+)+")
+"""A version that is no candidate for a release."""
 SCALA_2_13_SINCE = (2, 4)
 """The first Kafka whose core comes for Scala 2.13; older ones come for 2.12."""
 
@@ -116,6 +121,34 @@ TOOLS = Release("kafka", "4.3.1", part="tools")
 
 PINNED = {**RELEASES, BROKER.name: BROKER, TOOLS.name: TOOLS}
 """Everything that the lock has jars for."""
+
+
+def unserved(system: System, versions: Iterable[str]) -> dict[str, str | None]:
+    """Return the newest of each line of versions, where none as new is served, the newest first.
+
+    With each the newest of its line that is, or None. Lines older than all that are served, and
+    what is no whole release, are left out.
+
+    >>> unserved("kafka", ["4.3.0", "4.3.99", "3.8.0", "3.8.1", "5.0.0-rc1", "0.9.0.1"])
+    {'4.3.99': '4.3.1', '3.8.1': None}
+    """
+    served = [each for each in RELEASES.values() if each.system == system]
+    newest: dict[tuple[int, ...], Release] = {}
+    for release in served:
+        newest.setdefault(_line_of(release.version), release)
+    found: dict[tuple[int, ...], str] = {}
+    for version in sorted(filter(WHOLE.fullmatch, versions), key=_number_of):
+        found[_line_of(version)] = version
+    return {
+        version: newest[line].version if line in newest else None
+        for line, version in sorted(found.items(), reverse=True)
+        if line >= min(newest) and (line not in newest or _number_of(version) > newest[line].number)
+    }
+
+
+def _line_of(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version but for the last, that of the patch."""
+    return _number_of(version)[:-1]
 
 
 def release_named(name: str) -> Release:

@@ -197,7 +197,7 @@ def decode_inflated_records(
     everything else that cannot be read raises invalid-record (BATCH-16, -18).
     """
     if count < 0:
-        return Records(error=INVALID_RECORD)
+        return Records(error=ended or INVALID_RECORD)
     bad_length = Raised(profile.inflated_length_kind)
     records: list[Record] = []
     position = 0

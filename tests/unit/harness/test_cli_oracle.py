@@ -34,6 +34,13 @@ for module in ElementTree.parse(pom).iter(space + "module"):
     project = ElementTree.parse(pom.parent / module.text / "pom.xml")
     for item in project.iter(space + "artifactItem"):
         told = {{each.tag.removeprefix(space): each.text for each in item}}
+        if told["version"] == "RELEASE":
+            (option,) = [each for each in sys.argv if each.startswith("-Dmaven.repo.local=")]
+            place = pathlib.Path(option.partition("=")[2], *told["groupId"].split("."))
+            (place / told["artifactId"]).mkdir(parents=True)
+            listed = (home / told["artifactId"]).read_text()
+            (place / told["artifactId"] / "maven-metadata-x.xml").write_text(listed)
+            continue
         name = "-".join(filter(None, map(told.get, ("artifactId", "version", "classifier"))))
         stored = home / "remote" / (name + ".jar")
         with open(home / "asked", "a") as asked:
@@ -227,6 +234,27 @@ def test_fetch_into_a_folder_that_can_not_be(
     said = capsys.readouterr().err
     assert str(tmp_path / "file") in said
     assert FOLDER_VARIABLE in said
+
+
+def test_releases_tells_what_is_published_and_not_known(
+    maven: Maven, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Newer patches and lines of which none is known; nothing that is known, old or a candidate."""
+    published = {
+        "kafka_2.13": ["3.8.0", "3.8.1", "4.3.0", "4.3.99", "99.0.0", "99.1.0-rc1", "4.4.0"],
+        "kafka_2.12": ["0.9.0.1", "0.10.2.2"],
+        "rocketmq-store": ["5.5.1", "5.99.0-SNAPSHOT"],
+    }
+    for artifact, versions in published.items():
+        text = "".join(f"<version>{each}</version>" for each in versions)
+        (maven.home / artifact).write_text(f"<metadata>{text}</metadata>", encoding="utf-8")
+    rows, said = run(capsys, "releases")
+    found = {"kafka-99.0.0": None, "kafka-4.3.99": "kafka-4.3.1", "kafka-3.8.1": None}
+    assert found == {name: row["known"] for name, row in rows.items()}
+    assert "3 releases not known" in said
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert 2 == cli.run(["oracle", "releases"])
+    assert "oracle releases: not run: mvn is not on PATH" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("verb", ["fetch", "check"])
