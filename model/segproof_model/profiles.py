@@ -15,6 +15,7 @@ from segproof_model.outcomes import ErrorKind
 
 __all__ = [
     "KAFKA_PROFILES",
+    "NEWEST_KAFKA",
     "PROFILES",
     "ROCKETMQ_PROFILES",
     "SEGPROOF",
@@ -24,6 +25,8 @@ __all__ = [
 ]
 
 KAFKA_4_4_0 = Profile(name="kafka-4.4.0")
+NEWEST_KAFKA = KAFKA_4_4_0
+"""What the structures are by default."""
 KAFKA_4_3_1 = replace(
     KAFKA_4_4_0,
     name="kafka-4.3.1",

@@ -19,7 +19,7 @@ from segproof_model.kafka.varint import (
     encode_varlong,
 )
 from segproof_model.outcomes import ErrorKind, Raised
-from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.profiles import NEWEST_KAFKA, Profile
 
 INVALID_RECORD = Raised(ErrorKind.INVALID_RECORD)
 NULL_RECORD = Raised(ErrorKind.NULL)
@@ -161,7 +161,7 @@ def decode_record(
 
 
 def decode_records(
-    data: bytes, count: int, base: RecordBase, profile: Profile = KAFKA_4_3_1
+    data: bytes, count: int, base: RecordBase, profile: Profile = NEWEST_KAFKA
 ) -> Records:
     """Read `count` records, which must fill `data` exactly."""
     if count < 0:
@@ -187,7 +187,7 @@ def decode_inflated_records(
     data: bytes,
     count: int,
     base: RecordBase,
-    profile: Profile = KAFKA_4_3_1,
+    profile: Profile = NEWEST_KAFKA,
     ended: Raised | None = None,
 ) -> Records:
     """Read the `count` records of an inflated block, which must fill it; the last one only counts
@@ -268,7 +268,7 @@ def _sized(data: bytes | None) -> bytes:
     return encode_varint(-1) if data is None else encode_varint(len(data)) + data
 
 
-def control_record_type(key: bytes | None, profile: Profile = KAFKA_4_3_1) -> str | Raised:
+def control_record_type(key: bytes | None, profile: Profile = NEWEST_KAFKA) -> str | Raised:
     """Return the type that the key of a control record names, or UNKNOWN.
 
     A key below 4 bytes or a negative version raises invalid-record (BATCH-19).

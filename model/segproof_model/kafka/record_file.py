@@ -23,7 +23,7 @@ from segproof_model.kafka.record_batch import (
     RecordBatch,
 )
 from segproof_model.outcomes import ErrorKind, Raised, Step
-from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace
 
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
@@ -94,7 +94,7 @@ class RecordFile:
         preallocate: bool = False,
         *,
         directory: Directory = Directory(),
-        profile: Profile = KAFKA_4_3_1,
+        profile: Profile = NEWEST_KAFKA,
         codecs: Codecs = NO_CODECS,
     ) -> "Step[RecordFile | Directory]":
         """Open or create the file; after a failure only the directory is left.
@@ -377,7 +377,7 @@ def scan_memory(
     max_message_size_bytes: int = INT32_MAX,
     *,
     codecs: Codecs = NO_CODECS,
-    profile: Profile = KAFKA_4_3_1,
+    profile: Profile = NEWEST_KAFKA,
 ) -> Scan:
     """Return the batches of `data` as the scanner of records in memory finds them (SCAN-9)."""
     found: list[RecordBatch] = []

@@ -12,7 +12,7 @@ from segproof_model.kafka.record_file import RecordFile, Scan, scan_memory
 from segproof_model.laws.registry import Transition, law
 from segproof_model.laws.remembering import remembered
 from segproof_model.outcomes import ErrorKind, Raised
-from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.profiles import NEWEST_KAFKA, Profile
 
 CORRUPT_RECORD = Raised(ErrorKind.CORRUPT_RECORD)
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
@@ -33,7 +33,7 @@ def _end_of(scan: Scan, start: int) -> int:
     return scan.batches[-1].position + scan.batches[-1].size_bytes
 
 
-def file_of(data: bytes, profile: Profile = KAFKA_4_3_1) -> RecordFile:
+def file_of(data: bytes, profile: Profile = NEWEST_KAFKA) -> RecordFile:
     """Return an open record file that holds exactly these bytes."""
     directory = Directory().write("0.log", data)
     opened = RecordFile.open("0.log", directory=directory, profile=profile).after
