@@ -15,6 +15,7 @@ from segproof_model.outcomes import ErrorKind
 
 __all__ = [
     "KAFKA_PROFILES",
+    "NEWEST_KAFKA",
     "PROFILES",
     "ROCKETMQ_PROFILES",
     "SEGPROOF",
@@ -23,22 +24,37 @@ __all__ = [
     "profile_named",
 ]
 
-KAFKA_4_3_1 = Profile(name="kafka-4.3.1")
+KAFKA_4_4_0 = Profile(name="kafka-4.4.0")
+NEWEST_KAFKA = KAFKA_4_4_0
+"""What the structures are by default."""
+KAFKA_4_3_1 = replace(
+    KAFKA_4_4_0,
+    name="kafka-4.3.1",
+    close_writes=True,
+    unmapped_index_flushes=False,
+    txn_version_exact=False,
+    time_search_is_streamed=False,
+)
+KAFKA_4_2_2 = replace(KAFKA_4_3_1, name="kafka-4.2.2", time_search_is_streamed=True)
 KAFKA_4_2_1 = replace(KAFKA_4_3_1, name="kafka-4.2.1")
 KAFKA_4_1_2 = replace(KAFKA_4_2_1, name="kafka-4.1.2", marker_needs_transaction_version=False)
-KAFKA_4_0_0 = replace(
+KAFKA_4_0_2 = replace(
     KAFKA_4_1_2,
+    name="kafka-4.0.2",
+    slice_start_refused=True,
+    search_compares_base_offsets=False,
+    order_checked_each_batch=False,
+)
+KAFKA_4_0_0 = replace(
+    KAFKA_4_0_2,
     name="kafka-4.0.0",
     failed_resize_unmaps=False,
     trim_after_close_handler_fails=True,
-    slice_start_refused=True,
     second_close_fails=True,
-    search_compares_base_offsets=False,
     index_per_batch=False,
     append_sets_rolling_timestamp=True,
     segment_close_raises=False,
     follower_knows_epoch=False,
-    order_checked_each_batch=False,
 )
 KAFKA_3_9_0 = replace(
     KAFKA_4_0_0,
@@ -297,8 +313,11 @@ ROCKETMQ_4_3_2 = replace(
     rmq_empty_log_file_passed=True,
 )
 SEGPROOF = replace(
-    KAFKA_4_3_1,
+    KAFKA_4_4_0,
     name="segproof",
+    close_writes=True,
+    unmapped_index_flushes=False,
+    time_search_is_streamed=False,
     failed_resize_unmaps=False,
     checks_before_changing=True,
     closed_is_closed=True,
@@ -306,7 +325,6 @@ SEGPROOF = replace(
     upper_bound_exact=True,
     zero_tail_is_free=True,
     sanity_checks_all=True,
-    txn_version_exact=True,
     txn_follows_file=True,
     txn_refuses_partial_tail=True,
     txn_opens_read_only=True,
@@ -352,9 +370,12 @@ SEGPROOF = replace(
 )
 
 KAFKA_PROFILES = (
+    KAFKA_4_4_0,
     KAFKA_4_3_1,
+    KAFKA_4_2_2,
     KAFKA_4_2_1,
     KAFKA_4_1_2,
+    KAFKA_4_0_2,
     KAFKA_4_0_0,
     KAFKA_3_9_2,
     KAFKA_3_9_0,

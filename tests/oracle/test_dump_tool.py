@@ -28,7 +28,7 @@ from segproof.kafka import (
 from segproof.verification import verify
 from segproof_harness.oracle.dump_tool import batch_of, dump_tool
 from segproof_harness.oracle.jars import class_path
-from segproof_harness.oracle.releases import BROKER, RELEASES
+from segproof_harness.oracle.releases import RELEASES, TOOLS
 from segproof_harness.oracle.written_logs import TOPICS, write_logs
 from segproof_harness.reading.rows import rows_of, segment_file
 
@@ -46,7 +46,7 @@ def disk(tmp_path_factory: pytest.TempPathFactory, not_run: Any) -> Path:
     """The logs that segproof writes for a broker."""
     try:
         class_path(TOOL)
-        class_path(BROKER)
+        class_path(TOOLS)
     except FileNotFoundError as error:
         not_run(str(error))
     folder = tmp_path_factory.mktemp("dumped")
@@ -318,7 +318,7 @@ def test_the_newest_tool_complains_of_sound_logs(disk: Path) -> None:
     """
     files = sorted((disk / "transactions-0").glob("*.log"))
     old = dump_tool(TOOL, files, "--deep-iteration")
-    new = dump_tool(BROKER, files, "--deep-iteration")
+    new = dump_tool(TOOLS, files, "--deep-iteration")
     assert old.complaints == []
     assert len(files) - 1 == len(new.complaints)
     for path in files[1:]:

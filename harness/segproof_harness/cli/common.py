@@ -50,7 +50,7 @@ ProfileOption = Annotated[
     typer.Option(
         "--profile",
         metavar="NAME",
-        help="Answer as this release does on the files as found, such as kafka-4.3.1. "
+        help="Answer as this release does on the files as found, such as kafka-4.4.0. "
         "Default: segproof, which counts genuine entries only.",
     ),
 ]

@@ -73,7 +73,7 @@ def command(
     Examples:
       segproof dump my-topic-0/00000000000000000000.index
       segproof dump my-topic-0/00000000000000000000.log --records --format jsonl
-      segproof dump my-topic-0 --profile kafka-4.3.1
+      segproof dump my-topic-0 --profile kafka-4.4.0
       segproof dump store/index/20261121011525910
     """
     release = known_profile(profile)

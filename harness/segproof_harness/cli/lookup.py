@@ -137,7 +137,7 @@ def command(
       segproof lookup my-topic-0 --offset 4711 --explain
       segproof lookup my-topic-0 --timestamp 1700000000000
       seq 0 100 | segproof lookup my-topic-0 --offsets - --format jsonl
-      segproof lookup my-topic-0 --offset 4711 --profile kafka-4.3.1
+      segproof lookup my-topic-0 --offset 4711 --profile kafka-4.4.0
       segproof lookup store --key TopicTest#order-1 --explain
     """
     release = known_profile(profile)

@@ -84,7 +84,7 @@ def fetch_releases(
     \b
     Examples:
       segproof oracle fetch
-      segproof oracle fetch kafka-4.3.1 rocketmq-5.5.1
+      segproof oracle fetch kafka-4.4.0 rocketmq-5.5.1
       segproof oracle fetch --offline
     """
     from segproof_harness.oracle.jars import jar_folder, problem_of
@@ -128,7 +128,7 @@ def check_releases(
     \b
     Examples:
       segproof oracle check
-      segproof oracle check kafka-4.3.1
+      segproof oracle check kafka-4.4.0
     """
     from segproof_harness.oracle.checking import problems_of
     from segproof_harness.oracle.releases import PINNED
@@ -150,6 +150,38 @@ def check_releases(
     _summarise(ready, chosen)
     if ready < len(chosen):
         raise typer.Exit(EXIT_FINDINGS)
+
+
+@app.command("releases")
+def published_releases(output_format: FormatOption = Format.TEXT) -> None:
+    """Tell which newer releases are published, through Maven, that can't be asked here.
+
+    Of each line of releases the newest, if none as new is known; lines of which no release is known
+    too, but no older ones. How one is added is told in the documentation.
+
+    \b
+    Examples:
+      segproof oracle releases
+      segproof oracle releases --format jsonl
+    """
+    from segproof_harness.oracle.maven import MavenError, published
+    from segproof_harness.oracle.releases import RELEASES, unserved
+
+    try:
+        versions = published(RELEASES.values())
+    except MavenError as error:
+        _refuse(f"oracle releases: not run: {error}")
+    count = 0
+    for system in ("kafka", "rocketmq"):
+        for version, known in unserved(system, versions.get(system, ())).items():
+            count += 1
+            row = {"release": f"{system}-{version}", "known": known and f"{system}-{known}"}
+            if output_format is Format.JSONL:
+                write_row(row, output_format)
+            else:
+                said = f"newer than {row['known']}" if known else "none of its line is known"
+                typer.echo(f"{row['release']:18} {said}")
+    summarise(f"{plural(count, 'release')} not known")
 
 
 app.command("run")(oracle_run.command)

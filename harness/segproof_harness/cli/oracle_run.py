@@ -53,7 +53,7 @@ def command(
 
     \b
     Examples:
-      segproof oracle run kafka-4.3.1 --structure offset-index --count 1000
+      segproof oracle run kafka-4.4.0 --structure offset-index --count 1000
       segproof oracle run --count 2000 --record docs/results/oracle.jsonl
     """
     from segproof_harness.oracle.conformance import conform, merged, merged_into, plan

@@ -81,7 +81,7 @@ def command(
       segproof replay --structure time-index --subjects model,my.package:MyTimeIndex
       segproof replay --structure offset-index --subjects impl,kafka-2.0.1
       segproof replay traces/offset-index-segproof-17.jsonl
-      segproof replay traces/offset-index-segproof-17.jsonl --subjects impl,kafka-4.3.1 --show
+      segproof replay traces/offset-index-segproof-17.jsonl --subjects impl,kafka-4.4.0 --show
     """
     from segproof_harness.oracle.process import OracleError
     from segproof_harness.traces import TraceError

@@ -164,10 +164,16 @@ class AbstractIndex:
 
     def flush(self) -> Step[Self]:
         """Make the entries durable."""
-        return Step(self, None if self.is_mapped else UNMAPPED)
+        is_done = self.is_mapped or self.profile.unmapped_index_flushes
+        return Step(self, None if is_done else UNMAPPED)
 
     def close(self) -> Step[Self]:
-        """Trim and unmap; an index opened for reading is not trimmed by segproof (ABSIDX-14)."""
+        """Trim, up to 4.3, and unmap (ABSIDX-14).
+
+        An index that was opened for reading is not trimmed by segproof.
+        """
+        if not self.profile.close_writes:
+            return self.close_handler()
         if not self.is_mapped and self.profile.closed_is_closed:
             return Step(self)
         if self.profile.resize_keeps_read_only and not self.writable:

@@ -44,7 +44,7 @@ from segproof_model.kafka.transaction_index import (
     TxnIndexSearchResult,
 )
 from segproof_model.outcomes import ErrorKind, Raised, Step
-from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace
 
 COPY_BUFFER_BYTES = 1024 * 1024
@@ -100,7 +100,7 @@ class LogSegment(RollingSegment):
         file_suffix: str = "",
         *,
         directory: Directory = Directory(),
-        profile: Profile = KAFKA_4_3_1,
+        profile: Profile = NEWEST_KAFKA,
         codecs: Codecs = NO_CODECS,
         now_ms: int = 0,
         modified_ms: int | None = None,

@@ -29,7 +29,7 @@ from segproof_model.kafka.producer_state import ProducerStateManager
 from segproof_model.kafka.segment_parts import INVALID_ARGUMENT, run
 from segproof_model.kafka.segment_replacing import split_segment
 from segproof_model.outcomes import Raised, Step
-from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace
 
 __all__ = ["LogAppendInfo", "PartitionLog"]
@@ -59,7 +59,7 @@ class PartitionLog(AppendingLog):
         last_shutdown_clean: bool = True,
         *,
         directory: Directory = Directory(),
-        profile: Profile = KAFKA_4_3_1,
+        profile: Profile = NEWEST_KAFKA,
         codecs: Codecs = NO_CODECS,
         now_ms: int = 0,
         draw: int = 0,
@@ -443,6 +443,13 @@ class PartitionLog(AppendingLog):
             lambda one: one.on_segments(one.log_segments, lambda segment: segment.close()),
         )
         return Step(replace(step.after, is_closed=True), step.outcome)
+
+    def prepare_active_segment_for_close(self) -> Step[Self]:
+        """Write and cut in the active segment what closing does up to 4.3; then do nothing."""
+        if self.profile.close_writes:
+            return Step(self)
+        active = self.log_segments.active_segment.base_offset
+        return self.on_segment(active, lambda one: one.on_become_inactive_segment())
 
     def close_handlers(self) -> Step[Self]:
         """Give every file up as it is."""

@@ -68,7 +68,7 @@ from segproof_model.kafka.varint import (
     encode_varlong,
 )
 from segproof_model.outcomes import ErrorKind, Raised
-from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace
 
 __all__ = [
@@ -127,7 +127,7 @@ class RecordBatch:
     """12 + its size field (BATCH-1)."""
     in_file: bool = False
     codecs: Codecs = field(default=NO_CODECS, compare=False, repr=False)
-    profile: Profile = field(default=KAFKA_4_3_1, repr=False)
+    profile: Profile = field(default=NEWEST_KAFKA, repr=False)
 
     @property
     def magic(self) -> int:
@@ -385,7 +385,7 @@ def read_batch(
     position: int = 0,
     *,
     codecs: Codecs = NO_CODECS,
-    profile: Profile = KAFKA_4_3_1,
+    profile: Profile = NEWEST_KAFKA,
 ) -> RecordBatch | Raised:
     """Return the batch that begins at `position`.
 

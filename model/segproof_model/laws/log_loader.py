@@ -38,7 +38,7 @@ from segproof_model.laws.log_judging import (
 from segproof_model.laws.registry import Transition, law
 from segproof_model.laws.segment_judging import Batch, indexed_by_recovery
 from segproof_model.outcomes import ErrorKind, Raised
-from segproof_model.profiles import KAFKA_4_3_1
+from segproof_model.profiles import NEWEST_KAFKA
 
 CLASS = "Kafka LogLoader, 3.0 to 4.3.1"
 TEMPORARY = (".deleted", ".cleaned", ".swap")
@@ -207,7 +207,7 @@ def invalid_offsets_empty_the_segment(transition: Transition) -> bool:
     But for a segment whose offset index is missing, which is recovered before; releases that check
     the other indexes as well recover one with a corrupt index before, so they are not judged.
     """
-    profile = transition.arguments.get("profile", KAFKA_4_3_1)
+    profile = transition.arguments.get("profile", NEWEST_KAFKA)
     if not profile.sanity_checks_transactions_only:
         return True
     if transition.operation != "open" or transition.arguments.get("last_shutdown_clean", True):
@@ -358,7 +358,7 @@ def loading_twice_is_loading_once(transition: Transition) -> bool:
     if loading is None:
         return True
     log = loading.log
-    left = log.close().after if loading.is_clean else log
+    left = log.prepare_active_segment_for_close().after.close().after if loading.is_clean else log
     again = PartitionLog.open(
         log.dir,
         log.config,
