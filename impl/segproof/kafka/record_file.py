@@ -425,9 +425,9 @@ class LogAsFound(RecordFile):
 
     _zeros_from = MAX_FILE_BYTES
 
-    def _batch_at(self, position: int) -> RecordBatch | None:
+    def _batch_at(self, position: int, budget: InflationBudget) -> RecordBatch | None:
         try:
-            return super()._batch_at(position)
+            return super()._batch_at(position, budget)
         except CorruptRecordError:
             if position < self._zeros_from and not holds_zeros(self._file, position, self.end):
                 raise
