@@ -104,6 +104,8 @@ class IndexStream:
     def find_tail(self) -> Iterator[int]:
         """Find the last entry that is not all zero; yield the bytes read."""
         end = min(self.slots, -(-data_end(self._file) // self.form.entry_size))
+        if end < self.slots:
+            self.read(self.slots - 1, 1)  # a hole, or the file has become shorter
         while end > 0:
             start = max(0, end - BLOCK_ENTRIES)
             block = self.read(start, end - start)
