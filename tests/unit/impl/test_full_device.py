@@ -7,7 +7,6 @@ Used by: the tox environments `quick` and `py311` to `py313`, `oldest`.
 
 import errno
 import os
-import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -112,6 +111,14 @@ def test_an_error_of_a_file_tells_its_path(call: str, tmp_path: Path) -> None:
     assert str(tmp_path / "x") == raised.value.filename
 
 
+LIMITED = """
+import resource, sys
+from segproof_harness.cli import run
+resource.setrlimit(resource.RLIMIT_FSIZE, (10000, 10000))
+sys.exit(run(sys.argv[1:]))
+"""
+
+
 @pytest.mark.parametrize("how", ["--out", "--in-place"])
 def test_a_rebuild_beyond_a_limit_of_the_process(how: str, tmp_path: Path) -> None:
     """A limit on the size of files, of which a signal tells too, is one line and exit code 2."""
@@ -120,12 +127,11 @@ def test_a_rebuild_beyond_a_limit_of_the_process(how: str, tmp_path: Path) -> No
     images = {path.name: path.read_bytes() for path in PLAIN.iterdir()}
     for name, data in images.items():
         (place / name).write_bytes(data)
-    command = [sys.executable, "-m", "segproof_harness.cli", "rebuild", str(place), how]
+    command = [sys.executable, "-c", LIMITED, "rebuild", str(place), how]
     done = subprocess.run(
         [*command, str(tmp_path / "new")] if how == "--out" else command,
         capture_output=True,
         text=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10000, 10000)),
     )
     assert (2, "") == (done.returncode, done.stdout)
     assert done.stderr.endswith("rebuilt.deleted: file too large\n")
