@@ -306,13 +306,23 @@ def _report_name(path: str, known: FileName, reporter: Reporter) -> bool:
         reporter.add(
             "FILE-2",
             path,
-            "the name says no offset: what stands before its first dot is no 64-bit number",
+            "the name says no offset: what stands before its first dot is no 64-bit number, so that"
+            f" Kafka can't load this partition, and its start fails{_older(path)}",
             expected="an offset in 20 digits",
             actual=posixpath.basename(path),
+            hint="move it out of the directory before a broker starts",
         )
     else:
         return False
     return True
+
+
+def _older(path: str) -> str:
+    """Return what older releases make of a name without an offset, where that is no failure."""
+    if path.endswith(".cleaned"):
+        return "; releases up to 1.1 remove the file"
+    is_known = path.removesuffix(".swap").endswith(SEGMENT_SUFFIXES)
+    return "; releases up to 2.8 pass it by" if path.endswith(".swap") and not is_known else ""
 
 
 def _segments_of(
