@@ -275,3 +275,18 @@ def test_a_load_splits_for_ever(release: str, monkeypatch: pytest.MonkeyPatch) -
         found = subject.apply(trace.operations[0]).value
         assert [base for base, _ in found] == [0, *parts]
     subject.stop()
+
+
+@pytest.mark.checks("LOAD-19", "LOAD-14")
+@pytest.mark.parametrize("release", SERVED)
+def test_a_lowered_index_size_ends_loading(release: str) -> None:
+    """With indexes longer than `segment.index.bytes`, a load after a clean stop cuts one and fails.
+
+    A recovery fails as often as it is tried, since the entries do not fit; with the old size it
+    succeeds. After clean stops alone the third load does.
+    """
+    found = answers("lowered_index_size_ends_loading", release, "invalid-argument")
+    refused = "invalid-argument"
+    opened = [answer for name, answer, _ in found if name.endswith("reopen")]
+    assert opened == [*[refused] * 3, "opened", *[refused] * 2, "opened"]
+    assert len(set(answers_of("log_segments", found))) == 1

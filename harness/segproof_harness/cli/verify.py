@@ -56,6 +56,7 @@ class Asked:
     position: int | None
     limit: int | None
     hash_slots: int | None
+    segment_index_bytes: int | None
 
 
 class FailOn(StrEnum):
@@ -83,6 +84,15 @@ def command(
     ] = None,
     limit_bytes: LimitOption = None,
     hash_slots: HashSlotsOption = None,
+    segment_index_bytes: Annotated[
+        int | None,
+        typer.Option(
+            "--segment-index-bytes",
+            min=4,
+            help="What the broker that starts next has as segment.index.bytes: tells where it is"
+            " too small for the indexes that are there.",
+        ),
+    ] = None,
     against: Annotated[
         Against | None,
         typer.Option(
@@ -119,7 +129,8 @@ def command(
     for path in paths:
         check_readable(path)
     started = time.monotonic()
-    asked = Asked(paths, deep, jobs or cores(), laws, position, limit_bytes, hash_slots)
+    asked = Asked(paths, deep, jobs or cores(), laws, position, limit_bytes, hash_slots,
+                  segment_index_bytes)  # fmt: skip
     with progress("verify") as show:
         counts, cut = _told(_found(asked, show), output_format, max_findings, no_notes)
     if against is not None:
@@ -166,6 +177,7 @@ def _found(asked: Asked, show: Show) -> "Iterator[Finding]":
                 jobs=asked.jobs,
                 limit=asked.limit,
                 hash_slots=asked.hash_slots,
+                segment_index_bytes=asked.segment_index_bytes,
             )
     except OSError as error:  # the path itself has gone; what is below it is a finding
         refuse(reason_of(error))

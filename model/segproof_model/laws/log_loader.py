@@ -9,6 +9,7 @@ Used by: the harness, the generated pages.
 """
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from segproof_model.directory import Directory
@@ -456,3 +457,46 @@ def _lone_index_swaps(loading: Loading) -> list[str]:
         for name in names_in(loading.found, loading.prefix, f"{kind}.swap")
         if offset_of_name(name) not in logs
     ]
+
+
+@law("LOAD-19", structure=STRUCTURE, scope="step", source=f"{CLASS}: resizeIndexes; Log before")
+def long_indexes_end_a_loading(transition: Transition) -> bool:
+    """An index of the last segment that is longer than `segment.index.bytes` ends a load after a
+    clean stop with the invalid-argument error, and the first such index is cut to that size.
+
+    So the third load succeeds, if each is one after a clean stop. Where the marker is gone by then,
+    the segment is recovered instead, and that fails each time if its entries do not fit. Releases
+    that check all indexes are not judged, nor is segproof, which cuts none.
+    """
+    arguments, after = transition.arguments, transition.after
+    size = _index_bytes(arguments)
+    is_clean = arguments.get("last_shutdown_clean", True)
+    if transition.operation != "open" or size is None or not is_clean:
+        return True
+    profile, found = arguments["profile"], arguments["directory"]
+    if profile.sanity_checks_all or not profile.sanity_checks_transactions_only:
+        return True
+    prefix = f"{arguments['dir']}/" if arguments.get("dir") else ""
+    bases = bases_of(found, prefix)
+    before = [[found.read(file_of(prefix, one, kind)) for kind in INDEXES[:2]] for one in bases]
+    others = [one for one in names_in(found, prefix) if one.endswith((*TEMPORARY, INDEXES[2]))]
+    if not bases or others or any(None in one for one in before):
+        return True
+    limits = [size // 8 * 8, size // 12 * 12]
+    images = before[bases.index(max(bases))]
+    long = [place for place, image in enumerate(images) if len(image or b"") > limits[place]]
+    if isinstance(after, PartitionLog):
+        return not long or after.size == 0
+    if not long or transition.outcome != Raised(ErrorKind.INVALID_ARGUMENT):
+        return True
+    left = [after.read(file_of(prefix, max(bases), kind)) for kind in INDEXES[:2]]
+    images[long[0]] = (images[long[0]] or b"")[: limits[long[0]]]
+    return left == images
+
+
+def _index_bytes(arguments: Mapping[str, Any]) -> int | None:
+    """Return the size of indexes that an opening asks for: of its config, or of its options."""
+    if "config" in arguments:
+        return int(arguments["config"].segment_index_bytes)
+    found: int | None = dict(arguments.get("options", ())).get("segment_index_bytes")
+    return found

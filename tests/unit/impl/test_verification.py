@@ -225,6 +225,21 @@ def test_odd_names(tmp_path: Path, name: str, law: str, words: str) -> None:
     assert "before a broker starts" in found.hint or law != "FILE-2"
 
 
+@pytest.mark.checks("LOAD-19")
+def test_a_smaller_index_size(tmp_path: Path) -> None:
+    """An index of the last segment that does not fit the option is told, and a zero tail is not."""
+    folder = tmp_path / "topic-0"
+    entry = (1).to_bytes(4, "big") + (70).to_bytes(4, "big")
+    one_segment(folder, batch(0) + batch(1), index=entry + bytes(16), timeindex=b"")
+    assert [] == list(verify(folder, laws=["LOAD-19"]))
+    assert [] == list(verify(folder, laws=["LOAD-19"], segment_index_bytes=15))
+    (found,) = verify(tmp_path, laws=["LOAD-19"], segment_index_bytes=7)
+    assert (Severity.WARNING, "its start fails" in found.message) == (found.severity, True)
+    assert "--segment-index-bytes 7" in found.reproduce
+    with pytest.raises(InvalidArgumentError):
+        verify(folder, segment_index_bytes=3)
+
+
 def test_directory_of_nothing(tmp_path: Path) -> None:
     """A path without any file of Kafka's is no clean verdict; a loop of links ends."""
     (tmp_path / "loop").symlink_to(tmp_path)
