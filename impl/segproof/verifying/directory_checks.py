@@ -298,8 +298,8 @@ def _report_long_indexes(
             reporter.add(
                 "LOAD-19",
                 name,
-                f"it has {length} bytes, and entries behind byte {limit}: with a"
-                f" segment.index.bytes of {size} Kafka can't load this partition, and its start fails",
+                f"it has {length} bytes, and entries behind byte {limit}: with so small a"
+                " segment.index.bytes Kafka can't load this partition, and its start fails",
                 expected=limit,
                 actual=length,
                 reproduce_path=path,
