@@ -69,7 +69,9 @@ def test_the_model_knows_each_history(release: str) -> None:
     structure = structure_named(PARTITION_LOG)
     subject = OracleSubject(structure, RELEASES[release])
     comparing = Comparison(structure, release, [subject], image_every=1)
-    for path in sorted(TRACES.glob("*.jsonl")):
+    paths = sorted(TRACES.glob("*.jsonl"))
+    assert paths
+    for path in paths:
         trace = replace(read_trace(path), profile_name=release)
         found = comparing.run(trace)
         assert found is None, f"{path.name}: {found.message()}"
