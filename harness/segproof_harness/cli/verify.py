@@ -20,6 +20,7 @@ from segproof_harness.cli.common import (
     Format,
     FormatOption,
     HashSlotsOption,
+    IndexBytesOption,
     JobsOption,
     LimitOption,
     Show,
@@ -84,15 +85,7 @@ def command(
     ] = None,
     limit_bytes: LimitOption = None,
     hash_slots: HashSlotsOption = None,
-    segment_index_bytes: Annotated[
-        int | None,
-        typer.Option(
-            "--segment-index-bytes",
-            min=4,
-            help="What the broker that starts next has as segment.index.bytes: tells where it is"
-            " too small for the indexes that are there.",
-        ),
-    ] = None,
+    segment_index_bytes: IndexBytesOption = None,
     against: Annotated[
         Against | None,
         typer.Option(
