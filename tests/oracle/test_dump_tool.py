@@ -291,6 +291,7 @@ def test_damage_is_seen_by_both(what: str, disk: Path, tmp_path: Path) -> None:
     assert (law, str(path)) in {(one.law, one.path) for one in found}, found
 
 
+@pytest.mark.needs(TOOL.name)
 def test_the_tool_blames_sound_indexes_of_older_releases(tmp_path: Path) -> None:
     """Up to 3.9.0, and in 4.0.0, an append of several batches gets one entry: of its last offset.
 

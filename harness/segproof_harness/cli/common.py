@@ -65,6 +65,15 @@ LimitOption = Annotated[
     ),
 ]
 
+IndexBytesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--segment-index-bytes",
+        min=4,
+        help="What the broker that starts next has as segment.index.bytes: tells where it is too"
+        " small for the indexes that are there.",
+    ),
+]
 HashSlotsOption = Annotated[
     int | None,
     typer.Option(

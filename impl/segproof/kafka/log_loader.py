@@ -17,7 +17,12 @@ import errno
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from segproof.errors import CorruptIndexError, InvalidOffsetError, SegmentOffsetOverflowError
+from segproof.errors import (
+    CorruptIndexError,
+    InvalidOffsetError,
+    NumberFormatError,
+    SegmentOffsetOverflowError,
+)
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.log_files import (
     CLEANED_SUFFIX,
@@ -126,9 +131,17 @@ class _Loader:
     def _listed(self) -> dict[str, SegmentName]:
         """Return what the names say of the files that belong to the log, sorted by name."""
         folder = self._files.folder
-        names = self._files.files.list_directory(folder or ".")
-        parsed = ((name, parse_name(name, folder)) for name in names)
-        return {name: found for name, found in parsed if found is not None}
+        listed: dict[str, SegmentName] = {}
+        for name in self._files.files.list_directory(folder or "."):
+            try:
+                found = parse_name(name, folder)
+            except NumberFormatError:
+                if self._is_regular(name):
+                    raise
+                continue
+            if found is not None:
+                listed[name] = found
+        return listed
 
     def _with_suffix(self, suffix: str) -> list[str]:
         """Return the regular files with this suffix."""

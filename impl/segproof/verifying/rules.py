@@ -82,6 +82,8 @@ RULES: dict[str, Rule] = {
              "DISK-7"),
     **_rules("partition-log", NOTE, "the broker removes or completes it at its next start",
              "LOAD-1"),
+    **_rules("partition-log", WARNING, "give this topic a larger segment.index.bytes before a"
+             " broker starts; if it has one of its own, verify with that", "LOAD-19"),
     **_rules("partition-log", WARNING, "give the path of a partition or data directory, or of a"
              " .log, .index, .timeindex or .txnindex file, a snapshot or a checkpoint; of RocketMQ"
              " the whole store, its index folder or an index file", "DISK-20"),

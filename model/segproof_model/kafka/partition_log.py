@@ -18,6 +18,7 @@ from segproof_model.integers import INT64_MAX
 from segproof_model.kafka.compression import NO_CODECS, Codecs
 from segproof_model.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof_model.kafka.log_config import LogConfig
+from segproof_model.kafka.log_leftovers import is_odd
 from segproof_model.kafka.log_loader import load
 from segproof_model.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof_model.kafka.log_segment import LogSegment
@@ -28,7 +29,7 @@ from segproof_model.kafka.partition_reading import OUT_OF_RANGE
 from segproof_model.kafka.producer_state import ProducerStateManager
 from segproof_model.kafka.segment_parts import INVALID_ARGUMENT, run
 from segproof_model.kafka.segment_replacing import split_segment
-from segproof_model.outcomes import Raised, Step
+from segproof_model.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace
 
@@ -71,6 +72,9 @@ class PartitionLog(AppendingLog):
         logs were changed, by name. After a failure only the directory is left.
         """
         prefix = f"{dir}/" if dir else ""
+        short = [name.removeprefix(prefix) for name in directory if name.startswith(prefix)]
+        if profile.segment_names_exact and any("/" not in name and is_odd(name) for name in short):
+            return Step(directory, Raised(ErrorKind.NUMBER_FORMAT))
         known = _known_beside(prefix, dir, config, directory, profile)
         if isinstance(known, Step):
             return known

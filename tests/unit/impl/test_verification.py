@@ -195,6 +195,51 @@ def test_data_directory(tmp_path: Path) -> None:
     } == set(found)
 
 
+@pytest.mark.checks("FILE-1", "FILE-2", "LOAD-1")
+@pytest.mark.parametrize(
+    ("name", "law", "words"),
+    [
+        ("foo.cleaned", "FILE-2", "its start fails; releases up to 1.1 remove"),
+        ("foo.log.cleaned", "FILE-2", "its start fails; releases up to 1.1 remove"),
+        ("foo.swap", "FILE-2", "its start fails; releases up to 2.8 pass it by"),
+        ("foo.log.swap", "FILE-2", "its start fails"),
+        ("foo.snapshot", "FILE-2", "its start fails"),
+        ("foo.index", "FILE-2", "its start fails"),
+        ("leader-epoch-checkpoint.swap", "FILE-2", "its start fails"),
+        ("5.foo.log", "FILE-1", "a broker does not find this file"),
+        ("5.log.swap", "FILE-1", "a broker does not find this file"),
+        ("foo.deleted", "LOAD-1", "Kafka deletes it"),
+        ("0.log.cleaned", "LOAD-1", "Kafka deletes it"),
+        ("5.swap", "LOAD-1", "Kafka renames it to 5"),
+        ("foo.checkpoint.deleted", "DISK-3", "no file of a partition"),
+    ],
+)
+def test_odd_names(tmp_path: Path, name: str, law: str, words: str) -> None:
+    """A name with which Kafka can't load is an error, with what to do; others say what it makes of
+    them. `foo.cleaned` was a note, and Kafka was said to delete `foo.log.cleaned`."""
+    one_segment(tmp_path / "topic-0", batch(0), index=b"", timeindex=b"")
+    (tmp_path / "topic-0" / name).write_bytes(b"")
+    (found,) = verify(tmp_path)
+    assert (law, law.startswith("FILE")) == (found.law, found.severity is Severity.ERROR)
+    assert words in found.message
+    assert "before a broker starts" in found.hint or law != "FILE-2"
+
+
+@pytest.mark.checks("LOAD-19")
+def test_a_smaller_index_size(tmp_path: Path) -> None:
+    """An index of the last segment that does not fit the option is told, and a zero tail is not."""
+    folder = tmp_path / "topic-0"
+    entry = (1).to_bytes(4, "big") + (70).to_bytes(4, "big")
+    one_segment(folder, batch(0) + batch(1), index=entry + bytes(16), timeindex=b"")
+    assert [] == list(verify(folder, laws=["LOAD-19"]))
+    assert [] == list(verify(folder, laws=["LOAD-19"], segment_index_bytes=15))
+    (found,) = verify(tmp_path, laws=["LOAD-19"], segment_index_bytes=7)
+    assert (Severity.WARNING, "its start fails" in found.message) == (found.severity, True)
+    assert "--segment-index-bytes 7" in found.reproduce
+    with pytest.raises(InvalidArgumentError):
+        verify(folder, segment_index_bytes=3)
+
+
 def test_directory_of_nothing(tmp_path: Path) -> None:
     """A path without any file of Kafka's is no clean verdict; a loop of links ends."""
     (tmp_path / "loop").symlink_to(tmp_path)
