@@ -5,7 +5,6 @@ Used by: cli.
 """
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,6 +22,7 @@ from segproof_harness.cli.common import (
     known_profile,
     reason_of,
     refuse,
+    write_line,
     write_row,
 )
 
@@ -77,8 +77,6 @@ def command(
             check_profile_of(release, "kafka")
             sane = _dump_segments(path, release, records, output_format)
     except OSError as error:
-        if isinstance(error, BrokenPipeError):
-            raise
         refuse(reason_of(error))
     if not sane:
         raise typer.Exit(EXIT_FINDINGS)
@@ -143,7 +141,7 @@ def _dump_places(
     sane = True
     for one in found:
         if output_format is Format.TEXT:
-            sys.stdout.write(f"# {one.path}\n")
+            write_line(f"# {one.path}")
         rows = store_rows(one, profile=profile, with_records=records, hash_slots=hash_slots)
         try:
             for row in rows:
@@ -153,7 +151,7 @@ def _dump_places(
             complain(str(error) if one.path in str(error) else f"{one.path}: {error}")
             sane = False
         except OSError as error:
-            if isinstance(error, BrokenPipeError) or not in_directory:
+            if not in_directory:
                 raise
             complain(reason_of(error))
             sane = False
@@ -173,7 +171,7 @@ def _dump(
     from segproof_harness.reading.rows import rows_of
 
     if output_format is Format.TEXT:
-        sys.stdout.write(f"# {file.path}\n")
+        write_line(f"# {file.path}")
     try:
         for row in rows_of(file, profile=profile, with_records=records):
             is_record = file.suffix == ".log" and "magic" not in row
@@ -189,7 +187,7 @@ def _dump(
         complain(str(error) if file.path in str(error) else f"{file.path}: {error}")
         return False
     except OSError as error:
-        if isinstance(error, BrokenPipeError) or not in_directory:
+        if not in_directory:
             raise
         if isinstance(error, FileNotFoundError) and not os.path.lexists(file.path):
             complain(f"{file.path}: it was removed while the directory was read")
