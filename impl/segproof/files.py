@@ -30,6 +30,7 @@ __all__ = [
     "data_end",
     "first_byte",
     "holds_zeros",
+    "own_directory",
     "unmap",
 ]
 
@@ -87,6 +88,28 @@ def unmap(view: memoryview, mapping: Mapping | None) -> None:
                     "such as a variable, or the traceback of an error"
                 ) from None
             time.sleep(0.0001)
+
+
+def own_directory(path: str) -> bool:
+    """Make a directory for this user alone, if it is missing.
+
+    Return whether it is this user's and nobody else can change it, or anything in it.
+    Raises: OSError.
+    """
+    os.makedirs(path, 0o700, exist_ok=True)
+    if not _is_own(path):
+        return False
+    below = os.walk(path) if os.stat(path).st_mode & 0o077 else ()  # else nobody gets there
+    return all(
+        _is_own(os.path.join(place, name))
+        for place, folders, files in below
+        for name in (*folders, *files)
+    )
+
+
+def _is_own(path: str) -> bool:
+    status = os.stat(path)
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
 
 class File(Protocol):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
 
 import typer
 
@@ -111,15 +111,13 @@ def release() -> str:
 
 def complain(text: str) -> None:
     """Write a line to stderr."""
-    from segproof_harness.report.text import printable
-
-    typer.echo(f"segproof: {printable(text)}", err=True)
+    write_line(f"segproof: {text}", sys.stderr)
 
 
 def summarise(text: str) -> None:
     """Write a summary line to stderr, behind the data."""
     sys.stdout.flush()
-    typer.echo(text, err=True)
+    write_line(text, sys.stderr)
 
 
 def refuse(text: str) -> NoReturn:
@@ -132,6 +130,16 @@ def reason_of(error: OSError) -> str:
     """Return an error of the operating system in one line, with its path."""
     words = (error.strerror or str(error)).lower()
     return f"{error.filename}: {words}" if error.filename else words
+
+
+def write_line(text: str, stream: TextIO | None = None) -> None:
+    """Write a line to a stream, stdout by default, without what a terminal would act on.
+
+    Every line of text goes through here or through `write_text`: a name may hold anything.
+    """
+    from segproof_harness.report.text import printable
+
+    (stream or sys.stdout).write(printable(text) + "\n")
 
 
 def plural(count: int, word: str) -> str:
@@ -151,10 +159,7 @@ def write_row(row: dict[str, Any], output_format: Format, prefix: str = "") -> N
     if output_format is Format.JSONL:
         sys.stdout.write(json.dumps(row) + "\n")
         return
-    from segproof_harness.report.text import printable
-
-    pairs = (f"{name}: {_shown(value)}" for name, value in row.items())
-    sys.stdout.write(prefix + printable(" ".join(pairs)) + "\n")
+    write_line(prefix + " ".join(f"{name}: {_shown(value)}" for name, value in row.items()))
 
 
 def write_findings(findings: "Iterable[Finding]", output_format: Format) -> None:

@@ -5,7 +5,6 @@ Used by: cli.
 """
 
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,6 +23,7 @@ from segproof_harness.cli.common import (
     known_profile,
     reason_of,
     refuse,
+    write_line,
     write_row,
 )
 
@@ -90,8 +90,6 @@ def command(
             asked = Asked(release, records, limit_bytes, None, output_format)
             sane = _dump_segments(path, asked)
     except OSError as error:
-        if isinstance(error, BrokenPipeError):
-            raise
         refuse(reason_of(error))
     if not sane:
         raise typer.Exit(EXIT_FINDINGS)
@@ -165,7 +163,7 @@ def _dump_places(place: "Place", asked: Asked) -> bool:
 
     for one in found:
         if asked.output_format is Format.TEXT:
-            sys.stdout.write(f"# {one.path}\n")
+            write_line(f"# {one.path}")
         rows = store_rows(
             one,
             profile=asked.profile,
@@ -182,7 +180,7 @@ def _dump_places(place: "Place", asked: Asked) -> bool:
             complain(str(error) if one.path in str(error) else f"{one.path}: {error}")
             sane = False
         except OSError as error:
-            if isinstance(error, BrokenPipeError) or not in_directory:
+            if not in_directory:
                 raise
             complain(reason_of(error))
             sane = False
@@ -202,7 +200,7 @@ def _dump(file: "SegmentFile", asked: Asked, *, in_directory: bool) -> bool:
         is_whole = False
 
     if asked.output_format is Format.TEXT:
-        sys.stdout.write(f"# {file.path}\n")
+        write_line(f"# {file.path}")
     rows = rows_of(
         file,
         profile=asked.profile,
@@ -224,7 +222,7 @@ def _dump(file: "SegmentFile", asked: Asked, *, in_directory: bool) -> bool:
             return is_whole
         tell(error)
     except OSError as error:
-        if isinstance(error, BrokenPipeError) or not in_directory:
+        if not in_directory:
             raise
         if isinstance(error, FileNotFoundError) and not os.path.lexists(file.path):
             complain(f"{file.path}: it was removed while the directory was read")

@@ -5,7 +5,6 @@ Used by: cli.
 """
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass
@@ -24,6 +23,7 @@ from segproof_harness.cli.common import (
     known_profile,
     reason_of,
     refuse,
+    write_line,
     write_row,
 )
 from segproof_harness.cli.lookup_keys import (
@@ -260,7 +260,7 @@ def _answer(
         return sane
     write_row(row, output_format)
     for step in steps:
-        sys.stdout.write(f"  {_told(step)}\n")
+        write_line(f"  {_told(step)}")
     return sane
 
 

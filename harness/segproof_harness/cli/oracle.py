@@ -21,6 +21,7 @@ from segproof_harness.cli.common import (
     reason_of,
     refuse,
     summarise,
+    write_line,
     write_row,
 )
 from segproof_harness.cli.releases import ReleasesArgument
@@ -198,7 +199,7 @@ def _refuse(text: str) -> NoReturn:
 
 def _write_heading(output_format: Format) -> None:
     if output_format is Format.TEXT:
-        typer.echo(f"{'release':18} {'jars':>4} {'MiB':>5}  state")
+        write_line(f"{'release':18} {'jars':>4} {'MiB':>5}  state")
 
 
 def _write_release(
@@ -212,7 +213,7 @@ def _write_release(
         row = {"release": release.name, "jars": len(jars), "size_bytes": size, "state": state}
         write_row({**row, **more}, output_format)
     else:
-        typer.echo(f"{release.name:18} {len(jars):4} {size / MIB:5.0f}  {state}")
+        write_line(f"{release.name:18} {len(jars):4} {size / MIB:5.0f}  {state}")
 
 
 def _summarise(ready: int, releases: "Sequence[Release]") -> None:

@@ -17,6 +17,7 @@ from segproof_harness.cli.common import (
     progress,
     refuse,
     summarise,
+    write_line,
 )
 from segproof_harness.cli.histories import ALL, SeedOption, StructureOption, known_structure
 from segproof_harness.cli.releases import ReleasesArgument, chosen, refuse_unready
@@ -86,13 +87,13 @@ def command(
 
 def _show(rows: "list[Conformance]", seconds: float) -> None:
     for row in rows:
-        typer.echo(
+        write_line(
             f"{row.release:18} {row.structure:18} {row.histories:7} histories "
             f"{row.operations:9} operations {row.answers_compared:9} answers "
             f"{row.divergences} divergences"
         )
         for line in row.reproduce:
-            typer.echo(f"  reproduce: {line}")
+            write_line(f"  reproduce: {line}")
     found = sum(row.divergences for row in rows)
     histories = sum(row.histories for row in rows)
     summarise(f"{histories} histories in {seconds:.1f} s: {found or 'no'} divergences")

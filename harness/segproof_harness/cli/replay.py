@@ -19,6 +19,7 @@ from segproof_harness.cli.common import (
     refuse,
     summarise,
     write_findings,
+    write_line,
     write_row,
 )
 from segproof_harness.cli.histories import (
@@ -101,8 +102,6 @@ def command(
     except (TraceError, OracleError) as error:
         refuse(str(error))
     except OSError as error:
-        if isinstance(error, BrokenPipeError):
-            raise
         refuse(reason_of(error))
     _show(result, output_format, time.monotonic() - started)
     if result.findings:
@@ -116,9 +115,9 @@ def _shower(output_format: Format) -> "Watch":
         told = [f"{name}: {answer!r}" for name, answer in answers.items()]
         if len(set(answers.values())) == 1:
             told = [repr(next(iter(answers.values())))]
-        typer.echo(
-            f"{step:4} {operation!r}\n" + "".join(f"       {line}\n" for line in told), nl=False
-        )
+        write_line(f"{step:4} {operation!r}")
+        for line in told:
+            write_line(f"       {line}")
 
     def jsonl(step: int, operation: "Operation", answers: "Mapping[str, Outcome]") -> None:
         told = {name: answer.to_json() for name, answer in answers.items()}

@@ -328,6 +328,21 @@ def test_the_lock_is_complete() -> None:
             assert jar.size_bytes > 0
 
 
+def test_a_jar_is_the_pinned_one_whenever_it_is_used(
+    maven: Maven, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that was changed after it was fetched, to as many bytes, was run."""
+    maven.offer(NEWEST)
+    run(capsys, "fetch", NEWEST)
+    first, _ = jars.class_path(PINNED[NEWEST])
+    first.write_bytes(first.read_bytes()[::-1])
+    assert jars.problem_of(PINNED[NEWEST]) is None
+    with pytest.raises(OSError, match=rf"is not the jar.*; run: segproof oracle fetch {NEWEST}"):
+        jars.class_path(PINNED[NEWEST])
+    run(capsys, "fetch", NEWEST)
+    assert first == jars.class_path(PINNED[NEWEST])[0]
+
+
 def test_a_relative_folder_is_made_absolute(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
