@@ -532,6 +532,17 @@ def test_a_named_pipe_is_usage(verb: str, name: str, options: list[str], tmp_pat
     assert 1 == len(done.stderr.splitlines())
 
 
+def test_a_path_keeps_its_letters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is said of a file that cannot be read names it as it is called."""
+    folder = tmp_path / "Topic-0"
+    folder.mkdir()
+    os.mkfifo(folder / f"{FIRST}.log")
+    assert 1 == cli.run(["lookup", str(folder), "--offset", "0"])
+    assert f"{folder}/{FIRST}.log: not a regular file" in capsys.readouterr().out
+    assert 1 == cli.run(["verify", str(folder)])
+    assert "it cannot be read: not a regular file" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("verb", "options"),
     [
