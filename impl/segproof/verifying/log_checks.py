@@ -250,6 +250,8 @@ class LogCheck:
         """Whether what follows the last batch is no batch: zeros, or too few bytes for one."""
         self._last = -1
         """Distance of the last offset so far, as stored, for the order of batches."""
+        self._bad_from: int | None = None
+        """Where the batches with wrong checksums begin that end what was read so far."""
         self._gaps = 0
         self._missing = 0
         self._first_gap: int | None = None
@@ -258,9 +260,13 @@ class LogCheck:
         """Judge one block."""
         table = block.table
         self.batches += len(table)
-        if not block.crc_valid.all():
+        sound = np.flatnonzero(block.crc_valid)
+        if len(sound) < len(table):
             self.is_sound = False
             self._check_checksums(block)
+        behind = int(sound[-1]) + 1 if len(sound) else 0
+        if len(sound) or self._bad_from is None:
+            self._bad_from = int(table["position"][behind]) if behind < len(table) else None
         self._check_attributes(block)
         if (table["magic"] == 2).any():
             self._check_counts(block)
@@ -513,8 +519,12 @@ class LogCheck:
         )
 
     def _told_batches_behind(self, position: int) -> str:
-        """Return in words which sound batch follows what can't be read; empty if none is near."""
-        found = next_sound_batch(self._file, position + 1, self._size, self._segment.base_offset)
+        """Return in words which sound batch follows what can't be read; empty if none is near.
+
+        A batch whose size is wrong may have led past it.
+        """
+        start = position if self._bad_from is None else self._bad_from
+        found = next_sound_batch(self._file, start + 1, self._size, self._segment.base_offset)
         if found is None:
             return ""
         return (

@@ -531,6 +531,18 @@ def test_damage_before_sound_batches_is_no_torn_tail(seed: int, tmp_path: Path) 
     assert is_last or "lost, sound or not" in finding.hint
 
 
+@pytest.mark.checks("BATCH-3", "SCAN-2")
+def test_a_size_that_leads_past_the_next_batch(tmp_path: Path) -> None:
+    """The scan goes on inside of a batch; that batch is the next sound one all the same."""
+    batches = [batch(offset) for offset in range(4)]
+    own = batches[1][:11] + bytes([batches[1][11] + 4]) + batches[1][12:]
+    folder = one_segment(tmp_path / "t-0", batches[0] + own + batches[2] + batches[3])
+    told = [one for one in verify(folder) if one.is_defect]
+    assert ["BATCH-3", "SCAN-2"] == [one.law for one in told]
+    at = len(batches[0] + own)
+    assert f"sound batches follow, from byte {at} and offset 2 on" in told[1].message
+
+
 @pytest.mark.checks("DUMP-6")
 def test_what_only_looks_like_batches_takes_little_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
