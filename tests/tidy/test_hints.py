@@ -24,7 +24,7 @@ ACTION = re.compile(rf"(?:^|[;:,.] |\b(?:else|or|and) )(?:{'|'.join(VERBS)})\b",
 def texts_of(node: ast.AST) -> Iterator[str]:
     """Yield the texts in an expression; of an f-string all that is fixed, as one."""
     if isinstance(node, ast.JoinedStr):
-        yield "".join(part.value for part in node.values if isinstance(part, ast.Constant))
+        yield "".join(str(part.value) for part in node.values if isinstance(part, ast.Constant))
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
     elif isinstance(node, ast.IfExp):
@@ -34,7 +34,7 @@ def texts_of(node: ast.AST) -> Iterator[str]:
 
 def own_hints() -> list[str]:
     """Return the hints that the checks give in the place of those of the rules."""
-    found = []
+    found: list[str] = []
     for path in sorted(Path(segproof.verifying.__path__[0]).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.keyword) and node.arg == "hint":
