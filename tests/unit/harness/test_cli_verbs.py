@@ -316,7 +316,7 @@ def test_lookup_refuses_an_index_beyond_memory(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An index file of any length takes no more memory than a limit: exit 1 and the reason."""
-    monkeypatch.setattr("segproof.lookup._INDEX_BYTES_MAX", 16)
+    monkeypatch.setattr("segproof.lookup.INDEX_BYTES_MAX", 16)
     row = jsonl(capsys, "lookup", str(PLAIN), "--offset", "1", code=1)[0]
     assert "not read into memory" in row["reason"]
 
