@@ -367,12 +367,13 @@ class RealFiles:
         try:
             descriptor = os.open(path, flags, 0o644)
         except OSError as error:
-            if error.errno == errno.ELOOP and os.path.islink(path):
+            is_refused = flags & os.O_NOFOLLOW and os.path.islink(path)
+            if error.errno == errno.ELOOP and is_refused:
                 raise OSError(errno.ELOOP, "a symbolic link is not written through", path) from None
             raise
         if not stat_modes.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise IsADirectoryError(f"{path}: not a regular file")
+            raise IsADirectoryError(errno.EISDIR, "not a regular file", path)
         return _RealFile(descriptor, path)
 
     def create_new(self, path: str) -> File | None:

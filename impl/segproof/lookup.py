@@ -38,6 +38,7 @@ from segproof.lookup_answers import LookupStep, OffsetAnswer, TimestampAnswer
 from segproof.recent_changes import PAUSES_SECONDS, changed_recently, until_steady
 
 __all__ = [
+    "INDEX_BYTES_MAX",
     "LookupStep",
     "OffsetAnswer",
     "PartitionReader",
@@ -53,7 +54,7 @@ INT64_MAX = (1 << 63) - 1
 _LOG_NAME = re.compile(r"(-?[0-9]{1,20})\.log")
 _OPEN_SEGMENTS_MAX = 8
 """A partition may have more segments than a process may open files; indexes lie in memory."""
-_INDEX_BYTES_MAX = 64 << 20
+INDEX_BYTES_MAX = 64 << 20
 """Kafka's default limit of an index is 10 MiB; a damaged file may have any length."""
 
 
@@ -111,11 +112,11 @@ class SegmentReader:
     def _index(self, kind: type[Index], suffix: str) -> Index | None:
         path = self.path(suffix)
         status = self._files.status(path)
-        if status is not None and status.size_bytes > _INDEX_BYTES_MAX:
+        if status is not None and status.size_bytes > INDEX_BYTES_MAX:
             raise CorruptIndexError(
                 f"an index of {status.size_bytes} bytes is not read into memory",
                 path=path,
-                expected=f"at most {_INDEX_BYTES_MAX} bytes",
+                expected=f"at most {INDEX_BYTES_MAX} bytes",
                 actual=status.size_bytes,
                 hint="make it new with `segproof rebuild`, or remove it from a copy: the log is"
                 " scanned then",

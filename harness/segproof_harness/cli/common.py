@@ -128,7 +128,9 @@ def refuse(text: str) -> NoReturn:
 
 def reason_of(error: OSError) -> str:
     """Return an error of the operating system in one line, with its path."""
-    words = (error.strerror or str(error)).lower()
+    if not error.strerror:
+        return str(error)  # somebody's own words, which may name a path
+    words = error.strerror[:1].lower() + error.strerror[1:]
     return f"{error.filename}: {words}" if error.filename else words
 
 

@@ -6,7 +6,8 @@ broker until it recovers the segment.
 
 Upstream: Kafka, LogSegment and LocalLog, opened over existing files.
 Laws: ABSIDX-4, SEG-12, SEG-35, SEG-39, SEG-40, SEG-49, LOG-1, LOG-6, LOG-15.
-Not covered: a missing index, which a release rebuilds before it answers; logs beyond memory.
+Not covered: a missing index, which a release rebuilds before it answers; logs beyond memory;
+indexes above 64 MiB, which are refused.
 Used by: the verbs `dump` and `lookup` with `--profile`, conformance.
 """
 
@@ -16,9 +17,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
-from segproof.errors import SegproofError
+from segproof.errors import SegproofError, TooLargeError
 from segproof.files import REAL_FILES, Files
+from segproof.kafka.record_file import MAX_FILE_BYTES
 from segproof.lookup import (
+    INDEX_BYTES_MAX,
     LookupStep,
     OffsetAnswer,
     TimestampAnswer,
@@ -62,11 +65,19 @@ class FetchedBytes:
     first_entry_incomplete: bool
 
 
-def read_whole(path: str, files: Files = REAL_FILES) -> bytes:
-    """Return the bytes of a file. Raises: OSError."""
+def read_whole(path: str, limit: int, files: Files = REAL_FILES) -> bytes:
+    """Return the bytes of a file. Raises: OSError; TooLargeError above `limit` bytes."""
     file = files.open(path)
     try:
-        return file.pread(file.size(), 0)
+        size = file.size()
+        if size > limit:
+            raise TooLargeError(
+                f"a file of {size} bytes is not read into memory",
+                path=path,
+                expected=f"at most {limit} bytes",
+                actual=size,
+            )
+        return file.pread(size, 0)
     finally:
         file.close()
 
@@ -90,7 +101,8 @@ class SegmentAsFound:
         return os.path.join(self._directory, segment_file_name(self.base_offset, suffix))
 
     def _image(self, suffix: str) -> Directory:
-        return Directory().write("file", read_whole(self.path(suffix), self._files))
+        limit = MAX_FILE_BYTES if suffix == ".log" else INDEX_BYTES_MAX
+        return Directory().write("file", read_whole(self.path(suffix), limit, self._files))
 
     @cached_property
     def offset_index(self) -> OffsetIndex:

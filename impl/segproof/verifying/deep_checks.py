@@ -99,5 +99,5 @@ def _report_error(
         expected=expected,
         actual=actual,
         severity=Severity.WARNING if is_too_large else None,
-        hint=_HIGHER if is_too_large else error.hint,
+        hint=_HIGHER if is_too_large else error.hint and f"{error.hint}; {RULES[law].hint}",
     )

@@ -87,6 +87,23 @@ def test_an_index_leads_past_damage(
     assert 2 == row["steps"][-1]["facts"]["batches"]
 
 
+@pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex", ".txnindex"])
+def test_files_beyond_memory(
+    suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A sparse file of a terabyte is refused before it is read, and takes no memory."""
+    for one in (".log", *ENTRIES):
+        (tmp_path / f"{0:020d}{one}").write_bytes(b"")
+    with (tmp_path / f"{0:020d}{suffix}").open("wb") as file:
+        file.truncate(1 << 40)
+    options = ["--profile", "kafka-4.3.1"]
+    for command in (["lookup", "--offset", "3", "--timestamp", "3"], ["dump"]):
+        code = cli.run([command[0], str(tmp_path), *command[1:], *options])
+        shown = "".join(capsys.readouterr())
+        is_asked = suffix != ".txnindex" or command[0] == "dump"
+        assert (int(is_asked), is_asked) == (code, "is not read into memory" in shown)
+
+
 @pytest.mark.slow
 def test_what_verify_calls_sound_is_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

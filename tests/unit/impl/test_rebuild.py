@@ -361,10 +361,7 @@ def test_a_broken_tail_can_be_left_out() -> None:
 @pytest.mark.checks("DISK-36")
 @pytest.mark.parametrize("kept", [0, 7, 11])
 def test_snapshots_behind_the_cut_are_left_out(kept: int) -> None:
-    """What is cut off is not told of: the new directory is sound, as a broker's recovery leaves it.
-
-    A broker would remove the snapshot of the old end, and leave that of the new one.
-    """
+    """The new directory is sound: a recovery removes the old end's snapshot, not the new one's."""
     files = filled()
     batches = log_of(34)
     write(files, f"{DIR}/{name(34, '.log')}", b"".join(batches[:kept]) + batches[kept][:-3])
