@@ -2,8 +2,8 @@
 """Files in memory that tell before each change, and know what a crash would leave then.
 
 A killed process leaves all that was done. A loss of power leaves what was synced, and of the rest
-what the system happened to write: here nothing of it, or all names, or all bytes. A name is durable
-once its directory was synced, bytes once their file or its mapping was.
+what the system happened to write: here nothing of it, all names, all bytes, or the removals alone.
+A name is durable once its directory was synced, bytes once their file or its mapping was.
 Not covered: part of a write; one of two names, or of two files, that wait to be written.
 
 Used by: the tests of what a crash leaves at each step of a change.
@@ -15,7 +15,7 @@ from typing import Any, cast
 from segproof.files import File
 from segproof_harness.memory_files import MemoryFiles
 
-__all__ = ["CrashingFiles", "Image", "images_of"]
+__all__ = ["CrashingFiles", "Image", "crash_images"]
 
 Image = dict[str, bytes]
 """Bytes by path."""
@@ -63,6 +63,8 @@ class CrashingFiles(MemoryFiles):
         self.before_step: Callable[[], object] = lambda: None
         self.durable_names: dict[str, Any] = {}
         self.durable_bytes: dict[Any, bytes] = {}
+        self._removed: set[str] = set()
+        """What was removed since its directory was synced."""
 
     def after_kill(self) -> Image:
         """Return what a killed process would leave."""
@@ -71,8 +73,10 @@ class CrashingFiles(MemoryFiles):
     def after_power_loss(self) -> list[Image]:
         """Return what a loss of power may leave; what it leaves at least is the first."""
         kept = self.durable_bytes
+        left = {p: inode for p, inode in self.durable_names.items() if p not in self._removed}
         return [
             {path: kept.get(inode, b"") for path, inode in self.durable_names.items()},
+            {path: kept.get(inode, b"") for path, inode in left.items()},
             {path: inode.image() for path, inode in self.durable_names.items()},
             {path: kept.get(inode, b"") for path, inode in self._names.items()},
         ]
@@ -103,6 +107,7 @@ class CrashingFiles(MemoryFiles):
     def remove(self, path: str) -> bool:
         """Tell, and remove."""
         self.before_step()
+        self._removed.add(self._normal(path))
         return super().remove(path)
 
     def sync_directory(self, path: str) -> None:
@@ -114,11 +119,12 @@ class CrashingFiles(MemoryFiles):
         def is_in(name: str) -> bool:
             return name.startswith(folder) and "/" not in name[len(folder) :]
 
+        self._removed = {name for name in self._removed if not is_in(name)}
         elsewhere = {name: one for name, one in self.durable_names.items() if not is_in(name)}
         self.durable_names = elsewhere | {n: one for n, one in self._names.items() if is_in(n)}
 
 
-def images_of(
+def crash_images(
     files: CrashingFiles, operation: Callable[[], object], *, power: bool = True, kill: bool = True
 ) -> list[Image]:
     """Do an operation; return each different image that a crash before or behind a step leaves."""

@@ -36,7 +36,7 @@ OF_TRANSACTION = batch(3, base_sequence=0, is_transactional=True, **PRODUCER)
 MARKER = write_end_transaction_marker(
     "ABORT", offset=0, timestamp=START_MS, coordinator_epoch=0, **PRODUCER
 )
-OPTIONS = {"segment_bytes": 800}
+OPTIONS: dict[str, Any] = {"segment_bytes": 800}
 Step = Callable[[PartitionLog], Any]
 
 
@@ -81,8 +81,7 @@ def end_transaction(log: PartitionLog) -> None:
 
 
 CHANGES: dict[str, tuple[Step, ...]] = {
-    "append": (append(5), append(6, 2)),
-    "roll and append": (PartitionLog.roll, append(5)),
+    "append and roll": (append(5), append(6, 2), PartitionLog.roll, append(7, 2)),
     "abort": (end_transaction, lambda log: log.update_high_watermark(31)),
     "truncate": (
         lambda log: log.truncate_to(24),

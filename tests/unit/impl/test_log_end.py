@@ -12,7 +12,7 @@ import pytest
 from segproof.errors import IndexClosedError, OffsetOutOfRangeError
 from segproof.kafka import LogConfig, OffsetIndex, PartitionLog, Record, write_batch
 from segproof.kafka.record_file import scan_memory
-from segproof_harness.crashing_files import CrashingFiles, images_of
+from segproof_harness.crashing_files import CrashingFiles, crash_images
 from segproof_harness.memory_logs import Place, batch, bytes_of, filled
 
 # --- the end
@@ -159,7 +159,7 @@ def test_a_process_that_is_killed_at_any_step(name: str) -> None:
         place.put("00000000000000000000.log", far)
         log = place.open()
     before = bytes_of(log)
-    images = images_of(files, partial(OPERATIONS[name], log), power=False)
+    images = crash_images(files, partial(OPERATIONS[name], log), power=False)
     after = b"" if log.is_closed else bytes_of(log)
     after = before if name == "close" else after
     assert name in ("flush",) or len(images) > 1
@@ -190,7 +190,7 @@ def test_an_empty_segment_is_replaced_without_a_moment_in_which_there_is_none() 
         assert log.roll(50) == 50
         assert log.roll(50) == 50
 
-    images = images_of(files, write, power=False)
+    images = crash_images(files, write, power=False)
     ends = [Place.of(image).open(is_clean=False).log_end_offset for image in images]
     assert ends == sorted(ends, key=lambda end: end == 50)
     assert set(ends) == {30, 31, 50}

@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from segproof.kafka import LogManager, PartitionLog
-from segproof_harness.crashing_files import CrashingFiles, images_of
+from segproof_harness.crashing_files import CrashingFiles, crash_images
 from segproof_harness.memory_files import MemoryFiles
 from segproof_harness.memory_logs import (
     CONFIG,
@@ -55,7 +55,7 @@ def test_power_is_lost_at_any_step() -> None:
     checked = 0
     for step in STEPS:
         before, durable_before = bytes_of(log), durable_bytes(log)
-        images = images_of(files, partial(step, log), kill=False)
+        images = crash_images(files, partial(step, log), kill=False)
         after = before if log.is_closed else bytes_of(log)
         durable_after = durable_before if log.is_closed else durable_bytes(log)
         least = min(durable_before, durable_after)
@@ -90,7 +90,7 @@ def test_power_is_lost_during_a_recovery(lost: str) -> None:
     for name in place.names(lost) if lost else []:
         files.remove(f"{DIRECTORY}/{name}")
     files.sync_directory(DIRECTORY)
-    images = images_of(files, lambda: place.open(is_clean=False).close_handlers())
+    images = crash_images(files, lambda: place.open(is_clean=False).close_handlers())
     assert len(images) > 10
     for image in images:
         assert known_of(Place.of(image).open(is_clean=False)) == expected
@@ -102,7 +102,7 @@ def test_power_is_lost_while_an_empty_segment_is_replaced() -> None:
     log = Place(files).open()
     log.append_as_leader(batch(6), 0)
     log.truncate_fully_and_start_at(30)
-    images = images_of(files, log.roll, kill=False)
+    images = crash_images(files, log.roll, kill=False)
     assert len(images) > 3
     for image in images:
         assert Place.of(image).open(is_clean=False).log_end_offset == 30
@@ -172,7 +172,7 @@ def test_a_crash_in_a_recovery_that_cuts(damaged: int, lost: str) -> None:
     for index in place.names(lost)[damaged + 1 :] if lost else []:
         files.remove(f"{DIRECTORY}/{index}")
     files.make_durable()
-    images = images_of(files, lambda: place.open(is_clean=False, segment_bytes=300))
+    images = crash_images(files, lambda: place.open(is_clean=False, segment_bytes=300))
     assert len(images) > 20
     for image in images:
         again = Place.of(image).open(is_clean=False, segment_bytes=300)
