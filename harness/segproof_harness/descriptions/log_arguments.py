@@ -59,7 +59,8 @@ CHOICES: Mapping[str, tuple[int | str | bool, ...]] = {
     "max_compaction_lag_ms": (NEVER, NEVER, 50, 3),
 }
 """The options that histories vary, and their values. No log wants a codec of its own: what the
-implementation's libraries make of records is not what the codecs of histories make."""
+implementation's libraries and Java's make of records is not what the codecs of histories make.
+What leaders compress is compared record by record, in tests of its own."""
 
 LOG_DAMAGES = (*DAMAGES[:4], *DAMAGES[:4], "removed")
 LEFTOVERS = (
