@@ -460,6 +460,11 @@ class LogFlags(EarlyFlags):
         " unseen",
         "LOG-16",
     )
+    cut_leaves_time_search: bool = flag(
+        False,
+        "a truncation that lowers the log start leaves where a search by timestamp begins",
+        "LOG-15",
+    )
     full_truncation_takes_start: bool = flag(
         True,
         "a log that begins anew may be told a log start below its first segment",

@@ -97,10 +97,15 @@ KAFKA_3_5_2 = replace(
     early_has_own_limit=False,
     given_time_is_refused=True,
     full_truncation_takes_start=False,
+    cut_leaves_time_search=True,
     inflated_length_kind=ErrorKind.INVALID_ARGUMENT,
 )
 KAFKA_3_4_1 = replace(
-    KAFKA_3_5_2, name="kafka-3.4.1", special_timestamps=3, mismatch_kind=ErrorKind.INVALID_ARGUMENT
+    KAFKA_3_5_2,
+    name="kafka-3.4.1",
+    special_timestamps=3,
+    mismatch_kind=ErrorKind.INVALID_ARGUMENT,
+    cut_leaves_time_search=False,
 )
 KAFKA_2_8_2 = replace(
     KAFKA_3_4_1,

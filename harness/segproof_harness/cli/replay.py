@@ -93,18 +93,21 @@ def command(
     try:
         if trace is not None:
             result = _replay_trace(trace, names, _shower(output_format) if show else None)
+            write_findings(result.findings, output_format)
         else:
             wanted = structures_of(structure, profile, names)
             drawn = weights_of(weights, wanted)
             seeds = range(seed, seed + count)
-            result = _replay_seeds(wanted, profile, seeds, length, names, drawn, traces)
+            result = _replay_seeds(
+                wanted, profile, seeds, length, names, drawn, traces, output_format
+            )
     except (TraceError, OracleError) as error:
         refuse(str(error))
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
         refuse(reason_of(error))
-    _show(result, output_format, time.monotonic() - started)
+    _show(result, time.monotonic() - started)
     if result.findings:
         raise typer.Exit(EXIT_FINDINGS)
 
@@ -147,6 +150,7 @@ def _replay_seeds(
     subjects: list[str],
     weights: "Weights | None",
     traces: Path,
+    output_format: Format,
 ) -> "Result":
     from segproof_harness.replay import Result, replay_seeds
     from segproof_harness.structures import structure_named
@@ -172,13 +176,13 @@ def _replay_seeds(
                     weights=weights_for(structure_named(name), weights) if weights else None,
                     traces=traces,
                     progress=advance,
+                    told=lambda finding: write_findings([finding], output_format),
                 )
             )
     return total
 
 
-def _show(result: "Result", output_format: Format, seconds: float) -> None:
-    write_findings(result.findings, output_format)
+def _show(result: "Result", seconds: float) -> None:
     for line in result.expected.lines():
         summarise(line)
     verdict = _verdict(len(result.findings))

@@ -49,6 +49,7 @@ CHOICES: Mapping[str, tuple[int | str | bool, ...]] = {
     "file_delete_delay_ms": (60_000, 0, 500),
     "message_timestamp_type": ("CreateTime", "CreateTime", "CreateTime", "LogAppendTime"),
     "message_timestamp_before_max_ms": (NEVER, NEVER, NEVER, 100),
+    "message_timestamp_after_max_ms": (3_600_000, 3_600_000, NEVER, 20),
     "cleanup_policy": ("delete", "delete", "delete", "delete", "compact", "compact,delete", ""),
     "compression_type": ("producer", "producer", "producer", "uncompressed"),
     "flush_messages": (NEVER, NEVER, 3, 1),

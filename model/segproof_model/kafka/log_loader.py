@@ -396,7 +396,8 @@ def _completed(log: PartitionParts, end: int, is_clean: bool) -> Step[Any]:
     """Fit indexes, epochs and producers to the log (LOAD-14, LOAD-15)."""
     checkpointed = log.log_start_offset
     first = log.log_segments.base_offsets()[0]
-    started = partial(replace, log_start_offset=max(checkpointed, first))
+    start = max(checkpointed, first)
+    started = partial(replace, log_start_offset=start, searched_from=start)
     begin = checkpointed if log.profile.epochs_begin_at_checkpoint else max(checkpointed, first)
     step = run(
         log,

@@ -286,7 +286,7 @@ class PartitionLog(AppendingLog):
         knows = self.profile.log_knows_high_watermark
         point = max(self.recovery_point, start) if knows else self.recovery_point
         step = run(
-            replace(self, log_start_offset=start, recovery_point=point),
+            replace(self, log_start_offset=start, searched_from=start, recovery_point=point),
             lambda one: one.on_epochs(lambda epochs: epochs.truncate_from_start(start)),
             lambda one: one.on_producers(
                 lambda known: known.on_log_start_offset_incremented(start)

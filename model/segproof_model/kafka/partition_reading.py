@@ -287,7 +287,8 @@ class ReadingLog(PartitionParts):
 
     def _search_by_timestamp(self, target_timestamp: int) -> Step[Self]:
         """Search the first segment whose largest timestamp is not below, and no other (LOG-15)."""
-        after, start = self, self.log_start_offset
+        is_left = self.profile.cut_leaves_time_search
+        after, start = self, self.searched_from if is_left else self.log_start_offset
         for base in self.log_segments.base_offsets():
             step = after.on_segment(base, lambda one: one.largest_timestamp)
             after = step.after

@@ -14,7 +14,6 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segproof_harness.codecs import CODECS as HARNESS_CODECS
 from segproof_model.integers import INT32_MAX, int32_bytes
 from segproof_model.kafka.compression import (
     COMPRESSIONS,
@@ -560,28 +559,6 @@ def test_damaged_compression_is_the_kafka_error(codec: int, cut: bytes) -> None:
     assert isinstance(stored, bytes)
     assert inflate(codec, stored[:-5], 2, CODECS) == KAFKA_ERROR
     assert isinstance(inflate(codec, cut, 2, CODECS), bytes | Raised)
-
-
-@pytest.mark.checks("LOG-16")
-@pytest.mark.parametrize("damage", ["none", "checksum", "cut", "deflate"])
-def test_streamed_times_end_where_inflating_does(damage: str) -> None:
-    """Read record by record, a batch tells of those before damage, but not of the last one; where
-    its data is damaged, and not its end, of none, as read as a whole."""
-    wanted = [(10, 0), (30, 1), (20, 2)]
-    records = [Record(offset, timestamp, None, b"v") for timestamp, offset in wanted]
-    data = write_batch(records, base_offset=0, compression="gzip", codecs=HARNESS_CODECS)
-    assert isinstance(data, bytes)
-    damaged = {
-        "none": data,
-        "checksum": data[:-8] + bytes(8),
-        "cut": data[:8] + (len(data) - 12 - 9).to_bytes(4, "big") + data[12:-9],
-        "deflate": data[:71] + b"\x07" + data[72:],
-    }[damage]
-    batch = read_batch(damaged, codecs=HARNESS_CODECS)
-    assert isinstance(batch, RecordBatch)
-    told = {"none": wanted, "deflate": []}.get(damage, wanted[:-1])
-    assert told == list(batch.times_until_error(is_streamed=True).times)
-    assert (wanted if damage == "none" else []) == list(batch.times_until_error().times)
 
 
 def test_a_frame_of_linked_blocks_is_refused() -> None:

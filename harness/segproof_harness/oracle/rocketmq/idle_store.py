@@ -54,16 +54,21 @@ class IdleStore:
 def new_store(jvm: Jvm, options: Any) -> Any:
     """Return a new DefaultMessageStore with these options."""
     number = jvm.release.number
-    listener = JProxy(f"{STORE}MessageArrivingListener", dict={"arriving": lambda *_: None})
-    statistics = jvm.java(f"{STORE}stats.BrokerStatsManager")
     topics = (jvm.java("java.util.concurrent.ConcurrentHashMap")(),)
     return jvm.java(f"{STORE}DefaultMessageStore")(
         options,
-        statistics("oracle", False) if number >= (4, 9) else statistics("oracle"),
-        listener,
+        _statistics(jvm),
+        JProxy(f"{STORE}MessageArrivingListener", dict={"arriving": lambda *_: None}),
         jvm.java("org.apache.rocketmq.common.BrokerConfig")(),
         *(topics if number >= (5, 1, 1) else ()),
     )
+
+
+@cache
+def _statistics(jvm: Jvm) -> Any:
+    """Return the statistics of all stores of a JVM: each would keep threads for ever."""
+    made = jvm.java(f"{STORE}stats.BrokerStatsManager")
+    return made("oracle", False) if jvm.release.number >= (4, 9) else made("oracle")
 
 
 def set_log_size(options: Any, size: int) -> None:
