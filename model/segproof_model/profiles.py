@@ -312,7 +312,13 @@ ROCKETMQ_4_3_2 = replace(
     rmq_queue_knows_end=False,
     rmq_empty_log_file_passed=True,
 )
-ROCKETMQ_3_2_6 = replace(ROCKETMQ_4_3_2, name="rocketmq-3.2.6")
+ROCKETMQ_3_2_6 = replace(
+    ROCKETMQ_4_3_2,
+    name="rocketmq-3.2.6",
+    rmq_unique_key_indexed=False,
+    rmq_strange_name_skipped=False,
+    rmq_committed_indexed=False,
+)
 SEGPROOF = replace(
     KAFKA_4_4_0,
     name="segproof",

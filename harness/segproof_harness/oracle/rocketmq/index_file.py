@@ -16,13 +16,8 @@ from jpype import JInt, JLong
 
 from segproof.errors import IndexClosedError
 from segproof_harness.oracle.jvm import Adapter
-from segproof_harness.oracle.rocketmq.values import java_text
+from segproof_harness.oracle.rocketmq.values import java_text, mapped_of, store_class
 
-INDEX_FILES = tuple(
-    f"{group}.rocketmq.store.index.IndexFile" for group in ("org.apache", "com.alibaba")
-)
-RENAMED_IN = (4,)
-"""The first version with a mapped file; before, it is a maped one."""
 SHUTDOWN_SINCE = (5, 0)
 LOCK_ARGUMENT_UNTIL = (4, 9, 3)
 """Up to here a query has a sixth argument, which means nothing."""
@@ -39,8 +34,7 @@ class JavaFile:
 
     def __init__(self, jvm: Any, file: Any) -> None:
         self.java = file
-        has_old_name = jvm.release.number < RENAMED_IN
-        self.mapped = jvm.field(file, "mapedFile" if has_old_name else "mappedFile")
+        self.mapped = mapped_of(jvm, file)
         self._field: Callable[[str], Any] = partial(jvm.field, file)
 
     _header = cached_property(lambda self: self._field("indexHeader"))
@@ -111,7 +105,7 @@ class IndexFile(Adapter, JavaFile):
         time: Any,
     ) -> "IndexFile":
         """Call the constructor."""
-        kind = cls.jvm.first(*INDEX_FILES)
+        kind = store_class(cls.jvm, "index.IndexFile")
         numbers = JInt(hash_slot_num), JInt(index_num), JLong(end_phy_offset), JLong(end_timestamp)
         opened = cls(kind(java_text(file_name), *numbers), time)
         files.handles.append(ClosedAtCrash(opened))
