@@ -314,6 +314,13 @@ ROCKETMQ_4_3_2 = replace(
     rmq_queue_knows_end=False,
     rmq_empty_log_file_passed=True,
 )
+ROCKETMQ_3_2_6 = replace(
+    ROCKETMQ_4_3_2,
+    name="rocketmq-3.2.6",
+    rmq_unique_key_indexed=False,
+    rmq_strange_name_skipped=False,
+    rmq_committed_indexed=False,
+)
 SEGPROOF = replace(
     KAFKA_4_4_0,
     name="segproof",
@@ -407,6 +414,7 @@ ROCKETMQ_PROFILES = (
     ROCKETMQ_4_7_1,
     ROCKETMQ_4_7_0,
     ROCKETMQ_4_3_2,
+    ROCKETMQ_3_2_6,
 )
 """The releases of RocketMQ, the newest first."""
 PROFILES = {profile.name: profile for profile in (SEGPROOF, *KAFKA_PROFILES, *ROCKETMQ_PROFILES)}

@@ -29,7 +29,7 @@ KAFKA_VERSIONS = ["4.4.0", "4.3.1", "4.2.2", "4.2.1", "4.1.2", "4.0.2", "4.0.0",
 KAFKA_VERSIONS += ["3.7.2", "3.6.2", "3.5.2", "3.4.1", "2.8.2", "2.4.1", "2.2.2", "2.1.1", "2.0.1"]
 KAFKA_VERSIONS += ["1.1.1", "0.11.0.3", "0.10.2.2"]
 ROCKETMQ_VERSIONS = ["5.5.1", "5.4.0", "5.3.3", "5.1.4", "5.0.0"]
-ROCKETMQ_VERSIONS += ["4.9.8", "4.9.3", "4.7.1", "4.7.0", "4.3.2"]
+ROCKETMQ_VERSIONS += ["4.9.8", "4.9.3", "4.7.1", "4.7.0", "4.3.2", "3.2.6"]
 WHOLE = re.compile(r"\d+(\.\d+)+")
 """A version that is no candidate for a release."""
 SCALA_2_13_SINCE = (2, 4)
@@ -81,7 +81,8 @@ class Release:
     def coordinates(self) -> tuple[str, ...]:
         """What Maven resolves, as `group:artifact:version`; the lock lists every jar of it."""
         if self.system == "rocketmq":
-            return (f"org.apache.rocketmq:rocketmq-store:{self.version}",)
+            group = "com.alibaba" if self.number < (4,) else "org.apache"
+            return (f"{group}.rocketmq:rocketmq-store:{self.version}",)
         scala = "2.13" if self.number >= SCALA_2_13_SINCE else "2.12"
         core = (f"org.apache.kafka:kafka_{scala}:{self.version}",)
         more = {

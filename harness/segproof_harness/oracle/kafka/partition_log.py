@@ -16,6 +16,7 @@ import jpype
 from jpype import JBoolean, JInt, JLong, JShort
 
 from segproof.errors import InvalidArgumentError
+from segproof.kafka.transaction_index import AbortedTxn
 from segproof_harness.oracle.jvm import Adapter
 from segproof_harness.oracle.kafka import early_log
 from segproof_harness.oracle.kafka import log_answers as answers
@@ -379,7 +380,7 @@ class PartitionLog(Adapter):
                 JLong(start_offset), JLong(upper_bound_offset)
             )
         )
-        return [answers.AbortedTxn(*txn_fields(one)) for one in answers.each(found)]
+        return [AbortedTxn(*txn_fields(one)) for one in answers.each(found)]
 
     # --- cutting -------------------------------------------------------------------------------
 

@@ -27,8 +27,8 @@ from segproof_harness.oracle.jvm import Adapter
 from segproof_harness.oracle.rocketmq.idle_store import STORE, new_store, set_log_size
 from segproof_harness.oracle.rocketmq.index_file import JavaFile
 from segproof_harness.oracle.rocketmq.loopback import stay_on_loopback
-from segproof_harness.oracle.rocketmq.store_checkpoint import STORE_CHECKPOINT, JavaCheckpoint
-from segproof_harness.oracle.rocketmq.values import give_back_files, java_text
+from segproof_harness.oracle.rocketmq.store_checkpoint import JavaCheckpoint
+from segproof_harness.oracle.rocketmq.values import give_back_files, java_text, store_class
 from segproof_model.rocketmq.index_service import file_name_of
 
 DISPATCHES_SINCE = (5, 3, 2)
@@ -54,7 +54,7 @@ class MessageStore(Adapter):
         cls, store_path: str, config: Any, *, files: Any, time: Callable[[], int], zone: Any
     ) -> "MessageStore":
         """Make the checkpoint; load a store on a copy, start it if need be; take the index back."""
-        checkpoint = cls.jvm.java(STORE_CHECKPOINT)(java_text(f"{store_path}/checkpoint"))
+        checkpoint = store_class(cls.jvm, "StoreCheckpoint")(java_text(f"{store_path}/checkpoint"))
         JavaCheckpoint(cls.jvm, checkpoint).give_back()
         made = tempfile.mkdtemp(prefix="life-")
         folder = f"{made}/store"
