@@ -52,7 +52,8 @@ def test_what_a_leader_compresses(release: str, codec: str) -> None:
     choose = choose_for(PARTITION_LOG, 40, [model.profile])
     drawn = structure.draw_setup(choose)
     kept = {"message_timestamp_type", "message_timestamp_before_max_ms", "cleanup_policy"}
-    options = tuple(one for one in drawn.arguments["options"] if one[0] in kept)  # type: ignore[union-attr]
+    given: Any = drawn.arguments["options"]
+    options = tuple(one for one in given if one[0] in kept)
     setup = Setup({**drawn.arguments, "options": (*options, ("compression_type", codec))})
     opened = model.start(setup)
     operations, expected = [], []
