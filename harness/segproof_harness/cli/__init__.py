@@ -202,7 +202,9 @@ def run(arguments: Sequence[str]) -> int:
 def _guarded(arguments: list[str]) -> int:
     """Run one command line and return its exit code; only _OutputError and SystemExit leave."""
     try:
-        return _invoke(arguments)
+        code = _invoke(arguments)
+        sys.stdout.flush()  # here too: who waits for a reader may be interrupted
+        return code
     except (KeyboardInterrupt, typer.Abort):
         complain("interrupted")
         return EXIT_INTERRUPTED
