@@ -46,7 +46,7 @@ ONLY_NOTES = frozenset(
     {"DISK-3", "DISK-19", "DISK-20", "DISK-26", "DISK-33", "DISK-39", "DISK-40", "DISK-41"}
     | {"LOAD-1"}
 )
-SMALL_FILE = re.compile(r"leader-epoch-checkpoint|partition\.metadata|[0-9]{20}\.snapshot")
+SMALL_FILE = re.compile(r"leader-epoch-checkpoint|partition\.metadata|[0-9]+\.snapshot")
 ENTRY_SIZES = {".log": 1, ".index": 8, ".timeindex": 12}
 MODULES = (offset_index, time_index, transaction_index)
 """Importing them enters their laws into the register."""
