@@ -295,6 +295,8 @@ class _Loader:
                 self._delete(later)
                 truncated = segment.truncate_to(segment.base_offset)
             if truncated > 0:
+                # Behind the recovery, which may have written the first of them anew.
+                self._files.mark_snapshots_deleted(self._producers, later)
                 return
 
     def _end_if_not_below_start(self) -> int | None:
@@ -321,7 +323,6 @@ class _Loader:
         for segment in segments:
             self._segments.remove(segment.base_offset)
         self._files.mark_deleted(segments[::-1])
-        self._files.mark_snapshots_deleted(self._producers, segments)
 
 
 # --- producers
