@@ -39,6 +39,10 @@ LZ4_STORED = 2**31
 """Added to the length of a block that is not compressed."""
 
 
+GZIP_HEAD = b"\x1f\x8b\x08"
+GZIP_HEAD_BYTES = 10
+
+
 class CutShortError(ValueError):
     """Data is damaged behind what a reader that goes on step by step has inflated by then."""
 
@@ -144,6 +148,24 @@ def inflate_until_error(
         return error.inflated, Raised(ErrorKind.KAFKA_ERROR)
     except ValueError:
         return b"", Raised(ErrorKind.KAFKA_ERROR)
+
+
+def opens(codec: int, data: bytes, magic: int, codecs: Codecs) -> bool:
+    """Return whether a reader of `data` can be made, before anything is inflated.
+
+    It asks for the head alone, but of snappy without blocks for all of it.
+    """
+    if codec == GZIP:
+        return data.startswith(GZIP_HEAD) and len(data) >= GZIP_HEAD_BYTES
+    if codec == ZSTD or (codec == SNAPPY and data.startswith(SNAPPY_HEADER[:8])):
+        return True
+    try:
+        _inflate_lz4(data, magic, codecs) if codec == LZ4 else _inflate_snappy(data, codecs)
+    except CutShortError:
+        return True
+    except ValueError:
+        return False
+    return True
 
 
 def deflate(codec: int, data: bytes, magic: int, codecs: Codecs) -> bytes | Raised:

@@ -36,6 +36,7 @@ from segproof_model.kafka.compression import (
     crc32c,
     inflate_until_error,
     is_known,
+    opens,
 )
 from segproof_model.kafka.legacy_record import (
     LOG_OVERHEAD,
@@ -316,7 +317,7 @@ class RecordBatch:
         count, compression = self.record_count, self.compression
         if isinstance(count, Raised) or count is None:
             return Records(error=count)
-        if count == 0:
+        if count == 0 and (not is_streamed or compression == "none"):
             return Records()
         if isinstance(compression, Raised):
             return Records(error=compression)
@@ -331,6 +332,8 @@ class RecordBatch:
             return decode_records(stored, count, base, self.profile)
         codec = COMPRESSIONS.index(compression)
         inflated, ended = inflate_until_error(codec, stored, 2, self.codecs)
+        if count == 0:
+            return Records(error=None if opens(codec, stored, 2, self.codecs) else ended)
         if ended is not None and not is_streamed:
             return Records(error=ended)
         found = decode_inflated_records(inflated, count, base, self.profile, ended)

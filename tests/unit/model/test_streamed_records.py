@@ -10,6 +10,22 @@ from segproof_harness.codecs import CODECS
 from segproof_model.kafka.record_batch import Record, RecordBatch, read_batch, write_batch
 
 
+@pytest.mark.checks("SCAN-18")
+@pytest.mark.parametrize(
+    ("head", "kind"), [(b"\x1f\x8b\x08", None), (b"\x1f\x8b\x07", "kafka-error")]
+)
+def test_a_batch_without_records_is_opened(head: bytes, kind: str | None) -> None:
+    """Streamed, a reader of its block is made, which asks for the head; as a whole, it is empty."""
+    records = [Record(0, 5, None, b"v")]
+    data = write_batch(records, base_offset=0, compression="gzip", codecs=CODECS)
+    assert isinstance(data, bytes)
+    batch = read_batch(data[:57] + bytes(4) + head + bytes(len(data) - 64), codecs=CODECS)
+    assert isinstance(batch, RecordBatch)
+    error = batch.times_until_error(is_streamed=True).error
+    assert kind == (error and error.kind)
+    assert batch.times_until_error().error is None
+
+
 @pytest.mark.checks("LOG-16")
 @pytest.mark.parametrize("damage", ["none", "checksum", "cut", "deflate"])
 def test_streamed_times_end_where_inflating_does(damage: str) -> None:
