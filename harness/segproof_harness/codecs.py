@@ -17,7 +17,7 @@ import cramjam
 import numpy
 import xxhash
 
-from segproof_model.kafka.compression import GZIP, LZ4, SNAPPY, ZSTD, Codecs
+from segproof_model.kafka.compression import GZIP, LZ4, SNAPPY, ZSTD, Codecs, CutShortError
 
 LIMIT_BYTES = 64 << 20
 """What a batch may inflate to; the same as the implementation's default."""
@@ -57,14 +57,27 @@ def _gunzip(data: bytes, limit_bytes: int) -> bytes:
         try:
             part = stream.decompress(data, room + 1)
         except zlib.error as error:
-            raise ValueError(str(error)) from error
+            is_in_tail = str(error).endswith(("incorrect data check", "incorrect length check"))
+            last = _before_tail(data) if is_in_tail else b""
+            raise CutShortError(str(error), b"".join([*parts, last])) from error
         if len(part) > room:
             raise ValueError(f"more than {limit_bytes} bytes")
         if not stream.eof:
-            raise ValueError("the gzip stream is cut")
+            raise CutShortError("the gzip stream is cut", b"".join([*parts, part]))
         parts.append(part)
         room -= len(part)
         data = stream.unused_data
+    return b"".join(parts)
+
+
+def _before_tail(data: bytes) -> bytes:
+    """Return what the first member of a gzip stream stands for, whose checksums are wrong."""
+    stream, parts = zlib.decompressobj(wbits=31), []
+    for byte in data:
+        try:
+            parts.append(stream.decompress(bytes([byte])))
+        except zlib.error:
+            break
     return b"".join(parts)
 
 

@@ -65,6 +65,8 @@ class Counters:
     images_compared: int = 0
     bytes_compared: int = 0
     sometimes: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Operations that were drawn and that a release is not asked, by name."""
     by_operation: dict[str, OperationCounters] = field(default_factory=dict)
     """The same by operation; the openings are `open`, which `operations` leaves out."""
 
@@ -82,6 +84,7 @@ class Counters:
         self.images_compared += other.images_compared
         self.bytes_compared += other.bytes_compared
         self.sometimes.update(other.sometimes)
+        self.left_out.update(other.left_out)
         for name, counted in other.by_operation.items():
             self.of(name).add(counted)
 

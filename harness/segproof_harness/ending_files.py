@@ -26,14 +26,18 @@ class EndingFiles(MemoryFiles):
         self.left = -1
         """So many changes still succeed; negative: all."""
         self.is_for_ever = False
+        self.is_full = False
+        """Whether the device is full from there on: what frees room, or takes none, succeeds."""
         self.error: Callable[[str], BaseException] = lambda path: OSError(errno.EIO, "broken", path)
 
-    def count(self, path: str) -> None:
+    def count(self, path: str, takes_room: bool = True) -> None:
         """Fail if it is due."""
+        if self.is_full and not takes_room:
+            return
         if self.left == 0:
-            if not self.is_for_ever:
+            if not self.is_for_ever and not self.is_full:
                 self.left = -1
-            raise self.error(path)
+            raise OSError(errno.ENOSPC, "full", path) if self.is_full else self.error(path)
         self.left -= 1 if self.left > 0 else 0
 
     def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
@@ -61,7 +65,7 @@ class EndingFiles(MemoryFiles):
 
     def remove(self, path: str) -> bool:
         """Remove."""
-        self.count(path)
+        self.count(path, takes_room=False)
         return super().remove(path)
 
     def make_directory(self, path: str) -> None:
@@ -71,12 +75,12 @@ class EndingFiles(MemoryFiles):
 
     def remove_directory(self, path: str) -> bool:
         """Remove a directory."""
-        self.count(path)
+        self.count(path, takes_room=False)
         return super().remove_directory(path)
 
     def take_access(self, path: str, source: str) -> None:
         """Change rights."""
-        self.count(path)
+        self.count(path, takes_room=False)
         super().take_access(path, source)
 
     def sync_directory(self, path: str) -> None:

@@ -16,7 +16,7 @@ import os
 import posixpath
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from segproof.files import File, FileStatus, Mapping
@@ -136,6 +136,10 @@ class _MemoryFile:
         data = self.pread(len(buffer), position)
         buffer[: len(data)] = data
         return len(data)
+
+    def data_ranges(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        if start < min(end, self.size()):
+            yield start, min(end, self.size())
 
     def pwrite(self, data: bytes | memoryview, position: int) -> None:
         written = memoryview(data).cast("B") if isinstance(data, memoryview) else data

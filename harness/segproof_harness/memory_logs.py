@@ -4,8 +4,9 @@
 Used by: the tests of logs; anybody who tests what works on one.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from segproof.kafka import LogConfig, PartitionLog, Record, write_batch
 from segproof_harness.memory_files import MemoryFiles
@@ -32,6 +33,14 @@ class Place:
         self.now_ms = START_MS
         self.files = MemoryFiles(clock_ms=lambda: self.now_ms) if files is None else files
         self.files.make_directory(DIRECTORY)
+
+    @classmethod
+    def of(cls, image: Mapping[str, bytes]) -> Self:
+        """Return a directory with these files, given by name or by path."""
+        place = cls()
+        for name, data in image.items():
+            place.put(name.removeprefix(f"{DIRECTORY}/"), data)
+        return place
 
     def open(
         self,

@@ -5,6 +5,7 @@ Used by: the verb `replay`, `demo`, Spark, canaries.
 """
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -97,7 +98,8 @@ def run_seed(
 ) -> Divergence | None:
     """Draw the history of a seed and run it, at once where all subjects take single operations."""
     if comparing.release_names:
-        return comparing.run(_made_for(comparing, seed, length, weights))
+        counted = comparing.counters.left_out
+        return comparing.run(_made_for(comparing, seed, length, weights, counted))
     choose = choose_for(comparing.structure.structure_id, seed, (comparing.guide.profile,))
     with time_limit(HISTORY_SECONDS):
         found = comparing.start(comparing.structure.draw_setup(choose))
@@ -108,8 +110,15 @@ def run_seed(
         return found or comparing.finish()
 
 
-def _made_for(comparing: Comparison, seed: int, length: int, weights: Weights | None) -> Trace:
-    """Return the history of a seed; for a release, without what it is not asked."""
+def _made_for(
+    comparing: Comparison,
+    seed: int,
+    length: int,
+    weights: Weights | None,
+    left_out: Counter[str] | None = None,
+) -> Trace:
+    """Return the history of a seed; for a release, without what it is not asked, which is counted
+    in `left_out`."""
     return make_history(
         comparing.structure.structure_id,
         comparing.guide.profile_name,
@@ -117,6 +126,7 @@ def _made_for(comparing: Comparison, seed: int, length: int, weights: Weights | 
         length,
         weights,
         releases=comparing.release_names,
+        left_out=left_out,
     )
 
 
@@ -143,11 +153,14 @@ def replay_seeds(
     findings_max: int = 10,
     traces: str | Path | None = None,
     progress: Callable[[int], None] = lambda seed: None,
+    told: Callable[[Finding], None] = lambda finding: None,
 ) -> Result:
     """Run the histories of the seeds; end early after `findings_max` findings.
 
-    With a directory `traces`, a history that diverges is shrunk and saved there, and the finding
-    names the command that replays it. `progress` is called with each seed that is done.
+    A history that diverges is run again, and all is compared after each operation: so the finding
+    is of the first step that differs. With a directory `traces` it is shrunk and saved there, and
+    the finding names the command that replays it. `progress` is called with each seed that is
+    done, `told` with each finding.
     """
     comparing = comparison(structure_id, profile_name, subjects)
     drawn = {**(weights or {}), **dict.fromkeys(comparing.left_out, 0)}
@@ -156,11 +169,14 @@ def replay_seeds(
         found = run_seed(comparing, seed, length, drawn)
         if found is not None:
             command = seed_command(structure_id, profile_name, seed, length, subjects, weights)
+            trace = _made_for(comparing, seed, length, drawn)
+            exact = comparison(structure_id, profile_name, subjects, image_every=1)
             if traces is None:
-                result.findings.append(found.to_finding(structure_id, command))
+                finding = (exact.run(trace) or found).to_finding(structure_id, command)
             else:
-                trace = _made_for(comparing, seed, length, drawn)
-                result.findings.append(_shrunk(trace, subjects, Path(traces), command))
+                finding = _shrunk(trace, exact, subjects, Path(traces), command)
+            result.findings.append(finding)
+            told(finding)
         if comparing.parting is not None:
             made = partial(_made_for, comparing, seed, length, drawn)
             result.expected.add(comparing.parting, made)
@@ -170,9 +186,10 @@ def replay_seeds(
     return result
 
 
-def _shrunk(trace: Trace, subjects: Sequence[str], folder: Path, seed_line: str) -> Finding:
+def _shrunk(
+    trace: Trace, comparing: Comparison, subjects: Sequence[str], folder: Path, seed_line: str
+) -> Finding:
     """Shrink and save a history that diverges; return the finding of what is left."""
-    comparing = comparison(trace.structure_id, trace.profile_name, subjects, image_every=1)
     small = shrink(trace, comparing.run)
     found = comparing.run(small)
     if found is None:

@@ -5,6 +5,7 @@ The model runs along, so that arguments hit existing keys and borders.
 Used by: replay, Spark, golden tests.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from functools import lru_cache
@@ -119,11 +120,12 @@ def make_history(
     weights: Weights | None = None,
     *,
     releases: Sequence[str] = (),
+    left_out: Counter[str] | None = None,
 ) -> Trace:
     """Return the history of this seed.
 
     One for real releases may be shorter: operations that one of them is not asked are drawn and
-    left out.
+    left out, and counted by name in `left_out`.
     """
     structure = structure_named(structure_id)
     profiles = [profile_named(name) for name in dict.fromkeys((profile_name, *releases))]
@@ -135,6 +137,8 @@ def make_history(
         operation = draw_operation(choose, references[0], weights)
         after = [_applied(reference, operation) for reference in references]
         if releases and not all(structure.is_asked(one.event) for one in after if one.event):
+            if left_out is not None:
+                left_out[operation.name] += 1
             continue
         references = after
         operations.append(operation)

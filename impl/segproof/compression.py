@@ -23,7 +23,13 @@ import xxhash
 
 from segproof.errors import InvalidArgumentError, SegproofError, TooLargeError
 
-__all__ = ["COMPRESSION_NAMES", "UNCOMPRESSED_LIMIT_BYTES", "compress", "decompress"]
+__all__ = [
+    "COMPRESSION_NAMES",
+    "UNCOMPRESSED_LIMIT_BYTES",
+    "InflationBudget",
+    "compress",
+    "decompress",
+]
 
 COMPRESSION_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 """Codec names by their code, which is bits 0 to 2 of the attributes."""
@@ -31,6 +37,10 @@ COMPRESSION_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 UNCOMPRESSED_LIMIT_BYTES = 64 << 20
 """Default bound of one decompressed batch: 64 times Kafka's default limit for a batch, and small
 enough for `verify` to stay below 256 MiB beside a batch that lies about its size."""
+INFLATED_PER_BYTE = 128
+"""So many bytes each stored byte adds to what the batches of a scan may inflate to together.
+
+Logs of text shrink to a tenth, of equal records to a fiftieth; deflate can shrink to 1/1032."""
 
 Bytes = bytes | bytearray | memoryview
 
@@ -39,6 +49,8 @@ _XERIAL_HEADER = _XERIAL_MAGIC + bytes((0, 0, 0, 1, 0, 0, 0, 1))
 _XERIAL_BLOCK_BYTES = 32 << 10
 _GZIP_WINDOW_BITS = 31
 _GZIP_PIECE_BYTES = 1 << 20
+_DEFLATE_RATIO_MAX = 1040
+"""A match of 258 bytes takes two bits at least: 1032, and what small blocks round up."""
 _GZIP_WINDOW_MAX_BYTES = 64 << 10
 _GZIP_WINDOW_MIN_BYTES = 256
 """What a second member is given first; the smallest takes 20 bytes."""
@@ -54,19 +66,63 @@ _LZ4_BLOCK_CHECKSUM = 16
 _LZ4_CONTENT_SIZE = 8
 
 
+class InflationBudget:
+    """What the batches of one scan may inflate to: each to `limit` bytes at most, all of them to
+    `limit` and INFLATED_PER_BYTE for each byte that they are stored in.
+
+    So a file of bombs costs in proportion to its size, and a batch that grows to no more than so
+    many times its size is read whatever came before it.
+    """
+
+    def __init__(self, limit: int = UNCOMPRESSED_LIMIT_BYTES) -> None:
+        self.limit = limit
+        self._left = limit
+
+    def spend(self, stored_bytes: int, inflate: Callable[[int], memoryview]) -> memoryview:
+        """Return what `inflate` makes of so many bytes; it is given how many it may make.
+
+        Raises: what it raises.
+        """
+        self._left += INFLATED_PER_BYTE * stored_bytes
+        room = spent = min(self.limit, self._left)
+        try:
+            inflated = inflate(room)
+            spent = len(inflated)
+        except TooLargeError as error:
+            if room < self.limit:
+                error.message += (
+                    f", which are left for it: all that is read together may grow to {self.limit}"
+                    f" bytes, and {INFLATED_PER_BYTE} more for each stored byte"
+                )
+            raise
+        finally:
+            self._left -= spent
+        return inflated
+
+
 def decompress(
-    compression: str, data: Bytes, *, magic: int = 2, limit: int = UNCOMPRESSED_LIMIT_BYTES
+    compression: str,
+    data: Bytes,
+    *,
+    magic: int = 2,
+    limit: int | InflationBudget = UNCOMPRESSED_LIMIT_BYTES,
 ) -> memoryview:
-    """Return the decompressed bytes, at most `limit`.
+    """Return the decompressed bytes, at most `limit`, or what a budget has left.
 
     For lz4 under `magic` 0 the frame's header checksum is not looked at, as upstream ignores it.
     `none` returns the data itself.
 
     Raises: SegproofError (the Kafka error) for damaged data; its TooLargeError beyond `limit`.
     """
+    if compression == "none":
+        return memoryview(data)
+    if isinstance(limit, InflationBudget):
+        return limit.spend(len(data), lambda room: _decompress(compression, data, magic, room))
+    return _decompress(compression, data, magic, limit)
+
+
+def _decompress(compression: str, data: Bytes, magic: int, limit: int) -> memoryview:
     try:
-        if compression == "none":
-            return memoryview(data)
         if compression == "gzip":
             return _gunzip(data, limit)
         if compression == "zstd":
@@ -123,8 +179,8 @@ def _gunzip(data: Bytes, limit: int) -> memoryview:
     tiny members would take a time that grows with the square of its size.
     """
     view = memoryview(data)
-    first, whole = b"", bytearray()
-    position, window = 0, _GZIP_WINDOW_MAX_BYTES
+    first, whole = b"", memoryview(b"")
+    done, position, window = 0, 0, _GZIP_WINDOW_MAX_BYTES
     while True:
         stream = zlib.decompressobj(wbits=_GZIP_WINDOW_BITS)
         while not stream.eof:
@@ -135,16 +191,19 @@ def _gunzip(data: Bytes, limit: int) -> memoryview:
                 raise zlib.error("the gzip stream is cut")
             position += taken
             window = min(2 * window, _GZIP_WINDOW_MAX_BYTES)
-            if len(whole or first) + len(part) > limit:
+            if done + len(part) > limit:
                 raise _bomb(limit)
-            if not first:
-                first = part
-            elif part:
-                # Joined here, not at the end, where all of it would be there twice.
-                whole = whole or bytearray(first)
-                whole += part
+            if done and part and not len(whole):
+                # Joined here, not at the end, where all of it would be there twice; in memory that
+                # never moves, and that numpy leaves untouched.
+                whole = np.empty(min(limit, _DEFLATE_RATIO_MAX * len(view)), np.uint8).data
+                whole[:done] = first
+            if len(whole):
+                whole[done : done + len(part)] = part
+            first = first or part
+            done += len(part)
         if position >= len(view):
-            return memoryview(whole or first).toreadonly()
+            return (whole[:done] if len(whole) else memoryview(first)).toreadonly()
         window = _GZIP_WINDOW_MIN_BYTES
 
 

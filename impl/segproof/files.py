@@ -15,6 +15,7 @@ import mmap
 import os
 import stat as stat_modes
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,8 +27,19 @@ __all__ = [
     "Mapping",
     "RealFiles",
     "SharedFiles",
+    "data_end",
+    "first_byte",
+    "holds_zeros",
+    "own_directory",
     "unmap",
 ]
+
+UNMAP_SECONDS = 60.0
+"""How long a file waits for its readers before it is unmapped: longer than any lookup takes."""
+PIECE_BYTES = 1 << 20
+
+
+_PIECE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +70,11 @@ class Mapping(Protocol):
 
 
 def unmap(view: memoryview, mapping: Mapping | None) -> None:
-    """Release the view of a mapping and close it, once no reader is inside."""
+    """Release the view of a mapping and close it, once no reader is inside.
+
+    Raises: BufferError where one is inside for so long that it can't be a lookup.
+    """
+    end = time.monotonic() + UNMAP_SECONDS
     while True:
         try:
             view.release()
@@ -66,7 +82,34 @@ def unmap(view: memoryview, mapping: Mapping | None) -> None:
                 mapping.close()
             return
         except BufferError:
+            if time.monotonic() > end:
+                raise BufferError(
+                    f"not unmapped: for {UNMAP_SECONDS} s something has held a view of the file, "
+                    "such as a variable, or the traceback of an error"
+                ) from None
             time.sleep(0.0001)
+
+
+def own_directory(path: str) -> bool:
+    """Make a directory for this user alone, if it is missing.
+
+    Return whether it is this user's and nobody else can change it, or anything in it.
+    Raises: OSError.
+    """
+    os.makedirs(path, 0o700, exist_ok=True)
+    if not _is_own(path):
+        return False
+    below = os.walk(path) if os.stat(path).st_mode & 0o077 else ()  # else nobody gets there
+    return all(
+        _is_own(os.path.join(place, name))
+        for place, folders, files in below
+        for name in (*folders, *files)
+    )
+
+
+def _is_own(path: str) -> bool:
+    status = os.stat(path)
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
 
 class File(Protocol):
@@ -83,6 +126,9 @@ class File(Protocol):
     def pread_into(self, buffer: memoryview, position: int) -> int:
         """Fill `buffer` from `position`; return the bytes read, fewer only where the file ends."""
 
+    def data_ranges(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield, rising, the ranges of [start, end) outside of which the file has only zeros."""
+
     def pwrite(self, data: bytes | memoryview, position: int) -> None:
         """Write all of `data` at `position`."""
 
@@ -90,13 +136,37 @@ class File(Protocol):
         """Set the length; grown bytes are zero."""
 
     def map(self, size: int) -> Mapping:
-        """Map the first `size` bytes, which must exist; `size` 0 is allowed."""
+        """Map the first `size` bytes, which must exist; `size` 0 is allowed.
+
+        Holes among them get room on the device first: a write into a hole that finds none kills the
+        process. Raises: OSError where there is no room.
+        """
 
     def sync(self) -> None:
         """Write contents and length to the device and wait."""
 
     def close(self) -> None:
         """Close; a second close does nothing."""
+
+
+def data_end(file: File) -> int:
+    """Return where the bytes of a file end that may not be zero. Cost: its holes, not its size."""
+    return max((end for _, end in file.data_ranges(0, file.size())), default=0)
+
+
+def first_byte(file: File, start: int, end: int) -> int | None:
+    """Return where the first byte of [start, end) lies that is not zero, or None."""
+    for begin, behind in file.data_ranges(start, end):
+        for position in range(begin, behind, _PIECE_BYTES):
+            data = file.pread(min(_PIECE_BYTES, behind - position), position)
+            if data.count(0) != len(data):
+                return position + len(data) - len(data.lstrip(b"\0"))
+    return None
+
+
+def holds_zeros(file: File, start: int, end: int) -> bool:
+    """Return whether all of [start, end) is there and nothing but zeros."""
+    return first_byte(file, start, end) is None and file.size() >= end
 
 
 class Files(Protocol):
@@ -175,6 +245,22 @@ class _RealMapping:
             self._map.close()
 
 
+class _Naming:
+    """Lets an error of a descriptor, which has no name, tell the path."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = self._path
+
+
 class _RealFile:
     __slots__ = ("_descriptor", "path")
 
@@ -207,23 +293,57 @@ class _RealFile:
             done += count
         return done
 
+    def data_ranges(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        while start < end:
+            try:
+                begin = os.lseek(self._descriptor, start, os.SEEK_DATA)
+                behind = os.lseek(self._descriptor, begin, os.SEEK_HOLE)
+            except OSError as error:
+                if error.errno != errno.ENXIO:  # ENXIO: nothing more; else holes are not told
+                    yield start, end
+                return
+            if begin < end:
+                yield begin, min(behind, end)
+            start = behind
+
     def pwrite(self, data: bytes | memoryview, position: int) -> None:
         rest = memoryview(data)
-        while len(rest):
-            count = os.pwrite(self._descriptor, rest, position)
-            position += count
-            rest = rest[count:]
+        with _Naming(self.path):
+            while len(rest):
+                count = os.pwrite(self._descriptor, rest, position)
+                position += count
+                rest = rest[count:]
 
     def truncate(self, size: int) -> None:
-        os.ftruncate(self._descriptor, size)
+        with _Naming(self.path):
+            os.ftruncate(self._descriptor, size)
 
     def map(self, size: int) -> Mapping:
         if self._descriptor < 0:  # mmap takes -1 for memory without a file
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), self.path)
-        return _RealMapping(self._descriptor, size)
+        with _Naming(self.path):
+            mapping = _RealMapping(self._descriptor, size)
+            try:
+                self._reserve(size)
+            except BaseException:
+                mapping.close()
+                raise
+        return mapping
+
+    def _reserve(self, size: int) -> None:
+        """Get room on the device for each of the first bytes, which stay what they are."""
+        try:
+            if size:
+                os.posix_fallocate(self._descriptor, 0, size)
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+                raise
+            for position in range(0, size, PIECE_BYTES):
+                self.pwrite(self.pread(min(PIECE_BYTES, size - position), position), position)
 
     def sync(self) -> None:
-        os.fsync(self._descriptor)
+        with _Naming(self.path):
+            os.fsync(self._descriptor)
 
     def lock(self) -> None:
         fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -247,12 +367,13 @@ class RealFiles:
         try:
             descriptor = os.open(path, flags, 0o644)
         except OSError as error:
-            if error.errno == errno.ELOOP and os.path.islink(path):
+            is_refused = flags & os.O_NOFOLLOW and os.path.islink(path)
+            if error.errno == errno.ELOOP and is_refused:
                 raise OSError(errno.ELOOP, "a symbolic link is not written through", path) from None
             raise
         if not stat_modes.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise IsADirectoryError(f"{path}: not a regular file")
+            raise IsADirectoryError(errno.EISDIR, "not a regular file", path)
         return _RealFile(descriptor, path)
 
     def create_new(self, path: str) -> File | None:

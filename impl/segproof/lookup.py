@@ -2,7 +2,8 @@
 """Look offsets and timestamps up in the segments of a partition directory, read-only.
 
 The indexes are read as genuine entries (the zero tail of an untrimmed file is none) and only save
-work: without an index file the log is scanned from its start, with the same answer.
+work: without an index file the log is scanned from its start, with the same answer. Nor are zeros
+at the end of a log a batch, though a release that scans them before it recovers raises an error.
 
 Beside a writer each question is answered from files that fit each other: where they do not, and
 were changed a moment ago, it is asked anew. In the index of a segment that is still written a
@@ -29,7 +30,7 @@ from typing import Any, Self, TypeVar
 from segproof.errors import CorruptIndexError, SegproofError
 from segproof.files import REAL_FILES, Files
 from segproof.kafka.offset_index import OffsetIndex, OffsetPosition
-from segproof.kafka.record_file import LogOffsetPosition, RecordFile, TimestampAndOffset
+from segproof.kafka.record_file import LogAsFound, LogOffsetPosition, TimestampAndOffset
 from segproof.kafka.segment_names import segment_file_name
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kafka.transaction_index import TransactionIndex
@@ -37,6 +38,7 @@ from segproof.lookup_answers import LookupStep, OffsetAnswer, TimestampAnswer
 from segproof.recent_changes import PAUSES_SECONDS, changed_recently, until_steady
 
 __all__ = [
+    "INDEX_BYTES_MAX",
     "LookupStep",
     "OffsetAnswer",
     "PartitionReader",
@@ -52,7 +54,7 @@ INT64_MAX = (1 << 63) - 1
 _LOG_NAME = re.compile(r"(-?[0-9]{1,20})\.log")
 _OPEN_SEGMENTS_MAX = 8
 """A partition may have more segments than a process may open files; indexes lie in memory."""
-_INDEX_BYTES_MAX = 64 << 20
+INDEX_BYTES_MAX = 64 << 20
 """Kafka's default limit of an index is 10 MiB; a damaged file may have any length."""
 
 
@@ -93,7 +95,7 @@ class SegmentReader:
         self._sound: dict[tuple[int, int], bool] = {}
         self._directory = directory
         self._files = files
-        self.log = RecordFile.open(self.path(".log"), mutable=False, files=files)
+        self.log = LogAsFound.open(self.path(".log"), mutable=False, files=files)
         try:
             self.offset_index = self._index(OffsetIndex, ".index")
             """The offset index, or None without a file."""
@@ -110,11 +112,11 @@ class SegmentReader:
     def _index(self, kind: type[Index], suffix: str) -> Index | None:
         path = self.path(suffix)
         status = self._files.status(path)
-        if status is not None and status.size_bytes > _INDEX_BYTES_MAX:
+        if status is not None and status.size_bytes > INDEX_BYTES_MAX:
             raise CorruptIndexError(
                 f"an index of {status.size_bytes} bytes is not read into memory",
                 path=path,
-                expected=f"at most {_INDEX_BYTES_MAX} bytes",
+                expected=f"at most {INDEX_BYTES_MAX} bytes",
                 actual=status.size_bytes,
                 hint="make it new with `segproof rebuild`, or remove it from a copy: the log is"
                 " scanned then",

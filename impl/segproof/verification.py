@@ -38,6 +38,7 @@ def verify(
     jobs: int = 1,
     limit: int | None = None,
     hash_slots: int | None = None,
+    segment_index_bytes: int | None = None,
 ) -> Iterator[Finding]:
     """Yield a finding for each law that the files at `path` break; nothing: all is well.
 
@@ -59,6 +60,9 @@ def verify(
     by default 16 MiB and 64 MiB. A larger batch is a warning that says it was not looked into
     (DISK-18). Each process may take a few times as much memory.
 
+    `segment_index_bytes` is the option of that name of the broker, or the topic, that will load the
+    partitions: where it is below an index of a last segment, the load fails (LOAD-19).
+
     Findings of severity `note` are no defects: see `Finding.is_defect`. Of one law in one file the
     first hundred are shown and the others counted.
 
@@ -79,5 +83,10 @@ def verify(
         )
     if hash_slots is not None and hash_slots < 1:
         raise InvalidArgumentError("an index file has one slot or more", actual=hash_slots)
-    wanted = Wanted(None if laws is None else frozenset(laws), position, deep, limit, hash_slots)
+    if segment_index_bytes is not None and segment_index_bytes < 4:
+        raise InvalidArgumentError(
+            "segment.index.bytes is 4 or more, as Kafka wants it", actual=segment_index_bytes
+        )
+    law_ids = None if laws is None else frozenset(laws)
+    wanted = Wanted(law_ids, position, deep, limit, hash_slots, segment_index_bytes)
     return run(os.fspath(path), wanted, files, on_progress, jobs)

@@ -31,6 +31,13 @@ class EarlyFlags(EarlyLogFlags):
         " for which there must be memory",
         "SCAN-10",
     )
+    time_search_is_streamed: bool = flag(
+        True,
+        "a search by time reads of a compressed batch no more than up to the record that it finds,"
+        " so that damage behind it goes unseen; otherwise all of the batch first",
+        "SCAN-18",
+        "SEG-39",
+    )
     time_search_has_start: bool = flag(
         True,
         "a search by time begins at an offset; otherwise any offset will do, and a batch that has"

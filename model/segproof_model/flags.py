@@ -47,6 +47,18 @@ class Profile(LogFlags):
     trim_after_close_handler_fails: bool = flag(
         False, "trimming an unmapped, untrimmed index raises the unmapped error", "ABSIDX-12"
     )
+    close_writes: bool = flag(
+        False,
+        "closing trims indexes and record files, and writes the last time entry of a segment;"
+        " otherwise it changes no file: the log manager does so before, to each active segment",
+        "ABSIDX-14",
+        "SCAN-13",
+        "SEG-44",
+        "LOAD-11",
+    )
+    unmapped_index_flushes: bool = flag(
+        True, "a flush of an unmapped index does nothing", "ABSIDX-17"
+    )
     resize_short_cut: bool = flag(
         True,
         "a resize to the length that the index has does nothing and answers False, another one"
@@ -70,7 +82,8 @@ class Profile(LogFlags):
     )
     sanity_measures_file: bool = flag(
         False,
-        "sanity_check asks for the length of the file, not for the one it was opened or resized to",
+        "sanity_check asks for the length of the file by the name that it was opened by, which is"
+        " 0 once it is renamed, not for the length that it was opened or resized to",
         "OFFIDX-20",
         "TIMEIDX-17",
     )
@@ -123,7 +136,7 @@ class Profile(LogFlags):
         False, "sanity_check looks at every entry", "OFFIDX-20", "TIMEIDX-17", "TXNIDX-15"
     )
     txn_version_exact: bool = flag(
-        False,
+        True,
         "an aborted transaction's version is both of its bytes, and only 0 is known",
         "TXNIDX-2",
         "TXNIDX-5",

@@ -107,7 +107,7 @@ class LogFlags(EarlyFlags):
     index_swaps_stay: bool = flag(
         True,
         "an index swap without its log lets loading remove the indexes at its offset, and stays;"
-        " otherwise it goes itself",
+        " otherwise it goes itself, whatever its name",
         "LOAD-18",
     )
     empty_marker_is_passed: bool = flag(
@@ -134,7 +134,7 @@ class LogFlags(EarlyFlags):
     swap_may_be_unfinished: bool = flag(
         True,
         "a swap at or behind the first .cleaned file is that of a split that was not finished, and"
-        " goes; otherwise each swap is completed",
+        " goes; otherwise each swap is completed, and a .cleaned file goes whatever its name",
         "LOAD-2",
     )
     swap_spares_what_ends_before: bool = flag(
@@ -209,11 +209,34 @@ class LogFlags(EarlyFlags):
         "LOAD-2",
     )
 
+    segment_names_exact: bool = flag(
+        False,
+        "loading raises, before it changes anything, where a file of a segment, a .cleaned or a"
+        " .swap is not named just as Kafka names it, and a swap takes the place of no others;"
+        " otherwise the number before the first dot is enough",
+        "FILE-1",
+        "FILE-2",
+        "LOAD-2",
+    )
+    log_names_end_at_first_dot: bool = flag(
+        True,
+        "the offset of a log stands before the first dot of its name, and an index goes where no"
+        " log has its offset; otherwise it stands before .log, an index goes where no log has its"
+        " name, and transaction indexes are left alone",
+        "FILE-2",
+        "LOAD-4",
+    )
+    deleted_checkpoints_stay: bool = flag(
+        True,
+        "loading leaves the *.checkpoint.deleted of a metadata log; otherwise they go as all"
+        " .deleted files do",
+        "LOAD-18",
+    )
     swap_keeps_indexes: bool = flag(
         True,
         "a swap is renamed with its indexes, and what lies in its range removed, before a segment"
-        " is opened; otherwise it is recovered behind them, and takes the place of those that reach"
-        " into its range",
+        " is opened; otherwise it is recovered behind them, takes the place of those that reach"
+        " into its range, and a .swap that is neither a log nor an index stays",
         "LOAD-2",
         "LOAD-3",
         "LOAD-18",
@@ -453,6 +476,17 @@ class LogFlags(EarlyFlags):
         True,
         "asked for the record with the largest timestamp, a log reads the batch that holds it",
         "LOG-16",
+    )
+    largest_timestamp_is_streamed: bool = flag(
+        True,
+        "of that batch no more is read than up to that record, so that damage behind it goes"
+        " unseen",
+        "LOG-16",
+    )
+    cut_leaves_time_search: bool = flag(
+        False,
+        "a truncation that lowers the log start leaves where a search by timestamp begins",
+        "LOG-15",
     )
     full_truncation_takes_start: bool = flag(
         True,

@@ -15,6 +15,7 @@ from segproof_model.outcomes import ErrorKind
 
 __all__ = [
     "KAFKA_PROFILES",
+    "NEWEST_KAFKA",
     "PROFILES",
     "ROCKETMQ_PROFILES",
     "SEGPROOF",
@@ -23,22 +24,37 @@ __all__ = [
     "profile_named",
 ]
 
-KAFKA_4_3_1 = Profile(name="kafka-4.3.1")
+KAFKA_4_4_0 = Profile(name="kafka-4.4.0")
+NEWEST_KAFKA = KAFKA_4_4_0
+"""What the structures are by default."""
+KAFKA_4_3_1 = replace(
+    KAFKA_4_4_0,
+    name="kafka-4.3.1",
+    close_writes=True,
+    unmapped_index_flushes=False,
+    txn_version_exact=False,
+    time_search_is_streamed=False,
+)
+KAFKA_4_2_2 = replace(KAFKA_4_3_1, name="kafka-4.2.2", time_search_is_streamed=True)
 KAFKA_4_2_1 = replace(KAFKA_4_3_1, name="kafka-4.2.1")
 KAFKA_4_1_2 = replace(KAFKA_4_2_1, name="kafka-4.1.2", marker_needs_transaction_version=False)
-KAFKA_4_0_0 = replace(
+KAFKA_4_0_2 = replace(
     KAFKA_4_1_2,
+    name="kafka-4.0.2",
+    slice_start_refused=True,
+    search_compares_base_offsets=False,
+    order_checked_each_batch=False,
+)
+KAFKA_4_0_0 = replace(
+    KAFKA_4_0_2,
     name="kafka-4.0.0",
     failed_resize_unmaps=False,
     trim_after_close_handler_fails=True,
-    slice_start_refused=True,
     second_close_fails=True,
-    search_compares_base_offsets=False,
     index_per_batch=False,
     append_sets_rolling_timestamp=True,
     segment_close_raises=False,
     follower_knows_epoch=False,
-    order_checked_each_batch=False,
 )
 KAFKA_3_9_0 = replace(
     KAFKA_4_0_0,
@@ -81,10 +97,15 @@ KAFKA_3_5_2 = replace(
     early_has_own_limit=False,
     given_time_is_refused=True,
     full_truncation_takes_start=False,
+    cut_leaves_time_search=True,
     inflated_length_kind=ErrorKind.INVALID_ARGUMENT,
 )
 KAFKA_3_4_1 = replace(
-    KAFKA_3_5_2, name="kafka-3.4.1", special_timestamps=3, mismatch_kind=ErrorKind.INVALID_ARGUMENT
+    KAFKA_3_5_2,
+    name="kafka-3.4.1",
+    special_timestamps=3,
+    mismatch_kind=ErrorKind.INVALID_ARGUMENT,
+    cut_leaves_time_search=False,
 )
 KAFKA_2_8_2 = replace(
     KAFKA_3_4_1,
@@ -96,6 +117,7 @@ KAFKA_2_8_2 = replace(
     long_record_is_null=True,
     special_timestamps=2,
     swap_keeps_indexes=False,
+    deleted_checkpoints_stay=False,
     truncation_sets_high_watermark=True,
     retention_begins_at_start=False,
     bound_is_placed_first=False,
@@ -230,6 +252,7 @@ KAFKA_0_10_2_2 = replace(
     timestamp_type_is_needed=False,
     dating_needs_files=False,
     swap_spares_time_indexes=True,
+    log_names_end_at_first_dot=False,
     truncation_at_end_is_done=True,
     log_knows_producers=False,
     log_start_is_kept=False,
@@ -291,9 +314,19 @@ ROCKETMQ_4_3_2 = replace(
     rmq_queue_knows_end=False,
     rmq_empty_log_file_passed=True,
 )
+ROCKETMQ_3_2_6 = replace(
+    ROCKETMQ_4_3_2,
+    name="rocketmq-3.2.6",
+    rmq_unique_key_indexed=False,
+    rmq_strange_name_skipped=False,
+    rmq_committed_indexed=False,
+)
 SEGPROOF = replace(
-    KAFKA_4_3_1,
+    KAFKA_4_4_0,
     name="segproof",
+    close_writes=True,
+    unmapped_index_flushes=False,
+    time_search_is_streamed=False,
     failed_resize_unmaps=False,
     checks_before_changing=True,
     closed_is_closed=True,
@@ -301,7 +334,6 @@ SEGPROOF = replace(
     upper_bound_exact=True,
     zero_tail_is_free=True,
     sanity_checks_all=True,
-    txn_version_exact=True,
     txn_follows_file=True,
     txn_refuses_partial_tail=True,
     txn_opens_read_only=True,
@@ -326,8 +358,10 @@ SEGPROOF = replace(
     truncation_keeps_unstable=False,
     bound_stays_in_removed_segment=False,
     swap_stays_open=False,
+    segment_names_exact=True,
     aborted_since_log_start=False,
     order_checked_each_batch=False,
+    largest_timestamp_is_streamed=False,
     rmq_recovery_passes_first=False,
     rmq_recovers_unloaded=False,
     rmq_checkpoint_wraps=False,
@@ -346,9 +380,12 @@ SEGPROOF = replace(
 )
 
 KAFKA_PROFILES = (
+    KAFKA_4_4_0,
     KAFKA_4_3_1,
+    KAFKA_4_2_2,
     KAFKA_4_2_1,
     KAFKA_4_1_2,
+    KAFKA_4_0_2,
     KAFKA_4_0_0,
     KAFKA_3_9_2,
     KAFKA_3_9_0,
@@ -377,6 +414,7 @@ ROCKETMQ_PROFILES = (
     ROCKETMQ_4_7_1,
     ROCKETMQ_4_7_0,
     ROCKETMQ_4_3_2,
+    ROCKETMQ_3_2_6,
 )
 """The releases of RocketMQ, the newest first."""
 PROFILES = {profile.name: profile for profile in (SEGPROOF, *KAFKA_PROFILES, *ROCKETMQ_PROFILES)}

@@ -29,6 +29,18 @@ class RocketMQFlags:
     rmq_tags_indexed: bool = flag(
         True, "a message with tags has one entry more, under its topic and tags", "RMQSVC-14"
     )
+    rmq_unique_key_indexed: bool = flag(
+        True, "a message has an entry under its topic and unique key", "RMQSVC-14"
+    )
+    rmq_strange_name_skipped: bool = flag(
+        True,
+        "loading passes over a file whose name is no number; otherwise it ends with the"
+        " number-format error",
+        "RMQSVC-2",
+    )
+    rmq_committed_indexed: bool = flag(
+        True, "the end of a transaction that is committed is indexed", "RMQSVC-13"
+    )
     rmq_shutdown_clears_list: bool = flag(
         True, "shutting the service down empties its list of files", "RMQSVC-23"
     )

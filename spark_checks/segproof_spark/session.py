@@ -44,8 +44,7 @@ __all__ = [
 
 LOCAL = "local[*]"
 LOGGING = Path(__file__).with_name("log4j2.properties")
-WAREHOUSE = Path(tempfile.gettempdir()) / f"segproof-warehouse-{os.getuid()}"
-"""In values of settings, `{LOGGING}` and `{WAREHOUSE}` stand for these."""
+"""In values of settings, `{LOGGING}` stands for this, and `{WAREHOUSE}` for a temporary folder."""
 CONNECT_PORT = 15002
 MAX_FAILURES = "spark.task.maxFailures"
 REACH_SECONDS = 5.0
@@ -206,7 +205,9 @@ def cores_of(session: "SparkSession") -> int:
 
 def _usual_settings() -> dict[str, str]:
     """Return `SETTINGS` by name, as far as they can be had here."""
-    places = {"{LOGGING}": str(LOGGING), "{WAREHOUSE}": str(WAREHOUSE)}
+    # Not when this is imported: Python tries folders by writing to them, the current one too.
+    warehouse = os.path.join(tempfile.gettempdir(), f"segproof-warehouse-{os.getuid()}")
+    places = {"{LOGGING}": str(LOGGING), "{WAREHOUSE}": warehouse}
     found = {one.name: one.value for one in SETTINGS}
     for name, value in found.items():
         for mark, place in places.items():

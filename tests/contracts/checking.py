@@ -41,7 +41,7 @@ class Verdict:
     variant: str
     """`contract`, `mutant N` or `vacuity`."""
     state: str
-    """CrossHair's state: confirmed, cannot_confirm, post_fail, exec_err, ..."""
+    """CrossHair's state: confirmed, cannot_confirm, post_fail, exec_err, ...; or `not planted`."""
     message: str
     """CrossHair's own words."""
     seconds: float
@@ -156,7 +156,11 @@ def verdicts(contract: Any) -> Iterator[Verdict]:
     yield analyse(getattr(load(contract.path, "contract"), function), "contract")
     module_name = contract.kernel.partition(":")[0]
     for number, mutant in enumerate(contract.mutants, 1):
-        path, text = mutated(contract.kernel, mutant.function, mutant.old, mutant.new)
+        try:
+            path, text = mutated(contract.kernel, mutant.function, mutant.old, mutant.new)
+        except ValueError as error:  # the kernel was changed; what is said of it counts still
+            yield Verdict(f"mutant {number}", "not planted", str(error), 0.0)
+            continue
         with installed(module_name, path, text):
             module = load(contract.path, f"contract_on_mutant_{number}")
         yield analyse(getattr(module, function), f"mutant {number}")

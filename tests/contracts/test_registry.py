@@ -5,6 +5,7 @@ Used by: the tox environment `contracts`; needs no CrossHair.
 """
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,23 @@ def test_mutants_can_be_planted(contract: Any, registry: Any) -> None:
         _, original = registry.CHECKING.source_of(contract.kernel.partition(":")[0])
         compile(text, "mutant", "exec")
         assert text != original
+
+
+def test_a_mutant_that_is_gone_leaves_the_verdict(
+    registry: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where its text no longer stands in the kernel, the mutant is not caught; all else is judged.
+
+    It ended the whole process, so that what CrossHair had said of the contract was lost.
+    """
+    checking, known = registry.CHECKING, registry.REGISTRY.CONTRACTS[0]
+    gone = replace(known.mutants[0], old="no such text")
+    monkeypatch.setattr(
+        checking, "analyse", lambda _, variant: checking.Verdict(variant, "confirmed", "", 0.0)
+    )
+    found = {one.variant: one for one in checking.verdicts(replace(known, mutants=(gone,)))}
+    assert ["contract", "mutant 1", "vacuity"] == list(found)
+    assert ("not planted", False) == (found["mutant 1"].state, found["mutant 1"].is_counterexample)
 
 
 @pytest.mark.parametrize(

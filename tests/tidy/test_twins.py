@@ -14,7 +14,7 @@ import pytest
 
 # What only one side takes: the model's state, the implementation's door to files.
 MODEL_ONLY = {"directory", "profile", "codecs", "cls", "now_ms", "modified_ms"}
-IMPL_ONLY = {"files", "limit", "source", "time", "write_format", "zone"}
+IMPL_ONLY = {"before_cut", "files", "limit", "source", "time", "write_format", "zone"}
 Table = dict[str, tuple[str, ...]]
 KAFKA_TWINS: Table = {
     "offset_index": ("OffsetIndex", "OffsetPosition"),

@@ -2,8 +2,9 @@
 """The command line: `segproof VERB`.
 
 Exit codes: 0 clean, 1 findings (notes do not count) or bad data, 2 usage or a path that can't be
-read, 3 an internal error. A process that Ctrl-C or a closed pipe ends reports 130 or 141, as a
-shell does. Data goes to stdout; progress and the summary to stderr.
+read or written, the standard streams included, 3 an internal error. A process that Ctrl-C or a
+closed pipe ends reports 130 or 141, as a shell does. Data goes to stdout; progress and the summary
+to stderr.
 
 Other packages add verbs through the entry-point group `segproof.commands`. Nothing heavy is
 imported here or by a verb's module: `segproof --help` needs neither numpy nor numba, Spark or
@@ -11,12 +12,15 @@ Hypothesis.
 Used by: the console script `segproof`, `python -m segproof_harness.cli`.
 """
 
+import io
 import os
 import sys
+import tempfile
 from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from functools import lru_cache
 from importlib import metadata
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 
@@ -38,7 +42,9 @@ from segproof_harness.cli.common import (
     EXIT_USAGE,
     REPORT_TO,
     complain,
+    reason_of,
     version,
+    write_line,
 )
 
 ENTRY_POINTS = "segproof.commands"
@@ -53,8 +59,8 @@ HELP = """Index and log files of Kafka and RocketMQ: read them, check them, say 
 Files are opened read-only, and nothing is written beside them; only rebuild --in-place replaces
 index files.
 
-Exit codes: 0 clean, 1 findings or bad data, 2 usage or a path that can't be read, 3 an internal
-error.
+Exit codes: 0 clean, 1 findings or bad data, 2 usage or a path that can't be read or written, 3 an
+internal error.
 
 \b
 Examples:
@@ -137,16 +143,66 @@ def _loaded(entry: metadata.EntryPoint) -> typer.Typer:
     return loaded
 
 
+class _OutputError(BaseException):
+    """A standard stream can't be written to. No verb may take this for an error of its files."""
+
+    def __init__(self, name: str, cause: OSError) -> None:
+        super().__init__(f"{name}: {reason_of(cause)}")
+        self.is_closed_pipe = isinstance(cause, BrokenPipeError)
+
+
+class _Stream:
+    """A standard stream that fails once, with its name, and leads nowhere from then on."""
+
+    def __init__(self, stream: TextIO, name: str) -> None:
+        self._stream = stream
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text)
+        except OSError as error:
+            raise self._failed(error) from None
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except OSError as error:
+            raise self._failed(error) from None
+
+    def _failed(self, error: OSError) -> _OutputError:
+        # Python would complain when it flushes the stream at the end.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self._stream.fileno())
+        os.close(nowhere)
+        self._stream.flush()
+        return _OutputError(self._name, error)
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code. Nothing but SystemExit leaves."""
+    streams: Any = _Stream(sys.stdout, "standard output"), _Stream(sys.stderr, "standard error")
+    with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
+        try:
+            code = _guarded(list(arguments))
+            for stream in streams:
+                stream.flush()
+            return code
+        except _OutputError as error:
+            if error.is_closed_pipe:
+                return EXIT_CLOSED_PIPE
+            with suppress(_OutputError):
+                complain(str(error))
+            return EXIT_USAGE
+
+
+def _guarded(arguments: list[str]) -> int:
+    """Run one command line and return its exit code; only _OutputError and SystemExit leave."""
     try:
-        code = _invoke(list(arguments))
-        sys.stdout.flush()
-        return code
-    except BrokenPipeError:
-        # Python would complain when it flushes stdout at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_CLOSED_PIPE
+        return _invoke(arguments)
     except (KeyboardInterrupt, typer.Abort):
         complain("interrupted")
         return EXIT_INTERRUPTED
@@ -154,6 +210,10 @@ def run(arguments: Sequence[str]) -> int:
         complain("out of memory")
         return EXIT_INTERNAL_ERROR
     except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            _show_traceback(error)
+            complain(reason_of(error))
+            return EXIT_USAGE
         return _internal_error(error)
 
 
@@ -169,23 +229,59 @@ def _invoke(arguments: list[str]) -> int:
     except typer.Exit as exit_:
         return exit_.exit_code
     except _UsageError as error:
-        shown: Any = error
-        shown.show(file=sys.stderr)
+        usage: Any = error
+        shown = io.StringIO()
+        usage.show(file=shown)
+        for line in shown.getvalue().removesuffix("\n").split("\n"):
+            write_line(line, sys.stderr)
         return EXIT_USAGE
     return EXIT_CLEAN
 
 
-def _internal_error(error: Exception) -> int:
+def _show_traceback(error: Exception) -> None:
     if os.environ.get("SEGPROOF_TRACEBACK"):
         import traceback
 
         traceback.print_exception(error)
+
+
+def _internal_error(error: Exception) -> int:
+    _show_traceback(error)
     complain(f"internal error: {type(error).__name__}: {error}")
     complain(f"this is a defect of segproof; please report it: {REPORT_TO}")
     complain("SEGPROOF_TRACEBACK=1 shows where it happened")
     return EXIT_INTERNAL_ERROR
 
 
+def _prepare_streams() -> None:
+    """Let no file that is opened become a standard stream, and have streams that can be used."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # until the end
+    if sys.stdout is None:
+        complain("standard output: closed")
+        sys.exit(EXIT_USAGE)
+    with suppress(AttributeError):  # what a program has put in its place
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+
+
+def _choose_temporary_folder() -> None:
+    """Choose the folder of temporary files without writing to one.
+
+    Python tries each by writing, and the current directory too, which may be a broker's.
+    """
+    named = (os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
+    folders = [os.path.abspath(name) for name in (*named, "/tmp", "/var/tmp", "/usr/tmp") if name]
+    usable = (each for each in folders if os.path.isdir(each) and os.access(each, os.W_OK))
+    tempfile.tempdir = next(usable, folders[0])
+
+
 def main() -> NoReturn:
     """Run the command line of this process."""
+    _prepare_streams()
+    _choose_temporary_folder()
     sys.exit(run(sys.argv[1:]))

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
 
 import typer
 
@@ -50,7 +50,7 @@ ProfileOption = Annotated[
     typer.Option(
         "--profile",
         metavar="NAME",
-        help="Answer as this release does on the files as found, such as kafka-4.3.1. "
+        help="Answer as this release does on the files as found, such as kafka-4.4.0. "
         "Default: segproof, which counts genuine entries only.",
     ),
 ]
@@ -59,11 +59,21 @@ LimitOption = Annotated[
     typer.Option(
         "--limit-bytes",
         min=1,
-        help="Bytes a batch may have, and inflate to, to be read by --deep; a larger one is a "
-        "warning. Default: 16 MiB, inflated 64 MiB.",
+        help="Bytes a batch may have, and inflate to, to be read by --deep; all of a file together "
+        "inflate to so many and 128 for each stored byte. What is larger is a warning. "
+        "Default: 16 MiB, inflated 64 MiB.",
     ),
 ]
 
+IndexBytesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--segment-index-bytes",
+        min=4,
+        help="What the broker that starts next has as segment.index.bytes: tells where it is too"
+        " small for the indexes that are there.",
+    ),
+]
 HashSlotsOption = Annotated[
     int | None,
     typer.Option(
@@ -101,15 +111,13 @@ def release() -> str:
 
 def complain(text: str) -> None:
     """Write a line to stderr."""
-    from segproof_harness.report.text import printable
-
-    typer.echo(f"segproof: {printable(text)}", err=True)
+    write_line(f"segproof: {text}", sys.stderr)
 
 
 def summarise(text: str) -> None:
     """Write a summary line to stderr, behind the data."""
     sys.stdout.flush()
-    typer.echo(text, err=True)
+    write_line(text, sys.stderr)
 
 
 def refuse(text: str) -> NoReturn:
@@ -120,8 +128,20 @@ def refuse(text: str) -> NoReturn:
 
 def reason_of(error: OSError) -> str:
     """Return an error of the operating system in one line, with its path."""
-    words = (error.strerror or str(error)).lower()
+    if not error.strerror:
+        return str(error)  # somebody's own words, which may name a path
+    words = error.strerror[:1].lower() + error.strerror[1:]
     return f"{error.filename}: {words}" if error.filename else words
+
+
+def write_line(text: str, stream: TextIO | None = None) -> None:
+    """Write a line to a stream, stdout by default, without what a terminal would act on.
+
+    Every line of text goes through here or through `write_text`: a name may hold anything.
+    """
+    from segproof_harness.report.text import printable
+
+    (stream or sys.stdout).write(printable(text) + "\n")
 
 
 def plural(count: int, word: str) -> str:
@@ -141,10 +161,7 @@ def write_row(row: dict[str, Any], output_format: Format, prefix: str = "") -> N
     if output_format is Format.JSONL:
         sys.stdout.write(json.dumps(row) + "\n")
         return
-    from segproof_harness.report.text import printable
-
-    pairs = (f"{name}: {_shown(value)}" for name, value in row.items())
-    sys.stdout.write(prefix + printable(" ".join(pairs)) + "\n")
+    write_line(prefix + " ".join(f"{name}: {_shown(value)}" for name, value in row.items()))
 
 
 def write_findings(findings: "Iterable[Finding]", output_format: Format) -> None:

@@ -19,6 +19,7 @@ from segproof_harness.cli.common import (
     reason_of,
     refuse,
     summarise,
+    write_line,
     write_row,
 )
 
@@ -55,12 +56,12 @@ def command(
     for row in run(complain):
         rows.append(row)
         summarise(f"  {row.what}: {row.verdict}: {row.figures}")
-    typer.echo("", err=True)
+    summarise("")
     for row in rows:
         if output_format is Format.JSONL:
             write_row(row.to_json(), output_format)
         else:
-            typer.echo(f"{row.what:30} {row.verdict:8} {row.seconds:6.1f} s  {row.figures}")
+            write_line(f"{row.what:30} {row.verdict:8} {row.seconds:6.1f} s  {row.figures}")
     missing = [row for row in rows if row.verdict == NOT_RUN]
     failed = sum(row.verdict == FAILED for row in rows)
     summarise(
@@ -83,10 +84,10 @@ def _copy(target: Path) -> None:
             refuse(f"{target}: already exists; give a directory that does not exist yet")
         for partition in map(partition_of, scenarios()):
             shutil.copytree(partition, target / partition.name, copy_function=shutil.copyfile)
-            typer.echo(target / partition.name)
+            write_line(str(target / partition.name))
         for store in stores():
             place = target / "rocketmq" / store.parent.name
             shutil.copytree(store, place, copy_function=shutil.copyfile)
-            typer.echo(place)
+            write_line(str(place))
     except OSError as error:
         refuse(reason_of(error))

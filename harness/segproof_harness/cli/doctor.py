@@ -14,9 +14,7 @@ from dataclasses import asdict, dataclass
 from importlib import import_module, metadata, util
 from pathlib import Path
 
-import typer
-
-from segproof_harness.cli.common import Format, FormatOption, release, write_row
+from segproof_harness.cli.common import Format, FormatOption, release, write_line, write_row
 from segproof_harness.java import REMEDY, java_problem, java_version
 
 WORKS, NOT_RUN = "works", "not run"
@@ -59,9 +57,9 @@ def command(output_format: FormatOption = Format.TEXT) -> None:
         if output_format is Format.JSONL:
             write_row(asdict(check), output_format)
             continue
-        typer.echo(f"{check.name:12} {check.state:8} {check.detail}")
+        write_line(f"{check.name:12} {check.state:8} {check.detail}")
         if check.remedy:
-            typer.echo(f"{'':12} {'':8} remedy: {check.remedy}")
+            write_line(f"{'':12} {'':8} remedy: {check.remedy}")
 
 
 def checks() -> Iterator[Check]:
@@ -135,9 +133,9 @@ def _kernels() -> Check:
 
 
 def _kernel_cache() -> str:
-    named = os.environ.get("NUMBA_CACHE_DIR")
-    root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    folder = named or os.path.join(root, "segproof", "kernels")
+    from segproof.kernels.dispatch import cache_folder
+
+    folder = cache_folder()
     return f"{folder} ({'filled' if os.path.isdir(folder) else 'empty'})"
 
 
@@ -179,7 +177,7 @@ def _program(name: str, missing: str, remedy: str) -> Check:
 
 
 def _jars() -> Check:
-    folder = Path.home() / ".m2" / "repository" / "org" / "apache" / "kafka"
+    folder = Path(os.path.expanduser("~")) / ".m2" / "repository" / "org" / "apache" / "kafka"
     count = len(list(folder.glob("**/*.jar")))
     if not count:
         missing = "no Kafka jars fetched yet; only the benchmarks use them"

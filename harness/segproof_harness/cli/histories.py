@@ -43,7 +43,7 @@ SubjectsOption = Annotated[
         "--subjects",
         metavar="NAMES",
         help="Who runs them, separated by commas: model, model:PROFILE, impl, module:Class, or a "
-        "real release such as kafka-4.3.1; segproof oracle list shows which can run here.",
+        "real release such as kafka-4.4.0; segproof oracle list shows which can run here.",
     ),
 ]
 WeightsOption = Annotated[

@@ -5,7 +5,6 @@ Used by: cli.
 """
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass
@@ -24,6 +23,7 @@ from segproof_harness.cli.common import (
     known_profile,
     reason_of,
     refuse,
+    write_line,
     write_row,
 )
 from segproof_harness.cli.lookup_keys import (
@@ -137,7 +137,7 @@ def command(
       segproof lookup my-topic-0 --offset 4711 --explain
       segproof lookup my-topic-0 --timestamp 1700000000000
       seq 0 100 | segproof lookup my-topic-0 --offsets - --format jsonl
-      segproof lookup my-topic-0 --offset 4711 --profile kafka-4.3.1
+      segproof lookup my-topic-0 --offset 4711 --profile kafka-4.4.0
       segproof lookup store --key TopicTest#order-1 --explain
     """
     release = known_profile(profile)
@@ -260,7 +260,7 @@ def _answer(
         return sane
     write_row(row, output_format)
     for step in steps:
-        sys.stdout.write(f"  {_told(step)}\n")
+        write_line(f"  {_told(step)}")
     return sane
 
 

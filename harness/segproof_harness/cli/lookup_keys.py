@@ -20,6 +20,7 @@ from segproof_harness.cli.common import (
     reason_of,
     refuse,
     summarise,
+    write_line,
     write_row,
 )
 
@@ -151,6 +152,8 @@ def answer_store(name: str, asked: Asked, release: "Profile | None", output_form
 
 def lines_of(file: str, encoding: str, what: str) -> Iterator[tuple[int, str]]:
     """Yield the number and the text of each line of a file; refuse what can't be read."""
+    if file == "-" and sys.stdin is None:
+        refuse("standard input: closed")
     try:
         with (
             nullcontext(sys.stdin) if file == "-" else open(file, encoding=encoding, newline="\n")
@@ -164,8 +167,6 @@ def lines_of(file: str, encoding: str, what: str) -> Iterator[tuple[int, str]]:
     except UnicodeDecodeError:
         refuse(f"{file}: not a text of {what}")
     except OSError as error:
-        if isinstance(error, BrokenPipeError):
-            raise
         refuse(reason_of(error))
 
 
@@ -211,10 +212,8 @@ def _answer_key(target: str, asked: Asked, reader: Any, output_format: Format) -
         row["steps"] = [asdict(step) for step in steps]
     write_row(row, output_format)
     if output_format is Format.TEXT:
-        from segproof_harness.report.text import printable
-
         for step in steps:
-            sys.stdout.write(f"  {printable(_told(step))}\n")
+            write_line(f"  {_told(step)}")
     return sane
 
 

@@ -21,6 +21,7 @@ from segproof_harness.cli.common import (
     reason_of,
     refuse,
     summarise,
+    write_line,
     write_row,
 )
 from segproof_harness.cli.releases import ReleasesArgument
@@ -84,7 +85,7 @@ def fetch_releases(
     \b
     Examples:
       segproof oracle fetch
-      segproof oracle fetch kafka-4.3.1 rocketmq-5.5.1
+      segproof oracle fetch kafka-4.4.0 rocketmq-5.5.1
       segproof oracle fetch --offline
     """
     from segproof_harness.oracle.jars import jar_folder, problem_of
@@ -128,7 +129,7 @@ def check_releases(
     \b
     Examples:
       segproof oracle check
-      segproof oracle check kafka-4.3.1
+      segproof oracle check kafka-4.4.0
     """
     from segproof_harness.oracle.checking import problems_of
     from segproof_harness.oracle.releases import PINNED
@@ -152,6 +153,38 @@ def check_releases(
         raise typer.Exit(EXIT_FINDINGS)
 
 
+@app.command("releases")
+def published_releases(output_format: FormatOption = Format.TEXT) -> None:
+    """Tell which newer releases are published, through Maven, that can't be asked here.
+
+    Of each line of releases the newest, if none as new is known; lines of which no release is known
+    too, but no older ones. How one is added is told in the documentation.
+
+    \b
+    Examples:
+      segproof oracle releases
+      segproof oracle releases --format jsonl
+    """
+    from segproof_harness.oracle.maven import MavenError, published
+    from segproof_harness.oracle.releases import RELEASES, unserved
+
+    try:
+        versions = published(RELEASES.values())
+    except MavenError as error:
+        _refuse(f"oracle releases: not run: {error}")
+    count = 0
+    for system in ("kafka", "rocketmq"):
+        for version, known in unserved(system, versions.get(system, ())).items():
+            count += 1
+            row = {"release": f"{system}-{version}", "known": known and f"{system}-{known}"}
+            if output_format is Format.JSONL:
+                write_row(row, output_format)
+            else:
+                said = f"newer than {row['known']}" if known else "none of its line is known"
+                typer.echo(f"{row['release']:18} {said}")
+    summarise(f"{plural(count, 'release')} not known")
+
+
 app.command("run")(oracle_run.command)
 app.command("distinguish")(oracle_distinguish.command)
 
@@ -166,7 +199,7 @@ def _refuse(text: str) -> NoReturn:
 
 def _write_heading(output_format: Format) -> None:
     if output_format is Format.TEXT:
-        typer.echo(f"{'release':18} {'jars':>4} {'MiB':>5}  state")
+        write_line(f"{'release':18} {'jars':>4} {'MiB':>5}  state")
 
 
 def _write_release(
@@ -180,7 +213,7 @@ def _write_release(
         row = {"release": release.name, "jars": len(jars), "size_bytes": size, "state": state}
         write_row({**row, **more}, output_format)
     else:
-        typer.echo(f"{release.name:18} {len(jars):4} {size / MIB:5.0f}  {state}")
+        write_line(f"{release.name:18} {len(jars):4} {size / MIB:5.0f}  {state}")
 
 
 def _summarise(ready: int, releases: "Sequence[Release]") -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from segproof_harness.cli.common import EXIT_FINDINGS, progress, refuse, summarise
+from segproof_harness.cli.common import EXIT_FINDINGS, progress, refuse, summarise, write_line
 from segproof_harness.cli.releases import refuse_unready
 
 if TYPE_CHECKING:
@@ -96,4 +96,4 @@ def _show(found: "Distinction") -> None:
         verdict = f"{found.structure}: {found.expected}, otherwise {found.otherwise}"
     real = f"; confirmed by {', '.join(found.confirmed)}" if found.confirmed else ""
     against = f"; REFUTED by {', '.join(found.refuted)}" if found.refuted else ""
-    typer.echo(f"{found.flag} ({found.older} beside {found.newer}): {verdict}{real}{against}")
+    write_line(f"{found.flag} ({found.older} beside {found.newer}): {verdict}{real}{against}")

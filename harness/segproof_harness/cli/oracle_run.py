@@ -17,8 +17,9 @@ from segproof_harness.cli.common import (
     progress,
     refuse,
     summarise,
+    write_line,
 )
-from segproof_harness.cli.histories import ALL, SeedOption, StructureOption, known_structure
+from segproof_harness.cli.histories import ALL, StructureOption, known_structure
 from segproof_harness.cli.releases import ReleasesArgument, chosen, refuse_unready
 
 if TYPE_CHECKING:
@@ -37,7 +38,18 @@ def command(
     length: Annotated[
         int, typer.Option("--length", min=1, max=100_000, help="Operations in a history.")
     ] = LENGTH,
-    seed: SeedOption = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", min=0, help="The first seed; without it 0, or the first fresh one."),
+    ] = None,
+    fresh: Annotated[
+        bool,
+        typer.Option(
+            "--fresh",
+            help="Run seeds that nothing was mended by, behind all of the record, and keep what "
+            "they find beside earlier runs.",
+        ),
+    ] = False,
     jobs: JobsOption = None,
     record: Annotated[
         Path | None,
@@ -49,31 +61,31 @@ def command(
     """Hold the model against real releases: every answer, error kind and byte.
 
     One line for each release and structure: histories, answers compared, divergences. A divergence
-    comes with the command that shows it alone.
+    comes, as soon as its five hundred histories are run, with the command that shows it alone.
 
     \b
     Examples:
-      segproof oracle run kafka-4.3.1 --structure offset-index --count 1000
+      segproof oracle run kafka-4.4.0 --structure offset-index --count 1000
       segproof oracle run --count 2000 --record docs/results/oracle.jsonl
+      segproof oracle run kafka-4.3.1 --fresh --record docs/results/oracle.jsonl
     """
-    from segproof_harness.oracle.conformance import conform, merged, merged_into, plan
+    from segproof_harness.oracle.conformance import merged, merged_into, plan
     from segproof_harness.oracle.process import OracleError
     from segproof_harness.oracle.releases import RELEASES
     from segproof_harness.structures import STRUCTURE_IDS
 
     structures = STRUCTURE_IDS if structure == ALL else (known_structure(structure),)
-    tasks = plan(chosen(releases, RELEASES), structures, count=count, length=length, seed=seed)
+    first = _first_seed(seed, fresh, record)
+    tasks = plan(
+        chosen(releases, RELEASES), structures,
+        count=count, length=length, seed=first, is_fresh=fresh,
+    )  # fmt: skip
     if not tasks:
         refuse(f"none of these releases serves {structure}")
     refuse_unready(RELEASES[name] for name in dict.fromkeys(task.release for task in tasks))
-    started, done, total = time.monotonic(), 0, sum(task.histories for task in tasks)
-    runs: list[Conformance] = []
+    started = time.monotonic()
     try:
-        with progress("oracle", unit="histories") as show:
-            for run in conform(tasks, jobs or cores()):
-                runs.append(run)
-                done += run.histories
-                show(min(done, total), total)
+        runs = _ran(tasks, jobs or cores())
     except OracleError as error:
         refuse(str(error))
     if record is not None:
@@ -81,18 +93,46 @@ def command(
             merged_into(record, runs)
         except (OSError, ValueError) as error:
             refuse(f"--record: {error}")
-    _show(list(merged(runs).values()), time.monotonic() - started)
+    _show(merged(runs), time.monotonic() - started)
+
+
+def _first_seed(seed: int | None, fresh: bool, record: Path | None) -> int:
+    """Return the first seed that was asked for."""
+    from segproof_harness.oracle.conformance import unused_seed
+
+    if fresh and record is None:
+        refuse("--fresh: name the --record whose seeds are not fresh")
+    if seed is not None or record is None or not fresh:
+        return seed or 0
+    try:
+        return unused_seed(record)
+    except (OSError, ValueError) as error:
+        refuse(f"--record: {error}")
+
+
+def _ran(tasks: "list[Conformance]", jobs: int) -> "list[Conformance]":
+    """Run the tasks; print what shows a divergence as soon as its task is done."""
+    from segproof_harness.oracle.conformance import conform
+
+    runs: list[Conformance] = []
+    done, total = 0, sum(task.histories for task in tasks)
+    with progress("oracle", unit="histories") as show:
+        for run in conform(tasks, jobs):
+            runs.append(run)
+            for line in run.reproduce:
+                write_line(f"reproduce: {line}")
+            done += run.histories
+            show(min(done, total), total)
+    return runs
 
 
 def _show(rows: "list[Conformance]", seconds: float) -> None:
     for row in rows:
-        typer.echo(
+        write_line(
             f"{row.release:18} {row.structure:18} {row.histories:7} histories "
             f"{row.operations:9} operations {row.answers_compared:9} answers "
             f"{row.divergences} divergences"
         )
-        for line in row.reproduce:
-            typer.echo(f"  reproduce: {line}")
     found = sum(row.divergences for row in rows)
     histories = sum(row.histories for row in rows)
     summarise(f"{histories} histories in {seconds:.1f} s: {found or 'no'} divergences")

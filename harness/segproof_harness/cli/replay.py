@@ -19,6 +19,7 @@ from segproof_harness.cli.common import (
     refuse,
     summarise,
     write_findings,
+    write_line,
     write_row,
 )
 from segproof_harness.cli.histories import (
@@ -81,7 +82,7 @@ def command(
       segproof replay --structure time-index --subjects model,my.package:MyTimeIndex
       segproof replay --structure offset-index --subjects impl,kafka-2.0.1
       segproof replay traces/offset-index-segproof-17.jsonl
-      segproof replay traces/offset-index-segproof-17.jsonl --subjects impl,kafka-4.3.1 --show
+      segproof replay traces/offset-index-segproof-17.jsonl --subjects impl,kafka-4.4.0 --show
     """
     from segproof_harness.oracle.process import OracleError
     from segproof_harness.traces import TraceError
@@ -93,18 +94,19 @@ def command(
     try:
         if trace is not None:
             result = _replay_trace(trace, names, _shower(output_format) if show else None)
+            write_findings(result.findings, output_format)
         else:
             wanted = structures_of(structure, profile, names)
             drawn = weights_of(weights, wanted)
             seeds = range(seed, seed + count)
-            result = _replay_seeds(wanted, profile, seeds, length, names, drawn, traces)
+            result = _replay_seeds(
+                wanted, profile, seeds, length, names, drawn, traces, output_format
+            )
     except (TraceError, OracleError) as error:
         refuse(str(error))
     except OSError as error:
-        if isinstance(error, BrokenPipeError):
-            raise
         refuse(reason_of(error))
-    _show(result, output_format, time.monotonic() - started)
+    _show(result, time.monotonic() - started)
     if result.findings:
         raise typer.Exit(EXIT_FINDINGS)
 
@@ -116,9 +118,9 @@ def _shower(output_format: Format) -> "Watch":
         told = [f"{name}: {answer!r}" for name, answer in answers.items()]
         if len(set(answers.values())) == 1:
             told = [repr(next(iter(answers.values())))]
-        typer.echo(
-            f"{step:4} {operation!r}\n" + "".join(f"       {line}\n" for line in told), nl=False
-        )
+        write_line(f"{step:4} {operation!r}")
+        for line in told:
+            write_line(f"       {line}")
 
     def jsonl(step: int, operation: "Operation", answers: "Mapping[str, Outcome]") -> None:
         told = {name: answer.to_json() for name, answer in answers.items()}
@@ -147,6 +149,7 @@ def _replay_seeds(
     subjects: list[str],
     weights: "Weights | None",
     traces: Path,
+    output_format: Format,
 ) -> "Result":
     from segproof_harness.replay import Result, replay_seeds
     from segproof_harness.structures import structure_named
@@ -172,13 +175,13 @@ def _replay_seeds(
                     weights=weights_for(structure_named(name), weights) if weights else None,
                     traces=traces,
                     progress=advance,
+                    told=lambda finding: write_findings([finding], output_format),
                 )
             )
     return total
 
 
-def _show(result: "Result", output_format: Format, seconds: float) -> None:
-    write_findings(result.findings, output_format)
+def _show(result: "Result", seconds: float) -> None:
     for line in result.expected.lines():
         summarise(line)
     verdict = _verdict(len(result.findings))

@@ -20,6 +20,7 @@ from segproof_harness.cli.common import (
     Format,
     FormatOption,
     HashSlotsOption,
+    IndexBytesOption,
     JobsOption,
     LimitOption,
     Show,
@@ -56,6 +57,7 @@ class Asked:
     position: int | None
     limit: int | None
     hash_slots: int | None
+    segment_index_bytes: int | None
 
 
 class FailOn(StrEnum):
@@ -83,6 +85,7 @@ def command(
     ] = None,
     limit_bytes: LimitOption = None,
     hash_slots: HashSlotsOption = None,
+    segment_index_bytes: IndexBytesOption = None,
     against: Annotated[
         Against | None,
         typer.Option(
@@ -119,7 +122,8 @@ def command(
     for path in paths:
         check_readable(path)
     started = time.monotonic()
-    asked = Asked(paths, deep, jobs or cores(), laws, position, limit_bytes, hash_slots)
+    asked = Asked(paths, deep, jobs or cores(), laws, position, limit_bytes, hash_slots,
+                  segment_index_bytes)  # fmt: skip
     with progress("verify") as show:
         counts, cut = _told(_found(asked, show), output_format, max_findings, no_notes)
     if against is not None:
@@ -166,6 +170,7 @@ def _found(asked: Asked, show: Show) -> "Iterator[Finding]":
                 jobs=asked.jobs,
                 limit=asked.limit,
                 hash_slots=asked.hash_slots,
+                segment_index_bytes=asked.segment_index_bytes,
             )
     except OSError as error:  # the path itself has gone; what is below it is a finding
         refuse(reason_of(error))

@@ -62,7 +62,8 @@ def _some_index(choose: Choose, image: IndexImage) -> int:
     """Draw the index of an entry: of one that there is, of none yet, or of none ever."""
     count = image.index_count
     if one_in(choose, 3):
-        return choose.one_of((count + 1, image.index_num, 0, -1, INT32_MAX, INT32_MIN, 214748365))
+        beside = (count, count, count + 1, image.index_num)
+        return choose.one_of((*beside, 0, -1, INT32_MAX, INT32_MIN, 214748365))
     return choose.integer(1, count)
 
 

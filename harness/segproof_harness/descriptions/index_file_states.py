@@ -106,6 +106,10 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
     "found-2": lambda event: is_found(event) and len(appended(event)) >= 2,
     "collision": _has_collision,
     "repaired-slot": _is_repaired,
+    "slot-of-the-count": lambda event: (
+        is_put(event)
+        and event.before.slot_value(written(event).key_hash) == event.before.index_count
+    ),
     "full": lambda event: event.operation.name == "put_key" and event.outcome.value is False,
     "least-hash": lambda event: (
         is_put(event) and hash_code(str(event.operation.arguments["key"])) == INT32_MIN

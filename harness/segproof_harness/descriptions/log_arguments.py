@@ -29,7 +29,9 @@ from segproof_harness.generation import (
 )
 from segproof_harness.operations import Value
 from segproof_harness.structures import Setup, Situation, is_file_name
+from segproof_model.kafka.log_leftovers import is_odd
 from segproof_model.kafka.segment_names import offset_of_name, segment_file_name
+from segproof_model.outcomes import Raised
 
 EPOCHS = "leader-epoch-checkpoint"
 START_MS = 1_000_000
@@ -49,6 +51,7 @@ CHOICES: Mapping[str, tuple[int | str | bool, ...]] = {
     "file_delete_delay_ms": (60_000, 0, 500),
     "message_timestamp_type": ("CreateTime", "CreateTime", "CreateTime", "LogAppendTime"),
     "message_timestamp_before_max_ms": (NEVER, NEVER, NEVER, 100),
+    "message_timestamp_after_max_ms": (3_600_000, 3_600_000, NEVER, 20),
     "cleanup_policy": ("delete", "delete", "delete", "delete", "compact", "compact,delete", ""),
     "compression_type": ("producer", "producer", "producer", "uncompressed"),
     "flush_messages": (NEVER, NEVER, 3, 1),
@@ -56,7 +59,26 @@ CHOICES: Mapping[str, tuple[int | str | bool, ...]] = {
     "max_compaction_lag_ms": (NEVER, NEVER, 50, 3),
 }
 """The options that histories vary, and their values. No log wants a codec of its own: what the
-implementation's libraries make of records is not what the codecs of histories make."""
+implementation's libraries and Java's make of records is not what the codecs of histories make.
+What leaders compress is compared record by record, in tests of its own."""
+
+LOG_DAMAGES = (*DAMAGES[:4], *DAMAGES[:4], "removed")
+LEFTOVERS = (
+    (".log", ".swap"), (".log", ".swap"), (".log", ".cleaned"), (".log", ".deleted"),
+    (".index", ".swap"), (".timeindex", ".swap"), (".index", ".cleaned"), (".index", ".deleted"),
+    (".index", ""), (".timeindex", ""), (".txnindex", ""),
+)  # fmt: skip
+"""Kind and suffix of a file that a crash left."""
+ODD_NAMES = (
+    "foo.cleaned", "5.cleaned", "foo.log.cleaned", "foo.swap", "5.swap", "5.foo.swap", ".swap",
+    "foo.log.swap", "foo.index.swap", "5.index.swap", "00000000000000000005.foo.swap",
+    "00000000000000000005.log.deleted.swap", "00000000000000000005.snapshot.swap", "foo.deleted",
+    ".deleted", "00000000000000000000.log.swap.deleted", "0.log.deleted", "foo.snapshot.deleted",
+    "00000000000000000005-0000000001.checkpoint.deleted", "5.log", "+5.log", "5.foo.log", "foo.log",
+    ".log", "foo.index", "5.index", "5.timeindex", "5.txnindex", "00000000000000000005.log.index",
+    "log", "swap", "5.txt", "99999999999999999999.log",
+)  # fmt: skip
+"""Names that are not as Kafka writes them, or not for such a file."""
 
 Damage = tuple[str, str, int, bytes]
 """Which file, what happens to it, how many bytes or where, and what is written."""
@@ -98,17 +120,27 @@ def _is_choice(option: Any) -> bool:
     return isinstance(name, str) and value in CHOICES.get(name, ())
 
 
-def draw_setup(choose: Choose) -> Setup:
-    """Draw a directory and the first opening: empty, segments, or one segment that overflows."""
-    arguments: dict[str, Value] = {
-        "options": draw_options(choose),
-        "log_start_offset": choose.one_of((0, 0, 0, 40, 2**31 - 5)),
+def opening_of_log() -> dict[str, Value]:
+    """Return the arguments of an opening after a crash, with the first value of each option."""
+    return {
+        "options": tuple((name, values[0]) for name, values in CHOICES.items()),
+        "log_start_offset": 0,
         "recovery_point": 0,
-        "last_shutdown_clean": choose.boolean(),
-        "draw": choose.integer(0, 5000),
+        "last_shutdown_clean": False,
+        "draw": 0,
         "now_ms": START_MS,
         "modified_ms": START_MS - 500,
         "damage": (),
+    }
+
+
+def draw_setup(choose: Choose) -> Setup:
+    """Draw a directory and the first opening: empty, segments, or one segment that overflows."""
+    arguments = opening_of_log() | {
+        "options": draw_options(choose),
+        "log_start_offset": choose.one_of((0, 0, 0, 40, 2**31 - 5)),
+        "last_shutdown_clean": choose.boolean(),
+        "draw": choose.integer(0, 5000),
     }
     kind = weighted(choose, (6, 3, 1))
     if kind == 0:
@@ -286,25 +318,34 @@ def draw_damage(choose: Choose, situation: Situation) -> tuple[Value, ...]:
     """Draw what happens to files while nothing is open; mostly nothing."""
     names = tuple(situation.directory)
     if situation.state is None:  # what stood in the way goes, or no opening might ever succeed
-        bad = [name for name in names if name.endswith((".index", ".snapshot")) or name == EPOCHS]
+        bad = [name for name in names if _may_stop_loading(name)]
         return tuple((name, "removed", 0, b"") for name in bad[-8:])
     if not names or not one_in(choose, 3):
         return ()
+    kind = weighted(choose, (12, 3, 1))
+    if kind == 1:
+        return _swap_state(choose, situation)
+    if kind == 2:
+        return _odd_leftover(choose, names)
     return tuple(_one_damage(choose, names) for _ in range(choose.one_of((1, 1, 1, 2))))
+
+
+def _may_stop_loading(name: str) -> bool:
+    return name.endswith((".index", ".snapshot")) or name == EPOCHS or is_odd(name)
 
 
 def _one_damage(choose: Choose, names: tuple[str, ...]) -> Damage:
     kind = weighted(choose, (6, 4, 3, 2))
     logs = [name for name in names if name.endswith(".log")] or list(names)
     if kind == 0:
-        return _broken(choose, choose.one_of((logs[-1], logs[-1], logs[0])), DAMAGES[:4])
+        return _broken(choose, choose.one_of((logs[-1], logs[-1], logs[0])), LOG_DAMAGES)
     if kind == 1:
         indexes = [name for name in names if name.endswith("index")] or list(names)
         return _broken(choose, choose.one_of(indexes), DAMAGES)
     if kind == 2:
         others = [n for n in names if n.endswith(".snapshot") or n == EPOCHS] or list(names)
         return _broken(choose, choose.one_of(others), ("cut", "flipped", "removed"))
-    return _leftover(choose, names, logs)
+    return _leftover(choose, logs)
 
 
 def _broken(choose: Choose, name: str, kinds: tuple[str, ...]) -> Damage:
@@ -322,17 +363,55 @@ def _broken(choose: Choose, name: str, kinds: tuple[str, ...]) -> Damage:
     return name, what, choose.integer(1, 90) if what != "removed" else 0, b""
 
 
-def _leftover(choose: Choose, names: tuple[str, ...], logs: list[str]) -> Damage:
-    """Draw a file that a crash left in the middle of something."""
-    base_offset = offset_of_name(choose.one_of(logs))
-    base = base_offset if isinstance(base_offset, int) else 0
-    suffix = choose.one_of((".swap", ".swap", ".cleaned", ".deleted"))
-    kind = choose.one_of((".log", ".log", ".log", ".index"))
-    name = segment_file_name(base, kind + suffix)
+def _leftover(choose: Choose, logs: list[str]) -> Damage:
+    """Draw a file that a crash left in the middle of something, an index without a log as well."""
+    base = _base_of(choose.one_of(logs))
+    kind, suffix = choose.one_of(LEFTOVERS)
     if kind != ".log":
-        return name, "replaced", 0, draw_index(choose, base, kind)
+        base += choose.one_of((0, 1, 1000)) if not suffix else 0
+        return segment_file_name(base, kind + suffix), "replaced", 0, draw_index(choose, base, kind)
     stored = draw_stored(choose, max(0, base), START_MS, choose.one_of((1, 1, 2)))
-    return name, "replaced", 0, stored
+    return segment_file_name(base, kind + suffix), "replaced", 0, stored
+
+
+def _base_of(name: str) -> int:
+    base_offset = offset_of_name(name)
+    return base_offset if isinstance(base_offset, int) else 0
+
+
+def _swap_state(choose: Choose, situation: Situation) -> tuple[Value, ...]:
+    """Draw a segment as a crash leaves it while it replaces itself: some of its files are swaps.
+
+    The files that have these names already are still there, or went before.
+    """
+    names = [name for name in situation.directory if name.endswith(".log")]
+    stem = choose.one_of(names).removesuffix(".log") if names else segment_file_name(0, "")
+    suffix = choose.one_of((".swap", ".swap", ".swap", ".cleaned"))
+    is_gone, found = choose.boolean(), list[Damage]()
+    for kind in KINDS:
+        data = situation.directory.read(stem + kind)
+        if data is None or (kind != ".log" and one_in(choose, 3)):
+            continue
+        found.append((stem + kind + suffix, "replaced", 0, data))
+        if is_gone:
+            found.append((stem + kind, "removed", 0, b""))
+    return tuple(found)
+
+
+def _odd_leftover(choose: Choose, names: tuple[str, ...]) -> tuple[Value, ...]:
+    """Draw a file whose name is not as Kafka writes it.
+
+    None that ends a loading beside other leftovers: which of them are gone then, goes by the order
+    in which a directory is listed.
+    """
+    name = choose.one_of(ODD_NAMES)
+    is_last = isinstance(offset_of_name(name), Raised)
+    if is_last and any(one.endswith((".deleted", ".cleaned", ".swap")) for one in names):
+        return ()
+    kind = next((one for one in KINDS if one in name), ".index")
+    is_log, base = kind == ".log", max(0, _base_of(name))
+    data = draw_stored(choose, base, START_MS, 1) if is_log else draw_index(choose, base, kind)
+    return ((name, "replaced", 0, data),)
 
 
 def is_damage(value: Value) -> bool:

@@ -147,6 +147,21 @@ def _completes_a_swap(event: Event) -> bool:
     return False
 
 
+def _loses_an_index_without_a_log(event: Event) -> bool:
+    """Return whether an opening found an index that no log goes with, and removed it."""
+    if event.operation.name not in OPENINGS or event.before is None or event.after is None:
+        return False
+    damage: Any = event.operation.arguments["damage"]
+    return any(
+        what == "replaced" and name.endswith("index") and name not in event.after.directory
+        for name, what, _, _ in damage
+    )
+
+
+def _is_refused_for_a_name(event: Event) -> bool:
+    return event.operation.name in OPENINGS and event.outcome.error == "number-format"
+
+
 def _reopens_clean(event: Event) -> bool:
     arguments = event.operation.arguments
     return (
@@ -198,5 +213,7 @@ SOMETIMES = {
     "time-found": _finds_a_time,
     "clean-reopen": _reopens_clean,
     "swap-completed-at-load": _completes_a_swap,
+    "index-without-a-log-removed-at-load": _loses_an_index_without_a_log,
+    "odd-name-refused": _is_refused_for_a_name,
     **OPENED_AGAIN,
 }

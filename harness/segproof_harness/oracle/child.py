@@ -62,10 +62,16 @@ class Runner:
         self._now: ImplementationSubject | None = None
         self._histories = 0
 
+    def adapter(self, structure_id: str) -> type[Adapter]:
+        """Return the adapter's class for this JVM."""
+        module, _, name = ADAPTERS[structure_id].partition(":")
+        base: type[Adapter] = getattr(import_module(module), name)
+        return type(name, (base,), {"jvm": self._jvm})
+
     def subject(self, structure_id: str) -> ImplementationSubject:
         """Return the subject of a structure, made at the first call."""
         if structure_id not in self._subjects:
-            adapter = _adapter(structure_id, self._jvm)
+            adapter = self.adapter(structure_id)
             structure = adapter.describe(structure_named(structure_id))
             observed = tuple(name for name in structure.observed if name not in adapter.unobserved)
             structure = replace(structure, observed=observed)
@@ -77,7 +83,7 @@ class Runner:
 
     def absent(self, structure_id: str) -> Absent:
         """Return what the real class has not."""
-        adapter = _adapter(structure_id, self._jvm)
+        adapter = self.adapter(structure_id)
         return Absent(adapter.left_out, adapter.unobserved)
 
     def history(
@@ -131,13 +137,6 @@ class Runner:
         if self._now is not None:
             self._now.stop()
             self._now = None
-
-
-def _adapter(structure_id: str, jvm: Jvm) -> type[Adapter]:
-    """Return the adapter's class for this JVM."""
-    module, _, name = ADAPTERS[structure_id].partition(":")
-    base: type[Adapter] = getattr(import_module(module), name)
-    return type(name, (base,), {"jvm": jvm})
 
 
 def serve(pipe: Connection, runner: Runner) -> None:

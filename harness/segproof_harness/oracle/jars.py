@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from segproof.kernels.dispatch import user_cache
 from segproof_harness.oracle.releases import Release
 
 __all__ = [
@@ -63,8 +64,7 @@ def jar_folder() -> Path:
     named = os.environ.get(FOLDER_VARIABLE)
     if named:
         return Path(named).absolute()
-    cache_home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache_home).absolute() / "segproof" / "jars"
+    return Path(user_cache()).absolute() / "segproof" / "jars"
 
 
 @cache
@@ -128,13 +128,17 @@ def sha256_of(path: Path) -> str:
 
 
 def class_path(release: Release) -> tuple[Path, ...]:
-    """Return the class path of a release.
+    """Return the class path of a release, each jar of which has the SHA-256 of the lock now.
 
-    Raises: FileNotFoundError that says which jar is missing and how to get it.
+    Raises: FileNotFoundError that says which jar is missing, OSError for one that is not the right
+    one, both with how to get it.
     """
+    remedy = f"; run: segproof oracle fetch {release.name}"
     problem = problem_of(release)
     if problem is not None:
-        raise FileNotFoundError(f"{problem}; run: segproof oracle fetch {release.name}")
+        raise FileNotFoundError(problem + remedy)
+    for problem in wrong_jars(release).values():
+        raise OSError(problem + remedy)
     folder = jar_folder()
     return tuple(folder / jar.path for jar in pinned_jars(release))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pinned jars through Maven: fetch them, and write the lock anew.
+"""The pinned jars through Maven: fetch them, write the lock anew, ask which releases there are.
 
 One run of Maven copies every jar that is wanted, each by its own coordinates: nothing is resolved
 beyond the lock. Jars arrive in a scratch folder, and only one with the pinned SHA-256 is moved to
@@ -22,12 +22,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from segproof_harness.oracle.jars import LOCK, Jar, jar_folder, sha256_of, wrong_jars
 from segproof_harness.oracle.releases import PINNED, Release
 
-__all__ = ["Fetched", "MavenError", "fetch"]
+__all__ = ["Fetched", "MavenError", "fetch", "published"]
 
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 THREADS = 4
@@ -100,6 +101,37 @@ def fetch(
     return done
 
 
+def published(releases: Iterable[Release]) -> dict[str, set[str]]:
+    """Return by system the versions that the registry has now, of what these releases come as.
+
+    Maven begins with an empty local repository, so that it has to ask. Raises: MavenError.
+    """
+    mvn = shutil.which("mvn")
+    if mvn is None:
+        raise MavenError("mvn is not on PATH; install Maven 3.6.3 or newer")
+    asked = {tuple(each.coordinates[0].split(":")[:2]): each.system for each in releases}
+    found: dict[str, set[str]] = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        target, home = Path(scratch, "newest"), Path(scratch, "repository")
+        items = "".join(
+            f"<artifactItem><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
+            "<version>RELEASE</version><type>pom</type>"
+            f"<outputDirectory>{escape(str(target))}</outputDirectory></artifactItem>"
+            for group, artifact in asked
+        )
+        pom = _write_poms(Path(scratch), {"newest": _copying(items)})
+        command = [mvn, *_options(pom, False), f"-Dmaven.repo.local={home}", PHASE]
+        problem = _run(command, Path(scratch, "log"), lambda: None)
+        if problem is not None:
+            raise MavenError(problem)
+        for (group, artifact), system in asked.items():
+            place = home / group.replace(".", "/") / artifact
+            for listed in place.glob("maven-metadata-*.xml"):
+                versions = ElementTree.parse(listed).iter("version")
+                found.setdefault(system, set()).update(each.text or "" for each in versions)
+    return found
+
+
 def _shares(releases: Iterable[Release]) -> Iterator[tuple[str, list[Jar]]]:
     """Yield what to fetch for each release: a jar of several goes to the first of them."""
     seen: set[Jar] = set()
@@ -161,12 +193,16 @@ def _copy_body(jars: Iterable[Jar], target: Path) -> str:
             f"<version>{version}</version><classifier>{classifier}</classifier>"
             f"<outputDirectory>{place}</outputDirectory></artifactItem>"
         )
+    return _copying("".join(items))
+
+
+def _copying(items: str) -> str:
     group, artifact, version = PLUGIN.split(":")
     return (
         f"<build><plugins><plugin><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
         f"<version>{version}</version><executions><execution><phase>{PHASE}</phase>"
         "<goals><goal>copy</goal></goals><configuration><artifactItems>"
-        f"{''.join(items)}</artifactItems></configuration></execution></executions></plugin>"
+        f"{items}</artifactItems></configuration></execution></executions></plugin>"
         "</plugins></build>"
     )
 

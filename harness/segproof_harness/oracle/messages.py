@@ -36,6 +36,7 @@ ADAPTERS = {
 """The class `module:Name` that serves a structure; it is imported in the child alone."""
 SINCE = {
     "transaction-index": (0, 11),
+    **dict.fromkeys(("commit-log", "consume-queue", "message-store"), (4,)),
 }
 """The first version whose classes serve a structure, where not all do."""
 

@@ -4,21 +4,34 @@
 Used by: oracle.jars, oracle.jvm, the verb `oracle`.
 """
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
 from segproof_model.profiles import PROFILES
 
-__all__ = ["BROKER", "NEWEST", "PINNED", "RELEASES", "Release", "release_named"]
+__all__ = [
+    "BROKER",
+    "NEWEST",
+    "PINNED",
+    "RELEASES",
+    "TOOLS",
+    "Release",
+    "release_named",
+    "unserved",
+]
 
 System = Literal["kafka", "rocketmq"]
 
-KAFKA_VERSIONS = ["4.3.1", "4.2.1", "4.1.2", "4.0.0", "3.9.2", "3.9.0", "3.7.2", "3.6.2", "3.5.2"]
-KAFKA_VERSIONS += ["3.4.1", "2.8.2", "2.4.1", "2.2.2", "2.1.1", "2.0.1", "1.1.1", "0.11.0.3"]
-KAFKA_VERSIONS += ["0.10.2.2"]
+KAFKA_VERSIONS = ["4.4.0", "4.3.1", "4.2.2", "4.2.1", "4.1.2", "4.0.2", "4.0.0", "3.9.2", "3.9.0"]
+KAFKA_VERSIONS += ["3.7.2", "3.6.2", "3.5.2", "3.4.1", "2.8.2", "2.4.1", "2.2.2", "2.1.1", "2.0.1"]
+KAFKA_VERSIONS += ["1.1.1", "0.11.0.3", "0.10.2.2"]
 ROCKETMQ_VERSIONS = ["5.5.1", "5.4.0", "5.3.3", "5.1.4", "5.0.0"]
-ROCKETMQ_VERSIONS += ["4.9.8", "4.9.3", "4.7.1", "4.7.0", "4.3.2"]
+ROCKETMQ_VERSIONS += ["4.9.8", "4.9.3", "4.7.1", "4.7.0", "4.3.2", "3.2.6"]
+WHOLE = re.compile(r"\d+(\.\d+)+")
+"""A version that is no candidate for a release."""
 SCALA_2_13_SINCE = (2, 4)
 """The first Kafka whose core comes for Scala 2.13; older ones come for 2.12."""
 
@@ -43,17 +56,17 @@ class Release:
 
     system: System
     version: str
-    has_tools: bool = False
-    """Whether its command-line tools and a logger come with it, for a whole broker."""
+    part: Literal["", "broker", "tools"] = ""
+    """What comes with it that no subject needs: a logger, for a broker; its command-line tools."""
 
     @property
     def name(self) -> str:
         """Its name, which is that of its profile.
 
-        >>> Release("kafka", "4.3.1").name
-        'kafka-4.3.1'
+        >>> Release("kafka", "4.4.0").name
+        'kafka-4.4.0'
         """
-        return f"{self.system}-{'tools-' if self.has_tools else ''}{self.version}"
+        return "-".join(filter(None, (self.system, self.part, self.version)))
 
     @property
     def number(self) -> tuple[int, ...]:
@@ -68,11 +81,15 @@ class Release:
     def coordinates(self) -> tuple[str, ...]:
         """What Maven resolves, as `group:artifact:version`; the lock lists every jar of it."""
         if self.system == "rocketmq":
-            return (f"org.apache.rocketmq:rocketmq-store:{self.version}",)
+            group = "com.alibaba" if self.number < (4,) else "org.apache"
+            return (f"{group}.rocketmq:rocketmq-store:{self.version}",)
         scala = "2.13" if self.number >= SCALA_2_13_SINCE else "2.12"
         core = (f"org.apache.kafka:kafka_{scala}:{self.version}",)
-        tools = (f"org.apache.kafka:kafka-tools:{self.version}", "org.slf4j:slf4j-simple:1.7.36")
-        return core + (tools if self.has_tools else ())
+        more = {
+            "broker": ("org.slf4j:slf4j-simple:1.7.36",),
+            "tools": (f"org.apache.kafka:kafka-tools:{self.version}",),
+        }
+        return core + more.get(self.part, ())
 
     @property
     def java_options(self) -> tuple[str, ...]:
@@ -98,11 +115,41 @@ RELEASES = {
 NEWEST = (RELEASES[f"kafka-{KAFKA_VERSIONS[0]}"], RELEASES[f"rocketmq-{ROCKETMQ_VERSIONS[0]}"])
 """The newest release of each system."""
 
-BROKER = Release("kafka", "4.3.1", has_tools=True)
-"""What a real broker is started from: `kafka-tools-4.3.1` in the lock. It is no subject."""
+BROKER = Release("kafka", "4.4.0", part="broker")
+"""What a real broker is started from: `kafka-broker-4.4.0` in the lock. It is no subject."""
+TOOLS = Release("kafka", "4.3.1", part="tools")
+"""The newest tools that are published: of 4.4.0 there are none. They are no subject either."""
 
-PINNED = {**RELEASES, BROKER.name: BROKER}
+PINNED = {**RELEASES, BROKER.name: BROKER, TOOLS.name: TOOLS}
 """Everything that the lock has jars for."""
+
+
+def unserved(system: System, versions: Iterable[str]) -> dict[str, str | None]:
+    """Return the newest of each line of versions, where none as new is served, the newest first.
+
+    With each the newest of its line that is, or None. Lines older than all that are served, and
+    what is no whole release, are left out.
+
+    >>> unserved("kafka", ["4.3.0", "4.3.99", "3.8.0", "3.8.1", "5.0.0-rc1", "0.9.0.1"])
+    {'4.3.99': '4.3.1', '3.8.1': None}
+    """
+    served = [each for each in RELEASES.values() if each.system == system]
+    newest: dict[tuple[int, ...], Release] = {}
+    for release in served:
+        newest.setdefault(_line_of(release.version), release)
+    found: dict[tuple[int, ...], str] = {}
+    for version in sorted(filter(WHOLE.fullmatch, versions), key=_number_of):
+        found[_line_of(version)] = version
+    return {
+        version: newest[line].version if line in newest else None
+        for line, version in sorted(found.items(), reverse=True)
+        if line >= min(newest) and (line not in newest or _number_of(version) > newest[line].number)
+    }
+
+
+def _line_of(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version but for the last, that of the patch."""
+    return _number_of(version)[:-1]
 
 
 def release_named(name: str) -> Release:

@@ -15,13 +15,15 @@ import re
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from segproof.checksums import crc32, crc32c
-from segproof.errors import SegproofError
-from segproof.files import REAL_FILES, File, Files
+from segproof.compression import UNCOMPRESSED_LIMIT_BYTES
+from segproof.errors import CorruptIndexError, SegproofError, TooLargeError
+from segproof.files import REAL_FILES, File, Files, data_end, holds_zeros
 from segproof.kafka.record_batch import RecordBatch
-from segproof.kafka.record_file import RecordFile
+from segproof.kafka.record_file import MAX_FILE_BYTES, LogAsFound
 from segproof.kafka.transaction_index import TransactionIndex
 from segproof_harness.reading.segments import ModelRaisedError, SegmentAsFound
 from segproof_model.outcomes import Raised
@@ -49,8 +51,14 @@ BATCH_FIELDS = {
     "record_count": "record_count",
 }
 """The fields of a batch's row, and what both packages call them."""
+TRANSACTION_BYTES = 34
 LARGE_BATCH_BYTES = 16 << 20
 """Above it a batch is not taken into memory as a whole; Kafka's default limit is 1 MiB."""
+LARGE_RECORD_BYTES = 8 << 20
+"""A larger record is not shown: as text it takes several times as much memory."""
+MANY_HEADERS = 1 << 16
+"""Nor is one with more headers."""
+HIGHER = "to see it, give a higher limit: --limit-bytes"
 INDEX_ENTRIES: dict[str, tuple[struct.Struct, Callable[[int, int, int], Row]]] = {
     ".index": (
         struct.Struct(">ii"),
@@ -98,28 +106,77 @@ def rows_of(
     *,
     profile: Profile | None = None,
     with_records: bool = False,
+    limit: int | None = None,
+    on_large: Callable[[TooLargeError], None] | None = None,
     files: Files = REAL_FILES,
 ) -> Iterator[Row]:
     """Yield the rows of a file, in the order of the file.
 
+    Batches and records that are too large to be shown are left out, and `on_large` is told of
+    each; None: they are raised. `limit` is how many bytes a record may have, and a batch have and
+    inflate to; by default 8, 16 and 64 MiB, and 128 times the stored bytes for all batches.
+
     Raises: OSError if it can't be read; SegproofError where reading it fails, behind the rows
     before the damage.
     """
-    reader = _implementation_rows if profile is None else _model_rows(profile)
+    reader = _implementation_rows(limit) if profile is None else _model_rows(profile)
     for row in reader(file, files):
         if isinstance(row, dict):
             yield row
-        else:
-            yield batch_row(row)
-            if with_records:
-                yield from map(record_row, _records(row, file.path))
+            continue
+        yield batch_row(row)
+        if not with_records:
+            continue
+        if profile is not None:
+            yield from map(record_row, _records(row, file.path))
+            continue
+        try:
+            for shown in _record_rows(row, limit):
+                if isinstance(shown, dict):
+                    yield shown
+                elif on_large is None:
+                    raise shown
+                else:
+                    on_large(shown)
+        except TooLargeError as error:
+            if on_large is None:
+                raise
+            error.position, error.hint = row.position, HIGHER
+            on_large(error)
 
 
-def _implementation_rows(file: SegmentFile, files: Files) -> Iterator[Any]:
+def _record_rows(batch: Any, limit: int | None) -> Iterator[Row | TooLargeError]:
+    """Yield the rows of the records of a batch; of one that is too large why it is not shown."""
+    for block in batch.record_blocks():
+        room = limit or LARGE_RECORD_BYTES
+        headers = limit or MANY_HEADERS
+        if len(block.data) <= room and int(block.header_counts.max()) <= headers:
+            yield from map(record_row, block)
+            continue
+        for row, offset in enumerate(block.offsets.tolist()):
+            size = block.size_bytes(row, headers)
+            if size is not None and size <= room:
+                yield from map(record_row, block.rows(row, row + 1))
+                continue
+            count = int(block.header_counts[row])
+            words = f"of {size} bytes" if size is not None else f"with {count} headers"
+            yield TooLargeError(
+                f"the record of offset {offset}, {words}, is not shown",
+                position=batch.position,
+                expected=f"at most {room} bytes and {headers} headers",
+                hint=HIGHER,
+            )
+
+
+def _implementation_rows(limit: int | None) -> Callable[[SegmentFile, Files], Iterator[Any]]:
+    return lambda file, files: _rows_as_found(file, limit, files)
+
+
+def _rows_as_found(file: SegmentFile, limit: int | None, files: Files) -> Iterator[Any]:
     if file.suffix == ".log":
-        with RecordFile.open(file.path, mutable=False, files=files) as log:
-            for batch in log.batches():
-                large = batch.size_bytes > LARGE_BATCH_BYTES
+        with LogAsFound.open(file.path, mutable=False, files=files) as log:
+            for batch in log.batches(limit=limit or UNCOMPRESSED_LIMIT_BYTES):
+                large = batch.size_bytes > (limit or LARGE_BATCH_BYTES)
                 yield _LargeBatch(batch, log.file) if large else batch
     elif file.suffix in INDEX_ENTRIES:
         yield from _genuine_entries(file, files)
@@ -127,7 +184,17 @@ def _implementation_rows(file: SegmentFile, files: Files) -> Iterator[Any]:
         if files.status(file.path) is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), file.path)
         with TransactionIndex(file.base_offset, file.path, False, files=files) as transactions:
-            yield from map(_named, transactions)
+            used = -(-_end_of_data(file, files) // TRANSACTION_BYTES)
+            yield from map(_named, islice(transactions, used))
+
+
+def _end_of_data(file: SegmentFile, files: Files) -> int:
+    """Return where the hole at the end of a file begins."""
+    opened = files.open(file.path)
+    try:
+        return data_end(opened)
+    finally:
+        opened.close()
 
 
 def _genuine_entries(file: SegmentFile, files: Files) -> Iterator[Row]:
@@ -150,10 +217,21 @@ def _genuine_entries(file: SegmentFile, files: Files) -> Iterator[Row]:
 
 
 def _pieces(path: str, size: int, files: Files) -> Iterator[bytes]:
+    """Yield the bytes of an index, but for a hole at its end.
+
+    Raises: CorruptIndexError if they are too many for an index.
+    """
     opened = files.open(path)
     try:
-        position = 0
-        while data := opened.pread(size, position):
+        position, end = 0, data_end(opened)
+        if end > MAX_FILE_BYTES:
+            raise CorruptIndexError(
+                "the file is too large for an index",
+                path=path,
+                expected=f"at most {MAX_FILE_BYTES} bytes",
+                actual=end,
+            )
+        while position < end and (data := opened.pread(size, position)):
             yield data
             position += len(data)
     finally:
@@ -182,15 +260,16 @@ class _LargeBatch:
             computed = checksum(self._source.pread(size, batch.position + at), computed)
         return computed == batch.crc
 
-    def records(self) -> Iterator[Any]:
+    def record_blocks(self) -> Iterator[Any]:
         """Refuse."""
         raise self._too_large()
 
-    def _too_large(self) -> SegproofError:
-        return SegproofError(
+    def _too_large(self) -> TooLargeError:
+        return TooLargeError(
             f"a batch of {self._batch.size_bytes} bytes is not read into memory",
             path=self._source.path,
             position=self._batch.position,
+            hint=HIGHER,
         )
 
 
@@ -258,6 +337,8 @@ def field_of(batch: Any, attribute: str) -> Any:
 
 def _count(batch: Any) -> int | None:
     try:
+        if hasattr(batch, "record_blocks"):
+            return sum(map(len, batch.record_blocks()))
         return sum(1 for _ in _records(batch, ""))
     except SegproofError:
         return None
@@ -291,12 +372,13 @@ def unread_bytes(file: SegmentFile, profile: Profile | None, files: Files = REAL
     status = files.status(file.path)
     size = 0 if status is None else status.size_bytes
     if file.suffix == ".log":
-        with RecordFile.open(file.path, mutable=False, files=files) as log:
+        with LogAsFound.open(file.path, mutable=False, files=files) as log:
             end = 0
             for batch in log.batches():
                 end = batch.position + batch.size_bytes
-        return f"{size - end} bytes behind the last whole batch" if size > end else ""
-    entry_size = {".index": 8, ".timeindex": 12, ".txnindex": 34}[file.suffix]
+            kind = "zero bytes" if holds_zeros(log.file, end, size) else "bytes"
+        return f"{size - end} {kind} behind the last whole batch" if size > end else ""
+    entry_size = {".index": 8, ".timeindex": 12, ".txnindex": TRANSACTION_BYTES}[file.suffix]
     if partial := size % entry_size:
         return f"{partial} bytes behind the last whole entry"
     if profile is None and file.suffix in INDEX_ENTRIES:
@@ -306,4 +388,8 @@ def unread_bytes(file: SegmentFile, profile: Profile | None, files: Files = REAL
                 used = number * entry_size * 8192 + -(-len(kept) // entry_size) * entry_size
         if size > used:
             return f"{size - used} bytes of zeros behind the last entry"
+    if profile is None and file.suffix == ".txnindex":
+        used = -(-_end_of_data(file, files) // entry_size) * entry_size
+        if size > used:
+            return f"{size - used} bytes of zeros, a hole, behind the last entry"
     return ""

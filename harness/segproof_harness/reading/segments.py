@@ -6,7 +6,8 @@ broker until it recovers the segment.
 
 Upstream: Kafka, LogSegment and LocalLog, opened over existing files.
 Laws: ABSIDX-4, SEG-12, SEG-35, SEG-39, SEG-40, SEG-49, LOG-1, LOG-6, LOG-15.
-Not covered: a missing index, which a release rebuilds before it answers; logs beyond memory.
+Not covered: a missing index, which a release rebuilds before it answers; logs beyond memory;
+indexes above 64 MiB, which are refused.
 Used by: the verbs `dump` and `lookup` with `--profile`, conformance.
 """
 
@@ -16,9 +17,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
-from segproof.errors import SegproofError
+from segproof.errors import SegproofError, TooLargeError
 from segproof.files import REAL_FILES, Files
+from segproof.kafka.record_file import MAX_FILE_BYTES
 from segproof.lookup import (
+    INDEX_BYTES_MAX,
     LookupStep,
     OffsetAnswer,
     TimestampAnswer,
@@ -28,6 +31,7 @@ from segproof.lookup import (
 from segproof_harness.codecs import CODECS
 from segproof_model.directory import Directory
 from segproof_model.kafka.offset_index import OffsetIndex, OffsetPosition
+from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.kafka.record_file import (
     LogOffsetPosition,
     RecordFile,
@@ -61,11 +65,19 @@ class FetchedBytes:
     first_entry_incomplete: bool
 
 
-def read_whole(path: str, files: Files = REAL_FILES) -> bytes:
-    """Return the bytes of a file. Raises: OSError."""
+def read_whole(path: str, limit: int, files: Files = REAL_FILES) -> bytes:
+    """Return the bytes of a file. Raises: OSError; TooLargeError above `limit` bytes."""
     file = files.open(path)
     try:
-        return file.pread(file.size(), 0)
+        size = file.size()
+        if size > limit:
+            raise TooLargeError(
+                f"a file of {size} bytes is not read into memory",
+                path=path,
+                expected=f"at most {limit} bytes",
+                actual=size,
+            )
+        return file.pread(size, 0)
     finally:
         file.close()
 
@@ -89,7 +101,8 @@ class SegmentAsFound:
         return os.path.join(self._directory, segment_file_name(self.base_offset, suffix))
 
     def _image(self, suffix: str) -> Directory:
-        return Directory().write("file", read_whole(self.path(suffix), self._files))
+        limit = MAX_FILE_BYTES if suffix == ".log" else INDEX_BYTES_MAX
+        return Directory().write("file", read_whole(self.path(suffix), limit, self._files))
 
     @cached_property
     def offset_index(self) -> OffsetIndex:
@@ -160,8 +173,7 @@ class SegmentAsFound:
         if found is None:
             return None
         size = min(self.log.size_in_bytes() - found.position, max_size_bytes)
-        batch = next(each for each in self.scan.batches if each.position == found.position)
-        base_offset = self._answer(batch.base_offset, ".log")
+        base_offset = self._answer(self._batches(found.position)[0].base_offset, ".log")
         return FetchedBytes(base_offset, found.position, size, max_size_bytes < found.size_bytes)
 
     def read_next_offset(self) -> int:
@@ -172,8 +184,11 @@ class SegmentAsFound:
         found = self.translate_offset(self.offset_index.last_offset)
         if found is None:
             return self.base_offset
-        batches = [each for each in self.scan.batches if each.position >= found.position]
-        return self._answer(batches[-1].next_offset, ".log")
+        return self._answer(self._batches(found.position)[-1].next_offset, ".log")
+
+    def _batches(self, position: int) -> tuple[RecordBatch, ...]:
+        """Return the batches that a scan from a position meets; a damaged index leads anywhere."""
+        return self.log.batches(position).batches
 
     def fetch_upper_bound_offset(self, position: int, size_bytes: int) -> OffsetPosition | None:
         """Return `OffsetIndex.fetch_upper_bound_offset` of a fetch of so many bytes (OFFIDX-15)."""
@@ -322,7 +337,7 @@ def _offset_steps(
         "position": entry.position,
     }
     yield LookupStep("offset-index", segment.path(".index"), facts)
-    scanned = [each for each in segment.scan.batches if each.position >= entry.position]
+    scanned = list(segment.log.batches(entry.position).batches)
     if found is not None:
         scanned = [each for each in scanned if each.position <= found.position]
     facts = {

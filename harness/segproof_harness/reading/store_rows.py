@@ -11,11 +11,11 @@ import base64
 import os
 import posixpath
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from struct import Struct
 from typing import Any
 
-from segproof.errors import CorruptIndexError, CorruptRecordError, SegproofError
+from segproof.errors import CorruptIndexError, CorruptRecordError, SegproofError, TooLargeError
 from segproof.files import REAL_FILES, Files
 from segproof.rocketmq.commit_log import CommitLog, LogFile
 from segproof.rocketmq.geometry import find_geometry
@@ -23,6 +23,7 @@ from segproof.rocketmq.index_table import Geometry, entry_blocks, read_stored_he
 from segproof.rocketmq.message import MAGIC_V1, string_to_message_properties
 from segproof.rocketmq.store_checkpoint import StoredCheckpoint
 from segproof.verifying.rocketmq.places import LOG_NAME, Place, PlaceKind
+from segproof_harness.reading.rows import HIGHER, LARGE_RECORD_BYTES
 from segproof_harness.reading.segments import ModelRaisedError
 from segproof_harness.reading.stores import contents
 from segproof_model.directory import Directory
@@ -101,9 +102,13 @@ def store_rows(
     profile: Profile | None = None,
     with_records: bool = False,
     hash_slots: int | None = None,
+    limit: int | None = None,
+    on_large: Callable[[TooLargeError], None] | None = None,
     files: Files = REAL_FILES,
 ) -> Iterator[Row]:
     """Yield the rows of one file, in its order.
+
+    A body of more than `limit` bytes is not shown, and `on_large` is told; None: it is raised.
 
     Raises: OSError if it can't be read; SegproofError where reading it fails, behind the rows
     before the damage.
@@ -116,7 +121,14 @@ def store_rows(
         else:
             yield from _model_index_rows(path, geometry, profile, files)
     elif place.kind is PlaceKind.LOG_FILE:
-        yield from _log_rows(path, profile, with_records, files)
+        rows = _log_rows(path, profile, with_records, limit, files)
+        for row in rows:
+            if isinstance(row, dict):
+                yield row
+            elif on_large is None:
+                raise row
+            else:
+                on_large(row)
     elif place.kind is PlaceKind.QUEUE_FILE:
         yield from _queue_rows(path, files)
     else:
@@ -199,8 +211,8 @@ def _model_index_rows(
 
 
 def _log_rows(
-    path: str, profile: Profile | None, with_records: bool, files: Files
-) -> Iterator[Row]:
+    path: str, profile: Profile | None, with_records: bool, limit: int | None, files: Files
+) -> Iterator[Row | TooLargeError]:
     """Yield the records of one file of the log, up to its blank end or the zeros of the last one.
 
     Raises: CorruptRecordError where something else follows.
@@ -209,7 +221,17 @@ def _log_rows(
     start, size = int(os.path.basename(path)), 0 if status is None else status.size_bytes
     end = start
     for offset, size_bytes, message in _records(path, LogFile(start, path, size), profile, files):
-        yield record_row(message, offset, with_records)
+        size, most = len(message.body), limit or LARGE_RECORD_BYTES
+        is_large = with_records and size > most
+        yield record_row(message, offset, with_records and not is_large)
+        if is_large:
+            yield TooLargeError(
+                f"a body of {size} bytes is not shown",
+                path=path,
+                position=offset - start,
+                expected=f"at most {most} bytes",
+                hint=HIGHER,
+            )
         end = offset + size_bytes
     head = contents(path, files, 8, end - start)
     if not head.strip(b"\0") or head[4:] == b"\xcb\xd4\x31\x94":

@@ -37,8 +37,4 @@ def printable(text: str) -> str:
 
 
 def _escaped(character: str) -> str:
-    return (
-        character.encode("unicode_escape").decode("ascii")
-        if character.isascii()
-        else (f"\\u{ord(character):04x}")
-    )
+    return character.encode("unicode_escape").decode("ascii")

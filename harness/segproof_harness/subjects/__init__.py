@@ -4,10 +4,10 @@
 | name | subject |
 | --- | --- |
 | `model` | the model under the profile of whom it is compared with |
-| `model:kafka-4.3.1` | the model under that profile |
+| `model:kafka-4.4.0` | the model under that profile |
 | `impl` | the implementation on files in memory |
 | `impl:real-files` | the implementation on files of the operating system |
-| `kafka-4.3.1` | the real classes of that release, in a JVM |
+| `kafka-4.4.0` | the real classes of that release, in a JVM |
 | `package.module:Class` | a class with the implementation's constructor and methods, in memory |
 | `package.module:Class@real-files` | the same on files of the operating system |
 
@@ -48,5 +48,5 @@ def subject_named(name: str, structure: Structure) -> Subject:
         return ImplementationSubject(structure, load(target), name, bool(where))
     raise ValueError(
         f"no subject {name!r}; known: model, model:PROFILE, impl, impl:{REAL_FILES}, "
-        "package.module:Class, or a release such as kafka-4.3.1"
+        "package.module:Class, or a release such as kafka-4.4.0"
     )

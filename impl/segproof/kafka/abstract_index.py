@@ -200,8 +200,9 @@ class AbstractIndex(IndexMapping):
         Entries stay; grown bytes are zero (ABSIDX-7, ABSIDX-8).
 
         Raises, with nothing changed: InvalidArgumentError below the bytes of the entries and above
-        2147483647; ReadOnlyIndexError, IndexClosedError. OSError: the length is as before, or,
-        where the file could not be mapped again, the index is closed.
+        2147483647; ReadOnlyIndexError, IndexClosedError; BufferError where something holds a view
+        for good. OSError: the length is as before, or, where the file could not be mapped again,
+        the index is closed.
         """
         new_size = to_int(new_size)
         view, entries = self._current()

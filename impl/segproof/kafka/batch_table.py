@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.checksums import crc32, crc32c, crc32c_of_parts
-from segproof.compression import UNCOMPRESSED_LIMIT_BYTES
+from segproof.compression import UNCOMPRESSED_LIMIT_BYTES, InflationBudget
 from segproof.errors import CorruptRecordError, SegproofError, TooLargeError
 from segproof.kafka.legacy_records import legacy_blocks
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES, read_batch
@@ -193,7 +193,7 @@ class BatchScan:
         self._file = file
         self._end = end
         self._deep = deep
-        self._limit = limit
+        self._budget = InflationBudget(limit)
         self._chunk_bytes = chunk_bytes
         # What is read at once is held anyway.
         self._max_batch_bytes = max(max_batch_bytes, chunk_bytes)
@@ -411,7 +411,7 @@ class BatchScan:
             position, size_bytes = self._rows[row].tolist()
             try:
                 summaries[row] = _summary(
-                    self._buffer[position : position + size_bytes], self._limit
+                    self._buffer[position : position + size_bytes], self._budget
                 )
             except SegproofError as error:
                 error.position = int(table["position"][row])
@@ -477,7 +477,8 @@ def check_batches(
     """Return a scan that checks each batch in [start, end) of a file, or of bytes.
 
     Sizes and checksums always; with `deep` every record too, decompressed to at most `limit`
-    bytes. Memory: the largest batch up to 32 MiB, and `limit`; larger batches are summed in pieces.
+    bytes, and all together to what an `InflationBudget` of so many allows. Memory: the largest
+    batch up to 32 MiB, and `limit`; larger batches are summed in pieces.
     Laws: BATCH-14, BATCH-16, SCAN-1 to SCAN-7, SCAN-10.
     """
     file = _Bytes(source) if isinstance(source, bytes | memoryview) else source
@@ -531,7 +532,7 @@ def _without_frames(error: SegproofError) -> SegproofError:
     return error.with_traceback(None)
 
 
-def _summary(data: memoryview, limit: int) -> tuple[int, int, int, bool]:
+def _summary(data: memoryview, limit: InflationBudget) -> tuple[int, int, int, bool]:
     """Return the SUMMARY_DTYPE row of one batch, read by itself; raise what reading it raises."""
     batch = read_batch(bytes(data))
     if batch.is_legacy:
@@ -546,7 +547,7 @@ def _summary(data: memoryview, limit: int) -> tuple[int, int, int, bool]:
     return count, kernels.add_int64(batch.base_offset, last_delta), max_timestamp, rise
 
 
-def _legacy_summary(message: memoryview, limit: int) -> tuple[int, int, int, bool]:
+def _legacy_summary(message: memoryview, limit: InflationBudget) -> tuple[int, int, int, bool]:
     """Return the SUMMARY_DTYPE row of one message of magic 0 or 1; raise what reading it raises."""
     count, last, largest, rise = 0, -1, -1, True
     for block in legacy_blocks(message, limit):

@@ -195,8 +195,8 @@ class IndexMapping:
         """Give the file another length while readers go on with a copy."""
         assert self._handle is not None
         self._published = (memoryview(bytearray(view[: entries * self.ENTRY_SIZE])), entries)
-        self._unmap(view)
         try:
+            self._unmap(view)
             self._handle.truncate(size)
             self.length = size
         finally:
@@ -222,7 +222,9 @@ class IndexMapping:
             return
         self._entries_at_close = published[1]
         self._published = None
-        self._unmap(published[0])
-        if self._handle is not None:
-            self._handle.close()
-            self._handle = None
+        try:
+            self._unmap(published[0])
+        finally:
+            if self._handle is not None:
+                self._handle.close()
+                self._handle = None

@@ -147,6 +147,11 @@ class LeaderEpochFileCache:
 
     # --- what is asked of it ---------------------------------------------------------------
 
+    @property
+    def entries(self) -> Entries:
+        """Every entry, the earliest first; a later change makes another tuple."""
+        return self._entries
+
     def epoch_entries(self) -> list[EpochEntry]:
         """Return every entry, the earliest first."""
         return list(self._entries)

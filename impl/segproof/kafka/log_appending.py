@@ -2,7 +2,8 @@
 """Appending to a log, and beginning new segments for it.
 
 All that can refuse an append is asked before anything is changed: the records, their size, the
-place of a new segment, the producers.
+place of a new segment, the producers, the three indexes of the active segment. Only what a new
+segment's indexes refuse, too small for one call, is known later: the new segment stays then.
 
 Mirrors: segproof_model/kafka/partition_log.py, as far as it appends and rolls.
 Upstream: Kafka, UnifiedLog.append, roll; LocalLog.roll (4.3.1).
@@ -35,7 +36,8 @@ from segproof.kafka.producer_snapshot import BatchMetadata, ProducerStateEntry
 from segproof.kafka.producer_state import AppendOrigin, CompletedTxn, ProducerAppendInfo
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import scan_memory
-from segproof.kafka.segment_recovery import segment_overflow
+from segproof.kafka.segment_append import Plan
+from segproof.kafka.segment_recovery import aborted_txn, segment_overflow
 from segproof.kafka.segment_state import RollParams
 from segproof.kernels.log_rules import roll_base
 from segproof.kernels.segment_rules import fits_segment
@@ -75,7 +77,8 @@ class AppendableLog(LogState):
         Raises, with nothing changed: CorruptRecordError, InvalidRecordError, RecordTooLargeError,
         RecordBatchTooLargeError, InvalidTimestampError, InvalidProducerEpochError,
         OutOfOrderSequenceError, InvalidTransactionStateError; InvalidArgumentError for a batch that
-        must be written anew and can't be; IndexClosedError. OSError.
+        must be written anew and can't be; what an index raises that takes no entry;
+        IndexClosedError. OSError.
         """
         return self._append(records, to_int(leader_epoch), origin, transaction_version)
 
@@ -86,8 +89,8 @@ class AppendableLog(LogState):
         Laws: LOG-9, LOG-10, LOG-11, LOG-21.
 
         Raises, with nothing changed: OffsetOrderError; CorruptRecordError,
-        RecordBatchTooLargeError, SegmentOffsetOverflowError, InvalidTransactionStateError;
-        IndexClosedError. OSError.
+        RecordBatchTooLargeError, SegmentOffsetOverflowError, InvalidTransactionStateError; what an
+        index raises that takes no entry; IndexClosedError. OSError.
         """
         return self._append(records, to_int(leader_epoch), "replication", NO_TRANSACTION_VERSION)
 
@@ -142,11 +145,13 @@ class AppendableLog(LogState):
         self._check_epochs(batches)
         base = self._base_to_roll(len(data), info)
         update = self._check_producers(batches, origin, transaction_version)
+        plan = self._plan(data, info, update, base)
         with self._offline_if_it_fails():
             self._assign_epochs(batches)
             if base is not None:
                 self.roll(base)
         if update.duplicate is not None:
+            self._publish(epochs=self._epochs.entries)
             known = update.duplicate
             return info._replace(
                 first_offset=known.first_offset,
@@ -154,10 +159,10 @@ class AppendableLog(LogState):
                 log_append_time=known.timestamp,
             )
         segment = self.log_segments.active_segment
-        self._append_to(segment, info.last_offset, data)
+        self._append_to(segment, info.last_offset, data, plan)
         with self._offline_if_it_fails():
-            # The end moves before the transaction index is touched, which may fail (LOG-9).
-            self._move_end(info.last_offset + 1)
+            # The end moves before the transaction index is touched (LOG-9).
+            self._move_end(info.last_offset + 1, epochs=self._epochs.entries)
             self._update_producers(update, segment, info.last_offset + 1)
             self._keep_high_watermark_within()
             self._publish()
@@ -165,7 +170,28 @@ class AppendableLog(LogState):
                 self.flush()
         return info
 
-    def _append_to(self, segment: LogSegment, last_offset: int, data: bytes) -> None:
+    def _plan(
+        self, data: bytes, info: LogAppendInfo, update: _ProducerUpdate, base: int | None
+    ) -> Plan | None:
+        """Return what the append enters into the active segment's indexes; None for a new one's.
+
+        Raises what one of its three indexes, or the producer state, would refuse. What a new
+        segment's refuse, too small for one call, is known when it is there.
+        """
+        segment, plan = self.log_segments.active_segment, None
+        if base is not None:
+            self._check_last_entry(base)
+        elif update.duplicate is None:
+            plan = segment.plan_append(info.last_offset, data)
+            aborted = next((txn for txn in update.completed if txn.is_aborted), None)
+            if aborted is not None:  # the entries of later ones have larger offsets
+                segment.txn_index.check_append(aborted_txn(aborted, 0))
+        self._producers.check_completed(update.infos.values(), update.completed)
+        return plan
+
+    def _append_to(
+        self, segment: LogSegment, last_offset: int, data: bytes, plan: Plan | None
+    ) -> None:
         """Append to the segment; where that fails, take back what was written.
 
         Else the next append would give its offsets a second time. If that fails too, the log is
@@ -173,9 +199,10 @@ class AppendableLog(LogState):
         """
         size = segment.size
         try:
-            segment.append(last_offset, data)
+            segment.append_planned(data, plan or segment.plan_append(last_offset, data))
         except BaseException as error:
             self._name_path(error)
+            self._publish(epochs=self._epochs.entries)
             with self._offline_if_it_fails(BaseException):
                 if segment.size > size:
                     segment.truncate_to(self.log_end_offset)
@@ -296,11 +323,13 @@ class AppendableLog(LogState):
         of the producers at the new base, are durable then. Laws: LOG-11, LOG-12.
 
         Raises, with nothing changed: SegproofError for a base that the active segment does not
-        allow. OSError; the log is offline then.
+        allow; what its time index raises that takes no last entry. OSError; the log is offline
+        then.
         """
         self._check_open()
         base = max(to_int(expected_next_offset or 0), self.log_end_offset)
         self._check_roll(base)
+        self._check_last_entry(base)
         with self._offline_if_it_fails():
             self._roll(base)
         return base
@@ -343,6 +372,12 @@ class AppendableLog(LogState):
             )
         if base >= 1 << 63:
             raise InvalidArgumentError(f"base offset {base} is outside 64 bits", path=self.dir)
+
+    def _check_last_entry(self, base: int) -> None:
+        """Return if the active segment takes the entry with which it ends, should it end."""
+        active = self.log_segments.active_segment
+        if active.base_offset != base:
+            active.check_last_entry()
 
 
 def _check_fence(batch: RecordBatch, known: ProducerStateEntry) -> None:

@@ -35,14 +35,16 @@ __all__ = [
 SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
 SNAPSHOT_SUFFIX = ".snapshot"
 DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX = ".deleted", ".cleaned", ".swap"
+KEPT_CHECKPOINT_SUFFIX = ".checkpoint.deleted"
+"""Of a deleted snapshot of a metadata log, which is not this log's business."""
 
 
 class SegmentName(NamedTuple):
-    """What the name of a segment's file, or of a snapshot, says."""
+    """What the name of a segment's file, of a snapshot, or of a file to be removed says."""
 
     base_offset: int
     kind: str
-    """`.log`, `.index`, `.timeindex`, `.txnindex` or `.snapshot`."""
+    """`.log`, `.index`, `.timeindex`, `.txnindex` or `.snapshot`; nothing of one to be removed."""
     suffix: str
     """`.deleted`, `.cleaned`, `.swap` or nothing."""
 
@@ -50,30 +52,28 @@ class SegmentName(NamedTuple):
 def parse_name(name: str, folder: str) -> SegmentName | None:
     """Return what a name says, or None for one that a log does not use. Laws: FILE-1, FILE-2.
 
-    Raises: NumberFormatError where the kind of file is a segment's, and what stands before it is no
-    offset of 64 bits as Kafka writes it: such a file may be a second one of its offset.
+    Raises: NumberFormatError where the name is that of a segment's file, of a `.cleaned` or a
+    `.swap`, and not as Kafka writes it: such a file may be a second one of its offset.
     """
-    plain, suffix = name, ""
-    for known in (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX):
-        if name.endswith(known):
-            plain, suffix = name.removesuffix(known), known
-    for kind in SEGMENT_SUFFIXES:
-        if plain.endswith(kind):
-            base_offset = offset_of_name(plain, kind)
-            if base_offset is None:
-                raise NumberFormatError(
-                    "a file of a log whose name does not begin with an offset as Kafka writes it",
-                    law="FILE-2",
-                    path=os.path.join(folder, name),
-                    expected="the base offset in 20 digits, -2^63 to 2^63 - 1",
-                    actual=plain.removesuffix(kind)[:40],
-                    hint="move it out of the directory; nothing was changed",
-                )
-            return SegmentName(base_offset, kind, suffix)
-    if suffix in ("", DELETED_SUFFIX) and plain.endswith(SNAPSHOT_SUFFIX):
-        base_offset = offset_of_name(plain, SNAPSHOT_SUFFIX)
-        if base_offset is not None:
-            return SegmentName(base_offset, SNAPSHOT_SUFFIX, suffix)
+    if name.endswith(DELETED_SUFFIX):
+        is_foreign = name.endswith(KEPT_CHECKPOINT_SUFFIX)
+        return None if is_foreign else SegmentName(0, "", DELETED_SUFFIX)
+    suffix = next((one for one in (SWAP_SUFFIX, CLEANED_SUFFIX) if name.endswith(one)), "")
+    plain = name.removesuffix(suffix)
+    kinds = (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX)[: len(SEGMENT_SUFFIXES) if suffix else None]
+    kind = next((one for one in kinds if plain.endswith(one)), "")
+    base_offset = offset_of_name(plain, kind) if kind else None
+    if base_offset is not None:
+        return SegmentName(base_offset, kind, suffix)
+    if kind in SEGMENT_SUFFIXES or suffix:
+        raise NumberFormatError(
+            "a file of a log whose name is not an offset and a suffix as Kafka writes them",
+            law="FILE-2",
+            path=os.path.join(folder, name),
+            expected="the base offset in 20 digits, -2^63 to 2^63 - 1, and .log or another suffix",
+            actual=name[:40],
+            hint="move it out of the directory; nothing was changed",
+        )
     return None
 
 

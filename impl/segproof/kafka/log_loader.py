@@ -17,7 +17,12 @@ import errno
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from segproof.errors import CorruptIndexError, InvalidOffsetError, SegmentOffsetOverflowError
+from segproof.errors import (
+    CorruptIndexError,
+    InvalidOffsetError,
+    NumberFormatError,
+    SegmentOffsetOverflowError,
+)
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.log_files import (
     CLEANED_SUFFIX,
@@ -126,9 +131,17 @@ class _Loader:
     def _listed(self) -> dict[str, SegmentName]:
         """Return what the names say of the files that belong to the log, sorted by name."""
         folder = self._files.folder
-        names = self._files.files.list_directory(folder or ".")
-        parsed = ((name, parse_name(name, folder)) for name in names)
-        return {name: found for name, found in parsed if found is not None}
+        listed: dict[str, SegmentName] = {}
+        for name in self._files.files.list_directory(folder or "."):
+            try:
+                found = parse_name(name, folder)
+            except NumberFormatError:
+                if self._is_regular(name):
+                    raise
+                continue
+            if found is not None:
+                listed[name] = found
+        return listed
 
     def _with_suffix(self, suffix: str) -> list[str]:
         """Return the regular files with this suffix."""
@@ -235,14 +248,19 @@ class _Loader:
             raise
         self._segments.add(segment)
 
-    def _recover(self, segment: LogSegment) -> int:
-        """Recover a segment, with the producers that the log before it knows; return bytes cut."""
+    def _recover(self, segment: LogSegment, later: tuple[LogSegment, ...] = ()) -> int:
+        """Recover a segment, with the producers that the log before it knows; return bytes cut.
+
+        Before any are, the `later` ones are removed.
+        """
         known = self._recovered or self._files.new_producer_state()
         producers = self._recovered = known.begin_anew()
         base_offset, now = segment.base_offset, self._files.time()
         rebuild_producer_state(producers, self._segments, self._start, base_offset, now)
         try:
-            truncated = segment.recover(producers, self._epochs)
+            truncated = segment.recover(
+                producers, self._epochs, before_cut=lambda: self._delete(later)
+            )
         except SegmentOffsetOverflowError as error:
             raise _OverflowError(segment) from error
         # So that the next segment's recovery need not read this one again.
@@ -270,12 +288,13 @@ class _Loader:
     def _recover_unflushed(self) -> None:
         unflushed = self._segments.values(min(self._recovery_point, INT64_MAX), INT64_MAX)
         for place, segment in enumerate(unflushed):
+            later = unflushed[place + 1 :]
             try:
-                truncated = self._recover(segment)
+                truncated = self._recover(segment, later)
             except InvalidOffsetError:
+                self._delete(later)
                 truncated = segment.truncate_to(segment.base_offset)
             if truncated > 0:
-                self._delete(unflushed[place + 1 :])
                 return
 
     def _end_if_not_below_start(self) -> int | None:
@@ -294,7 +313,11 @@ class _Loader:
         return None
 
     def _delete(self, segments: tuple[LogSegment, ...]) -> None:
-        """Remove segments at the end, the last one first: a crash must leave no hole."""
+        """Remove segments at the end, the last one first: a crash must leave no hole.
+
+        The one before them is damaged still: the next recovery comes here again. Kafka cuts it
+        first, and removes those behind it from the first one on.
+        """
         for segment in segments:
             self._segments.remove(segment.base_offset)
         self._files.mark_deleted(segments[::-1])

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeVar, get_args
 
 from segproof.errors import InvalidArgumentError, OffsetOutOfRangeError
-from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
+from segproof.kafka.leader_epoch_cache import EpochEntry
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof.kafka.log_segment import FetchDataInfo, LogSegment
 from segproof.kafka.log_segments import LogSegments
@@ -58,6 +58,8 @@ class LogView(NamedTuple):
     """Where the next record will lie."""
     high_watermark: LogOffsetMetadata
     """Where what is replicated ends, exclusive; its place may be unknown."""
+    epochs: tuple[EpochEntry, ...]
+    """At which offset each leader epoch began."""
     first_unstable_offset: int = -1
     """Where the earliest open transaction begins; -1: there is none."""
     removals: int = 0
@@ -206,17 +208,14 @@ def _collect(
 # --- by timestamp
 
 
-def fetch_offset_by_timestamp(
-    view: LogView, epochs: LeaderEpochFileCache, target_timestamp: int
-) -> TimestampAndOffset | None:
+def fetch_offset_by_timestamp(view: LogView, target_timestamp: int) -> TimestampAndOffset | None:
     """Return the first record of a timestamp, or what the negative ones ask. LOG-15, LOG-16."""
     if target_timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
-        earliest = epochs.earliest_entry()
-        is_known = earliest is not None and earliest.start_offset <= view.log_start_offset
-        epoch = earliest.epoch if earliest is not None and is_known else None
-        return TimestampAndOffset(-1, view.log_start_offset, epoch)
+        begun = [one.epoch for one in view.epochs[:1] if one.start_offset <= view.log_start_offset]
+        return TimestampAndOffset(-1, view.log_start_offset, begun[0] if begun else None)
     if target_timestamp == LATEST_TIMESTAMP:
-        return TimestampAndOffset(-1, view.log_end.message_offset, epochs.latest_epoch())
+        epoch = view.epochs[-1].epoch if view.epochs else None
+        return TimestampAndOffset(-1, view.log_end.message_offset, epoch)
     if target_timestamp == LATEST_TIERED_TIMESTAMP:
         return TimestampAndOffset(-1, -1, -1)
     if target_timestamp == MAX_TIMESTAMP:
@@ -228,9 +227,9 @@ def fetch_offset_by_timestamp(
 
 
 def _record_of_max_timestamp(view: LogView) -> TimestampAndOffset | None:
-    latest = max(view.segments, key=lambda segment: segment.max_timestamp_so_far)
-    timestamp = latest.max_timestamp_so_far
-    position = latest.offset_index.lookup(latest.offset_of_max_timestamp_so_far).position
+    pairs = [(segment.max_pair_so_far(), segment) for segment in view.segments]
+    (timestamp, offset), latest = max(pairs, key=lambda one: one[0].timestamp)
+    position = latest.offset_index.lookup(offset).position
     for batch in latest.log.batches(position):
         if batch.max_timestamp == timestamp:
             return _first_of(batch, timestamp)

@@ -7,6 +7,7 @@ Laws: SEG-1 to SEG-49.
 Used by: log_segments, partition_log.
 """
 
+from collections.abc import Callable
 from operator import index as to_int
 from typing import NamedTuple
 
@@ -83,12 +84,24 @@ class LogSegment(SegmentState):
         scanner of records in memory raises; what an index raises that takes no entry;
         IndexClosedError.
         """
+        if len(records):
+            given = largest_timestamp, shallow_offset_of_max_timestamp
+            self.append_planned(records, self.plan_append(largest_offset, records, *given))
+        else:
+            self._check_open()
+
+    def plan_append(
+        self,
+        largest_offset: int,
+        records: bytes,
+        largest_timestamp: int | None = None,
+        shallow_offset_of_max_timestamp: int | None = None,
+    ) -> segment_append.Plan:
+        """Return what `append` would do, for `append_planned`; raise what it would raise."""
         self._check_open()
-        if not len(records):
-            return
         largest_offset = to_int(largest_offset)
         offset_index, time_index = self.offset_index, self.time_index
-        since, pair = self.bytes_since_last_index_entry, self._max_pair_so_far()
+        since, pair = self.bytes_since_last_index_entry, self.max_pair_so_far()
         if not fits_segment(largest_offset, self.base_offset):
             raise segment_overflow(largest_offset, self.base_offset, self.log.name)
         facts = segment_append.facts_of(records)
@@ -109,9 +122,14 @@ class LogSegment(SegmentState):
                 largest_offset=largest_offset,
                 given=(largest_timestamp, shallow_offset_of_max_timestamp),
             )
+        if plan[0]:
+            segment_append.check_entries(offset_index, time_index, plan[0])
+        return plan
+
+    def append_planned(self, records: bytes, plan: segment_append.Plan) -> None:
+        """Append what was planned, with nothing done in between. Raises: OSError."""
         entries, since, pair = plan
-        if entries:
-            segment_append.check_entries(offset_index, time_index, entries)
+        offset_index, time_index = self.offset_index, self.time_index
         self.log.append(records)
         self.bytes_since_last_index_entry, self._max_pair = since, pair
         for entry in entries:
@@ -139,7 +157,7 @@ class LogSegment(SegmentState):
             is_first_offset_key=self._is_first_offset_key,
             interval=self.config.index_interval_bytes,
             bytes_since=self.bytes_since_last_index_entry,
-            max_pair=self._max_pair_so_far(),
+            max_pair=self.max_pair_so_far(),
         )
         fits = segment_append.entries_fit(offset_index, time_index, plan)
         if not fits:
@@ -193,26 +211,30 @@ class LogSegment(SegmentState):
         except InvalidArgumentError:
             self.txn_index.place_of_truncation(offset)  # what it raises would come before
             raise
-        largest = self.max_timestamp_so_far  # of the entries before they are cut
+        pair = self._max_pair = self.max_pair_so_far()  # of the entries before they are cut
         self.txn_index.truncate_to(offset)
         offset_index.truncate_to(offset)
         time_index.truncate_to(offset)
         offset_index.resize(offset_index.max_index_size_bytes)
         time_index.resize(time_index.max_index_size_bytes)
-        removed = 0 if found is None else self.log.truncate_to(found.position)
-        if self.log.size_in_bytes() == 0:
-            self.created_ms = self._time()
-            self.rolling_based_timestamp = None
-        self.bytes_since_last_index_entry = 0
-        if largest >= 0:
-            self._max_pair = self._read_largest_timestamp()
+        end = self.log.end if found is None else found.position
+        try:
+            if pair.timestamp >= 0:
+                # Before the cut: a reader must not look for a batch that is gone.
+                self._max_pair = self._read_largest_timestamp(end)
+        finally:
+            removed = 0 if found is None else self.log.truncate_to(end)
+            if self.log.size_in_bytes() == 0:
+                self.created_ms = self._time()
+                self.rolling_based_timestamp = None
+            self.bytes_since_last_index_entry = 0
         return removed
 
-    def _read_largest_timestamp(self) -> TimestampOffset:
-        """Return the last time entry, or what lies behind it and is larger."""
-        entry = self.time_index.last_entry
-        position = checked_start(self.offset_index, entry.offset, self.log)
-        largest = self.log.largest_timestamp_after(position)
+    def _read_largest_timestamp(self, end: int) -> TimestampOffset:
+        """Return the last time entry, or what lies behind it, up to `end`, and is larger."""
+        log, entry = self.log.slice(0, end), self.time_index.last_entry
+        position = checked_start(self.offset_index, entry.offset, log)
+        largest = log.largest_timestamp_after(position)
         if largest.timestamp > entry.timestamp:
             return TimestampOffset(largest.timestamp, largest.offset)
         return entry
@@ -221,12 +243,15 @@ class LogSegment(SegmentState):
         self,
         producer_state_manager: ProducerStateManager | None = None,
         leader_epoch_cache: LeaderEpochFileCache | None = None,
+        *,
+        before_cut: Callable[[], None] = lambda: None,
     ) -> int:
         """Cut the log behind its last valid batch and make all indexes new; return bytes cut off.
 
         Each batch is told to the producer state and each new epoch to the cache, where they are
         given; without a producer state the transaction index stays empty. Ends at the first batch
-        whose checksum or size is wrong, and behind a control batch that can't be read.
+        whose checksum or size is wrong, and behind a control batch that can't be read. `before_cut`
+        is done once that is known, before the first byte goes.
 
         Memory: a buffer as large as the largest batch, up to 32 MiB, and 2 MiB.
         Laws: SEG-20 to SEG-30. Raises, with the log as it was and the indexes half made:
@@ -252,6 +277,8 @@ class LogSegment(SegmentState):
             recovery.run()
         finally:
             self._max_pair = pair = recovery.max_pair
+        if recovery.valid_bytes < self.log.size_in_bytes():
+            before_cut()
         truncated = self.log.truncate_to(recovery.valid_bytes)
         offset_index.trim_to_valid_size()
         time_index.maybe_append(*pair, True)

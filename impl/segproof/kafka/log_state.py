@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from operator import index as to_int
 
 from segproof.errors import IndexClosedError, OffsetOutOfRangeError
-from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
+from segproof.kafka.leader_epoch_cache import EpochEntry, LeaderEpochFileCache
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.log_files import LogFiles
 from segproof.kafka.log_loader import LoadedLog
@@ -31,6 +31,7 @@ from segproof.kafka.producer_state import ProducerStateManager
 from segproof.kafka.record_file import TimestampAndOffset
 from segproof.kafka.segment_reading import as_int64
 from segproof.kafka.transaction_index import AbortedTxn
+from segproof.kernels.epochs import kept_from_end
 
 __all__ = ["LogState"]
 
@@ -47,7 +48,8 @@ class LogState:
         active = loaded.segments.active_segment
         end = LogOffsetMetadata(loaded.log_end_offset, active.base_offset, active.size)
         start = loaded.log_start_offset
-        self._view = LogView(loaded.segments, start, end, LogOffsetMetadata(start))
+        epochs = loaded.epochs.entries
+        self._view = LogView(loaded.segments, start, end, LogOffsetMetadata(start), epochs)
         self._publish()
 
     # --- what it knows
@@ -174,7 +176,7 @@ class LogState:
         target_timestamp = as_int64(target_timestamp)
         return read_consistently(
             self._current,
-            lambda view: fetch_offset_by_timestamp(view, self._epochs, target_timestamp),
+            lambda view: fetch_offset_by_timestamp(view, target_timestamp),
         )
 
     # --- bounds that move
@@ -207,11 +209,10 @@ class LogState:
         if start <= self.log_start_offset:
             return False
         with self._offline_if_it_fails():
-            self._view = self._view._replace(log_start_offset=start)
             self._recovery_point = max(self._recovery_point, start)
             self._epochs.truncate_from_start(start)
             self._producers.on_log_start_offset_incremented(start)
-            self._publish()
+            self._publish(log_start_offset=start, epochs=self._epochs.entries)
         return True
 
     def flush(self, force_flush_active_segment: bool = False) -> None:
@@ -285,18 +286,29 @@ class LogState:
         log_start_offset: int | None = None,
         log_end: LogOffsetMetadata | None = None,
         high_watermark: LogOffsetMetadata | None = None,
+        epochs: tuple[EpochEntry, ...] | None = None,
         is_removal: bool = False,
         is_closed: bool = False,
     ) -> None:
-        """Let readers see another state, all of it at once."""
+        """Let readers see another state, all of it at once.
+
+        The epochs stay as they are unless others are given, or the end falls: so they never belong
+        to another end than the one beside them.
+        """
         view = self._view
+        end = log_end or view.log_end
+        if epochs is None:
+            is_cut = end.message_offset < view.log_end.message_offset
+            kept = kept_from_end(view.epochs, end.message_offset) if is_cut else None
+            epochs = view.epochs[:kept]
         start = view.log_start_offset if log_start_offset is None else log_start_offset
         unstable = self._producers.first_unstable_offset()
         self._view = LogView(
             view.segments if segments is None else segments,
             start,
-            log_end or view.log_end,
+            end,
             high_watermark or view.high_watermark,
+            epochs,
             -1 if unstable is None else max(unstable, start),
             view.removals + is_removal,
             view.is_closed or is_closed,
@@ -319,12 +331,17 @@ class LogState:
             self._publish(high_watermark=LogOffsetMetadata(self.high_watermark))
 
     def _move_end(
-        self, offset: int, *, segments: LogSegments | None = None, is_removal: bool = False
+        self,
+        offset: int,
+        *,
+        segments: LogSegments | None = None,
+        epochs: tuple[EpochEntry, ...] | None = None,
+        is_removal: bool = False,
     ) -> None:
         """Let the log end at `offset`, behind all bytes of the active segment."""
         active = (self._view.segments if segments is None else segments).active_segment
         log_end = LogOffsetMetadata(offset, active.base_offset, active.size)
-        self._publish(segments=segments, log_end=log_end, is_removal=is_removal)
+        self._publish(segments=segments, log_end=log_end, epochs=epochs, is_removal=is_removal)
         self._recovery_point = min(self._recovery_point, offset)
 
     def _current(self) -> LogView:

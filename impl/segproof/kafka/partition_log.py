@@ -116,6 +116,7 @@ class PartitionLog(AppendableLog):
     def _truncate_to(self, target: int) -> bool:
         if target >= self.log_end_offset:
             self._epochs.truncate_from_end(self.log_end_offset)
+            self._publish(epochs=self._epochs.entries)
             return False
         if self.log_segments.base_offsets()[0] > target:
             self.truncate_fully_and_start_at(target)
@@ -125,7 +126,7 @@ class PartitionLog(AppendableLog):
         self._epochs.truncate_from_end(target)
         self._rebuild_producer_state()
         self._keep_high_watermark_within()
-        self._publish()
+        self._publish(epochs=self._epochs.entries)
         return True
 
     def _remove(self, removed: Sequence[LogSegment]) -> None:
@@ -161,8 +162,12 @@ class PartitionLog(AppendableLog):
             active.log.flush()
         except BaseException:
             if active.size == size_before:
-                end, start = before.log_end, before.log_start_offset
-                self._publish(log_end=end, log_start_offset=start, is_removal=True)
+                self._publish(
+                    log_end=before.log_end,
+                    log_start_offset=before.log_start_offset,
+                    epochs=before.epochs,
+                    is_removal=True,
+                )
             else:
                 self._recovery_point = min(self._recovery_point, target)
             raise
@@ -198,6 +203,7 @@ class PartitionLog(AppendableLog):
             log_start_offset=start,
             log_end=end,
             high_watermark=end,
+            epochs=(),
             is_removal=True,
         )
         self._recovery_point = min(self._recovery_point, offset)

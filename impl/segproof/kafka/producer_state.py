@@ -64,6 +64,9 @@ class _Transactions:
     def __iter__(self) -> Iterator[TxnMetadata]:
         return (self._by_first[first] for first in self._rising())
 
+    def __contains__(self, first_offset: int) -> bool:
+        return first_offset in self._by_first
+
     def _rising(self) -> list[int]:
         if self._firsts is None:
             self._firsts = sorted(self._by_first)
@@ -230,14 +233,29 @@ class ProducerStateManager:
         """
         txn = self._ongoing.pop(completed_txn.first_offset)
         if txn is None:
-            raise InvalidArgumentError(
-                f"no open transaction begins at {completed_txn.first_offset}",
-                law="PROD-11",
-                expected=[txn.first_offset for txn in islice(self._ongoing, 10)],
-                actual=completed_txn.first_offset,
-            )
+            raise self._not_open(completed_txn)
         self._unreplicated.add(txn._replace(last_offset=completed_txn.last_offset))
         self._time_oldest_txn()
+
+    def _not_open(self, completed_txn: CompletedTxn) -> InvalidArgumentError:
+        return InvalidArgumentError(
+            f"no open transaction begins at {completed_txn.first_offset}",
+            law="PROD-11",
+            expected=[txn.first_offset for txn in islice(self._ongoing, 10)],
+            actual=completed_txn.first_offset,
+        )
+
+    def check_completed(
+        self, infos: Iterable[ProducerAppendInfo], completed_txns: Iterable[CompletedTxn]
+    ) -> None:
+        """Return if each transaction is open once `update` has taken the infos; else raise."""
+        begun = {txn.first_offset for info in infos for txn in info.started_transactions}
+        ended: set[int] = set()
+        for completed in completed_txns:
+            first = completed.first_offset
+            if first in ended or not (first in begun or first in self._ongoing):
+                raise self._not_open(completed)
+            ended.add(first)
 
     def on_high_watermark_updated(self, high_watermark: int) -> None:
         """Forget the completed transactions whose marker is replicated."""

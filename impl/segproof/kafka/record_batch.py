@@ -17,7 +17,12 @@ from typing import NoReturn, Protocol
 import numpy as np
 
 from segproof.checksums import crc32, crc32c
-from segproof.compression import COMPRESSION_NAMES, UNCOMPRESSED_LIMIT_BYTES, decompress
+from segproof.compression import (
+    COMPRESSION_NAMES,
+    UNCOMPRESSED_LIMIT_BYTES,
+    InflationBudget,
+    decompress,
+)
 from segproof.errors import (
     CorruptRecordError,
     InvalidArgumentError,
@@ -86,6 +91,7 @@ _PIECE_BYTES = 1 << 20
 """Bytes of a batch whose checksum is made at a time."""
 _MIN_RECORD_BYTES = 7
 
+Limit = int | InflationBudget
 _FIELD_ENDS = (8, 27, 17, 23, 21, 35, 43, 51, 53, 57, 16, 61, 27, 12)
 """Where each field of `decode_batch_header` ends in a magic 2 header."""
 
@@ -137,6 +143,7 @@ class RecordBatch:
         "_header",
         "_in_file",
         "_legacy_base_offset",
+        "_limit",
         "_source",
         "magic",
         "position",
@@ -152,6 +159,7 @@ class RecordBatch:
         *,
         in_file: bool,
         header: bytes = b"",
+        limit: Limit = UNCOMPRESSED_LIMIT_BYTES,
     ) -> None:
         self.position = position
         """Where it begins, in bytes from the beginning of the file or of the data."""
@@ -161,6 +169,7 @@ class RecordBatch:
         """The format: 0, 1 or 2."""
         self._source = source
         self._in_file = in_file
+        self._limit = limit
         self._fields: array[int] | None = None
         self._legacy_base_offset: int | None = None
         """Once known: of a compressed message it takes inflating it."""
@@ -168,9 +177,8 @@ class RecordBatch:
         """The first bytes, as far as a scanner has read them already."""
 
     def __repr__(self) -> str:
-        return f"RecordBatch(magic={self.magic}, {self.position=}, {self.size_bytes=})".replace(
-            "self.", ""
-        )
+        where = f"position={self.position}, size_bytes={self.size_bytes}"
+        return f"RecordBatch(magic={self.magic}, {where})"
 
     # --- the header
 
@@ -183,14 +191,16 @@ class RecordBatch:
     def base_offset(self) -> int:
         """The first offset; of a message, that of its first record, which must be read for it.
 
-        Raises: as `records`, for a message; beyond the default limit TooLargeError.
+        Raises: as `records`, for a message; beyond the limit TooLargeError.
         """
         if not self.is_legacy:
             # The scanner has read it, so it is known even where the file ends inside the header.
             return kernels.decode_int64(self._header or self._source.pread(8, self.position), 0)
         if self._legacy_base_offset is None:
-            limit = UNCOMPRESSED_LIMIT_BYTES
-            self._legacy_base_offset = legacy_base_offset(self._whole(limit), limit)
+            whole, limit = self._whole(None)
+            self._legacy_base_offset = legacy_base_offset(whole, limit)
+            if isinstance(limit, InflationBudget):
+                self._limit = limit.limit  # what was paid for is read again for nothing
         return self._legacy_base_offset
 
     @property
@@ -322,12 +332,13 @@ class RecordBatch:
                 hint="its bytes were changed after they were written",
             )
 
-    def records(self, *, limit: int = UNCOMPRESSED_LIMIT_BYTES) -> Iterator[Record]:
+    def records(self, *, limit: Limit | None = None) -> Iterator[Record]:
         """Yield every record; raise where reading them fails.
 
         An uncompressed batch hands out the records before the bad one, a compressed magic 2 batch
         none. A batch in a file is read whole; more than `limit` bytes of it, or of what it inflates
-        to, are refused. Memory beside these is constant, whatever its count claims.
+        to, are refused; by default 64 MiB, and what an `InflationBudget` has left for the batches
+        of one scan. Memory beside these is constant, whatever its count claims.
 
         Raises: InvalidRecordError, InvalidArgumentError, CorruptRecordError, OutOfBoundsError,
         TooLargeError, SegproofError. Laws: BATCH-8 to BATCH-11, BATCH-16 to BATCH-18.
@@ -336,44 +347,44 @@ class RecordBatch:
             yield from block
 
     def record_blocks(
-        self, rows_at_once: int = _ROWS_AT_ONCE, *, limit: int = UNCOMPRESSED_LIMIT_BYTES
+        self, rows_at_once: int = _ROWS_AT_ONCE, *, limit: Limit | None = None
     ) -> Iterator[RecordColumns]:
         """Yield the records of `records` as numpy arrays, in blocks of at most so many rows.
 
         No block is empty. The same records come before an error as there. Raises: as `records`.
         """
         if self.is_legacy:
-            yield from legacy_blocks(self._whole(limit), limit, rows_at_once)
+            yield from legacy_blocks(*self._whole(limit), rows_at_once)
         else:
             yield from self._blocks(limit, rows_at_once)
 
-    def times(self, *, limit: int = UNCOMPRESSED_LIMIT_BYTES) -> Iterator[tuple[int, int]]:
+    def times(self, *, limit: Limit | None = None) -> Iterator[tuple[int, int]]:
         """Yield (timestamp, offset) of every record; raise where reading them fails.
 
         Those of a message before magic 2 can be read where its key or value can't.
         Raises: as `records`.
         """
         if self.is_legacy:
-            for timestamps, offsets in legacy_times(self._whole(limit), limit):
+            for timestamps, offsets in legacy_times(*self._whole(limit)):
                 yield from zip(timestamps.tolist(), offsets.tolist(), strict=True)
             return
         for block in self._blocks(limit, _ROWS_AT_ONCE):
             yield from zip(block.timestamps.tolist(), block.offsets.tolist(), strict=True)
 
-    def record_columns(self, *, limit: int = UNCOMPRESSED_LIMIT_BYTES) -> RecordColumns:
+    def record_columns(self, *, limit: Limit | None = None) -> RecordColumns:
         """Return all records as numpy arrays: several times faster than `records`.
 
         Raises: as `records`, before anything is returned.
         """
         if self.is_legacy:
-            (columns,) = legacy_blocks(self._whole(limit), limit, rows_at_once=None)
+            (columns,) = legacy_blocks(*self._whole(limit), rows_at_once=None)
             return columns
         blocks = list(self._blocks(limit, None))
         if blocks:
             return blocks[0]
         return self._columns(memoryview(b""), np.empty((0, kernels.RECORD_ROW), np.int64))
 
-    def check_inner_messages(self, *, limit: int = UNCOMPRESSED_LIMIT_BYTES) -> list[int]:
+    def check_inner_messages(self, *, limit: Limit | None = None) -> list[int]:
         """Check the messages inside a compressed one of magic 0 or 1, and return the rows of those
         whose magic is not its own; those are not checked. Without such messages: none.
 
@@ -382,35 +393,42 @@ class RecordBatch:
         """
         if not self.is_legacy or self.compression == "none":
             return []
-        return check_inner_messages(self._whole(limit), limit)
+        return check_inner_messages(*self._whole(limit))
 
-    def check_records(self, *, limit: int = UNCOMPRESSED_LIMIT_BYTES) -> tuple[int, int, bool, int]:
+    def check_records(self, *, limit: Limit | None = None) -> tuple[int, int, bool, int]:
         """Read every record of a magic 2 batch, keep none, and return what they say together:
 
         count, last offset delta (-1: no record), whether the offset deltas rise from 0 or more,
         and the largest timestamp delta. Raises: as `records`.
         """
-        count, data, start = self._record_block(limit)
+        return self._summary(*self._record_block(limit))
+
+    # --- inside
+
+    def _summary(self, count: int, data: memoryview, start: int) -> tuple[int, int, bool, int]:
         summary = array("q", bytes(8 * kernels.SUMMARY_ROW))
-        kernels.summarise_records.announce(min(count, len(data) // _MIN_RECORD_BYTES))
+        kernels.summarise_records.announce(self._work(count, data))
         view = memoryview(summary)
         kernels.summarise_records(data, start, len(data), count, view, 0)
         if summary[0] != kernels.RECORDS_GOOD:
             self._raise_fault(summary[0], summary[1])
         return summary[2], summary[3], bool(summary[4]), summary[5]
 
-    # --- inside
+    def _work(self, count: int, data: memoryview) -> int:
+        """Return how many units of a kernel's work the records are: one may be all headers."""
+        inflated = len(data) // 128 if self.attributes & 7 else 0
+        return max(inflated, min(count, len(data) // _MIN_RECORD_BYTES))
 
-    def _blocks(self, limit: int, rows_at_once: int | None) -> Iterator[RecordColumns]:
+    def _blocks(self, limit: Limit | None, rows_at_once: int | None) -> Iterator[RecordColumns]:
         """Yield the records of a magic 2 batch, in blocks of at most so many rows."""
         count, data, position = self._record_block(limit)
         if count > 0 and self.attributes & 7 and rows_at_once is not None:
-            self.check_records(limit=limit)
+            self._summary(count, data, position)
+        kernels.walk_records.announce(self._work(count, data))
         most = len(data) // _MIN_RECORD_BYTES + 1
         capacity = min(count, most, rows_at_once or most)
         while True:
             rows = np.empty((max(capacity, 0), kernels.RECORD_ROW), np.int64)
-            kernels.walk_records.announce(capacity)
             done, status, position = kernels.walk_records(
                 data, position, len(data), count, capacity, rows.reshape(-1).data
             )
@@ -424,9 +442,9 @@ class RecordBatch:
             if count == 0:
                 return
 
-    def _record_block(self, limit: int) -> tuple[int, memoryview, int]:
+    def _record_block(self, limit: Limit | None) -> tuple[int, memoryview, int]:
         """Return the record count, the bytes that hold the records, and where they begin."""
-        whole = self._whole(limit)
+        whole, limit = self._whole(limit)
         if len(whole) < BATCH_HEADER_BYTES:
             raise self._out_of_bounds(BATCH_HEADER_BYTES)
         count = kernels.decode_int32(whole, 57)
@@ -495,18 +513,20 @@ class RecordBatch:
         self._fields = fields
         return fields
 
-    def _whole(self, limit: int) -> memoryview:
-        """Return the bytes of the batch; what its size field claims may be more than memory."""
-        if self._in_file and self.size_bytes > limit:
+    def _whole(self, limit: Limit | None) -> tuple[memoryview, Limit]:
+        """Return the bytes of the batch, and what they may inflate to; the size may be a lie."""
+        limit = self._limit if limit is None else limit
+        most = limit.limit if isinstance(limit, InflationBudget) else limit
+        if self._in_file and self.size_bytes > most:
             raise TooLargeError(
                 f"a batch of {self.size_bytes} bytes is not read into memory",
                 path=getattr(self._source, "path", None),
                 position=self.position,
-                expected=f"at most {limit} bytes",
+                expected=f"at most {most} bytes",
                 actual=self.size_bytes,
                 hint="`segproof verify` tells whether it is sound; a program can raise the limit",
             )
-        return memoryview(self._read(self.size_bytes, 0))
+        return memoryview(self._read(self.size_bytes, 0)), limit
 
     def _read(self, size: int, start: int) -> bytes:
         """Return `size` bytes of the batch from `start`."""

@@ -6,7 +6,7 @@ Upstream: Kafka 4.3.1: FileRecords, FileLogInputStream, ByteBufferLogInputStream
 Layout: batches (see kafka/record_batch.py); behind the logical end a preallocated tail.
 Laws: SCAN-1 to SCAN-20; a magic outside 0..2 is refused, which upstream's file scanner does not do.
 Not covered: changing the file through a slice; conversion between formats; sockets.
-Used by: kafka/log_segment.py, verify, the command line.
+Used by: kafka/log_segment.py, lookup, verify, the command line.
 """
 
 import errno
@@ -14,13 +14,14 @@ from collections.abc import Iterator
 from operator import index as to_int
 from typing import NamedTuple, Self
 
+from segproof.compression import UNCOMPRESSED_LIMIT_BYTES, InflationBudget
 from segproof.errors import (
     CorruptRecordError,
     InvalidArgumentError,
     OffsetOutOfRangeError,
     SegproofError,
 )
-from segproof.files import REAL_FILES, File, Files
+from segproof.files import REAL_FILES, File, Files, holds_zeros
 from segproof.kafka.record_batch import (
     BATCH_HEADER_BYTES,
     LEGACY_MIN_BYTES,
@@ -29,7 +30,13 @@ from segproof.kafka.record_batch import (
 )
 from segproof.kernels.records import decode_int32
 
-__all__ = ["LogOffsetPosition", "RecordFile", "TimestampAndOffset", "scan_memory"]
+__all__ = [
+    "LogAsFound",
+    "LogOffsetPosition",
+    "RecordFile",
+    "TimestampAndOffset",
+    "scan_memory",
+]
 
 HEADER_UP_TO_MAGIC_BYTES = 17
 LOG_OVERHEAD_BYTES = 12
@@ -277,14 +284,19 @@ class RecordFile:
         view._sliced = sliced
         return view
 
-    def batches(self, start: int | None = None) -> Iterator[RecordBatch]:
+    def batches(
+        self, start: int | None = None, *, limit: int = UNCOMPRESSED_LIMIT_BYTES
+    ) -> Iterator[RecordBatch]:
         """Yield the batches from `start` on, a position in the file; default: this one's start.
+
+        The records of all of them may inflate to what an `InflationBudget` of `limit` bytes allows.
 
         Raises: CorruptRecordError for a size below 14, a magic outside 0..2, and a file that is
         shorter than believed. Laws: SCAN-1 to SCAN-8.
         """
         position = self.start if start is None else to_int(start)
-        while (batch := self._batch_at(position)) is not None:
+        budget = InflationBudget(limit)
+        while (batch := self._batch_at(position, budget)) is not None:
             yield batch
             position += batch.size_bytes
 
@@ -345,7 +357,7 @@ class RecordFile:
 
     # --- inside
 
-    def _batch_at(self, position: int) -> RecordBatch | None:
+    def _batch_at(self, position: int, budget: InflationBudget) -> RecordBatch | None:
         """Return the batch at `position`, or None where the scan ends."""
         end = self.end
         if position >= end - HEADER_UP_TO_MAGIC_BYTES:
@@ -370,7 +382,9 @@ class RecordFile:
         if magic > 2:
             raise self._corrupt(f"no magic {magic}", "SCAN-4", position, "0, 1 or 2", magic)
         size_bytes = LOG_OVERHEAD_BYTES + size
-        return RecordBatch(self._file, position, size_bytes, magic, in_file=True, header=header)
+        return RecordBatch(
+            self._file, position, size_bytes, magic, in_file=True, header=header, limit=budget
+        )
 
     def _corrupt(
         self, message: str, law: str, position: int, expected: str, actual: int | None
@@ -401,6 +415,24 @@ class RecordFile:
         self._check_open()
         if not self.writable:
             raise OSError(errno.EBADF, "the record file was opened for reading", self.name)
+
+
+class LogAsFound(RecordFile):
+    """A log that is read as it lies there, and may never have been closed.
+
+    Zeros up to the end are the tail of a preallocated file: they end a scan and are no damage.
+    """
+
+    _zeros_from = MAX_FILE_BYTES
+
+    def _batch_at(self, position: int, budget: InflationBudget) -> RecordBatch | None:
+        try:
+            return super()._batch_at(position, budget)
+        except CorruptRecordError:
+            if position < self._zeros_from and not holds_zeros(self._file, position, self.end):
+                raise
+            self._zeros_from = min(position, self._zeros_from)
+            return None
 
 
 def scan_memory(data: bytes, max_message_size_bytes: int = MAX_FILE_BYTES) -> Iterator[RecordBatch]:

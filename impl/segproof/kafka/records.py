@@ -9,7 +9,7 @@ Used by: kafka/record_batch.py (which exports these names), record_writer.py, le
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,6 +113,26 @@ class RecordColumns:
             name = bytes(self.data[key : key + key_length]).decode(errors="replace")
             found.append(RecordHeader(name, self._slice(value, value_length)))
         return tuple(found)
+
+    def size_bytes(self, row: int, most_headers: int) -> int | None:
+        """Return the bytes of key, value and headers; None for more headers than are walked."""
+        count = int(self.header_counts[row])
+        if count > most_headers:
+            return None
+        start = position = int(self.header_positions[row])
+        for _ in range(count):
+            position = kernels.next_header(self.data, position, len(self.data))[0]
+        lengths = max(int(self.key_lengths[row]), 0) + max(int(self.value_lengths[row]), 0)
+        return lengths + position - start
+
+    def rows(self, start: int, end: int) -> "RecordColumns":
+        """Return some of the rows; `data` stays whole."""
+        kept = {
+            each.name: getattr(self, each.name)[start:end]
+            for each in fields(self)
+            if each.name != "data"
+        }
+        return replace(self, **kept)
 
     def __iter__(self) -> Iterator[Record]:
         counts = self.header_counts.tolist()

@@ -34,7 +34,7 @@ from segproof.kafka.transaction_index import AbortedTxn, TransactionIndex
 from segproof.kernels.records import add_int64
 from segproof.numbers import INT32_MAX
 
-__all__ = ["SegmentRecovery", "append_aborted_txn", "segment_overflow"]
+__all__ = ["SegmentRecovery", "aborted_txn", "append_aborted_txn", "segment_overflow"]
 
 _TRANSACTIONAL_OR_CONTROL = 0x30
 """Bits of a batch's attributes."""
@@ -57,15 +57,13 @@ def append_aborted_txn(
 ) -> None:
     """Add a transaction to the index if it was aborted."""
     if completed_txn.is_aborted:
-        txn_index.append(
-            AbortedTxn(
-                0,
-                completed_txn.producer_id,
-                completed_txn.first_offset,
-                completed_txn.last_offset,
-                last_stable_offset,
-            )
-        )
+        txn_index.append(aborted_txn(completed_txn, last_stable_offset))
+
+
+def aborted_txn(completed_txn: CompletedTxn, last_stable_offset: int) -> AbortedTxn:
+    """Return the entry of an aborted transaction."""
+    producer_id, first_offset, last_offset, _ = completed_txn
+    return AbortedTxn(0, producer_id, first_offset, last_offset, last_stable_offset)
 
 
 class SegmentRecovery:

@@ -160,19 +160,21 @@ class SegmentState(SegmentFiles):
     @property
     def max_timestamp_so_far(self) -> int:
         """The largest timestamp in ms; -1 if none is known. Loads the last time entry if needed."""
-        return self._max_pair_so_far().timestamp
+        return self.max_pair_so_far().timestamp
 
     @property
     def offset_of_max_timestamp_so_far(self) -> int:
         """The last offset of the batch that has it first; loads as `max_timestamp_so_far`."""
-        return self._max_pair_so_far().offset
+        return self.max_pair_so_far().offset
 
-    def _max_pair_so_far(self) -> TimestampOffset:
+    def max_pair_so_far(self) -> TimestampOffset:
+        """Return both of one moment; loads as `max_timestamp_so_far`.
+
+        Only the writer keeps what is loaded: a reader would put it in the place of a newer one.
+        """
         self._check_open()
         pair = self._max_pair
-        if pair is None:
-            pair = self._max_pair = self.time_index.last_entry
-        return pair
+        return self.time_index.last_entry if pair is None else pair
 
     @property
     def largest_timestamp(self) -> int:
@@ -228,13 +230,17 @@ class SegmentState(SegmentFiles):
 
     # --- the end
 
+    def check_last_entry(self) -> None:
+        """Return if `on_become_inactive_segment` would write the last time entry; else raise."""
+        self.time_index.check_append(*self.max_pair_so_far(), True)
+
     def on_become_inactive_segment(self) -> None:
         """Write the last time entry and cut all files behind what they hold. Law: SEG-38.
 
         Raises: what `TimeIndex.maybe_append` raises, with nothing changed; IndexClosedError.
         """
         self._check_open()
-        self.time_index.maybe_append(*self._max_pair_so_far(), True)
+        self.time_index.maybe_append(*self.max_pair_so_far(), True)
         self.offset_index.trim_to_valid_size()
         self.time_index.trim_to_valid_size()
         self.log.trim()

@@ -169,6 +169,10 @@ class TimeIndex(AbstractIndex):
         self.last_entry = TimestampOffset(timestamp, offset)
         self._publish(view, entries + 1)
 
+    def check_append(self, timestamp: int, offset: int, skip_full_check: bool = False) -> None:
+        """Return if `maybe_append` would; else raise what that raises. Nothing is stored."""
+        self._is_nothing(self.entries, self.last_entry, timestamp, offset, skip_full_check)
+
     def _is_nothing(
         self,
         entries: int,

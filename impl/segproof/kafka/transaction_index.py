@@ -224,7 +224,18 @@ class TransactionIndex:
         ends with a partial entry; FileExistsError if another program has created the file.
         """
         aborted_txn = AbortedTxn._make(map(to_int, aborted_txn))
+        self.check_append(aborted_txn)
         file, size = self._opened()
+        data = aborted_txn.to_bytes()
+        if file is None:
+            file = self._create()
+        file.pwrite(data, size)
+        self._open = (file, size + len(data))
+        self.last_offset = aborted_txn.last_offset
+
+    def check_append(self, aborted_txn: AbortedTxn) -> None:
+        """Return if `append` would take the entry, but for an error of the system; else raise."""
+        _, size = self._opened()
         last = self.last_offset
         if last is not None and last >= aborted_txn.last_offset:
             raise InvalidArgumentError(
@@ -245,12 +256,6 @@ class TransactionIndex:
         self._refuse_read_only()
         if size % _ENTRY.size:
             raise self._partial_tail(size)
-        data = aborted_txn.to_bytes()
-        if file is None:
-            file = self._create()
-        file.pwrite(data, size)
-        self._open = (file, size + len(data))
-        self.last_offset = aborted_txn.last_offset
 
     def truncate_to(self, offset: int) -> None:
         """Cut the file at the first entry whose last offset is not below `offset`.

@@ -16,18 +16,22 @@ import sys
 import threading
 import types
 from collections.abc import Callable
-from functools import update_wrapper
+from functools import cache, update_wrapper
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Generic, ParamSpec, TypeVar
 
+from segproof.files import own_directory
+
 __all__ = [
     "COMPILE_AFTER_WORK",
     "Kernel",
+    "cache_folder",
     "compile_function",
     "kernel",
     "kernel_mode",
     "numba_available",
+    "user_cache",
 ]
 
 Parameters = ParamSpec("Parameters")
@@ -113,9 +117,43 @@ def kernel(function: Callable[Parameters, Result]) -> Kernel[Parameters, Result]
     return Kernel(function)
 
 
-def _cache_folder() -> str:
-    root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(root, "segproof", "kernels")
+def user_cache() -> str:
+    """Return the folder of this user's caches; who has no home has one that can't be."""
+    home = os.path.expanduser("~")
+    usual = os.path.join(home if os.path.isabs(home) else "/dev/null", ".cache")
+    return os.environ.get("XDG_CACHE_HOME") or usual
+
+
+def cache_folder() -> str:
+    """Return the folder that keeps compiled kernels."""
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    return named or os.path.join(user_cache(), "segproof", "kernels")
+
+
+@cache
+def _may_keep(folder: str) -> bool:
+    """Make a folder if it is missing, and return whether what it keeps may be run.
+
+    numba unpickles what lies there: who may write to it runs code as whoever compiles.
+    """
+    is_new = not os.path.isdir(folder)
+    try:
+        is_ours = own_directory(folder)
+    except OSError:
+        return False
+    if is_new:
+        _tell("compiling kernels, once for this machine")
+    if not is_ours:
+        _tell(
+            f"compiled kernels are neither taken from {folder!a} nor kept there: others own or"
+            " may write it, or what is in it; remove it, or name another in NUMBA_CACHE_DIR"
+        )
+    return is_ours
+
+
+def _tell(text: str) -> None:
+    if sys.stderr is not None:
+        print(f"segproof: {text}", file=sys.stderr)
 
 
 def compile_function(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -124,13 +162,12 @@ def compile_function(function: Callable[..., Any]) -> Callable[..., Any]:
     Out of a zip, or where nothing may be kept, it is compiled anew in each process.
     """
     config: Any = import_module("numba.core.config")
-    folder = os.environ.get("NUMBA_CACHE_DIR") or _cache_folder()
     with _NUMBA_LOCK:
-        before, config.CACHE_DIR = config.CACHE_DIR, folder
+        before, config.CACHE_DIR = config.CACHE_DIR, cache_folder()
         try:
             # A zip that Spark ships lies elsewhere in each run: kept by its path is kept for ever.
-            if os.path.isfile(function.__code__.co_filename):
-                return _compiled_and_kept(function, folder)
+            if os.path.isfile(function.__code__.co_filename) and _may_keep(config.CACHE_DIR):
+                return _linked(function, _compiled_and_kept, {})
         except RuntimeError as error:
             if "cannot cache" not in str(error):
                 raise
@@ -146,13 +183,12 @@ def _compiled(plain: Callable[..., Any]) -> Callable[..., Any]:
     return compiled
 
 
-def _compiled_and_kept(function: Callable[..., Any], folder: str) -> Callable[..., Any]:
+def _compiled_and_kept(plain: Callable[..., Any]) -> Callable[..., Any]:
     """Compile and keep the result. Raises: RuntimeError where no folder can be written."""
     import numba
 
-    if not os.path.isdir(folder) and sys.stderr is not None:
-        print("segproof: compiling kernels, once for this machine", file=sys.stderr)
-    return _linked(function, lambda plain: numba.njit(plain, cache=True), {})
+    compiled: Callable[..., Any] = numba.njit(plain, cache=True)
+    return compiled
 
 
 def _linked(

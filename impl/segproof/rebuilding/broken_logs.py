@@ -50,7 +50,7 @@ def finding_of(
         None if found is None else found.expected,
         None if found is None else found.actual,
         f"{words}; {_what_kafka_does(segment, valid_bytes)}",
-        _what_to_do(segment),
+        _what_to_do(segment, is_torn=found is not None and found.severity is not Severity.ERROR),
         f"segproof verify {shlex.quote(path)}" if found is None else found.reproduce,
     )
 
@@ -80,12 +80,13 @@ def _what_kafka_does(segment: Segment, valid_bytes: int) -> str:
     return f"{words}, and after a crash it removes all later segments too"
 
 
-def _what_to_do(segment: Segment) -> str:
+def _what_to_do(segment: Segment, *, is_torn: bool) -> str:
+    """Return the hint; `is_torn` if the log may have been left so by a broker that was killed."""
     if segment.is_last:
+        words = " or, if the broker was only killed, let it recover the partition;" * is_torn
         return (
-            "copy the segment from another replica; or, if the broker was only killed, let it"
-            " recover the partition; or rebuild into a new directory with --cut-tail, which leaves"
-            " out what follows this byte"
+            f"copy the segment from another replica;{words} or rebuild into a new directory with"
+            " --cut-tail, which leaves out what follows this byte"
         )
     return (
         "copy the segment from another replica, then rebuild; nothing was written, since an index"

@@ -17,11 +17,12 @@ from typing import Protocol, Self
 
 from segproof.errors import SegproofError
 from segproof.files import File, SharedFiles
+from segproof.numbers import INT64_MAX
 from segproof.rebuilding.planning import BESIDE, MARKER, Partition, check_unchanged
 from segproof.rebuilding.segment_build import BuiltSegment
-from segproof.verifying.names import SEGMENT_SUFFIXES, NameKind, read_file_name
+from segproof.verifying.names import SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX, NameKind, read_file_name
 
-__all__ = ["InPlace", "NewDirectory", "Place"]
+__all__ = ["InPlace", "NewDirectory", "Place", "snapshots_behind"]
 
 LOCK = ".lock"
 """The file in a data directory that a broker has locked while it runs."""
@@ -42,6 +43,18 @@ class Place(Protocol):
 
     def complete(self, built: Sequence[BuiltSegment]) -> None:
         """Put the new indexes, which are durable, in their places."""
+
+
+def snapshots_behind(partition: Partition, built: Sequence[BuiltSegment]) -> list[str]:
+    """Return the names of snapshots behind the end of a log that is cut.
+
+    A broker that cuts a log when it recovers it removes them, since they tell of what is gone.
+    """
+    end = next((one.end_offset for one in built if one.is_cut), INT64_MAX)
+    known = ((name, read_file_name(name)) for name in partition.others)
+    return [
+        name for name, read in known if read.suffix == SNAPSHOT_SUFFIX and read.base_offset > end
+    ]
 
 
 class InPlace:
@@ -167,10 +180,11 @@ class NewDirectory:
         """Bring in everything else, give the indexes their names, and take the marker away."""
         for one in built:
             name = one.segment.name(".log")
-            cut = one.valid_bytes if one.valid_bytes < one.segment.status.size_bytes else None
-            self._bring(name, cut)
+            self._bring(name, one.valid_bytes if one.is_cut else None)
+        left_out = snapshots_behind(self._partition, built)
         for name in self._partition.others:
-            self._bring(name, None)
+            if name not in left_out:
+                self._bring(name, None)
         check_unchanged(self._partition, self._files)
         for index in (index for one in built for index in one.indexes):
             if self._files.status(self._path(index.name + BESIDE)) is not None:

@@ -138,7 +138,7 @@ class _Planner:
             report_unreadable(path, error, self.reporter, "record-file")
 
     def _take_odd(self, name: str, path: str, kind: NameKind) -> None:
-        is_log = name.removesuffix(".tmp").endswith(".log")
+        is_log = name.removesuffix(".tmp").removesuffix(".swap").endswith(".log")
         if kind is NameKind.PENDING and name.endswith(".swap"):
             self.reporter.add(
                 "LOAD-1",

@@ -23,7 +23,7 @@ from typing import Final, Literal
 import numpy as np
 
 from segproof.errors import InvalidArgumentError, SegproofError
-from segproof.files import REAL_FILES, Files, FileStatus, SharedFiles
+from segproof.files import REAL_FILES, Files, FileStatus, SharedFiles, first_byte
 from segproof.findings import Finding, Severity
 from segproof.rebuilding.rocketmq_log import LogReader, MessageBlock, announce
 from segproof.rebuilding.rocketmq_places import Built, IndexInPlace, NewIndexDirectory
@@ -42,8 +42,7 @@ BUILT_FROM_MS: Final = 946_684_800_000
 """The time that names the first file while it is built: 2000-01-01."""
 NAMED_MS_MAX: Final = 253_402_127_999_999
 """The end of 30 December 9999: later times are no names in every zone."""
-ZERO_CHECK_BYTES: Final = 1 << 20
-_ZEROS: Final = bytes(ZERO_CHECK_BYTES)
+COMPARED_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,14 +298,7 @@ class _Rebuild:
     def _is_zero(self, path: str, position: int, end: int) -> bool:
         file = self._files.open(path)
         try:
-            while position < end:
-                data = file.pread(min(ZERO_CHECK_BYTES, end - position), position)
-                if not data:
-                    return True
-                if data != _ZEROS[: len(data)]:
-                    return False
-                position += len(data)
-            return True
+            return first_byte(file, position, end) is None
         finally:
             file.close()
 
@@ -414,8 +406,8 @@ def _same_bytes(old: str, new: str, files: Files) -> bool:
         other = files.open(new)
         try:
             position = 0
-            while data := one.pread(ZERO_CHECK_BYTES, position):
-                if data != other.pread(ZERO_CHECK_BYTES, position):
+            while data := one.pread(COMPARED_BYTES, position):
+                if data != other.pread(COMPARED_BYTES, position):
                     return False
                 position += len(data)
             return True

@@ -10,7 +10,7 @@ completes what the first one left. What a broker makes of each moment:
 - all renamed: it loads the new ones.
 
 Upstream: Kafka 4.3.1: LogLoader.removeTempFilesAndCollectSwapFiles, LogSegment.recover.
-Laws: SEG-20 to SEG-30, LOAD-1.
+Laws: SEG-20 to SEG-30, LOAD-1, PROD-13.
 Used by: the command line.
 """
 
@@ -25,7 +25,7 @@ from segproof.findings import Finding
 from segproof.numbers import INT32_MAX
 from segproof.rebuilding.building import Progress, build, inferred_interval
 from segproof.rebuilding.intervals import DEFAULT_INTERVAL_BYTES
-from segproof.rebuilding.places import InPlace, NewDirectory, Place
+from segproof.rebuilding.places import InPlace, NewDirectory, Place, snapshots_behind
 from segproof.rebuilding.planning import (
     Partition,
     check_unchanged,
@@ -92,7 +92,8 @@ def rebuild(
 
     `out` is a new or an empty directory. Logs and what else belongs to the partition are linked
     into it, or copied with `copy` and where no link is possible; nothing changes in `directory`.
-    With `cut_tail` the last log is copied up to the first batch that is not valid.
+    With `cut_tail` the last log is copied up to the first batch that is not valid, and producer
+    snapshots behind that are left out, as a recovery removes them.
 
     Findings, and then nothing is written: a log that holds something else than valid batches, a
     file that can't be read, a log that a broker would not find.
@@ -131,7 +132,8 @@ def rebuild(
             return Rebuilt((), findings, partition.left_out)
         place.complete(built)
     cut = sum(one.segment.status.size_bytes - one.valid_bytes for one in built)
-    return Rebuilt(tuple(_rows(target, built)), (), partition.left_out, cut)
+    behind = (f"{name}: it is behind the cut" for name in snapshots_behind(partition, built))
+    return Rebuilt(tuple(_rows(target, built)), (), (*partition.left_out, *behind), cut)
 
 
 def _interval(given: int | None, partition: Partition, files: Files) -> tuple[int, IntervalSource]:

@@ -72,7 +72,14 @@ class BuiltSegment:
     interval_source: IntervalSource
     valid_bytes: int
     """Where the log's batches end."""
+    end_offset: int
+    """The offset behind the last of them."""
     finding: Finding | None = None
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether something follows the log's batches."""
+        return self.valid_bytes < self.segment.status.size_bytes
 
 
 def build_segment(
@@ -118,7 +125,9 @@ class _Build:
         self._files = files
         self._on_bytes = on_bytes
         self._bytes_told = 0
-        base, room = segment.base_offset, wanted.max_index_bytes
+        self._end_offset = segment.base_offset
+        # An index is reserved whole; each entry is of a batch, which has more bytes than it.
+        base, room = segment.base_offset, min(wanted.max_index_bytes, log.size_in_bytes() + 24)
         for suffix in (".index", ".timeindex", ".txnindex"):
             files.remove(self._beside(suffix))
         self._txn_index = TransactionIndex(base, self._beside(".txnindex"), files=files)
@@ -160,15 +169,26 @@ class _Build:
                 valid_bytes, error = self._recover(interval, None)
         finding = self._judge(valid_bytes, error)
         if finding is not None:
-            return BuiltSegment(self._segment, (), interval, source, valid_bytes, finding)
+            return self._built((), interval, source, valid_bytes, finding)
         self._finish()
-        indexes = tuple(self._indexes())
-        return BuiltSegment(self._segment, indexes, interval, source, valid_bytes)
+        return self._built(tuple(self._indexes()), interval, source, valid_bytes, None)
+
+    def _built(
+        self,
+        indexes: tuple[NewIndex, ...],
+        interval: int,
+        source: IntervalSource,
+        valid_bytes: int,
+        finding: Finding | None,
+    ) -> BuiltSegment:
+        end = self._end_offset
+        return BuiltSegment(self._segment, indexes, interval, source, valid_bytes, end, finding)
 
     def _tell(self, table: BatchTable) -> None:
         done = int(table["position"][-1] + table["size_bytes"][-1])
         self._on_bytes(done - self._bytes_told)
         self._bytes_told = done
+        self._end_offset = int(table["last_offset"][-1]) + 1
 
     def _recover(
         self, interval: int, take: Callable[[BatchTable], None] | None

@@ -561,8 +561,10 @@ class IndexFile:
         """Unmap once no reader is inside; a reader that comes later finds the file closed."""
         published, self._published = self._published, None
         if published is not None:
-            unmap(published[0], self._mapping)
-            self._handle.close()
+            try:
+                unmap(published[0], self._mapping)
+            finally:
+                self._handle.close()
         return True
 
     def __enter__(self) -> Self:

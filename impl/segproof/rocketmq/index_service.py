@@ -215,6 +215,7 @@ class IndexService:
         newest = file.end_timestamp if file.is_write_full() else 0
         file.flush()
         if newest > 0:
+            self._files.sync_directory(self._directory)  # its name, before it is counted on
             self.store_checkpoint.set_index_msg_timestamp(newest)
             self.store_checkpoint.flush()
 

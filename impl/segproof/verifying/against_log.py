@@ -20,6 +20,8 @@ from segproof.verifying.segments import Segment
 __all__ = ["OffsetEntriesCheck", "TimeEntriesCheck"]
 
 Bools = NDArray[np.bool_]
+LOG_APPEND_TIME = 8
+"""The attribute bit of timestamps that the broker set."""
 
 
 class OffsetEntriesCheck:
@@ -150,7 +152,7 @@ class OffsetEntriesCheck:
 
 
 class TimeEntriesCheck:
-    """Judges whether each entry of a time index tells the largest timestamp so far."""
+    """Judges whether each entry of a time index tells where a largest timestamp so far is met."""
 
     def __init__(self, stream: IndexStream, segment: Segment, reporter: Reporter) -> None:
         self._window = EntryWindow(stream)
@@ -180,7 +182,7 @@ class TimeEntriesCheck:
         held = (block.first[rows] <= offsets) | block.is_doubtful[rows]
         self._report(
             numbers, ~held, "no batch holds offset {0}, which the entry gives timestamp {1}",
-            offsets, timestamps, offsets,
+            offsets, timestamps, "an offset of a batch",
         )  # fmt: skip
         differs = held & (times[rows] != timestamps) & ~block.is_doubtful[rows]
         self._report(
@@ -196,6 +198,14 @@ class TimeEntriesCheck:
             " {2}",
             offsets, timestamps, earlier[rows],
         )  # fmt: skip
+        is_set_by_broker = block.table["attributes"][rows] & LOG_APPEND_TIME != 0
+        again = held & (earlier[rows] == timestamps) & (times[rows] == timestamps)
+        self._report(
+            numbers, again & ~is_set_by_broker & ~block.is_doubtful[rows],
+            "the entry gives offset {0} the timestamp {1}, which an earlier batch has too: a search"
+            " by time would pass that one over",
+            offsets, timestamps, "an offset of the earlier batch",
+        )  # fmt: skip
 
     def finish(self, is_sound: bool, max_timestamp: int) -> None:
         """Judge the entries behind the last batch, and the last entry of a closed segment."""
@@ -204,7 +214,7 @@ class TimeEntriesCheck:
             self._report(
                 numbers, np.ones(len(numbers), np.bool_),
                 "no batch holds offset {0}, which the entry gives timestamp {1}",
-                offsets, timestamps, offsets,
+                offsets, timestamps, "an offset of a batch",
             )  # fmt: skip
         unread = self._window.unread + (0 if is_sound else len(numbers))
         if unread:
@@ -244,7 +254,7 @@ class TimeEntriesCheck:
         words: str,
         offsets: Int64Array,
         timestamps: Int64Array,
-        expected: Int64Array,
+        expected: Int64Array | str,
     ) -> None:
         broken = np.flatnonzero(is_broken)
         if not len(broken):
@@ -254,8 +264,7 @@ class TimeEntriesCheck:
         def describe(row: int) -> Described:
             at = broken[row]
             offset, timestamp = self._base + int(offsets[at]), int(timestamps[at])
-            other = int(expected[at])
-            shown = "an offset of a batch" if expected is offsets else other
-            return Described(words.format(offset, timestamp, other), shown, timestamp)
+            other = expected if isinstance(expected, str) else int(expected[at])
+            return Described(words.format(offset, timestamp, other), other, timestamp)
 
         self._reporter.add_rows("DISK-9", self._stream.path, numbers[broken] * 12, describe)

@@ -20,7 +20,7 @@ __all__ = ["MAX_BATCH_BYTES", "check_records"]
 MAX_BATCH_BYTES = 16 << 20
 """Unless a run gives its own limit, a larger batch is summed in pieces and its records are not
 read: a warning says so."""
-_HIGHER = "to look into it, give a limit above its size: --limit-bytes, or limit of verify()"
+_HIGHER = "to look into it, give a higher limit: --limit-bytes, or limit of verify()"
 
 
 def check_records(block: Block, path: str, reporter: Reporter) -> None:
@@ -99,5 +99,5 @@ def _report_error(
         expected=expected,
         actual=actual,
         severity=Severity.WARNING if is_too_large else None,
-        hint=_HIGHER if is_too_large else error.hint,
+        hint=_HIGHER if is_too_large else error.hint and f"{error.hint}; {RULES[law].hint}",
     )

@@ -6,7 +6,7 @@ or a broker's own files a data directory; others are searched, a bounded number 
 
 Links are followed, since a broker follows them, and each directory is looked into once.
 
-Laws: FILE-1, FILE-2, DISK-1, DISK-3, DISK-20, DISK-26, DISK-27, DISK-39, DISK-41, LOAD-1.
+Laws: FILE-1, FILE-2, DISK-1, DISK-3, DISK-20, DISK-26, DISK-27, DISK-39, DISK-41, LOAD-1, LOAD-19.
 Used by: verifying/running.py.
 """
 
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from segproof.files import Files, FileStatus
+from segproof.verifying.index_checks import OFFSET_FORM, TIME_FORM
 from segproof.verifying.names import (
     CLEAN_SHUTDOWN_MARKER,
     METADATA_TOPIC,
@@ -213,6 +214,8 @@ def _partition(path: str, kinds: dict[str, FileName], walk: _Walk) -> Partition:
             _report_name(full, known, reporter)
     report_pending(path, kinds, walk.files, reporter)
     _report_twins(path, kinds, reporter)
+    if reporter.wanted.segment_index_bytes is not None:
+        _report_long_indexes(path, kinds, walk.files, reporter)
     if METADATA in kinds:
         check_metadata(_join(path, METADATA), walk.files, reporter)
     return _whole(path, kinds, walk.files, _offsets_for(path, walk))
@@ -268,6 +271,41 @@ def _report_twins(path: str, kinds: Mapping[str, FileName], reporter: Reporter) 
             )
 
 
+def _report_long_indexes(
+    path: str, kinds: Mapping[str, FileName], files: Files, reporter: Reporter
+) -> None:
+    """Report an index of the last segment whose entries do not fit what a broker makes of it."""
+    size = reporter.wanted.segment_index_bytes or 0
+    segments = [known for known in kinds.values() if known.kind is NameKind.SEGMENT]
+    last = max((known.base_offset for known in segments if known.suffix == ".log"), default=None)
+    for form in (OFFSET_FORM, TIME_FORM):
+        limit = size // form.dtype.itemsize * form.dtype.itemsize
+        if last is None or FileName(NameKind.SEGMENT, last, form.suffix) not in segments:
+            continue
+        name = _join(path, segment_file_name(last, form.suffix))
+        try:
+            file = files.open(name)
+        except OSError:
+            continue  # said by who reads it
+        try:
+            length = file.size()
+            is_used = any(file.pread(form.dtype.itemsize, limit))
+        except OSError:
+            continue
+        finally:
+            file.close()
+        if is_used:
+            reporter.add(
+                "LOAD-19",
+                name,
+                f"it has {length} bytes, and entries behind byte {limit}: with so small a"
+                " segment.index.bytes Kafka can't load this partition, and its start fails",
+                expected=limit,
+                actual=length,
+                reproduce_path=path,
+            )
+
+
 def _offsets_for(path: str, walk: _Walk) -> dict[str, int]:
     """Return what the checkpoints above a partition say of it, without a word about them."""
     known = read_partition_name(posixpath.basename(posixpath.normpath(path)))
@@ -306,13 +344,23 @@ def _report_name(path: str, known: FileName, reporter: Reporter) -> bool:
         reporter.add(
             "FILE-2",
             path,
-            "the name says no offset: what stands before its first dot is no 64-bit number",
+            "the name says no offset: what stands before its first dot is no 64-bit number, so that"
+            f" Kafka can't load this partition, and its start fails{_older(path)}",
             expected="an offset in 20 digits",
             actual=posixpath.basename(path),
+            hint="move it out of the directory before a broker starts",
         )
     else:
         return False
     return True
+
+
+def _older(path: str) -> str:
+    """Return what older releases make of a name without an offset, where that is no failure."""
+    if path.endswith(".cleaned"):
+        return "; releases up to 1.1 remove the file"
+    is_known = path.removesuffix(".swap").endswith(SEGMENT_SUFFIXES)
+    return "; releases up to 2.8 pass it by" if path.endswith(".swap") and not is_known else ""
 
 
 def _segments_of(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.files import File
+from segproof.files import File, data_end
 from segproof.verifying.reporting import Described, Int64Array, Reporter
 from segproof.verifying.segments import (
     FILE_SIZE_MAX_BYTES,
@@ -103,7 +103,9 @@ class IndexStream:
 
     def find_tail(self) -> Iterator[int]:
         """Find the last entry that is not all zero; yield the bytes read."""
-        end = self.slots
+        end = min(self.slots, -(-data_end(self._file) // self.form.entry_size))
+        if end < self.slots:
+            self.read(self.slots - 1, 1)  # a hole, or the file has become shorter
         while end > 0:
             start = max(0, end - BLOCK_ENTRIES)
             block = self.read(start, end - start)

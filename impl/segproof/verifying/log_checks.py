@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 
 from segproof.checksums import crc32, crc32c
 from segproof.errors import SegproofError
-from segproof.files import File
+from segproof.files import File, holds_zeros
 from segproof.findings import Severity
 from segproof.kafka.batch_table import BatchTable, CheckedBatches
+from segproof.kafka.record_batch import RecordBatch
+from segproof.kafka.record_file import HEADER_UP_TO_MAGIC_BYTES
 from segproof.verifying.reporting import Described, Int64Array, Reporter
 from segproof.verifying.segments import Segment, report_shrunk
 
@@ -34,6 +36,15 @@ FAR = 1 << 40
 MAX_DISTANCE = (1 << 31) - 1
 MIN_RECORD_BYTES = 7
 MAX_CRC_BYTES = 32 << 20
+MIN_MESSAGE_BYTES = 14
+"""The least value of a size field."""
+SEARCH_BYTES = 16 << 20
+"""How far behind damage a sound batch is looked for; a batch has about 1 MiB at most."""
+SEARCH_PIECE_BYTES = 1 << 20
+TORN = (
+    "nothing, if the broker is writing or was killed: a recovery removes these bytes; else compare"
+    " the end of the log with another replica"
+)
 
 Bools = NDArray[np.bool_]
 
@@ -239,6 +250,8 @@ class LogCheck:
         """Whether what follows the last batch is no batch: zeros, or too few bytes for one."""
         self._last = -1
         """Distance of the last offset so far, as stored, for the order of batches."""
+        self._bad_from: int | None = None
+        """Where the batches with wrong checksums begin that end what was read so far."""
         self._gaps = 0
         self._missing = 0
         self._first_gap: int | None = None
@@ -247,9 +260,13 @@ class LogCheck:
         """Judge one block."""
         table = block.table
         self.batches += len(table)
-        if not block.crc_valid.all():
+        sound = np.flatnonzero(block.crc_valid)
+        if len(sound) < len(table):
             self.is_sound = False
             self._check_checksums(block)
+        behind = int(sound[-1]) + 1 if len(sound) else 0
+        if len(sound) or self._bad_from is None:
+            self._bad_from = int(table["position"][behind]) if behind < len(table) else None
         self._check_attributes(block)
         if (table["magic"] == 2).any():
             self._check_counts(block)
@@ -418,7 +435,7 @@ class LogCheck:
         position, error = scan.end_position, scan.error
         if error is not None and error.law == "SCAN-7":
             report_shrunk(self.path, self._size, position, self._reporter, STRUCTURE)
-        elif self._is_zero(position, rest):
+        elif holds_zeros(self._file, position, self._size):
             self.tail_is_empty = True
             self._report_zero_tail(position, rest)
         elif error is not None:
@@ -426,11 +443,10 @@ class LogCheck:
                 "DISK-23" if error.law == "SCAN-4" else error.law or "SCAN-10",
                 self.path,
                 f"{error.message}: no batch can be read here, and {rest} bytes up to the end of"
-                " the file are out of reach",
+                f" the file are out of reach{self._told_batches_behind(position)}",
                 position=position,
                 actual=self._file.pread(17, position).hex(),
                 expected="a batch header",
-                hint="copy the segment from another replica; the broker would cut the log here",
             )
         else:
             self._report_partial(position, rest)
@@ -460,16 +476,6 @@ class LogCheck:
             actual=self._missing,
         )
 
-    def _is_zero(self, position: int, rest: int) -> bool:
-        """Return whether the file holds nothing but zeros from `position` on."""
-        end = position + rest
-        while position < end:
-            piece = self._file.pread(min(1 << 20, end - position), position)
-            if not piece or piece.count(0) != len(piece):
-                return False
-            position += len(piece)
-        return True
-
     def _report_zero_tail(self, position: int, rest: int) -> None:
         segment = self._segment
         why = f", although {segment.why_closed}" if segment.is_closed else ""
@@ -493,20 +499,64 @@ class LogCheck:
             report_shrunk(self.path, self._size, size, self._reporter, STRUCTURE)
         if size != self._size:
             return  # a batch that is being written
+        behind = self._told_batches_behind(position)
         if rest >= 18:
             size = int.from_bytes(self._file.pread(4, position + 8), "big", signed=True) + 12
-            message = f"the last batch says it has {size} bytes, and the file has {rest} of them"
+            which = "this" if behind else "the last"
+            message = f"{which} batch says it has {size} bytes, and the file has {rest} of them"
         else:
             message = f"{rest} bytes behind the last batch are too few for another one"
+        is_torn = not segment.is_closed and not behind
         self._reporter.add(
             "DUMP-6",
             self.path,
-            message,
+            message + behind,
             position=position,
             expected=position,
             actual=self._size,
-            severity=Severity.ERROR if segment.is_closed else Severity.WARNING,
-            hint=None
-            if segment.is_closed
-            else "the broker is writing, or was killed: recovery removes these bytes",
+            severity=Severity.WARNING if is_torn else Severity.ERROR,
+            hint=TORN if is_torn else None,
         )
+
+    def _told_batches_behind(self, position: int) -> str:
+        """Return in words which sound batch follows what can't be read; empty if none is near.
+
+        A batch whose size is wrong may have led past it.
+        """
+        start = position if self._bad_from is None else self._bad_from
+        found = next_sound_batch(self._file, start + 1, self._size, self._segment.base_offset)
+        if found is None:
+            return ""
+        return (
+            f"; sound batches follow, from byte {found[0]} and offset {found[1]} on, which a"
+            " recovery would delete"
+        )
+
+
+def next_sound_batch(file: File, start: int, end: int, base_offset: int) -> tuple[int, int] | None:
+    """Return position and offset of the first batch from `start` on that is whole and right.
+
+    None if there is none in SEARCH_BYTES, or too much looks like one. Raises: OSError.
+    """
+    to_read = MAX_CRC_BYTES
+    for at in range(start, min(end, start + SEARCH_BYTES), SEARCH_PIECE_BYTES):
+        data = file.pread(SEARCH_PIECE_BYTES + HEADER_UP_TO_MAGIC_BYTES - 1, at)
+        count = len(data) - HEADER_UP_TO_MAGIC_BYTES + 1
+        if count <= 0:
+            break
+        # Each byte may be the first one of a batch.
+        offsets = np.ndarray((count,), ">i8", data, 0, (1,))
+        sizes = np.ndarray((count,), ">i4", data, 8, (1,))
+        magics = np.frombuffer(data, np.uint8, count, HEADER_UP_TO_MAGIC_BYTES - 1)
+        rows = np.flatnonzero((magics <= 2) & (sizes >= MIN_MESSAGE_BYTES))
+        apart = distances(offsets[rows].astype(np.int64), base_offset)
+        fits = (apart >= 0) & (apart <= MAX_DISTANCE) & (at + rows + 12 + sizes[rows] <= end)
+        for row in rows[fits].tolist():
+            size = int(sizes[row]) + 12
+            to_read -= size
+            if to_read < 0:
+                return None
+            batch = RecordBatch(file, at + row, size, int(magics[row]), in_file=True)
+            if batch.is_valid():
+                return at + row, int(offsets[row])
+    return None

@@ -66,7 +66,7 @@ class NameKind(Enum):
 
     SEGMENT = "a file of a segment"
     MISNAMED = "a file of a segment whose name is not a padded base offset (FILE-1)"
-    NO_OFFSET = "a file of a segment without an offset in its name (FILE-2)"
+    NO_OFFSET = "a file without an offset in its name, where Kafka wants one (FILE-2)"
     PENDING = "a file that the broker is about to remove or to put in place (LOAD-1)"
     KNOWN = "a file of the partition that is no segment's"
     FOREIGN = "no file of Kafka's (DISK-3)"
@@ -91,23 +91,24 @@ class PartitionName(NamedTuple):
 
 def read_file_name(name: str) -> FileName:
     """Return what a name in a partition directory stands for."""
-    plain = _TEMPORARY.sub("", name)
-    if _KNOWN_IN_PARTITION.fullmatch(plain):
+    if _KNOWN_IN_PARTITION.fullmatch(_TEMPORARY.sub("", name)):
         return _known(name)
     bare = _PENDING.sub("", name)
-    head, dot, tail = bare.partition(".")
-    suffix = dot + tail
-    is_segment = suffix in SEGMENT_SUFFIXES
-    if bare != name and (is_segment or _KNOWN_IN_PARTITION.fullmatch(bare)):
-        return FileName(NameKind.PENDING, _offset_of(head) or 0, suffix)
-    if not is_segment:
-        ends = any(name.endswith(known) for known in SEGMENT_SUFFIXES)
-        return FileName(NameKind.NO_OFFSET if ends else NameKind.FOREIGN)
-    base_offset = _offset_of(head)
-    if base_offset is None:
+    head, dot, _ = name.partition(".")
+    offset = _offset_of(head) if dot else None
+    if name.endswith(".deleted"):
+        is_kept = name.endswith(".checkpoint.deleted") and not _KNOWN_IN_PARTITION.fullmatch(bare)
+        return FileName(NameKind.FOREIGN if is_kept else NameKind.PENDING, offset or 0)
+    suffix = next((one for one in (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX) if bare.endswith(one)), "")
+    if not suffix and bare == name:
+        return FileName(NameKind.FOREIGN)
+    if offset is None:
         return FileName(NameKind.NO_OFFSET, suffix=suffix)
-    is_right = name == segment_file_name(base_offset, suffix)
-    return FileName(NameKind.SEGMENT if is_right else NameKind.MISNAMED, base_offset, suffix)
+    if name.endswith(".cleaned") or suffix not in SEGMENT_SUFFIXES:
+        return FileName(NameKind.KNOWN if bare == name else NameKind.PENDING, offset, suffix)
+    if bare != segment_file_name(offset, suffix):
+        return FileName(NameKind.MISNAMED, offset, suffix + name[len(bare) :])
+    return FileName(NameKind.SEGMENT if bare == name else NameKind.PENDING, offset, suffix)
 
 
 def _offset_of(digits: str) -> int | None:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.kafka.batch_table import BatchScan
-from segproof.verifying.names import FileName, NameKind, segment_file_name
+from segproof.verifying.names import SEGMENT_SUFFIXES, FileName, NameKind, segment_file_name
 from segproof.verifying.reporting import Reporter
 
 __all__ = ["report_pending", "words_of_directory"]
@@ -54,8 +54,10 @@ def report_pending(
                 _report_loss(path, known.base_offset, directory, reporter)
         elif name.endswith(".log.swap"):
             words = _swap(path, known.base_offset, logs, files)
-        else:
+        elif known.suffix in SEGMENT_SUFFIXES:
             words = "Kafka puts it in its place at its next start, with the log of its name"
+        else:
+            words = f"at its next start Kafka renames it to {name.removesuffix('.swap')}"
         reporter.add("LOAD-1", path, words)
     for name, known in kinds.items():
         if name.endswith(".tmp") and known.kind is NameKind.KNOWN:

@@ -39,6 +39,8 @@ class Wanted:
     """Bytes that a batch may have, and inflate to, for its records to be read; None: the usual."""
     hash_slots: int | None = None
     """How many slots index files of RocketMQ have; None: they tell."""
+    segment_index_bytes: int | None = None
+    """What `segment.index.bytes` a broker will load the partitions with; None: it is not known."""
 
     def includes(self, *laws: str) -> bool:
         """Return whether one of the laws is asked for."""
@@ -240,4 +242,6 @@ def _command(path: str, law: str, position: int | None, wanted: Wanted) -> str:
     deep = " --deep" if wanted.deep else ""
     limit = "" if wanted.limit is None else f" --limit-bytes {wanted.limit}"
     slots = "" if wanted.hash_slots is None else f" --hash-slots {wanted.hash_slots}"
-    return f"segproof verify {shlex.quote(path)}{deep}{limit}{slots} --law {law}{at}"
+    size = wanted.segment_index_bytes
+    indexes = "" if size is None else f" --segment-index-bytes {size}"
+    return f"segproof verify {shlex.quote(path)}{deep}{limit}{slots}{indexes} --law {law}{at}"

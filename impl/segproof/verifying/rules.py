@@ -20,8 +20,8 @@ REBUILD = (
     " new at its start (for a missing .timeindex it does not)"
 )
 RESTORE = (
-    "copy the segment from another replica, or let the broker recover the partition: it cuts the"
-    " log here"
+    "copy the segment from another replica: a broker that recovers the partition may cut the log"
+    " here, and what follows is lost, sound or not"
 )
 RELIST = "find out what put it there; Kafka does not read it"
 REMAKE_TRANSACTIONS = (
@@ -72,16 +72,18 @@ RULES: dict[str, Rule] = {
              "DISK-4"),
     **_rules("log-segment", WARNING,
              "no record is lost: at its next start a broker reads the segment and makes a missing"
-             " .index new, but a missing .timeindex empty, so that reads by time scan the log;"
-             " `segproof rebuild DIR --out DIR2` (or `--in-place`) makes both new",
+             " .index new, but a missing .timeindex empty, so that reads by time scan the log; make"
+             " both new with `segproof rebuild DIR --out DIR2` (or `--in-place`)",
              "DISK-5"),
     **_rules("log-segment", ERROR,
              "this file was not closed: the broker did not stop as the marker or the later segment"
              " says; recover the partition", "DISK-6"),
-    **_rules("log-segment", ERROR, "Kafka addresses files with 31 bits; this is no file of Kafka's",
-             "DISK-7"),
-    **_rules("partition-log", NOTE, "the broker removes or completes it at its next start",
-             "LOAD-1"),
+    **_rules("log-segment", ERROR, "move it away: Kafka addresses files with 31 bits, so it is none"
+             " of Kafka's", "DISK-7"),
+    **_rules("partition-log", NOTE, "nothing: the broker removes or completes it at its next"
+             " start", "LOAD-1"),
+    **_rules("partition-log", WARNING, "give this topic a larger segment.index.bytes before a"
+             " broker starts; if it has one of its own, verify with that", "LOAD-19"),
     **_rules("partition-log", WARNING, "give the path of a partition or data directory, or of a"
              " .log, .index, .timeindex or .txnindex file, a snapshot or a checkpoint; of RocketMQ"
              " the whole store, its index folder or an index file", "DISK-20"),
@@ -100,7 +102,8 @@ RULES: dict[str, Rule] = {
     **_rules("record-file", ERROR, RESTORE, "SCAN-2", "SCAN-10", "DUMP-6", "DISK-23"),
     **_rules("record-batch", ERROR, RESTORE, "BATCH-2", "BATCH-3", "BATCH-11", "BATCH-14",
              "BATCH-15", "BATCH-16", "BATCH-18", "BATCH-19", "DISK-14"),
-    **_rules("record-batch", WARNING, "a newer release wrote it, or it is damaged", "DISK-15"),
+    **_rules("record-batch", WARNING, "nothing, if a newer release wrote it; else compare it with"
+             " another replica: it is damaged", "DISK-15"),
     **_rules("log-segment", ERROR, RESTORE, "DISK-13"),
     **_rules("partition-log", ERROR, "compare both segments with another replica and keep the right"
              " one", "LOG-4"),
@@ -174,8 +177,9 @@ RULES: dict[str, Rule] = {
              "RMQDISK-9", "RMQDISK-10", "RMQDISK-11", "RMQDISK-13", "RMQDISK-15", "RMQDISK-16"),
     **_rules("index-file", WARNING, "RocketMQ does not look there; find out what wrote it",
              "RMQDISK-7"),
-    **_rules("index-file", WARNING, "RocketMQ only shows this number; slots were damaged and taken"
-             " anew, or the header was", "RMQDISK-12"),
+    **_rules("index-file", WARNING, "nothing, if no other finding is of this file: RocketMQ only"
+             " shows this number; slots were damaged and taken anew, or the header was",
+             "RMQDISK-12"),
     **_rules("index-file", NOTE, "ask with a later end where a message is not found by its time; a"
              " store with its commit log tells whether the entry is right (RMQDISK-32)",
              "RMQDISK-14"),

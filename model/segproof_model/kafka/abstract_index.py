@@ -39,6 +39,8 @@ class AbstractIndex:
     max_index_size_bytes: int
     writable: bool
     name: str
+    opened_name: str
+    """The name of the file when it was opened."""
     directory: Directory
     length: int
     """File length in bytes, as the index believes."""
@@ -162,10 +164,16 @@ class AbstractIndex:
 
     def flush(self) -> Step[Self]:
         """Make the entries durable."""
-        return Step(self, None if self.is_mapped else UNMAPPED)
+        is_done = self.is_mapped or self.profile.unmapped_index_flushes
+        return Step(self, None if is_done else UNMAPPED)
 
     def close(self) -> Step[Self]:
-        """Trim and unmap; an index opened for reading is not trimmed by segproof (ABSIDX-14)."""
+        """Trim, up to 4.3, and unmap (ABSIDX-14).
+
+        An index that was opened for reading is not trimmed by segproof.
+        """
+        if not self.profile.close_writes:
+            return self.close_handler()
         if not self.is_mapped and self.profile.closed_is_closed:
             return Step(self)
         if self.profile.resize_keeps_read_only and not self.writable:
@@ -210,8 +218,11 @@ class AbstractIndex:
 
     @property
     def measured_length(self) -> int:
-        """The length in bytes that sanity_check looks at."""
-        return len(self.image) if self.profile.sanity_measures_file else self.length
+        """The length in bytes that sanity_check looks at: that of the file, if it does so, which
+        has the name that it was opened by, or is gone."""
+        if not self.profile.sanity_measures_file:
+            return self.length
+        return len(self.directory.read(self.opened_name) or b"")
 
     def all_are_sane(self) -> bool:
         """Return whether keys increase, values never fall, and nothing is negative."""

@@ -25,7 +25,7 @@ from segproof_model.kafka.compression import (
 from segproof_model.kafka.legacy_record import NO_TIMESTAMP, encode_messages
 from segproof_model.kafka.record import INVALID_ARGUMENT, Record, encode_record
 from segproof_model.outcomes import Raised
-from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace
 
 TIMESTAMP_TYPES = ("NoTimestampType", "CreateTime", "LogAppendTime")
@@ -48,7 +48,7 @@ def write_batch(
     is_control: bool = False,
     last_offset: int | None = None,
     codecs: Codecs = NO_CODECS,
-    profile: Profile = KAFKA_4_3_1,
+    profile: Profile = NEWEST_KAFKA,
 ) -> bytes | Raised:
     """Return the records as a batch; before magic 2 as messages, or as one wrapper of them.
 

@@ -20,7 +20,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from segproof_model.directory import Directory
 from segproof_model.outcomes import ErrorKind, Raised, Step
-from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace
 
 Entry = TypeVar("Entry")
@@ -90,7 +90,7 @@ def read_checkpoint(
     parse: Callable[[str], Entry | Raised | None],
     version: int = CURRENT_VERSION,
     *,
-    profile: Profile = KAFKA_4_3_1,
+    profile: Profile = NEWEST_KAFKA,
 ) -> list[Entry] | Raised:
     """Return the entries of a checkpoint's bytes (CKPT-1 to CKPT-4).
 
@@ -147,7 +147,7 @@ class CheckpointFile(Generic[Entry]):
         formatter: EntryFormatter,
         *,
         directory: Directory = Directory(),
-        profile: Profile = KAFKA_4_3_1,
+        profile: Profile = NEWEST_KAFKA,
     ) -> "Step[CheckpointFile[Entry]]":
         """Open the file; a missing one is made, empty."""
         found = directory if file in directory else directory.write(file, b"")
@@ -204,7 +204,7 @@ class OffsetCheckpointFile:
 
     @classmethod
     def open(
-        cls, file: str, *, directory: Directory = Directory(), profile: Profile = KAFKA_4_3_1
+        cls, file: str, *, directory: Directory = Directory(), profile: Profile = NEWEST_KAFKA
     ) -> "Step[OffsetCheckpointFile]":
         """Open the file; a missing one is made, empty."""
         opened: Step[CheckpointFile[TopicPartitionOffset]] = CheckpointFile.open(

@@ -16,7 +16,7 @@ Used by: record_batch, legacy_record; `Codecs` by whoever reads compressed recor
 """
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -39,9 +39,18 @@ LZ4_STORED = 2**31
 """Added to the length of a block that is not compressed."""
 
 
+class CutShortError(ValueError):
+    """Data is damaged behind what a reader that goes on step by step has inflated by then."""
+
+    def __init__(self, text: str, inflated: bytes) -> None:
+        super().__init__(text)
+        self.inflated = inflated
+
+
 @dataclass(frozen=True, slots=True)
 class Codecs:
-    """The codecs as functions; what they refuse (damaged, longer than the limit) is a ValueError.
+    """The codecs as functions; what they refuse (damaged, longer than the limit) is a ValueError,
+    a `CutShortError` where a gzip stream is cut, or ends with wrong checksums.
 
     A whole gzip or zstd stream, and one raw block of snappy or lz4, are each one call.
     """
@@ -114,14 +123,27 @@ def is_known(codec: int, profile: Profile) -> bool:
 
 def inflate(codec: int, data: bytes, magic: int, codecs: Codecs) -> bytes | Raised:
     """Return the bytes that `data` stands for; damaged data raises the Kafka error."""
+    inflated, error = inflate_until_error(codec, data, magic, codecs)
+    return inflated if error is None else error
+
+
+def inflate_until_error(
+    codec: int, data: bytes, magic: int, codecs: Codecs
+) -> tuple[bytes, Raised | None]:
+    """Return what is inflated before damage is met, and the Kafka error of the damage.
+
+    Of snappy that is nothing: its reader goes on to the next block before it hands out anything.
+    """
     try:
         if codec == SNAPPY:
-            return _inflate_snappy(data, codecs)
+            return _inflate_snappy(data, codecs), None
         if codec == LZ4:
-            return _inflate_lz4(data, magic, codecs)
-        return codecs.inflate(codec, data, codecs.limit_bytes)
+            return _inflate_lz4(data, magic, codecs), None
+        return codecs.inflate(codec, data, codecs.limit_bytes), None
+    except CutShortError as error:
+        return error.inflated, Raised(ErrorKind.KAFKA_ERROR)
     except ValueError:
-        return Raised(ErrorKind.KAFKA_ERROR)
+        return b"", Raised(ErrorKind.KAFKA_ERROR)
 
 
 def deflate(codec: int, data: bytes, magic: int, codecs: Codecs) -> bytes | Raised:
@@ -179,21 +201,35 @@ def _inflate_lz4(frame: bytes, magic: int, codecs: Codecs) -> bytes:
     checksum = frame[len(header) : position]
     if magic > 0 and checksum != bytes([lz4_header_checksum(header, magic, codecs)]):
         raise ValueError("an lz4 frame's header has a wrong checksum")
-    inflated = b""
+    parts: list[bytes] = []
+    try:
+        for part in _lz4_blocks(frame, position, flags[0], block_size, codecs):
+            parts.append(part)
+    except ValueError as error:
+        raise CutShortError(str(error), b"".join(parts)) from error
+    return b"".join(parts)
+
+
+def _lz4_blocks(
+    frame: bytes, position: int, flags: int, block_size: int, codecs: Codecs
+) -> Iterator[bytes]:
+    """Yield what the blocks of a frame stand for."""
+    total = 0
     while size := (length := _uint32_le(frame, position)) % LZ4_STORED:
         block = frame[position + 4 : position + 4 + size]
         position += 4 + size
         if size > block_size or len(block) < size:
             raise ValueError("an lz4 block is cut or too long")
-        if flags[0] & LZ4_BLOCK_CHECKSUM:
+        if flags & LZ4_BLOCK_CHECKSUM:
             if codecs.xxhash32(block) != _uint32_le(frame, position):
                 raise ValueError("an lz4 block has a wrong checksum")
             position += 4
-        room = min(block_size, codecs.limit_bytes - len(inflated))
-        inflated += block if length >= LZ4_STORED else codecs.inflate(LZ4, block, room)
-        if len(inflated) > codecs.limit_bytes:
+        room = min(block_size, codecs.limit_bytes - total)
+        inflated = block if length >= LZ4_STORED else codecs.inflate(LZ4, block, room)
+        total += len(inflated)
+        if total > codecs.limit_bytes:
             raise ValueError("an lz4 frame grows beyond the limit")
-    return inflated
+        yield inflated
 
 
 def _deflate_lz4(data: bytes, magic: int, codecs: Codecs) -> bytes:

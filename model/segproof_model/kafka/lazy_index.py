@@ -16,7 +16,7 @@ from segproof_model.directory import Directory
 from segproof_model.kafka.offset_index import OffsetIndex
 from segproof_model.kafka.time_index import TimeIndex
 from segproof_model.outcomes import Raised, Step
-from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace
 
 Index = OffsetIndex | TimeIndex
@@ -50,7 +50,7 @@ class LazyIndex:
         max_index_size: int,
         *,
         directory: Directory = Directory(),
-        profile: Profile = KAFKA_4_3_1,
+        profile: Profile = NEWEST_KAFKA,
     ) -> "LazyIndex":
         """Return the offset index in this file, not loaded."""
         return cls(profile, OffsetIndex, base_offset, max_index_size, file, directory)
@@ -63,7 +63,7 @@ class LazyIndex:
         max_index_size: int,
         *,
         directory: Directory = Directory(),
-        profile: Profile = KAFKA_4_3_1,
+        profile: Profile = NEWEST_KAFKA,
     ) -> "LazyIndex":
         """Return the time index in this file, not loaded."""
         return cls(profile, TimeIndex, base_offset, max_index_size, file, directory)

@@ -23,7 +23,7 @@ from segproof_model.kafka.checkpoint_file import (
     LeaderEpochCheckpointFile,
 )
 from segproof_model.outcomes import ErrorKind, Raised, Step
-from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace
 
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
@@ -51,7 +51,7 @@ class LeaderEpochFileCache:
 
     @classmethod
     def open(
-        cls, file: str, *, directory: Directory = Directory(), profile: Profile = KAFKA_4_3_1
+        cls, file: str, *, directory: Directory = Directory(), profile: Profile = NEWEST_KAFKA
     ) -> "Step[LeaderEpochFileCache | Directory]":
         """Read the file; a missing one is made, empty (EPOCH-1).
 
@@ -73,7 +73,7 @@ class LeaderEpochFileCache:
         return Step(cache)
 
     @classmethod
-    def in_memory(cls, *, profile: Profile = KAFKA_4_3_1) -> "LeaderEpochFileCache":
+    def in_memory(cls, *, profile: Profile = NEWEST_KAFKA) -> "LeaderEpochFileCache":
         """Return an empty cache without a file."""
         return cls(profile, None, Directory())
 

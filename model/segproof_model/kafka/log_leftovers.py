@@ -4,17 +4,21 @@
 Mirrors: impl/segproof/kafka/log_loader.py.
 Upstream: Kafka, LogLoader (3.0 to 4.3.1), in older releases Log.removeTempFilesAndCollectSwapFiles.
 Laws: LOAD-1 to LOAD-3.
-Not covered: of releases up to 2.8 that `.checkpoint.deleted` files go as well.
-Used by: log_loader.
+Not covered: in which order a directory is listed; it decides which other leftovers are gone where a
+    name without an offset ends loading.
+Used by: log_loader, partition_log.
 """
 
 from segproof_model.integers import INT64_MAX
 from segproof_model.kafka.partition_parts import PartitionParts
 from segproof_model.kafka.segment_names import offset_of_name, segment_file_name
 from segproof_model.outcomes import Raised, Step
+from segproof_model.profiles import Profile
+from segproof_model.values import replace
 
 LOG, DELETED, CLEANED, SWAP = ".log", ".deleted", ".cleaned", ".swap"
 INDEXES = (".index", ".timeindex", ".txnindex")
+NUMBERED = (LOG, *INDEXES, ".snapshot")
 INDEX_SWAPS = tuple(kind + SWAP for kind in INDEXES)
 KEPT_CHECKPOINT = ".checkpoint.deleted"
 """Deleted snapshots of a metadata log, which are not this log's business."""
@@ -34,47 +38,70 @@ def without(log: PartitionParts, names: list[str]) -> PartitionParts:
     return log.sees(directory)
 
 
+def is_odd(name: str) -> bool:
+    """Return whether a name is that of a file which loading reads, removes or renames, and is not
+    just as Kafka writes it (FILE-1)."""
+    plain = name.removesuffix(SWAP) if name.endswith(SWAP) else name.removesuffix(CLEANED)
+    kind = next((suffix for suffix in (LOG, *INDEXES) if plain.endswith(suffix)), None)
+    return plain != name if kind is None else not _is_exact(plain, kind)
+
+
+def _is_exact(name: str, kind: str) -> bool:
+    offset = offset_of_name(name)
+    return not isinstance(offset, Raised) and name == segment_file_name(offset, kind)
+
+
 def without_temporary_files(log: PartitionParts) -> Step[PartitionParts]:
     """Remove what was to be removed, and splits and cleanings that were not finished (LOAD-1).
 
     A swap at or behind the first `.cleaned` file belongs to one of those (LOAD-2).
     """
-    names = names_of(log)
-    doomed = [n for n in names if n.endswith(DELETED) and not n.endswith(KEPT_CHECKPOINT)]
+    names, profile = names_of(log), log.profile
+    kept = KEPT_CHECKPOINT if profile.deleted_checkpoints_stay else ()
+    doomed = [n for n in names if n.endswith(DELETED) and not n.endswith(kept)]
     cleaned = [n for n in names if n.endswith(CLEANED)]
-    swaps = [n for n in names if n.endswith(SWAP)]
+    kinds = (SWAP,) if profile.swap_keeps_indexes else (LOG + SWAP, *INDEX_SWAPS)
+    swaps = [n for n in names if n.endswith(kinds)]
+    numbered = swaps if profile.index_swaps_stay else [n for n in swaps if n.endswith(LOG + SWAP)]
+    judged = [*(cleaned if profile.swap_may_be_unfinished else ()), *numbered]
     offsets: dict[str, int] = {}
-    for name in (*cleaned, *swaps):
+    for name in judged if profile.log_names_end_at_first_dot else ():
         offset = offset_of_name(name)
         if isinstance(offset, Raised):
             return Step(without(log, doomed), offset)
         offsets[name] = offset
-    first_cleaned = min((offsets[name] for name in cleaned), default=INT64_MAX)
-    if not log.profile.swap_may_be_unfinished:
-        first_cleaned = INT64_MAX
-    unfinished = [name for name in swaps if offsets[name] >= first_cleaned]
-    if log.profile.swap_spares_time_indexes:
+    ends = [offset for name, offset in offsets.items() if name.endswith(CLEANED)]
+    first_cleaned = min(ends, default=INT64_MAX)
+    unfinished = [name for name in swaps if offsets.get(name, -1) >= first_cleaned]
+    if profile.swap_spares_time_indexes:
         unfinished = _offset_indexes_of_swaps(swaps)
-    elif not log.profile.swap_keeps_indexes:
-        unfinished = _with_indexes_of_swaps(unfinished, offsets, log.profile.index_swaps_stay)
+    elif not profile.swap_keeps_indexes:
+        unfinished = _with_indexes_of_swaps(unfinished, swaps, profile.index_swaps_stay)
     return Step(without(log, [*doomed, *unfinished, *cleaned]))
 
 
-def _with_indexes_of_swaps(unfinished: list[str], offsets: dict[str, int], stay: bool) -> list[str]:
+def _with_indexes_of_swaps(unfinished: list[str], swaps: list[str], stay: bool) -> list[str]:
     """Return what older releases remove of swaps: those of logs that are unfinished, with their
     indexes, and the indexes at the offset of each swap.
 
-    `offsets`: by name, of all swaps and more. Unless those of indexes `stay`, these go themselves.
+    Unless the swaps of indexes `stay`, these go themselves, whatever their names.
     """
-    ends = {offsets[name] for name in unfinished if name.endswith(LOG + SWAP)}
-    logs = [name for name in offsets if name.endswith(LOG + SWAP)]
-    indexes = [name for name in offsets if name.endswith(INDEX_SWAPS)]
-    bases = {offsets[name] for name in ([*logs, *indexes] if stay else logs)}
+    logs = [name for name in swaps if name.endswith(LOG + SWAP)]
+    indexes = [name for name in swaps if name.endswith(INDEX_SWAPS)]
+    gone = [name for name in unfinished if name in logs]
+    beside = [*logs, *indexes] if stay else logs
     return [
-        *(segment_file_name(end, kind + SWAP) for end in ends for kind in (LOG, *INDEXES)),
-        *(segment_file_name(base, kind) for base in bases for kind in INDEXES),
+        *gone,
+        *(name for one in gone for name in _indexes_at(one, SWAP)),
+        *(name for one in beside for name in _indexes_at(one)),
         *([] if stay else indexes),
     ]
+
+
+def _indexes_at(name: str, suffix: str = "") -> list[str]:
+    """Return the names of the indexes at the offset in a name."""
+    offset = offset_of_name(name)
+    return [segment_file_name(offset, kind + suffix) for kind in INDEXES if isinstance(offset, int)]
 
 
 def _offset_indexes_of_swaps(swaps: list[str]) -> list[str]:
@@ -108,15 +135,20 @@ def with_completed_swaps(log: PartitionParts) -> Step[PartitionParts]:
             return Step(after, step.outcome)
         first, end = min(first, base_offset), max(end, step.outcome)
     replaced = [
-        name for name in names_of(after) if not name.endswith(SWAP) and _is_within(name, first, end)
+        name
+        for name in names_of(after)
+        if not name.endswith(SWAP) and _is_within(name, first, end, log.profile)
     ]
     directory = without(after, replaced).directory
     for name in directory:
         if name.endswith(SWAP):
             directory = directory.rename(name, name.removesuffix(SWAP))
-    return Step(after.sees(directory))
+    modified = tuple((name.removesuffix(SWAP), ms) for name, ms in sorted(log.modified))
+    return Step(replace(after.sees(directory), modified=modified))
 
 
-def _is_within(name: str, first: int, end: int) -> bool:
+def _is_within(name: str, first: int, end: int, profile: Profile) -> bool:
     offset = offset_of_name(name)
+    if profile.segment_names_exact and not any(_is_exact(name, kind) for kind in NUMBERED):
+        return False
     return not isinstance(offset, Raised) and first <= offset < end

@@ -65,7 +65,10 @@ def _with_recovered_swaps(log: PartitionParts, names: list[str]) -> Step[Partiti
     `names`: those that there were before segments were opened; one that a split has taken for its
     part is created anew, empty.
     """
-    bases = [offset_of_name(name) for name in names]
+    bases = [_offset_of_log(name, log) for name in names]
+    odd = next((one for one in bases if isinstance(one, Raised)), None)
+    if odd is not None:
+        return Step(log, odd)
     return run(
         log,
         *(partial(_with_recovered_swap, base_offset=at) for at in bases if isinstance(at, int)),
@@ -164,20 +167,33 @@ def _with_segments(log: PartitionParts) -> Step[PartitionParts]:
     if isinstance(closed.outcome, Raised):
         return closed
     step: Step[PartitionParts] = Step(replace(closed.after, log_segments=log.log_segments.clear()))
+    by_offset = log.profile.log_names_end_at_first_dot
     for name in names_of(log):
-        kind = next((suffix for suffix in (LOG, *INDEXES) if name.endswith(suffix)), None)
+        kinds = INDEXES if by_offset else INDEXES[:2]
+        kind = next((suffix for suffix in (LOG, *kinds) if name.endswith(suffix)), None)
         if kind is None:
             continue
-        base_offset = offset_of_name(name)
+        base_offset = _offset_of_log(name, log) if by_offset or kind == LOG else 0
         if isinstance(base_offset, Raised):
             return Step(step.after, base_offset)
+        its_log = (
+            segment_file_name(base_offset, LOG) if by_offset else name.removesuffix(kind) + LOG
+        )
         if kind == LOG:
             step = _with_segment(step.after, base_offset)
-        elif log.prefix + segment_file_name(base_offset, LOG) not in step.after.directory:
+        elif log.prefix + its_log not in step.after.directory:
             step = Step(without(step.after, [name]))
         if step.outcome is not None:
             break
     return step
+
+
+def _offset_of_log(name: str, log: PartitionParts) -> int | Raised:
+    """Return the offset in the name of a log, of its `.swap`, or of an index beside it (FILE-2)."""
+    stem = name.removesuffix(SWAP).removesuffix(LOG)
+    if "." in stem and not log.profile.log_names_end_at_first_dot:
+        return Raised(ErrorKind.NUMBER_FORMAT)
+    return offset_of_name(name)
 
 
 def _with_segment(log: PartitionParts, base_offset: int) -> Step[PartitionParts]:
@@ -396,7 +412,8 @@ def _completed(log: PartitionParts, end: int, is_clean: bool) -> Step[Any]:
     """Fit indexes, epochs and producers to the log (LOAD-14, LOAD-15)."""
     checkpointed = log.log_start_offset
     first = log.log_segments.base_offsets()[0]
-    started = partial(replace, log_start_offset=max(checkpointed, first))
+    start = max(checkpointed, first)
+    started = partial(replace, log_start_offset=start, searched_from=start)
     begin = checkpointed if log.profile.epochs_begin_at_checkpoint else max(checkpointed, first)
     step = run(
         log,

@@ -27,7 +27,7 @@ from segproof_model.kafka.partition_log import PartitionLog
 from segproof_model.kafka.partition_metadata_file import PartitionMetadataFile
 from segproof_model.kafka.segment_parts import run
 from segproof_model.outcomes import ErrorKind, Raised, Step
-from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace
 
 KAFKA_ERROR = Raised(ErrorKind.KAFKA_ERROR)
@@ -77,7 +77,7 @@ class LogManager:
         config: LogConfig,
         *,
         directory: Directory = Directory(),
-        profile: Profile = KAFKA_4_3_1,
+        profile: Profile = NEWEST_KAFKA,
         codecs: Codecs = NO_CODECS,
         now_ms: int = 0,
         draw: int = 0,
@@ -259,7 +259,12 @@ class LogManager:
 
     def _closed(self, key: TopicPartition) -> Step[Self]:
         log = dict(self.logs)[key]
-        step = run(log, lambda one: one.flush(True), lambda one: one.close())
+        step = run(
+            log,
+            lambda one: one.prepare_active_segment_for_close(),
+            lambda one: one.flush(True),
+            lambda one: one.close(),
+        )
         return Step(self.with_log(*key, step.after), step.outcome)
 
 

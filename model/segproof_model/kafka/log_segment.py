@@ -17,7 +17,7 @@ from functools import partial
 from typing import NamedTuple, Self
 
 from segproof_model.directory import Directory
-from segproof_model.integers import INT32_MAX, wrap32
+from segproof_model.integers import INT32_MAX, INT64_MIN, wrap32
 from segproof_model.kafka.compression import NO_CODECS, Codecs
 from segproof_model.kafka.lazy_index import LazyIndex
 from segproof_model.kafka.leader_epoch_cache import LeaderEpochFileCache
@@ -44,7 +44,7 @@ from segproof_model.kafka.transaction_index import (
     TxnIndexSearchResult,
 )
 from segproof_model.outcomes import ErrorKind, Raised, Step
-from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace
 
 COPY_BUFFER_BYTES = 1024 * 1024
@@ -100,7 +100,7 @@ class LogSegment(RollingSegment):
         file_suffix: str = "",
         *,
         directory: Directory = Directory(),
-        profile: Profile = KAFKA_4_3_1,
+        profile: Profile = NEWEST_KAFKA,
         codecs: Codecs = NO_CODECS,
         now_ms: int = 0,
         modified_ms: int | None = None,
@@ -308,9 +308,14 @@ class LogSegment(RollingSegment):
         return Step(after, position - start)
 
     def _append_chunk(self, records: RecordFile, position: int, capacity: int) -> Step[Self]:
-        """Append as many batches in one call as stay below the capacity, but at least one."""
+        """Append as many batches in one call as stay below the capacity, but at least one.
+
+        The largest timestamp of the call is that of the headers in the other file: the header of a
+        batch that is too small for one goes on in the bytes of the next.
+        """
         scan = records.batches(position)
         size, largest_offset, is_ended = 0, 0, False
+        largest = TimestampOffset(INT64_MIN, INT64_MIN)
         asks_index = scan.batches and not self.profile.checks_before_changing
         step = self.ask_offset_index(lambda index: None) if asks_index else Step(self)
         if isinstance(step.outcome, Raised):
@@ -323,13 +328,16 @@ class LogSegment(RollingSegment):
             is_ended = not (self.can_hold(last_offset) and fits)
             if is_ended:
                 break
-            if not self.profile.index_per_batch and isinstance(batch.max_timestamp, Raised):
-                return Step(step.after, batch.max_timestamp)
+            timestamp = INT64_MIN if self.profile.index_per_batch else batch.max_timestamp
+            if isinstance(timestamp, Raised):
+                return Step(step.after, timestamp)
+            if timestamp > largest.timestamp:
+                largest = TimestampOffset(timestamp, last_offset)
             size, largest_offset = size + batch.size_bytes, last_offset
         if scan.error is not None and not is_ended:
             return Step(step.after, scan.error)
         chunk = records.image[position : position + size]
-        appended = step.after.append(largest_offset, chunk)
+        appended = step.after.append(largest_offset, chunk, *largest)
         failed = isinstance(appended.outcome, Raised)
         return appended if failed else Step(appended.after, size)
 

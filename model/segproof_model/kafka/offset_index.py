@@ -23,7 +23,7 @@ from segproof_model.kafka.abstract_index import (
     open_file,
 )
 from segproof_model.outcomes import ErrorKind, Raised, Step
-from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace
 
 
@@ -58,7 +58,7 @@ class OffsetIndex(AbstractIndex):
         writable: bool = True,
         *,
         directory: Directory = Directory(),
-        profile: Profile = KAFKA_4_3_1,
+        profile: Profile = NEWEST_KAFKA,
     ) -> "Step[OffsetIndex | Directory]":
         """Open or create the file; after a failure only the directory is left (ABSIDX-1 to -4)."""
         writable = writable or not profile.opens_read_only
@@ -72,6 +72,7 @@ class OffsetIndex(AbstractIndex):
                 base_offset,
                 max_index_size_bytes,
                 writable,
+                file,
                 file,
                 found.directory,
                 length,

@@ -184,8 +184,9 @@ class AppendingLog(ReadingLog):
         checked = step.after._checked_producers(call)
         if not (is_first and isinstance(checked, Raised | BatchMetadata)):
             step = step.after._maybe_roll(call)
+        is_safe = self.profile.checks_before_changing
         if isinstance(step.outcome, Raised):
-            return step
+            return Step(self, step.outcome) if is_safe else step
         if isinstance(checked, Raised):
             return Step(step.after, checked)
         if isinstance(checked, BatchMetadata):
@@ -196,8 +197,13 @@ class AppendingLog(ReadingLog):
             )
             return Step(step.after, duplicate)
         active = step.after.log_segments.active_segment.base_offset
+        is_rolled = isinstance(step.outcome, int)
         base_offset = step.outcome if isinstance(step.outcome, int) else active
         step = step.after._written(call, checked, base_offset)
+        if isinstance(step.outcome, Raised) and is_safe:
+            # What the indexes of a new segment refuse is known when it is there.
+            is_kept = is_rolled and step.after.size == self.size
+            return step if is_kept else Step(self, step.outcome)
         return Step(step.after, step.outcome if isinstance(step.outcome, Raised) else call.info)
 
     def _told(self, step: Step[Self]) -> Step[Self]:
@@ -259,7 +265,11 @@ class AppendingLog(ReadingLog):
         last_offset = call.info.last_offset
         largest = call.info.max_timestamp, call.offset_of_maximum
         learned: list[Callable[[Self], Step[Self]]] = [
-            lambda one: one.ended_at(last_offset + 1),
+            lambda one: run(
+                one,
+                lambda at: at.ended_at(last_offset + 1),
+                lambda at: at.with_high_watermark_within(),
+            ),
             lambda one: one._learned(updates, base_offset, last_offset + 1),
         ]
         return run(
@@ -428,6 +438,8 @@ class AppendingLog(ReadingLog):
         ended = self.on_active(
             lambda one: one.write_maximum() if is_own else one.on_become_inactive_segment()
         )
+        if isinstance(ended.outcome, Raised) and self.profile.checks_before_changing:
+            return Step(ended.after, ended.outcome)
         directory = ended.after.directory
         for suffix in FILES:
             directory = directory.remove(self.prefix + segment_file_name(base_offset, suffix))

@@ -18,6 +18,7 @@ from segproof_model.integers import INT64_MAX
 from segproof_model.kafka.compression import NO_CODECS, Codecs
 from segproof_model.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof_model.kafka.log_config import LogConfig
+from segproof_model.kafka.log_leftovers import is_odd
 from segproof_model.kafka.log_loader import load
 from segproof_model.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof_model.kafka.log_segment import LogSegment
@@ -28,8 +29,8 @@ from segproof_model.kafka.partition_reading import OUT_OF_RANGE
 from segproof_model.kafka.producer_state import ProducerStateManager
 from segproof_model.kafka.segment_parts import INVALID_ARGUMENT, run
 from segproof_model.kafka.segment_replacing import split_segment
-from segproof_model.outcomes import Raised, Step
-from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.outcomes import ErrorKind, Raised, Step
+from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace
 
 __all__ = ["LogAppendInfo", "PartitionLog"]
@@ -59,7 +60,7 @@ class PartitionLog(AppendingLog):
         last_shutdown_clean: bool = True,
         *,
         directory: Directory = Directory(),
-        profile: Profile = KAFKA_4_3_1,
+        profile: Profile = NEWEST_KAFKA,
         codecs: Codecs = NO_CODECS,
         now_ms: int = 0,
         draw: int = 0,
@@ -71,6 +72,9 @@ class PartitionLog(AppendingLog):
         logs were changed, by name. After a failure only the directory is left.
         """
         prefix = f"{dir}/" if dir else ""
+        short = [name.removeprefix(prefix) for name in directory if name.startswith(prefix)]
+        if profile.segment_names_exact and any("/" not in name and is_odd(name) for name in short):
+            return Step(directory, Raised(ErrorKind.NUMBER_FORMAT))
         known = _known_beside(prefix, dir, config, directory, profile)
         if isinstance(known, Step):
             return known
@@ -286,7 +290,7 @@ class PartitionLog(AppendingLog):
         knows = self.profile.log_knows_high_watermark
         point = max(self.recovery_point, start) if knows else self.recovery_point
         step = run(
-            replace(self, log_start_offset=start, recovery_point=point),
+            replace(self, log_start_offset=start, searched_from=start, recovery_point=point),
             lambda one: one.on_epochs(lambda epochs: epochs.truncate_from_start(start)),
             lambda one: one.on_producers(
                 lambda known: known.on_log_start_offset_incremented(start)
@@ -443,6 +447,13 @@ class PartitionLog(AppendingLog):
             lambda one: one.on_segments(one.log_segments, lambda segment: segment.close()),
         )
         return Step(replace(step.after, is_closed=True), step.outcome)
+
+    def prepare_active_segment_for_close(self) -> Step[Self]:
+        """Write and cut in the active segment what closing does up to 4.3; then do nothing."""
+        if self.profile.close_writes:
+            return Step(self)
+        active = self.log_segments.active_segment.base_offset
+        return self.on_segment(active, lambda one: one.on_become_inactive_segment())
 
     def close_handlers(self) -> Step[Self]:
         """Give every file up as it is."""

@@ -17,7 +17,7 @@ from typing import NamedTuple, Self
 from segproof_model.directory import Directory
 from segproof_model.kafka.checkpoint_file import lines_of, parsed_int
 from segproof_model.outcomes import ErrorKind, Raised, Step
-from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace
 
 FILE_NOT_FOUND = Raised(ErrorKind.FILE_NOT_FOUND)
@@ -54,7 +54,7 @@ def _value_of(line: str) -> str | None:
 
 
 def read_partition_metadata(
-    data: bytes, *, profile: Profile = KAFKA_4_3_1
+    data: bytes, *, profile: Profile = NEWEST_KAFKA
 ) -> PartitionMetadata | Raised:
     """Return what the bytes of a file say (META-1, META-2)."""
     is_io_error = profile.text_damage_is_io_error
@@ -92,7 +92,7 @@ class PartitionMetadataFile:
 
     @classmethod
     def open(
-        cls, file: str, *, directory: Directory = Directory(), profile: Profile = KAFKA_4_3_1
+        cls, file: str, *, directory: Directory = Directory(), profile: Profile = NEWEST_KAFKA
     ) -> "Step[PartitionMetadataFile]":
         """Name the file; nothing is made or read."""
         return Step(cls(profile, file, directory))

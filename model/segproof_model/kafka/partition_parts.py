@@ -86,6 +86,8 @@ class PartitionParts:
     log_segments: LogSegments = NO_SEGMENTS
     log_start_offset: int = 0
     """The first offset that can be read, inclusive."""
+    searched_from: int = field(default=0, compare=False, repr=False)
+    """The log start when the log was loaded or told to begin later, which no cut lowers."""
     log_end: LogOffsetMetadata = BEGINNING
     """The offset that is given next, and where its batch will lie."""
     recovery_point: int = 0

@@ -287,7 +287,8 @@ class ReadingLog(PartitionParts):
 
     def _search_by_timestamp(self, target_timestamp: int) -> Step[Self]:
         """Search the first segment whose largest timestamp is not below, and no other (LOG-15)."""
-        after, start = self, self.log_start_offset
+        is_left = self.profile.cut_leaves_time_search
+        after, start = self, self.searched_from if is_left else self.log_start_offset
         for base in self.log_segments.base_offsets():
             step = after.on_segment(base, lambda one: one.largest_timestamp)
             after = step.after
@@ -367,7 +368,7 @@ def _known_maximum(segment: LogSegment) -> int:
 
 def _first_at(batch: RecordBatch, pair: TimestampOffset) -> TimestampAndOffset | None | Raised:
     """Return the first record of the batch with the timestamp."""
-    found = batch.times_until_error()
+    found = batch.times_until_error(batch.profile.largest_timestamp_is_streamed)
     epoch = batch.partition_leader_epoch
     if isinstance(epoch, Raised):
         return epoch

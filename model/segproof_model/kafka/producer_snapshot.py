@@ -21,7 +21,7 @@ from segproof_model.kafka.compression import crc32c
 from segproof_model.kafka.record import NO_SEQUENCE, decrement_sequence
 from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.outcomes import ErrorKind, Raised
-from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace
 
 CORRUPT_SNAPSHOT = Raised(ErrorKind.CORRUPT_SNAPSHOT)
@@ -123,7 +123,7 @@ class ProducerStateEntry:
 
 
 def read_snapshot(
-    data: bytes, *, profile: Profile = KAFKA_4_3_1
+    data: bytes, *, profile: Profile = NEWEST_KAFKA
 ) -> tuple[ProducerStateEntry, ...] | Raised:
     """Return the entries in the order of the file (PROD-1 to PROD-3).
 

@@ -28,7 +28,7 @@ from segproof_model.kafka.producer_snapshot import (
 from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.kafka.segment_names import offset_of_name, segment_file_name
 from segproof_model.outcomes import ErrorKind, Raised, Step
-from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace
 
 __all__ = [
@@ -88,7 +88,7 @@ class ProducerStateManager:
         producer_id_expiration_ms: int = 86400000,
         max_transaction_timeout_ms: int = 900000,
         directory: Directory = Directory(),
-        profile: Profile = KAFKA_4_3_1,
+        profile: Profile = NEWEST_KAFKA,
     ) -> "Step[ProducerStateManager | Directory]":
         """List the snapshots; none is read before `truncate_and_reload`."""
         prefix = f"{dir.rstrip('/')}/" if dir else ""

@@ -19,7 +19,7 @@ from segproof_model.kafka.varint import (
     encode_varlong,
 )
 from segproof_model.outcomes import ErrorKind, Raised
-from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.profiles import NEWEST_KAFKA, Profile
 
 INVALID_RECORD = Raised(ErrorKind.INVALID_RECORD)
 NULL_RECORD = Raised(ErrorKind.NULL)
@@ -161,7 +161,7 @@ def decode_record(
 
 
 def decode_records(
-    data: bytes, count: int, base: RecordBase, profile: Profile = KAFKA_4_3_1
+    data: bytes, count: int, base: RecordBase, profile: Profile = NEWEST_KAFKA
 ) -> Records:
     """Read `count` records, which must fill `data` exactly."""
     if count < 0:
@@ -184,25 +184,34 @@ def decode_records(
 
 
 def decode_inflated_records(
-    data: bytes, count: int, base: RecordBase, profile: Profile = KAFKA_4_3_1
+    data: bytes,
+    count: int,
+    base: RecordBase,
+    profile: Profile = NEWEST_KAFKA,
+    ended: Raised | None = None,
 ) -> Records:
-    """Read the `count` records of an inflated block, which must fill it: all of them, or none.
+    """Read the `count` records of an inflated block, which must fill it; the last one only counts
+    if it does. `ended`: why nothing could be inflated behind `data`, which then is every error.
 
     A bad length, negative or an over-long varint, raises the error that the profile has for it;
     everything else that cannot be read raises invalid-record (BATCH-16, -18).
     """
     if count < 0:
-        return Records(error=INVALID_RECORD)
+        return Records(error=ended or INVALID_RECORD)
     bad_length = Raised(profile.inflated_length_kind)
     records: list[Record] = []
     position = 0
-    for _ in range(count):
+    while len(records) < count:
         found = decode_record(data, position, base, negative=bad_length)
         if isinstance(found, Raised):
-            return Records(error=bad_length if found == INVALID_ARGUMENT else found)
+            error = bad_length if found == INVALID_ARGUMENT else found
+            return Records(tuple(records), ended or error)
         record, position = found
+        is_last = len(records) + 1 == count
+        if is_last and (ended is not None or position < len(data)):
+            return Records(tuple(records), ended or INVALID_RECORD)
         records.append(record)
-    return Records(tuple(records)) if position == len(data) else Records(error=INVALID_RECORD)
+    return Records(tuple(records))
 
 
 def _ends_with_length(data: bytes, position: int) -> bool:
@@ -259,7 +268,7 @@ def _sized(data: bytes | None) -> bytes:
     return encode_varint(-1) if data is None else encode_varint(len(data)) + data
 
 
-def control_record_type(key: bytes | None, profile: Profile = KAFKA_4_3_1) -> str | Raised:
+def control_record_type(key: bytes | None, profile: Profile = NEWEST_KAFKA) -> str | Raised:
     """Return the type that the key of a control record names, or UNKNOWN.
 
     A key below 4 bytes or a negative version raises invalid-record (BATCH-19).

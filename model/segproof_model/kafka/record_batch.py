@@ -34,7 +34,7 @@ from segproof_model.kafka.compression import (
     Codecs,
     crc32,
     crc32c,
-    inflate,
+    inflate_until_error,
     is_known,
 )
 from segproof_model.kafka.legacy_record import (
@@ -68,7 +68,7 @@ from segproof_model.kafka.varint import (
     encode_varlong,
 )
 from segproof_model.outcomes import ErrorKind, Raised
-from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace
 
 __all__ = [
@@ -127,7 +127,7 @@ class RecordBatch:
     """12 + its size field (BATCH-1)."""
     in_file: bool = False
     codecs: Codecs = field(default=NO_CODECS, compare=False, repr=False)
-    profile: Profile = field(default=KAFKA_4_3_1, repr=False)
+    profile: Profile = field(default=NEWEST_KAFKA, repr=False)
 
     @property
     def magic(self) -> int:
@@ -294,8 +294,9 @@ class RecordBatch:
             return Records(error=whole)
         return read_records(whole._messages()) if self.is_legacy else whole._records_of_magic_2()
 
-    def times_until_error(self) -> Times:
-        """Return timestamp and offset of the same records.
+    def times_until_error(self, is_streamed: bool = False) -> Times:
+        """Return timestamp and offset of the same records; streamed, of those before an error in a
+        compressed batch, too.
 
         Those of a message of magic 0 and 1 can be read where its key or value can't.
         """
@@ -305,13 +306,13 @@ class RecordBatch:
         if self.is_legacy:
             messages, error = whole._messages()
             return Times(tuple(Time(one.timestamp, one.offset) for one in messages), error)
-        found = whole._records_of_magic_2()
+        found = whole._records_of_magic_2(is_streamed)
         return Times(tuple(Time(one.timestamp, one.offset) for one in found.records), found.error)
 
     def _messages(self) -> Messages:
         return read_messages(LegacyRecord(self.data), self.codecs, self.profile)
 
-    def _records_of_magic_2(self) -> Records:
+    def _records_of_magic_2(self, is_streamed: bool = False) -> Records:
         count, compression = self.record_count, self.compression
         if isinstance(count, Raised) or count is None:
             return Records(error=count)
@@ -328,10 +329,12 @@ class RecordBatch:
         stored = self.data[BATCH_HEADER_BYTES:]
         if compression == "none":
             return decode_records(stored, count, base, self.profile)
-        inflated = inflate(COMPRESSIONS.index(compression), stored, 2, self.codecs)
-        if isinstance(inflated, Raised):
-            return Records(error=inflated)
-        return decode_inflated_records(inflated, count, base, self.profile)
+        codec = COMPRESSIONS.index(compression)
+        inflated, ended = inflate_until_error(codec, stored, 2, self.codecs)
+        if ended is not None and not is_streamed:
+            return Records(error=ended)
+        found = decode_inflated_records(inflated, count, base, self.profile, ended)
+        return found if found.error is None or is_streamed else Records(error=found.error)
 
     def _at(self, position: int, width: int) -> int:
         return int.from_bytes(self.data[position : position + width], "big", signed=True)
@@ -382,7 +385,7 @@ def read_batch(
     position: int = 0,
     *,
     codecs: Codecs = NO_CODECS,
-    profile: Profile = KAFKA_4_3_1,
+    profile: Profile = NEWEST_KAFKA,
 ) -> RecordBatch | Raised:
     """Return the batch that begins at `position`.
 

@@ -23,7 +23,7 @@ from segproof_model.kafka.record_batch import (
     RecordBatch,
 )
 from segproof_model.outcomes import ErrorKind, Raised, Step
-from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace
 
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
@@ -94,7 +94,7 @@ class RecordFile:
         preallocate: bool = False,
         *,
         directory: Directory = Directory(),
-        profile: Profile = KAFKA_4_3_1,
+        profile: Profile = NEWEST_KAFKA,
         codecs: Codecs = NO_CODECS,
     ) -> "Step[RecordFile | Directory]":
         """Open or create the file; after a failure only the directory is left.
@@ -189,7 +189,7 @@ class RecordFile:
         return Step(self, None if self.is_open else IO_ERROR)
 
     def close(self) -> Step["RecordFile"]:
-        """Flush, trim (SCAN-13), and end the use of the file; a closed file stays closed.
+        """Flush and trim, up to 4.3 (SCAN-13), and end the use of the file, which stays closed.
 
         A slice has nothing to close.
         """
@@ -197,7 +197,8 @@ class RecordFile:
             return Step(self, IO_ERROR if self.profile.second_close_fails else None)
         if self.is_slice:
             return Step(self)
-        if self.profile.empty_change_is_refused and not self.writable:
+        is_left = self.profile.empty_change_is_refused and not self.writable
+        if is_left or not self.profile.close_writes:
             return Step(replace(self, is_open=False))
         trimmed = self.trim()
         if isinstance(trimmed.outcome, Raised):
@@ -266,7 +267,7 @@ class RecordFile:
                 return max_timestamp
             if max_timestamp < target_timestamp:
                 continue
-            found = batch.times_until_error()
+            found = batch.times_until_error(self.profile.time_search_is_streamed)
             has_start = self.profile.time_search_has_start
             for timestamp, offset in found.times:
                 reaches_start = offset >= starting_offset or not has_start
@@ -376,7 +377,7 @@ def scan_memory(
     max_message_size_bytes: int = INT32_MAX,
     *,
     codecs: Codecs = NO_CODECS,
-    profile: Profile = KAFKA_4_3_1,
+    profile: Profile = NEWEST_KAFKA,
 ) -> Scan:
     """Return the batches of `data` as the scanner of records in memory finds them (SCAN-9)."""
     found: list[RecordBatch] = []

@@ -288,14 +288,15 @@ class SegmentParts:
         )
 
     def close(self) -> Step[Self]:
-        """Write the last time entry, trim and close every part (SEG-44).
+        """Write the last time entry, trim and close every part; since 4.4 only close them (SEG-44).
 
-        The newest releases stop at the first part that fails, and raise its error; older ones close
-        the others and raise nothing.
+        From 4.0.1 to 4.3 it stops at the first part that fails, and raises its error; older ones
+        close the others and raise nothing.
         """
         if self.is_refused:
             return Step(self)
-        is_written = self.max_pair is not None or self.profile.close_writes_unknown_maximum
+        is_known = self.max_pair is not None or self.profile.close_writes_unknown_maximum
+        is_written = self.profile.close_writes and is_known
         after = self.write_maximum().after if is_written else self
         raises = self.profile.segment_close_raises
         step = (run if raises else try_all)(

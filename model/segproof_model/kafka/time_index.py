@@ -23,7 +23,7 @@ from segproof_model.kafka.abstract_index import (
     open_file,
 )
 from segproof_model.outcomes import ErrorKind, Raised, Step
-from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace
 
 BUFFER_OVERFLOW = Raised(ErrorKind.BUFFER_OVERFLOW)
@@ -60,7 +60,7 @@ class TimeIndex(AbstractIndex):
         writable: bool = True,
         *,
         directory: Directory = Directory(),
-        profile: Profile = KAFKA_4_3_1,
+        profile: Profile = NEWEST_KAFKA,
     ) -> "Step[TimeIndex | Directory]":
         """Open or create the file; after a failure only the directory is left (ABSIDX-1 to -4)."""
         writable = writable or not profile.opens_read_only
@@ -75,6 +75,7 @@ class TimeIndex(AbstractIndex):
                 max_index_size_bytes=max_index_size_bytes,
                 writable=writable,
                 name=file,
+                opened_name=file,
                 directory=found.directory,
                 length=length,
                 max_entries=length // cls.ENTRY_SIZE,

@@ -16,7 +16,7 @@ from typing import ClassVar, NamedTuple, Self
 from segproof_model.directory import Directory
 from segproof_model.integers import int64_at, int64_bytes
 from segproof_model.outcomes import ErrorKind, Raised, Step
-from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace
 
 CORRUPT_INDEX = Raised(ErrorKind.CORRUPT_INDEX)
@@ -101,7 +101,7 @@ class TransactionIndex:
         writable: bool = True,
         *,
         directory: Directory = Directory(),
-        profile: Profile = KAFKA_4_3_1,
+        profile: Profile = NEWEST_KAFKA,
     ) -> "Step[TransactionIndex]":
         """Open the file if there is one; never create it (TXNIDX-3, TXNIDX-4).
 

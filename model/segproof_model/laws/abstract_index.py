@@ -271,13 +271,16 @@ def reset_leaves_an_empty_index(transition: Transition) -> bool:
 
 @law("ABSIDX-14", structure=STRUCTURE, scope="step", source="Kafka AbstractIndex.close")
 def close_trims_once(transition: Transition) -> bool:
-    """Closing leaves a file of exactly the entries; a second close changes and raises nothing.
+    """Closing leaves a file of exactly the entries, since 4.4 as it is; a second close changes and
+    raises nothing.
 
     segproof does not trim what it opened for reading.
     """
     before, after = transition.before, transition.after
     if transition.operation != "close":
         return True
+    if not before.profile.close_writes:
+        return succeeded(transition) and bool(after == replace(before, is_mapped=False))
     size = entry_size(before) * before.entries
     if before.is_mapped:
         if cannot_resize(before):
@@ -314,9 +317,13 @@ def close_handler_only_unmaps(transition: Transition) -> bool:
 def unmapped_index_fails_late(transition: Transition) -> bool:
     """Unmapped, truncate forgets the entries and then raises; a full index still says it is full.
 
-    truncate_to raises before it counts. segproof changes nothing and raises the unmapped error.
+    truncate_to raises before it counts. segproof changes nothing and raises the unmapped error. A
+    flush raises it too, but since 4.4.
     """
     before, after = transition.before, transition.after
+    if transition.operation == "flush" and not before.is_mapped:
+        is_done = before.profile.unmapped_index_flushes
+        return succeeded(transition) if is_done else refused(transition, ErrorKind.UNMAPPED)
     operations = ("truncate", "truncate_to", "append", "maybe_append")
     if transition.operation not in operations or getattr(before, "is_mapped", True):
         return True

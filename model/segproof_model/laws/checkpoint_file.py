@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from segproof_model.laws.registry import law
 from segproof_model.outcomes import ErrorKind, Raised
-from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.profiles import NEWEST_KAFKA, Profile
 
 IO_ERROR = Raised(ErrorKind.IO_ERROR)
 STRUCTURE = "checkpoint-file"
@@ -66,7 +66,7 @@ def damage_is_an_io_error(
     data: bytes,
     fields: int,
     outcome: Sequence[object] | Raised,
-    profile: Profile = KAFKA_4_3_1,
+    profile: Profile = NEWEST_KAFKA,
 ) -> bool:
     """A wrong version, a malformed version or count line, a wrong field count and a wrong number
     of lines raise an I/O error.
@@ -95,7 +95,7 @@ def damage_is_an_io_error(
 def fields_are_numbers(
     fields: Sequence[tuple[str, int]],
     outcome: Sequence[object] | Raised,
-    profile: Profile = KAFKA_4_3_1,
+    profile: Profile = NEWEST_KAFKA,
 ) -> bool:
     """A non-numeric field of an entry line raises a number-format error in the Java port (>= 3.1)
     and an I/O error before.
@@ -134,7 +134,7 @@ def written_is_read(
     entries: Sequence[object],
     write_outcome: object,
     outcome: Sequence[object] | Raised,
-    profile: Profile = KAFKA_4_3_1,
+    profile: Profile = NEWEST_KAFKA,
 ) -> bool:
     """Writing then reading returns the same entries in the same order.
 

@@ -433,9 +433,11 @@ def time_entries_are_in_range(index: bytes, base_offset: int) -> bool:
 @law("DISK-9", structure=TIMES, scope="disk", source=SEGMENT)
 def entry_tells_largest_timestamp(log: bytes, index: bytes, base_offset: int) -> bool:
     """Every time-index entry (t, o) has o inside a batch whose largest timestamp is t, and no
-    batch before that one has a larger timestamp.
+    batch before that one has a larger timestamp, nor the same unless the broker set it.
 
-    Releases write the record's own offset, the batch's first or its last one.
+    Releases write the record's own offset, the batch's first or its last one. A timestamp is
+    remembered when it is first met; of what is appended at once, all with the broker's time, the
+    offset of the end is.
     """
     batches = valid_batches(log)
 
@@ -445,7 +447,8 @@ def entry_tells_largest_timestamp(log: bytes, index: bytes, base_offset: int) ->
             last = number(batch.last_offset)
             first = previous + 1 if is_wrapper(batch) else first_offset(batch)
             if first <= offset <= last:
-                return number(batch.max_timestamp) == time and largest <= time
+                is_first = largest < time or batch.timestamp_type == "LogAppendTime"
+                return number(batch.max_timestamp) == time and largest <= time and is_first
             previous, largest = last, max(largest, number(batch.max_timestamp))
         return False
 

@@ -43,13 +43,19 @@ def composed(transition: Transition) -> list[str]:
     """Return the keys that a message is to be found under, in the order of their entries."""
     request = transition.arguments["request"]
     topic = "null" if request.topic is None else request.topic
-    own = [] if request.uniq_key is None else [request.uniq_key]
+    own = [request.uniq_key] if _has_own_key(transition) else []
     tags = [value for name, value in request.properties_map or () if name == "TAGS" and value]
     if not transition.before.profile.rmq_tags_indexed:
         tags = []
     return [f"{topic}#{key}" for key in own + tokens(request.keys)] + [
         f"{topic}#T#{value}" for value in tags
     ]
+
+
+def _has_own_key(transition: Transition) -> bool:
+    """Return whether a message has a unique key that gets an entry."""
+    is_entered = transition.before.profile.rmq_unique_key_indexed
+    return is_entered and transition.arguments["request"].uniq_key is not None
 
 
 def is_whole(file: Any) -> bool:
@@ -108,9 +114,7 @@ def present(transition: Transition) -> int:
 def is_indexed(transition: Transition) -> bool:
     """Return whether the message neither lies before the end nor was rolled back."""
     request = transition.arguments["request"]
-    return bool(
-        request.sys_flag & 12 != ROLLBACK and request.commit_log_offset >= end_before(transition)
-    )
+    return bool(not _is_ignored(transition) and request.commit_log_offset >= end_before(transition))
 
 
 @law("RMQSVC-11", structure=STRUCTURE, scope="step", source=CLASS)
@@ -141,7 +145,8 @@ def passed_message_is_ignored(transition: Transition) -> bool:
 
 @law("RMQSVC-13", structure=STRUCTURE, scope="step", source=CLASS)
 def rolled_back_message_is_ignored(transition: Transition) -> bool:
-    """build_index ignores exactly the messages whose transaction bits (flag & 12) are 12.
+    """build_index ignores exactly the messages whose transaction bits (flag & 12) are 12; 3.2.6
+    those with 8, too.
 
     Among those that lie behind the end.
     """
@@ -149,16 +154,21 @@ def rolled_back_message_is_ignored(transition: Transition) -> bool:
         return True
     request = transition.arguments["request"]
     if request.commit_log_offset <= end_before(transition):
-        return request.sys_flag & 12 != ROLLBACK or not added(transition)
+        return not _is_ignored(transition) or not added(transition)
     is_entered = bool(added(transition)) or not composed(transition)
-    return not added(transition) if request.sys_flag & 12 == ROLLBACK else is_entered
+    return not added(transition) if _is_ignored(transition) else is_entered
+
+
+def _is_ignored(transition: Transition) -> bool:
+    bits = transition.arguments["request"].sys_flag & 12
+    return bits == ROLLBACK or (bits == 8 and not transition.before.profile.rmq_committed_indexed)
 
 
 @law("RMQSVC-14", structure=STRUCTURE, scope="step", source=CLASS)
 def entries_have_an_order(transition: Transition) -> bool:
-    """Entries are written in the order unique key (when not null, the empty one included), then the
-    tokens of the keys, then (>= 5.4.0) one entry under topic + "#T#" + tags when the properties
-    hold non-empty TAGS."""
+    """Entries are written in the order unique key (when not null, the empty one included; 3.2.6
+    writes none), then the tokens of the keys, then (>= 5.4.0) one entry under topic + "#T#" + tags
+    when the properties hold non-empty TAGS."""
     if not built(transition) or not added(transition):
         return True
     request = transition.arguments["request"]
@@ -179,7 +189,7 @@ def keys_are_split_at_spaces(transition: Transition) -> bool:
         return True
     request = transition.arguments["request"]
     topic = "null" if request.topic is None else request.topic
-    first = 0 if request.uniq_key is None else 1
+    first = int(_has_own_key(transition))
     hashes = [kept_hash(f"{topic}#{token}") for token in tokens(request.keys)]
     found = [entry.key_hash for entry in added(transition)]
     others = len(composed(transition)) - len(hashes)

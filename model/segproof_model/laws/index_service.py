@@ -112,9 +112,9 @@ def files_are_listed_in_order(transition: Transition) -> bool:
 
 @law("RMQSVC-2", structure=STRUCTURE, scope="step", source=CLASS)
 def any_numbered_file_is_listed(transition: Transition) -> bool:
-    """load skips a non-numeric name without deleting it, accepts a numeric file of any size
-    (growing a short one), and returns false at a numeric directory, keeping the files loaded so
-    far.
+    """load skips a non-numeric name without deleting it (3.2.6 ends there), accepts a numeric file
+    of any size (growing a short one), and returns false at a numeric directory, keeping the files
+    loaded so far.
 
     segproof refuses a file of another size and grows none.
     """

@@ -126,6 +126,13 @@ def is_regular(index: Any) -> bool:
     return bool(in_place and 0 <= index.entries <= index.max_entries)
 
 
+def has_broken_length(index: Any) -> bool:
+    """Return whether the length that sanity_check asks for is that of no whole entries."""
+    found = index.directory.read(index.opened_name) or b""
+    length = len(found) if index.profile.sanity_measures_file else index.length
+    return bool(length % entry_size(index))
+
+
 def is_full(index: Any) -> bool:
     """Return whether no slot is free; a time index keeps one (OFFIDX-10, TIMEIDX-2)."""
     return bool(index.entries >= index.max_entries - is_time(index))

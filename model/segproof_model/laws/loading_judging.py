@@ -29,13 +29,16 @@ class Loading(NamedTuple):
 
 
 def loading_of(transition: Transition) -> Loading | None:
-    """Return what was loaded, or None for any other step."""
+    """Return what was loaded, or None for any other step, and for names below offset 0."""
     log, arguments = transition.after, transition.arguments
     if transition.operation != "open" or not isinstance(log, PartitionLog):
         return None
+    found = arguments["directory"]
+    if any(name.startswith("-") for name in names_in(found, log.prefix)):
+        return None
     return Loading(
         log,
-        arguments["directory"],
+        found,
         log.prefix,
         arguments.get("log_start_offset", 0),
         arguments.get("recovery_point", 0),
@@ -58,7 +61,8 @@ def offset_in(name: str) -> int:
 
 def swaps_of(loading: Loading) -> list[int]:
     """Return the base offsets of the swaps that are to be completed."""
-    names = names_in(loading.found, loading.prefix, ".cleaned")
+    counts = loading.log.profile.swap_may_be_unfinished
+    names = names_in(loading.found, loading.prefix, ".cleaned") if counts else []
     first = min((offset_in(name) for name in names), default=INT64_MAX)
     swaps = map(offset_in, names_in(loading.found, loading.prefix, ".log.swap"))
     return [base for base in swaps if base < first]

@@ -13,7 +13,7 @@ from segproof_model.integers import INT32_MAX
 from segproof_model.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof_model.kafka.partition_log import PartitionLog
 from segproof_model.kafka.record_file import RecordFile
-from segproof_model.kafka.segment_names import segment_file_name
+from segproof_model.kafka.segment_names import offset_of_name, segment_file_name
 from segproof_model.laws.judging import ABORTED_TXN, OFFSET_ENTRY, is_rising
 from segproof_model.laws.registry import Transition
 from segproof_model.laws.remembering import remembered, remembered_by
@@ -142,9 +142,10 @@ def leads_astray(log: Any, base_offset: int, offset: int) -> bool:
 
 
 def bases_of(directory: Directory, prefix: str) -> list[int]:
-    """Return the base offsets of the logs in a directory."""
+    """Return the base offsets of the logs in a directory, as their names tell them."""
     short = [name.removeprefix(prefix) for name in directory if name.startswith(prefix)]
-    return [int(name[:-4]) for name in short if name.endswith(".log") and name[:-4].isdigit()]
+    offsets = [offset_of_name(name) for name in short if name.endswith(".log")]
+    return [offset for offset in offsets if isinstance(offset, int)]
 
 
 def is_far(batches: Sequence[Batch], base_offset: int) -> bool:

@@ -8,12 +8,15 @@ LOAD-1 is stated with the laws of directories.
 Used by: the harness, the generated pages.
 """
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from segproof_model.directory import Directory
 from segproof_model.integers import wrap32
 from segproof_model.kafka.log_manager import CLEAN_SHUTDOWN, LogManager
 from segproof_model.kafka.partition_log import PartitionLog
+from segproof_model.kafka.segment_names import offset_of_name
 from segproof_model.laws.loading_judging import (
     Loading,
     is_untouched,
@@ -38,11 +41,12 @@ from segproof_model.laws.log_judging import (
 from segproof_model.laws.registry import Transition, law
 from segproof_model.laws.segment_judging import Batch, indexed_by_recovery
 from segproof_model.outcomes import ErrorKind, Raised
-from segproof_model.profiles import KAFKA_4_3_1
+from segproof_model.profiles import NEWEST_KAFKA
 
 CLASS = "Kafka LogLoader, 3.0 to 4.3.1"
 TEMPORARY = (".deleted", ".cleaned", ".swap")
 INDEXES = (".index", ".timeindex", ".txnindex")
+SEGMENT_SWAP = re.compile(r"[0-9]{20}[.](log|index|timeindex|txnindex)[.]swap", re.ASCII)
 
 
 @law("LOAD-2", structure=STRUCTURE, scope="step", source=CLASS)
@@ -76,7 +80,7 @@ def other_segments_stay(transition: Transition) -> bool:
     first, end = swapped
     images = dict(log_images(loading.log))
     return all(
-        images.get(base) == loading.found.read(file_of(loading.prefix, base, ".log"))
+        images.get(base) == (loading.found.read(file_of(loading.prefix, base, ".log")) or b"")
         for base in bases_of(loading.found, loading.prefix)
         if not first <= base < end and base not in swaps_of(loading)
     )
@@ -84,15 +88,19 @@ def other_segments_stay(transition: Transition) -> bool:
 
 @law("LOAD-4", structure=STRUCTURE, scope="step", source=CLASS)
 def indexes_have_a_log(transition: Transition) -> bool:
-    """An index file without its `.log` is deleted."""
+    """An index file without its `.log` is deleted.
+
+    Releases before 0.11 know no transaction index.
+    """
     loading = loading_of(transition)
     if loading is None:
         return True
     directory, prefix = loading.log.directory, loading.prefix
+    kinds = INDEXES if loading.log.profile.log_names_end_at_first_dot else INDEXES[:2]
     return all(
         file_of(prefix, offset_in(name), ".log") in directory
         for name in names_in(directory, prefix)
-        if name.endswith(INDEXES)
+        if name.endswith(kinds)
     )
 
 
@@ -207,7 +215,7 @@ def invalid_offsets_empty_the_segment(transition: Transition) -> bool:
     But for a segment whose offset index is missing, which is recovered before; releases that check
     the other indexes as well recover one with a corrupt index before, so they are not judged.
     """
-    profile = transition.arguments.get("profile", KAFKA_4_3_1)
+    profile = transition.arguments.get("profile", NEWEST_KAFKA)
     if not profile.sanity_checks_transactions_only:
         return True
     if transition.operation != "open" or transition.arguments.get("last_shutdown_clean", True):
@@ -358,7 +366,7 @@ def loading_twice_is_loading_once(transition: Transition) -> bool:
     if loading is None:
         return True
     log = loading.log
-    left = log.close().after if loading.is_clean else log
+    left = log.prepare_active_segment_for_close().after.close().after if loading.is_clean else log
     again = PartitionLog.open(
         log.dir,
         log.config,
@@ -417,13 +425,19 @@ def loading_leaves_no_temporary_file(transition: Transition) -> bool:
     """Of all `.deleted`, `.cleaned` and `.swap` files, loading leaves those `.deleted` ones that it
     renamed itself, which go later, and `*.checkpoint.deleted`.
 
-    Releases from 1.0 to 2.8 leave an index `.swap` without its log, too; 0.10 may leave some.
+    One with `.swap` behind it is renamed, too. Releases from 1.0 to 2.8 leave an index `.swap`
+    without its log, and those up to 2.8 each `.swap` that a log or an index of theirs would not be
+    named; 0.10 may leave some.
     """
     loading = loading_of(transition)
     if loading is None:
         return True
     kept = {name for one in loading.log.pending_deletions for name in one.names}
+    swaps = names_in(loading.found, loading.prefix, ".swap")
+    kept |= {loading.prefix + name.removesuffix(".swap") for name in swaps}
     profile = loading.log.profile
+    if not profile.swap_keeps_indexes:
+        kept |= {loading.prefix + name for name in swaps if not SEGMENT_SWAP.fullmatch(name)}
     may_stay = profile.index_swaps_stay or profile.swap_spares_time_indexes
     if may_stay and not profile.swap_keeps_indexes:
         kept |= {loading.prefix + name for name in _lone_index_swaps(loading)}
@@ -441,5 +455,48 @@ def _lone_index_swaps(loading: Loading) -> list[str]:
         name
         for kind in INDEXES
         for name in names_in(loading.found, loading.prefix, f"{kind}.swap")
-        if offset_in(name) not in logs
+        if offset_of_name(name) not in logs
     ]
+
+
+@law("LOAD-19", structure=STRUCTURE, scope="step", source=f"{CLASS}: resizeIndexes; Log before")
+def long_indexes_end_a_loading(transition: Transition) -> bool:
+    """An index of the last segment that is longer than `segment.index.bytes` ends a load after a
+    clean stop with the invalid-argument error, and the first such index is cut to that size.
+
+    So the third load succeeds, if each is one after a clean stop. Where the marker is gone by then,
+    the segment is recovered instead, and that fails each time if its entries do not fit. Releases
+    that check all indexes are not judged, nor is segproof, which cuts none.
+    """
+    arguments, after = transition.arguments, transition.after
+    size = _index_bytes(arguments)
+    is_clean = arguments.get("last_shutdown_clean", True)
+    if transition.operation != "open" or size is None or not is_clean:
+        return True
+    profile, found = arguments["profile"], arguments["directory"]
+    if profile.sanity_checks_all or not profile.sanity_checks_transactions_only:
+        return True
+    prefix = f"{arguments['dir']}/" if arguments.get("dir") else ""
+    bases = bases_of(found, prefix)
+    before = [[found.read(file_of(prefix, one, kind)) for kind in INDEXES[:2]] for one in bases]
+    others = [one for one in names_in(found, prefix) if one.endswith((*TEMPORARY, INDEXES[2]))]
+    if not bases or others or any(None in one for one in before):
+        return True
+    limits = [size // 8 * 8, size // 12 * 12]
+    images = before[bases.index(max(bases))]
+    long = [place for place, image in enumerate(images) if len(image or b"") > limits[place]]
+    if isinstance(after, PartitionLog):
+        return not long or after.size == 0
+    if not long or transition.outcome != Raised(ErrorKind.INVALID_ARGUMENT):
+        return True
+    left = [after.read(file_of(prefix, max(bases), kind)) for kind in INDEXES[:2]]
+    images[long[0]] = (images[long[0]] or b"")[: limits[long[0]]]
+    return left == images
+
+
+def _index_bytes(arguments: Mapping[str, Any]) -> int | None:
+    """Return the size of indexes that an opening asks for: of its config, or of its options."""
+    if "config" in arguments:
+        return int(arguments["config"].segment_index_bytes)
+    found: int | None = dict(arguments.get("options", ())).get("segment_index_bytes")
+    return found

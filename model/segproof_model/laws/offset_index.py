@@ -12,6 +12,7 @@ from segproof_model.laws.judging import (
     OFFSET_ENTRY,
     fits_31_bits,
     greatest_not_above,
+    has_broken_length,
     is_full,
     is_in_file,
     is_ordered,
@@ -307,8 +308,7 @@ def truncate_forgets_all(transition: Transition) -> bool:
 def _is_sane(index: Any) -> bool:
     """Return whether the profile's sanity_check passes the index."""
     last_is_sane = index.last_offset >= index.base_offset + (not index.profile.sanity_allows_base)
-    length = len(index.image) if index.profile.sanity_measures_file else index.length
-    if length % 8 or (index.entries and not last_is_sane):
+    if has_broken_length(index) or (index.entries and not last_is_sane):
         return False
     keys, values = keys_of(index), values_of(index)
     sorted_well = is_rising(keys) and never_falls(values)

@@ -384,7 +384,7 @@ def largest_timestamp_is_exact(transition: Transition) -> bool:
         for batch in segment.log.batches().batches
         if batch.base_offset <= outcome.offset <= batch.last_offset
     ]
-    times = holders[0].times_until_error().times
+    times = holders[0].times_until_error(profile.largest_timestamp_is_streamed).times
     first = next(one for one in times if one.timestamp == outcome.timestamp)
     return bool(outcome.timestamp == max(known) and first.offset == outcome.offset)
 

@@ -10,7 +10,7 @@ import re
 from segproof_model.laws.checkpoint_file import text_lines
 from segproof_model.laws.registry import law
 from segproof_model.outcomes import ErrorKind, Raised
-from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.profiles import NEWEST_KAFKA, Profile
 
 IO_ERROR = Raised(ErrorKind.IO_ERROR)
 STRUCTURE = "partition-metadata-file"
@@ -28,7 +28,7 @@ def metadata_is_two_lines(topic_id: bytes, data: bytes) -> bool:
     "META-2", structure=STRUCTURE, scope="pure", source="Kafka PartitionMetadataReadBuffer (2.8 on)"
 )
 def zero_id_and_unknown_version_are_refused(
-    data: bytes, outcome: object, profile: Profile = KAFKA_4_3_1
+    data: bytes, outcome: object, profile: Profile = NEWEST_KAFKA
 ) -> bool:
     """A zero topic id raises an I/O error, as does a version other than 0 in <= 3.6 or a negative
     one in >= 3.7.

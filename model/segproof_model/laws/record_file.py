@@ -12,7 +12,7 @@ from segproof_model.kafka.record_file import RecordFile, Scan, scan_memory
 from segproof_model.laws.registry import Transition, law
 from segproof_model.laws.remembering import remembered
 from segproof_model.outcomes import ErrorKind, Raised
-from segproof_model.profiles import KAFKA_4_3_1, Profile
+from segproof_model.profiles import NEWEST_KAFKA, Profile
 
 CORRUPT_RECORD = Raised(ErrorKind.CORRUPT_RECORD)
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
@@ -33,7 +33,7 @@ def _end_of(scan: Scan, start: int) -> int:
     return scan.batches[-1].position + scan.batches[-1].size_bytes
 
 
-def file_of(data: bytes, profile: Profile = KAFKA_4_3_1) -> RecordFile:
+def file_of(data: bytes, profile: Profile = NEWEST_KAFKA) -> RecordFile:
     """Return an open record file that holds exactly these bytes."""
     directory = Directory().write("0.log", data)
     opened = RecordFile.open("0.log", directory=directory, profile=profile).after
@@ -199,12 +199,13 @@ def truncation_is_within_the_file(step: Transition) -> bool:
 
 @law("SCAN-13", structure="record-file", scope="step", source="FileRecords.trim, close")
 def trimmed_files_end_at_their_size(step: Transition) -> bool:
-    """trim and close leave a file whose physical length equals the logical size, also after
-    preallocation."""
+    """trim, and close up to 4.3, leave a file whose physical length equals the logical size, also
+    after preallocation. Since 4.4 close leaves it as it is."""
     if step.operation not in ("trim", "close") or isinstance(step.outcome, Raised):
         return True
     before, after = step.before, step.after
-    if before.is_slice or not before.is_open or not before.writable:
+    is_left = step.operation == "close" and not before.profile.close_writes
+    if is_left or before.is_slice or not before.is_open or not before.writable:
         return bool(after.image == before.image)
     return bool(len(after.image) == min(after.size, len(before.image)))
 
@@ -299,8 +300,9 @@ def timestamp_search_finds_the_first(step: Transition) -> bool:
     target, starting_offset = step.arguments["target_timestamp"], step.arguments["starting_offset"]
     if not step.before.profile.time_search_has_start:
         starting_offset = INT64_MIN
+    is_streamed = step.before.profile.time_search_is_streamed
     for batch in step.before.batches(step.arguments["starting_position"]).batches:
-        for timestamp, offset in batch.times_until_error().times:
+        for timestamp, offset in batch.times_until_error(is_streamed).times:
             # A batch whose header gives too small a maximum is passed over as a whole.
             if batch.max_timestamp >= target <= timestamp and offset >= starting_offset:
                 return isinstance(step.outcome, tuple) and step.outcome[:2] == (timestamp, offset)

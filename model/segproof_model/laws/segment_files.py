@@ -144,7 +144,7 @@ def _first_record(batch: RecordBatch, timestamp: int, offset: int) -> tuple[int,
     largest = batch.max_timestamp
     if isinstance(largest, Raised) or largest < timestamp:
         return None
-    times = batch.times_until_error().times
+    times = batch.times_until_error(batch.profile.time_search_is_streamed).times
     found = ((at, where) for at, where in times if at >= timestamp and where >= offset)
     return next(found, None)
 
@@ -217,8 +217,9 @@ def sanity_check_needs_the_offset_index(transition: Transition) -> bool:
 
 @law("SEG-44", structure=STRUCTURE, scope="step", source=CLOSE)
 def close_writes_the_last_entry(transition: Transition) -> bool:
-    """close writes the last time entry if the largest timestamp is known (up to 2.5 always) and
-    trims the log. Up to 4.0 it raises nothing. A closed segment of segproof refuses any use."""
+    """Up to 4.3 close writes the last time entry if the largest timestamp is known (up to 2.5
+    always) and trims the log; since 4.4 it changes no file. Up to 4.0.0 it raises nothing. A closed
+    segment of segproof refuses any use."""
     before, after = transition.before, after_of(transition)
     if not isinstance(before, LogSegment):
         return True
@@ -228,6 +229,8 @@ def close_writes_the_last_entry(transition: Transition) -> bool:
         return True
     if not succeeded(transition):
         return bool(before.profile.segment_close_raises and after.is_closed)
+    if not before.profile.close_writes:
+        return after.is_closed and bool(after.directory == before.directory)
     times = time_entries(after)
     last = times[-1][0] if times else -1
     pair = before.max_pair

@@ -12,6 +12,7 @@ from segproof_model.laws.judging import (
     TIME_ENTRY,
     fits_31_bits,
     greatest_not_above,
+    has_broken_length,
     is_full,
     is_in_file,
     is_ordered,
@@ -292,7 +293,7 @@ def little_room_leaves_half_an_entry(transition: Transition) -> bool:
 
 def _is_sane(index: Any) -> bool:
     """Return whether the profile's sanity_check passes the index."""
-    if index.length % 12:
+    if has_broken_length(index):
         return False
     keys, values = keys_of(index), values_of(index)
     if index.entries and index.last_entry.timestamp < keys[0]:

@@ -31,6 +31,7 @@ MAX_MSGS_NUM_BATCH = 64
 """So many offsets at most are found by one query."""
 DESTROY_INTERVAL_MS = 3000
 TRANSACTION_BITS = ROLLBACK = 12
+COMMIT = 8
 TAGS = "TAGS"
 TAG_TYPE = "T"
 CORRUPT = Raised(ErrorKind.CORRUPT_INDEX)
@@ -71,7 +72,8 @@ def tokens_of(keys: str | None) -> list[str]:
 
 def keys_of(request: DispatchRequest, profile: Profile) -> list[str]:
     """Return the composed keys of a message, in the order of their entries (RMQSVC-14)."""
-    own = [] if request.uniq_key is None else [request.uniq_key]
+    has_own = request.uniq_key is not None and profile.rmq_unique_key_indexed
+    own = [request.uniq_key] if has_own else []
     tags = dict(request.properties_map or ()).get(TAGS)
     if tags and profile.rmq_tags_indexed:
         tagged = [build_key(request.topic, build_key(TAG_TYPE, tags))]
@@ -178,7 +180,8 @@ index_last_update_phyoffset=0)
             service = step.after
             if step.outcome == IO_ERROR:
                 return Step(service, False)
-            if step.outcome not in (None, NUMBER_FORMAT):
+            is_skipped = step.outcome == NUMBER_FORMAT and self.profile.rmq_strange_name_skipped
+            if step.outcome is not None and not is_skipped:
                 return step
         return Step(service, True)
 
@@ -282,7 +285,8 @@ index_last_update_phyoffset=0)
         last = service.files[-1]
         if request.commit_log_offset < last.end_phy_offset:
             return Step(service)
-        if request.sys_flag & TRANSACTION_BITS == ROLLBACK:
+        ignored = (ROLLBACK,) if self.profile.rmq_committed_indexed else (COMMIT, ROLLBACK)
+        if request.sys_flag & TRANSACTION_BITS in ignored:
             return Step(service)
         equal = request.commit_log_offset == last.end_phy_offset
         present = service._entries_of(request.commit_log_offset) if equal else 0

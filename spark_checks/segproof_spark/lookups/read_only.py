@@ -6,6 +6,7 @@ Used by: real_files, real_logs, real_keys.
 """
 
 import errno
+from collections.abc import Iterator
 from typing import NoReturn
 
 from segproof.files import File, Files, FileStatus, Mapping
@@ -48,6 +49,9 @@ class _ReadOnlyFile:
 
     def pread_into(self, buffer: memoryview, position: int) -> int:
         return self._file.pread_into(buffer, position)
+
+    def data_ranges(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        return self._file.data_ranges(start, end)
 
     def pwrite(self, data: bytes | memoryview, position: int) -> NoReturn:
         raise _refused(self.path)

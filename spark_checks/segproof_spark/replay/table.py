@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
+from segproof_harness.report.text import printable
 from segproof_harness.structures import STRUCTURE_IDS, structure_named
 from segproof_spark.replay.summary import Summary
 
@@ -44,7 +45,7 @@ def write_table(found: Summary, stream: TextIO) -> None:
             cell.ljust(width) if place < LEFT else cell.rjust(width)
             for place, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
-        stream.write("  ".join(cells).rstrip() + "\n")
+        stream.write(printable("  ".join(cells).rstrip()) + "\n")
 
 
 def _cells(row: Mapping[str, Any]) -> Sequence[str]:

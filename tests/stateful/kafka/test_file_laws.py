@@ -148,11 +148,7 @@ def test_offsets_are_read_from_names(head: str, suffix: str) -> None:
     read = read_file_name(name)
     no_offset = Raised(ErrorKind.INVALID_ARGUMENT)
     parsed = no_offset if read.kind is NameKind.NO_OFFSET else read.base_offset
-    if "." not in head:
-        assert LAWS["FILE-2"].predicate(name, parsed)
-    else:
-        # Kafka would take what is before the first dot; verify says that this is no segment file.
-        assert read.kind is NameKind.NO_OFFSET
+    assert LAWS["FILE-2"].predicate(name, parsed)
     if read.kind in (NameKind.SEGMENT, NameKind.MISNAMED):
         is_right = LAWS["FILE-1"].predicate(read.base_offset, suffix, name)
         assert is_right == (read.kind is NameKind.SEGMENT)

@@ -401,6 +401,23 @@ class VerificationMachine(RuleBasedStateMachine):
         self.damages += 1
         self.reached["summed again"] += 1
 
+    @precondition(lambda self: self.damages < 2)
+    @rule(data=st.data())
+    def name_another_batch(self, data: Any) -> None:
+        """Let a time entry name the end of another batch; its timestamp stays."""
+        count = self.writer.counts[".timeindex"]
+        batches = disk.batches_of(bytes(self.writer.of(".log")))
+        index = self.writer.of(".timeindex")
+        if not count or not batches or len(index) < count * 12:
+            return
+        entry = data.draw(st.integers(0, count - 1))
+        last = disk.number(data.draw(st.sampled_from(batches)).last_offset) - self.writer.base
+        if not -(1 << 31) <= last < 1 << 31:
+            return
+        struct.pack_into(">i", index, entry * 12 + 8, last)
+        self.damages += 1
+        self.reached["named another batch"] += 1
+
     @precondition(lambda self: self.damages > 0)
     @rule()
     def begin_anew(self) -> None:
@@ -461,6 +478,7 @@ def test_agrees_with_the_laws() -> None:
     if examples >= 20:
         assert {"rolled", "truncated", "damaged .log", "summed again"} <= set(Machine.reached)
         assert {"left a transaction", "DISK-44"} <= set(Machine.reached)
+        assert {"named another batch", "DISK-9"} <= set(Machine.reached)
         assert {"SEG-7", "BATCH-3"} <= set(Machine.reached)
 
 

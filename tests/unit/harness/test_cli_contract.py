@@ -3,6 +3,7 @@
 
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -209,3 +210,47 @@ def test_data_goes_to_stdout_beside_a_terminal(tmp_path: Path, where: str) -> No
         assert all(line in shown for line in expected.splitlines())
     else:
         assert shown == expected
+
+
+HOSTILE = "[red]\x1b[31mt\nerror SEG-7 forged\r\u202e\x9b\udcff\U000e0001-0"
+"""A name of a folder: markup, a colour, lines, a change of direction, bytes that are no UTF-8."""
+
+
+@pytest.mark.parametrize("is_store", [False, True], ids=["partition", "store"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["verify", "{}", "--deep", "--jobs", "1"],
+        ["verify", "{}", "--against", "model"],
+        ["dump", "{}"],
+        ["lookup", "{}", "--offset", "5", "--explain"],
+        ["lookup", "{}", "--phy-offset", "5", "--explain"],
+        ["rebuild", "{}", "--out", "{}.new", "--jobs", "1"],
+        ["demo", "--copy-to", "{}.new"],
+        ["verify", "{}.missing"],
+        ["verify", "{}", "--format", "{}"],
+        ["replay", "{}"],
+    ],
+    ids=lambda arguments: " ".join(arguments[::2]),
+)
+def test_a_name_is_told_on_one_line(
+    arguments: list[str], is_store: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`dump` printed paths as they are: a folder forged findings, and steered the terminal."""
+    place = tmp_path / HOSTILE
+    if is_store:
+        for each in ("commitlog", "index", f"consumequeue/{HOSTILE}/0"):
+            (place / each).mkdir(parents=True)
+            (place / each / ("0" * 20)).write_bytes(bytes(100))
+    else:
+        shutil.copytree(PLAIN, place, copy_function=shutil.copyfile)
+        place.chmod(0o755)
+        (place / f"{693:020}.index").write_bytes(b"\1" * 17)
+        (place / HOSTILE).write_bytes(b"x")
+    cli.run([one.replace("{}", str(place)) for one in arguments])
+    shown = capsys.readouterr()
+    lines = (shown.out + shown.err).splitlines()
+    is_told = any(r"[red]\x1b[31mt\nerror SEG-7 forged\r" in line for line in lines)
+    assert is_told or arguments[0] in ("lookup", "rebuild")
+    assert all(line.isprintable() for line in lines)
+    assert not any(line.startswith("error SEG-7 forged") for line in lines)

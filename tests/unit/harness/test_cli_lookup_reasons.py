@@ -124,3 +124,39 @@ def test_leftover_entries(holes: Path, capsys: pytest.CaptureFixture[str]) -> No
     out = capsys.readouterr().out
     assert "batch_base_offset: 142" in out
     assert "1 entry that no batch fits was passed over" in out
+
+
+def test_zeros_behind_the_last_batch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The tail of a preallocated log is no damage to any verb.
+
+    A release that scans it before it recovers the log raises an error, and so does its profile.
+    """
+    log = some(0, 2, 1000) + some(2, 2, 1002) + bytes(70_000)
+    (tmp_path / "00000000000000000000.log").write_bytes(log)
+    (tmp_path / "00000000000000000000.index").write_bytes(b"")
+    (tmp_path / "00000000000000000000.timeindex").write_bytes(b"")
+    asked = ["lookup", str(tmp_path), "--format", "jsonl"]
+    for offset in range(4):
+        assert 0 == cli.run([*asked, "--offset", str(offset), "--timestamp", str(1000 + offset)])
+        rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert [offset // 2 * 2, offset] == [rows[0]["batch_base_offset"], rows[1]["offset"]]
+    assert 0 == cli.run([*asked, "--offset", "4"])
+    assert "the last one ends at 3" in capsys.readouterr().out
+    assert 0 == cli.run(["dump", str(tmp_path), "--format", "jsonl"])
+    shown = capsys.readouterr()
+    assert 2 == len(shown.out.splitlines())
+    assert "70000 zero bytes behind the last whole batch" in shown.err
+    assert 0 == cli.run(["verify", str(tmp_path)])
+    assert "70000 zero bytes follow the last batch" in capsys.readouterr().out
+    for verb in ([*asked, "--offset", "3"], ["dump", str(tmp_path)]):
+        assert 1 == cli.run([*verb, "--profile", "kafka-4.3.1"])
+        assert "corrupt-record" in "".join(capsys.readouterr())
+
+
+def test_zeros_and_more_are_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where anything follows the zeros they are no tail."""
+    log = some(0, 1, 1000) + bytes(70_000) + b"x"
+    (tmp_path / "00000000000000000000.log").write_bytes(log)
+    for verb in (["lookup", str(tmp_path), "--offset", "1"], ["dump", str(tmp_path)]):
+        assert 1 == cli.run(verb)
+        assert "SCAN-2" in "".join(capsys.readouterr())

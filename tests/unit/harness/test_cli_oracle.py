@@ -17,10 +17,10 @@ from segproof_harness import cli
 from segproof_harness.oracle import checking, jars, readiness
 from segproof_harness.oracle.jars import FOLDER_VARIABLE, Jar
 from segproof_harness.oracle.readiness import READY, Readiness
-from segproof_harness.oracle.releases import PINNED
+from segproof_harness.oracle.releases import PINNED, RELEASES
 
 SHARED, OWN = "org/shared/1/shared-1.jar", "org/{name}/2/{name}-2-linux.jar"
-NEWEST, OLDER = "kafka-4.3.1", "kafka-4.2.1"
+NEWEST, OLDER = "kafka-4.4.0", "kafka-4.2.1"
 MAVEN = """#!{python}
 import pathlib, sys
 from xml.etree import ElementTree
@@ -34,6 +34,13 @@ for module in ElementTree.parse(pom).iter(space + "module"):
     project = ElementTree.parse(pom.parent / module.text / "pom.xml")
     for item in project.iter(space + "artifactItem"):
         told = {{each.tag.removeprefix(space): each.text for each in item}}
+        if told["version"] == "RELEASE":
+            (option,) = [each for each in sys.argv if each.startswith("-Dmaven.repo.local=")]
+            place = pathlib.Path(option.partition("=")[2], *told["groupId"].split("."))
+            (place / told["artifactId"]).mkdir(parents=True)
+            listed = (home / told["artifactId"]).read_text()
+            (place / told["artifactId"] / "maven-metadata-x.xml").write_text(listed)
+            continue
         name = "-".join(filter(None, map(told.get, ("artifactId", "version", "classifier"))))
         stored = home / "remote" / (name + ".jar")
         with open(home / "asked", "a") as asked:
@@ -114,7 +121,7 @@ def test_list_says_why_a_release_is_not_ready(
     assert list(PINNED) == list(rows)
     assert rows[NEWEST]["state"].startswith("not fetched: 2 of 2 jars are not in ")
     assert f"run: segproof oracle fetch {NEWEST}" == rows[NEWEST]["remedy"]
-    assert "0 of 29 releases ready" in said
+    assert f"0 of {len(PINNED)} releases ready" in said
     assert "segproof oracle fetch" in said
 
 
@@ -229,6 +236,27 @@ def test_fetch_into_a_folder_that_can_not_be(
     assert FOLDER_VARIABLE in said
 
 
+def test_releases_tells_what_is_published_and_not_known(
+    maven: Maven, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Newer patches and lines of which none is known; nothing that is known, old or a candidate."""
+    published = {
+        "kafka_2.13": ["3.8.0", "3.8.1", "4.3.0", "4.3.99", "99.0.0", "99.1.0-rc1", "4.4.0"],
+        "kafka_2.12": ["0.9.0.1", "0.10.2.2"],
+        "rocketmq-store": ["5.5.1", "5.99.0-SNAPSHOT"],
+    }
+    for artifact, versions in published.items():
+        text = "".join(f"<version>{each}</version>" for each in versions)
+        (maven.home / artifact).write_text(f"<metadata>{text}</metadata>", encoding="utf-8")
+    rows, said = run(capsys, "releases")
+    found = {"kafka-99.0.0": None, "kafka-4.3.99": "kafka-4.3.1", "kafka-3.8.1": None}
+    assert found == {name: row["known"] for name, row in rows.items()}
+    assert "3 releases not known" in said
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert 2 == cli.run(["oracle", "releases"])
+    assert "oracle releases: not run: mvn is not on PATH" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("verb", ["fetch", "check"])
 def test_an_unknown_release_is_usage(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The message lists those that are known."""
@@ -281,7 +309,7 @@ def test_doctor_counts_the_releases(maven: Maven, capsys: pytest.CaptureFixture[
     assert 0 == cli.run(["doctor", "--format", "jsonl"])
     rows = {row["name"]: row for row in map(json.loads, capsys.readouterr().out.splitlines())}
     assert "not run" == rows["oracle"]["state"]
-    assert rows["oracle"]["detail"].startswith("0 of 28 releases in ")
+    assert rows["oracle"]["detail"].startswith(f"0 of {len(RELEASES)} releases in ")
     assert "segproof oracle fetch" == rows["oracle"]["remedy"]
 
 
@@ -298,6 +326,21 @@ def test_the_lock_is_complete() -> None:
             assert f"{group.replace('.', '/')}/{artifact}/{version}/{file_name}" == jar.path
             assert 64 == len(jar.sha256)
             assert jar.size_bytes > 0
+
+
+def test_a_jar_is_the_pinned_one_whenever_it_is_used(
+    maven: Maven, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that was changed after it was fetched, to as many bytes, was run."""
+    maven.offer(NEWEST)
+    run(capsys, "fetch", NEWEST)
+    first, _ = jars.class_path(PINNED[NEWEST])
+    first.write_bytes(first.read_bytes()[::-1])
+    assert jars.problem_of(PINNED[NEWEST]) is None
+    with pytest.raises(OSError, match=rf"is not the jar.*; run: segproof oracle fetch {NEWEST}"):
+        jars.class_path(PINNED[NEWEST])
+    run(capsys, "fetch", NEWEST)
+    assert first == jars.class_path(PINNED[NEWEST])[0]
 
 
 def test_a_relative_folder_is_made_absolute(

@@ -108,8 +108,8 @@ def test_verify_leaves_notes_out(copy: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_nearly_every_law_of_files_has_an_example() -> None:
-    """What `verify` checks has an example, but for what a small damage can't show."""
-    assert {"DISK-1", "DISK-2", "DISK-7", "DISK-18"} == VERIFIED_LAWS - set(EXAMPLES)
+    """What `verify` checks has an example, but for what a small damage can't show, or an option."""
+    assert {"DISK-1", "DISK-2", "DISK-7", "DISK-18", "LOAD-19"} == VERIFIED_LAWS - set(EXAMPLES)
 
 
 def test_verify_against_the_model(
@@ -316,7 +316,7 @@ def test_lookup_refuses_an_index_beyond_memory(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An index file of any length takes no more memory than a limit: exit 1 and the reason."""
-    monkeypatch.setattr("segproof.lookup._INDEX_BYTES_MAX", 16)
+    monkeypatch.setattr("segproof.lookup.INDEX_BYTES_MAX", 16)
     row = jsonl(capsys, "lookup", str(PLAIN), "--offset", "1", code=1)[0]
     assert "not read into memory" in row["reason"]
 
@@ -530,6 +530,17 @@ def test_a_named_pipe_is_usage(verb: str, name: str, options: list[str], tmp_pat
     assert 2 == done.returncode
     assert done.stderr.startswith(f"segproof: {pipe}: n")
     assert 1 == len(done.stderr.splitlines())
+
+
+def test_a_path_keeps_its_letters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is said of a file that cannot be read names it as it is called."""
+    folder = tmp_path / "Topic-0"
+    folder.mkdir()
+    os.mkfifo(folder / f"{FIRST}.log")
+    assert 1 == cli.run(["lookup", str(folder), "--offset", "0"])
+    assert f"{folder}/{FIRST}.log: not a regular file" in capsys.readouterr().out
+    assert 1 == cli.run(["verify", str(folder)])
+    assert "it cannot be read: not a regular file" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 
 from segproof.files import Files
 from segproof_harness.compare import Comparison, Divergence
+from segproof_harness.descriptions.log_arguments import ODD_NAMES, opening_of_log
 from segproof_harness.operations import Operation, Value
 from segproof_harness.shrink import shrink
 from segproof_harness.structures import (
@@ -21,7 +22,7 @@ from segproof_harness.structures import (
     Structure,
     structure_named,
 )
-from segproof_harness.subjects import ImplementationSubject
+from segproof_harness.subjects import ImplementationSubject, subject_named
 from segproof_harness.traces import Trace
 from segproof_harness.workloads import make_history
 from segproof_model.directory import Directory
@@ -190,3 +191,16 @@ def test_the_laws_of_steps_are_judged() -> None:
     found = Comparison(lazy, "segproof", []).run(trace)
     assert found is not None
     assert ("law", "OFFIDX-19", 2) == (found.what, found.law, found.step)
+
+
+@pytest.mark.checks("FILE-2", "LOAD-2", "LOAD-18")
+@pytest.mark.parametrize("name", [*ODD_NAMES, "5.log.swap", "foo.snapshot"])
+def test_odd_names_of_a_log(name: str) -> None:
+    """With a file of this name the model and the implementation load a log, or leave all as it was.
+
+    The implementation took `foo.cleaned` for nobody's file, and refused `0.log.deleted`.
+    """
+    setup = Setup(opening_of_log(), {name: b"", f"{0:020d}.log": b""})
+    structure = structure_named("partition-log")
+    comparing = Comparison(structure, "segproof", [subject_named("impl", structure)])
+    assert comparing.run(Trace(structure.structure_id, "segproof", setup, ())) is None

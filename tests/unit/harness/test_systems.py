@@ -28,7 +28,7 @@ def test_every_release_is_of_one_system() -> None:
     for name in PROFILES:
         of = {system for system, one in systems.items() if name in one.profile_names}
         assert of == ({*systems} if name == "segproof" else {name.partition("-")[0]})
-    assert "kafka-4.3.1" == systems["kafka"].newest_release
+    assert "kafka-4.4.0" == systems["kafka"].newest_release
     assert "rocketmq-5.5.1" == systems["rocketmq"].newest_release
 
 

@@ -17,6 +17,7 @@ from segproof.checksums import crc32, crc32c
 from segproof.compression import COMPRESSION_NAMES, compress, decompress
 from segproof.errors import InvalidArgumentError, SegproofError
 
+MIB = 1 << 20
 REAL_CODECS = COMPRESSION_NAMES[1:]
 
 
@@ -97,13 +98,17 @@ def test_snappy_streams_that_were_appended() -> None:
     assert bytes(decompress("snappy", both)) == b"onetwo"
 
 
+@pytest.mark.parametrize("size", [1, 100, MIB - 1, MIB, MIB + 1, 2 * MIB, 5_000_000])
 @pytest.mark.parametrize("compression", REAL_CODECS)
-def test_the_limit_holds(compression: str) -> None:
-    """Exactly the limit is allowed, a byte more is refused, and the message says the limit."""
-    compressed = compress(compression, bytes(5_000_000))
-    assert len(decompress(compression, compressed, limit=5_000_000)) == 5_000_000
-    with pytest.raises(SegproofError, match="4999999 bytes"):
-        decompress(compression, compressed, limit=4_999_999)
+def test_the_limit_holds(compression: str, size: int) -> None:
+    """Exactly the limit is allowed, a byte more is refused, and the message says the limit.
+
+    Below, at and above what gzip is inflated by, and far above that.
+    """
+    compressed = compress(compression, bytes(size))
+    assert len(decompress(compression, compressed, limit=size)) == size
+    with pytest.raises(SegproofError, match=f"{size - 1} bytes"):
+        decompress(compression, compressed, limit=size - 1)
 
 
 @pytest.mark.parametrize("compression", REAL_CODECS)

@@ -149,7 +149,9 @@ def test_import_leaves_numba_alone() -> None:
     assert "False" == done.stdout.strip()
 
 
-def test_threads_that_compile_keep_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_that_compile_keep_the_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Two threads that compile at a time store both results in the cache's own folder."""
     config = types.SimpleNamespace(CACHE_DIR="")
     met = threading.Barrier(2)
@@ -165,7 +167,7 @@ def test_threads_that_compile_keep_the_folder(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "numba", types.SimpleNamespace(njit=njit))
     monkeypatch.setitem(sys.modules, "numba.core.config", config)
     monkeypatch.setattr(dispatch, "import_module", sys.modules.__getitem__)
-    monkeypatch.setenv("NUMBA_CACHE_DIR", "folder")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "folder"))
     threads = [
         threading.Thread(target=dispatch.compile_function, args=(doubled.source,)) for _ in range(2)
     ]
@@ -173,7 +175,7 @@ def test_threads_that_compile_keep_the_folder(monkeypatch: pytest.MonkeyPatch) -
         thread.start()
     for thread in threads:
         thread.join()
-    assert ["folder", "folder"] == seen
+    assert [str(tmp_path / "folder")] * 2 == seen
     assert "" == config.CACHE_DIR
 
 
@@ -200,3 +202,74 @@ def test_nothing_is_kept_of_a_zip(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     tripled = importlib.import_module("zipped_kernel").tripled
     assert 21 == dispatch.compile_function(tripled)(7)
     assert ["code.zip"] == [path.name for path in tmp_path.iterdir()]
+
+
+@pytest.fixture
+def numba_without_code(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """For each function that numba is told to compile, whether it may load and keep the result."""
+    kept: list[bool] = []
+
+    def njit(function: Callable[..., Any], cache: bool = False) -> Callable[..., Any]:
+        kept.append(cache)
+        return function
+
+    config = types.SimpleNamespace(CACHE_DIR="")
+    monkeypatch.setitem(sys.modules, "numba", types.SimpleNamespace(njit=njit))
+    monkeypatch.setattr(dispatch, "import_module", lambda name: config)
+    return kept
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [("", 0o777), ("", 0o770), ("", 0o702), ("sub", 0o777), ("sub/x.nbi", 0o664), ("", -1)],
+    ids=str,
+)
+def test_what_others_may_change_is_not_run(
+    name: str,
+    mode: int,
+    numba_without_code: list[bool],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """numba unpickles what a folder keeps: whoever could write there ran code as the user."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))
+    (tmp_path / "kernels" / "sub").mkdir(parents=True)
+    (tmp_path / "kernels" / "sub" / "x.nbi").write_bytes(b"poison")
+    (tmp_path / "kernels").chmod(0o755)
+    if mode < 0:
+        monkeypatch.setattr("os.geteuid", lambda: tmp_path.stat().st_uid + 1)
+    else:
+        (tmp_path / "kernels" / name).chmod(mode)
+    dispatch.compile_function(doubled.source)
+    dispatch.compile_function(doubled.source)
+    assert [False, False] == numba_without_code
+    assert 1 == capsys.readouterr().err.count("neither taken from")
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_the_folder_of_kernels_is_the_users_alone(
+    is_there: bool, numba_without_code: list[bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is made for nobody else; one that others may read is taken as it is."""
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "cache" / "segproof" / "kernels"
+    if is_there:
+        folder.mkdir(0o755, parents=True)
+    dispatch.compile_function(doubled.source)
+    assert [True] == numba_without_code
+    assert (0o755 if is_there else 0o700) == folder.stat().st_mode & 0o777
+
+
+def test_without_a_home_nothing_is_kept(
+    numba_without_code: list[bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder was made in the present directory, by the name `~`."""
+    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)  # a user without an account
+    monkeypatch.chdir(tmp_path)
+    dispatch.compile_function(doubled.source)
+    assert [False] == numba_without_code
+    assert [] == list(tmp_path.iterdir())

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from segproof.errors import IndexClosedError, InvalidArgumentError
-from segproof.files import File, Mapping
+from segproof.files import REAL_FILES, File, Mapping
 from segproof.kafka import (
     AbortedTxn,
     OffsetIndex,
@@ -153,6 +153,30 @@ def test_resize_on_a_full_device(kind: Any) -> None:
     append(index, 2)
     assert (120, 2) == (index.length, len(list(index)))
     assert 120 == len(files.images("/")["x"])
+
+
+@pytest.mark.parametrize("real", [True, False], ids=["real", "memory"])
+@BOTH
+def test_a_view_that_is_held_for_good(
+    kind: Any, real: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A traceback held one, and whoever closed the file waited for ever, without a word."""
+    monkeypatch.setattr("segproof.files.UNMAP_SECONDS", 0.0)
+    index = kind(
+        tmp_path / "x" if real else "/x", 0, 120, files=REAL_FILES if real else MemoryFiles()
+    )
+    append(index, 1)
+    held = index._current()[0][:8]
+    with pytest.raises(BufferError, match="has held a view of the file"):
+        index.resize(240)
+    append(index, 2)
+    assert (120, 2) == (index.length, len(list(index)))
+    last = index._current()[0][:8]
+    with pytest.raises(BufferError, match="has held a view of the file"):
+        index.close_handler()
+    with pytest.raises(IndexClosedError):
+        index.lookup(1)
+    del held, last
 
 
 def is_plain(value: object) -> bool:

@@ -43,6 +43,16 @@ def test_a_checkpoint_is_not_written_through_a_link(tmp_path: Path) -> None:
     assert outside.read_bytes() == b"kept"
 
 
+def test_a_link_to_itself_is_told_as_one(tmp_path: Path) -> None:
+    """Who only reads is not told of writing."""
+    link = tmp_path / "link"
+    link.symlink_to(link)
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
+        REAL_FILES.open(str(link))
+    with pytest.raises(OSError, match="symbolic link is not written through"):
+        REAL_FILES.open(str(link), writable=True)
+
+
 def test_a_link_is_read(tmp_path: Path) -> None:
     """For reading, links are followed, also those of the directories above."""
     (tmp_path / "outside").write_bytes(b"bytes")

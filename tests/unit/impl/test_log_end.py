@@ -3,15 +3,16 @@
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from segproof.errors import IndexClosedError, OffsetOutOfRangeError
-from segproof.files import File
-from segproof.kafka import LogConfig, OffsetIndex, PartitionLog, Record, read_batch, write_batch
-from segproof_harness.memory_files import MemoryFiles
+from segproof.kafka import LogConfig, OffsetIndex, PartitionLog, Record, write_batch
+from segproof.kafka.record_file import scan_memory
+from segproof_harness.crashing_files import CrashingFiles, crash_images
 from segproof_harness.memory_logs import Place, batch, bytes_of, filled
 
 # --- the end
@@ -105,70 +106,6 @@ def test_an_append_whose_index_fails_is_taken_back(monkeypatch: pytest.MonkeyPat
 # --- killed at any step
 
 
-class _WatchedFile:
-    """A file that tells before each change of its bytes."""
-
-    def __init__(self, file: File, note: Callable[[], None]) -> None:
-        self._file = file
-        self._note = note
-
-    def pwrite(self, data: bytes | memoryview, position: int) -> None:
-        """Tell, and write."""
-        self._note()
-        self._file.pwrite(data, position)
-
-    def truncate(self, size: int) -> None:
-        """Tell, and cut."""
-        self._note()
-        self._file.truncate(size)
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._file, name)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if name == "path":
-            setattr(self._file, name, value)
-        else:
-            object.__setattr__(self, name, value)
-
-
-class StepFiles(MemoryFiles):
-    """Files that keep the image of the directory before each step that changes it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.steps: list[dict[str, bytes]] = []
-        self.is_watched = False
-
-    def note(self) -> None:
-        """Keep the image."""
-        if self.is_watched:
-            self.steps.append(self.images("/t-0"))
-
-    def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
-        """Tell, and open."""
-        if create:
-            self.note()
-        file = super().open(path, writable=writable, create=create)
-        return _WatchedFile(file, self.note)  # type: ignore[return-value]
-
-    def create_new(self, path: str) -> File | None:
-        """Tell, and create."""
-        self.note()
-        file = super().create_new(path)
-        return None if file is None else _WatchedFile(file, self.note)  # type: ignore[return-value]
-
-    def rename(self, source: str, target: str) -> None:
-        """Tell, and rename."""
-        self.note()
-        super().rename(source, target)
-
-    def remove(self, path: str) -> bool:
-        """Tell, and remove."""
-        self.note()
-        return super().remove(path)
-
-
 def split(log: PartitionLog) -> None:
     """Split the one segment that offsets far apart have overfilled."""
     log.split_overflowed_segment(0)
@@ -198,10 +135,7 @@ OPERATIONS: dict[str, Callable[[PartitionLog], object]] = {
 
 def loaded(image: dict[str, bytes], is_clean: bool) -> bytes:
     """Return the records of a log that is loaded from an image, and see that it goes on."""
-    place = Place()
-    for name, data in image.items():
-        place.put(name, data)
-    log = place.open(is_clean=is_clean)
+    log = Place.of(image).open(is_clean=is_clean)
     data = bytes_of(log)
     ends = [(batch.base_offset, batch.next_offset) for one in log.log_segments for batch in one.log]
     assert all(end <= start for (_, end), (start, _) in pairwise(ends))
@@ -216,7 +150,7 @@ def test_a_process_that_is_killed_at_any_step(name: str) -> None:
 
     Before each change of a file or a name the directory is copied, and loaded without a clean mark.
     """
-    files = StepFiles()
+    files = CrashingFiles()
     place = Place(files)
     log = filled(place, 1 if name == "split" else 9)
     if name == "split":
@@ -225,12 +159,9 @@ def test_a_process_that_is_killed_at_any_step(name: str) -> None:
         place.put("00000000000000000000.log", far)
         log = place.open()
     before = bytes_of(log)
-    files.is_watched = True
-    OPERATIONS[name](log)
-    files.is_watched = False
+    images = crash_images(files, partial(OPERATIONS[name], log), power=False)
     after = b"" if log.is_closed else bytes_of(log)
     after = before if name == "close" else after
-    images = [*files.steps, place.image()]
     assert name in ("flush",) or len(images) > 1
     for image in images:
         data = loaded(image, is_clean=False)
@@ -248,22 +179,19 @@ def test_a_process_that_is_killed_at_any_step(name: str) -> None:
 
 def test_an_empty_segment_is_replaced_without_a_moment_in_which_there_is_none() -> None:
     """A process that is killed meanwhile leaves a log that ends where it did, and not at 0."""
-    files = StepFiles()
-    place = Place(files)
-    log = filled(place, 2)
+    files = CrashingFiles()
+    log = filled(Place(files), 2)
     log.truncate_fully_and_start_at(30)
-    files.is_watched = True
-    assert log.roll() == 30
-    assert log.append_as_leader(batch(1), 0).first_offset == 30
-    log.truncate_to(30)
-    assert log.roll(50) == 50
-    assert log.roll(50) == 50
-    ends = []
-    for image in [*files.steps, place.image()]:
-        crashed = Place()
-        for name, data in image.items():
-            crashed.put(name, data)
-        ends.append(crashed.open(is_clean=False).log_end_offset)
+
+    def write() -> None:
+        assert log.roll() == 30
+        assert log.append_as_leader(batch(1), 0).first_offset == 30
+        log.truncate_to(30)
+        assert log.roll(50) == 50
+        assert log.roll(50) == 50
+
+    images = crash_images(files, write, power=False)
+    ends = [Place.of(image).open(is_clean=False).log_end_offset for image in images]
     assert ends == sorted(ends, key=lambda end: end == 50)
     assert set(ends) == {30, 31, 50}
 
@@ -298,10 +226,12 @@ def test_readers_beside_a_writer(tmp_path: Path) -> None:
                     data = b"" if info.records is None else info.records.read()
                 except OffsetOutOfRangeError:
                     continue
-                if len(data) > 61:
-                    for record in read_batch(data).records():
+                batches = list(scan_memory(data))
+                for one in batches:
+                    for record in one.records():
                         assert record.value == b"%d" % record.offset
-                    reads[0] += 1
+                assert len(data) <= max(300, *(one.size_bytes for one in batches[:1]), 0)
+                reads[0] += len(batches)
         except BaseException as error:
             errors.append(error)
 

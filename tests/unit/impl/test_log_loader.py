@@ -52,7 +52,13 @@ def test_an_empty_directory_becomes_a_log() -> None:
         "000000000000000000000.log",
         "x.log.swap",
         "99999999999999999999.index.cleaned",
-        "a.log.deleted",
+        "x.swap",
+        "x.cleaned",
+        "5.log.swap",
+        "00000000000000000005.swap",
+        "00000000000000000005.snapshot.cleaned",
+        "00000000000000000005.log.cleaned.swap",
+        ".swap",
     ],
 )
 @pytest.mark.checks("FILE-2")
@@ -74,13 +80,23 @@ def test_other_files_are_left_alone() -> None:
     """What has no name of a log is neither read nor removed."""
     place = Place()
     data = closed(place)
-    names = ("notes.txt", "a.deleted", "b.swap", "c.cleaned", "x.snapshot", "log", ".log.txt")
+    names = ("notes.txt", "a.checkpoint.deleted", "x.snapshot", "log", ".log.txt", "7.txt")
     for name in names:
         place.put(name, b"mine")
     with place.open(is_clean=False) as log:
         assert bytes_of(log) == data
     assert {name: place.image()[name] for name in names} == dict.fromkeys(names, b"mine")
     assert parse_name("x.snapshot", "") is None
+
+
+def test_a_folder_with_the_name_of_a_file_is_left_alone() -> None:
+    """Only files are a log's: Kafka passes over a folder that is called `x.log` or `x.cleaned`."""
+    place = Place()
+    data = closed(place)
+    for name in ("x.log", "x.cleaned", "x.deleted"):
+        place.files.make_directory(f"{DIRECTORY}/{name}")
+    with place.open(is_clean=False) as log:
+        assert bytes_of(log) == data
 
 
 def test_a_broken_checkpoint_of_epochs_is_told() -> None:
@@ -113,6 +129,7 @@ def test_removed_files_and_indexes_without_a_log_go() -> None:
     names = [
         f"{FIRST}.log.deleted", f"{SECOND}.snapshot.deleted", f"{FIRST}.index.cleaned",
         "00000000000000000099.index", "00000000000000000099.txnindex",
+        "x.deleted", "0.log.deleted", f"{FIRST}.log.swap.deleted", "x.snapshot.deleted", ".deleted",
     ]  # fmt: skip
     for name in names:
         place.put(name, b"")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A log one of whose changes ends with an I/O error: it is offline, and loading mends it.
+"""A log one of whose changes fails: it goes on as before, or is offline, and loading mends it.
 
-Each step of each operation fails once. Then either nothing has happened and the log goes on, or it
-is closed; what a load as after a crash finds has no hole, and keeps what is appended to it.
+Each step of each operation fails once, as on a bad disk. Then either nothing has happened and the
+log goes on, or it is closed; what a load as after a crash finds has no hole, and keeps what is
+appended to it. What an index refuses changes nothing at all.
 """
 
 import errno
@@ -13,9 +14,16 @@ from typing import Any, cast
 
 import pytest
 
-from segproof.errors import IndexClosedError
+from segproof.errors import IndexClosedError, InvalidArgumentError, InvalidOffsetError
 from segproof.files import File
-from segproof.kafka import LogManager, OffsetIndex, PartitionLog
+from segproof.kafka import (
+    AbortedTxn,
+    LogManager,
+    LogSegment,
+    OffsetIndex,
+    PartitionLog,
+    write_end_transaction_marker,
+)
 from segproof_harness.memory_files import MemoryFiles
 from segproof_harness.memory_logs import CONFIG, START_MS, Place, batch, bytes_of, filled
 
@@ -112,6 +120,17 @@ class FailingFiles(MemoryFiles):
         super().sync_directory(path)
 
 
+PRODUCER: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0}
+MARKER = write_end_transaction_marker(
+    "ABORT", offset=0, timestamp=START_MS, coordinator_epoch=0, **PRODUCER
+)
+
+
+def abort(log: PartitionLog) -> None:
+    """Abort the transaction of the producer, if it has one."""
+    log.append_as_leader(MARKER, 1, origin="coordinator", transaction_version=1)
+
+
 def retain(log: PartitionLog) -> None:
     """Remove what lies below offset 30."""
     log.update_high_watermark(54)
@@ -123,8 +142,9 @@ OPERATIONS: dict[str, Callable[[PartitionLog], object]] = {
     "append": lambda log: log.append_as_leader(batch(6), 1),
     "append that rolls": lambda log: log.append_as_leader(batch(20), 1),
     "append of a producer": lambda log: log.append_as_leader(
-        batch(6, producer_id=7, producer_epoch=0, base_sequence=0), 1
+        batch(6, base_sequence=0, **PRODUCER), 1
     ),
+    "abort": abort,
     "roll": lambda log: log.roll(),
     "flush": lambda log: log.flush(True),
     "truncate": lambda log: log.truncate_to(20),
@@ -140,6 +160,10 @@ def opened(name: str) -> tuple[Place, FailingFiles, PartitionLog]:
     """Return a log to which the operation can be done."""
     files = FailingFiles()
     place = Place(files)
+    if name == "abort":
+        log = filled(place, 4)
+        log.append_as_leader(batch(6, base_sequence=0, is_transactional=True, **PRODUCER), 0)
+        return place, files, log
     if name != "split":
         return place, files, filled(place, 9)
     filled(place, 1).close()
@@ -204,6 +228,8 @@ def test_a_step_that_fails(name: str, is_known: bool) -> None:
             assert not files.open_handles
         else:
             assert bytes_of(log) in (before, after)
+            batches = [one for part in log.log_segments for one in part.log]
+            assert batches[-1].next_offset == log.log_end_offset
             log.append_as_leader(batch(4), 5)
             before_crash = bytes_of(log)
             log.close_handlers()
@@ -220,6 +246,69 @@ def test_a_step_that_fails(name: str, is_known: bool) -> None:
         assert (bytes_of(once_more), once_more.log_end_offset) == (acknowledged, last + 1)
     assert step > 1
     assert offline > 0
+
+
+FAR: dict[str, Callable[[LogSegment], object]] = {
+    "offset index": lambda segment: segment.offset_index.append(50, 0),
+    "time index": lambda segment: segment.time_index.maybe_append(START_MS - 1, 50),
+    "transaction index": lambda segment: segment.txn_index.append(AbortedTxn(0, 3, 40, 50, 51)),
+}
+REFUSABLE: dict[str, Callable[[PartitionLog], object]] = {
+    "append": lambda log: log.append_as_leader(batch(6, base_sequence=6, **PRODUCER), 1),
+    "append that rolls": lambda log: log.append_as_leader(batch(28), 1),
+    "roll": lambda log: log.roll(),
+    "abort": abort,
+}
+
+
+def known_of(place: Place, log: PartitionLog) -> list[object]:
+    """Return all that a log knows and has."""
+    return [
+        place.image(), repr(log), log.log_end_offset_metadata, log.last_stable_offset,
+        log.leader_epoch_cache.entries, dict(log.producer_state_manager.active_producers),
+        [log.fetch_offset_by_timestamp(stamp) for stamp in (-1, -2, START_MS)],
+    ]  # fmt: skip
+
+
+def with_one_batch(place: Place, name: str) -> PartitionLog:
+    """Return a log with a batch of the producer, for "abort" one of a transaction."""
+    log = place.open(index_interval_bytes=10)
+    records = batch(6, base_sequence=0, is_transactional=name == "abort", **PRODUCER)
+    log.append_as_leader(records, 0)
+    return log
+
+
+@pytest.mark.parametrize("index", FAR)
+@pytest.mark.parametrize("name", REFUSABLE)
+@pytest.mark.checks("LOG-9", "LOG-12")
+def test_what_an_index_refuses_changes_nothing(index: str, name: str) -> None:
+    """An index that ends behind the log is asked before the log, the epochs and the producers.
+
+    An append whose marker the transaction index refused had its bytes in the log already, and one
+    whose roll the time index refused had begun an epoch. Once the index is cut the log goes on.
+    """
+    is_rolled = name in ("roll", "append that rolls")
+    asked = {
+        "offset index": not is_rolled,
+        "time index": True,
+        "transaction index": name == "abort",
+    }
+    place, operation = Place(), REFUSABLE[name]
+    log = with_one_batch(place, name)
+    active = log.log_segments.active_segment
+    FAR[index](active)
+    before = known_of(place, log)
+    if asked[index]:
+        with pytest.raises((InvalidArgumentError, InvalidOffsetError)):
+            operation(log)
+        assert known_of(place, log) == before
+        for one in (active.offset_index, active.time_index, active.txn_index):
+            one.truncate_to(7)
+    operation(log)
+    twin = with_one_batch(other := Place(), name)
+    operation(twin)
+    assert bytes_of(log) == bytes_of(twin)
+    assert known_of(place, log)[2:] == known_of(other, twin)[2:]
 
 
 def assert_offline(log: PartitionLog) -> None:

@@ -6,12 +6,12 @@ with all bytes or all names that the system might have written by itself.
 """
 
 from collections.abc import Callable
-from typing import Any, cast
+from functools import partial
 
 import pytest
 
-from segproof.files import File
 from segproof.kafka import LogManager, PartitionLog
+from segproof_harness.crashing_files import CrashingFiles, crash_images
 from segproof_harness.memory_files import MemoryFiles
 from segproof_harness.memory_logs import (
     CONFIG,
@@ -21,108 +21,6 @@ from segproof_harness.memory_logs import (
     batch,
     bytes_of,
 )
-
-VARIANTS = ((True, True), (True, False), (False, True))
-"""Whether only durable names, and whether only durable bytes are left."""
-
-
-class _Watched:
-    """A file, or a mapping of it, that tells before it changes and keeps what was made durable."""
-
-    def __init__(self, inner: Any, files: "DurableFiles", inode: Any) -> None:
-        vars(self).update(_inner=inner, _files=files, _inode=inode)
-
-    def sync(self) -> None:
-        """Sync, and keep the bytes."""
-        self._files.note()
-        self._inner.sync()
-        self._files.durable_bytes[self._inode] = self._inode.image()
-
-    def flush(self) -> None:
-        """Flush the mapping, and keep the bytes."""
-        self._inner.flush()
-        self._files.durable_bytes[self._inode] = self._inode.image()
-
-    def map(self, size: int) -> Any:
-        """Map, and watch the mapping too."""
-        return _Watched(self._inner.map(size), self._files, self._inode)
-
-    def pwrite(self, data: bytes | memoryview, position: int) -> None:
-        """Tell, and write."""
-        self._files.note()
-        self._inner.pwrite(data, position)
-
-    def truncate(self, size: int) -> None:
-        """Tell, and cut."""
-        self._files.note()
-        self._inner.truncate(size)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        setattr(self._inner, name, value)
-
-
-class DurableFiles(MemoryFiles):
-    """Files that know what a loss of power would leave."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.durable_names: dict[str, Any] = {}
-        self.durable_bytes: dict[Any, bytes] = {}
-        self.crash: Callable[[dict[str, bytes]], None] | None = None
-
-    def note(self) -> None:
-        """Let the test see each crash image."""
-        if self.crash is None:
-            return
-        for only_durable_names, only_durable_bytes in VARIANTS:
-            names = self.durable_names if only_durable_names else self._live()
-            self.crash(
-                {
-                    name: self.durable_bytes.get(inode, b"")
-                    if only_durable_bytes
-                    else inode.image()
-                    for name, inode in names.items()
-                }
-            )
-
-    def _live(self) -> dict[str, Any]:
-        start = DIRECTORY + "/"
-        names = self._names.items()
-        return {path.removeprefix(start): inode for path, inode in names if path.startswith(start)}
-
-    def kept(self) -> dict[str, bytes]:
-        """Return what a loss of power would leave at least."""
-        return {n: self.durable_bytes.get(inode, b"") for n, inode in self.durable_names.items()}
-
-    def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
-        """Open, and watch the file."""
-        file: Any = super().open(path, writable=writable, create=create)
-        return cast(File, _Watched(file, self, file._inode))
-
-    def create_new(self, path: str) -> File | None:
-        """Create, and watch the file."""
-        file: Any = super().create_new(path)
-        return None if file is None else cast(File, _Watched(file, self, file._inode))
-
-    def rename(self, source: str, target: str) -> None:
-        """Tell, and rename."""
-        self.note()
-        super().rename(source, target)
-
-    def remove(self, path: str) -> bool:
-        """Tell, and remove."""
-        self.note()
-        return super().remove(path)
-
-    def sync_directory(self, path: str) -> None:
-        """Tell, and keep the names."""
-        self.note()
-        super().sync_directory(path)
-        self.durable_names = self._live()
-
 
 STEPS: list[Callable[[PartitionLog], object]] = [
     *[lambda log: log.append_as_leader(batch(6), 0)] * 9,
@@ -139,14 +37,6 @@ STEPS: list[Callable[[PartitionLog], object]] = [
 ]
 
 
-def loaded(image: dict[str, bytes]) -> bytes:
-    """Return the records of a log that is loaded from a crash image without a clean mark."""
-    place = Place()
-    for name, data in image.items():
-        place.put(name, data)
-    return bytes_of(place.open(is_clean=False))
-
-
 def durable_bytes(log: PartitionLog) -> int:
     """Return how many bytes of records lie below the recovery point."""
     batches = (batch for one in log.log_segments for batch in one.log)
@@ -160,22 +50,17 @@ def test_power_is_lost_at_any_step() -> None:
 
     While an operation runs, what was before it counts as well as what is after it.
     """
-    files = DurableFiles()
-    place = Place(files)
-    log = place.open()
-    images: list[dict[str, bytes]] = []
-    files.crash = images.append
+    files = CrashingFiles()
+    log = Place(files).open()
     checked = 0
     for step in STEPS:
         before, durable_before = bytes_of(log), durable_bytes(log)
-        images.clear()
-        step(log)
+        images = crash_images(files, partial(step, log), kill=False)
         after = before if log.is_closed else bytes_of(log)
         durable_after = durable_before if log.is_closed else durable_bytes(log)
-        files.note()
         least = min(durable_before, durable_after)
-        for image in {tuple(sorted(image.items())): image for image in images}.values():
-            data = loaded(image)
+        for image in images:
+            data = bytes_of(Place.of(image).open(is_clean=False))
             assert before.startswith(data) or after.startswith(data)
             assert len(data) >= least
             checked += 1
@@ -192,7 +77,7 @@ def known_of(log: PartitionLog) -> tuple[bytes, object]:
 @pytest.mark.parametrize("lost", ["", ".index", ".snapshot"])
 def test_power_is_lost_during_a_recovery(lost: str) -> None:
     """The next one finds the same records and producers, whatever of the snapshots is durable."""
-    files = DurableFiles()
+    files = CrashingFiles()
     place = Place(files)
     log = place.open()
     for number in range(6):
@@ -205,58 +90,52 @@ def test_power_is_lost_during_a_recovery(lost: str) -> None:
     for name in place.names(lost) if lost else []:
         files.remove(f"{DIRECTORY}/{name}")
     files.sync_directory(DIRECTORY)
-    images: list[dict[str, bytes]] = []
-    files.crash = images.append
-    place.open(is_clean=False).close_handlers()
-    files.note()
-    different = {tuple(sorted(image.items())): image for image in images}
-    assert len(different) > 10
-    for image in different.values():
-        again = Place()
-        for name, data in image.items():
-            again.put(name, data)
-        assert known_of(again.open(is_clean=False)) == expected
+    images = crash_images(files, lambda: place.open(is_clean=False).close_handlers())
+    assert len(images) > 10
+    for image in images:
+        assert known_of(Place.of(image).open(is_clean=False)) == expected
 
 
 def test_power_is_lost_while_an_empty_segment_is_replaced() -> None:
     """The log ends where it did, though no record tells where that is."""
-    files = DurableFiles()
+    files = CrashingFiles()
     log = Place(files).open()
     log.append_as_leader(batch(6), 0)
     log.truncate_fully_and_start_at(30)
-    images: list[dict[str, bytes]] = []
-    files.crash = images.append
-    log.roll()
-    files.note()
+    images = crash_images(files, log.roll, kill=False)
     assert len(images) > 3
     for image in images:
-        place = Place()
-        for name, data in image.items():
-            place.put(name, data)
-        assert place.open(is_clean=False).log_end_offset == 30
+        assert Place.of(image).open(is_clean=False).log_end_offset == 30
 
 
 def test_all_is_durable_before_the_clean_mark() -> None:
     """Else the last time entry is lost, and nothing tells a later start to make it anew."""
-    files = DurableFiles()
+    files = CrashingFiles()
     manager = LogManager("/", CONFIG, files=files, time=lambda: START_MS)
     log = manager.get_or_create_log("t", 0)
     for number in range(9):
         log.append_as_leader(batch(1, timestamp_ms=START_MS + number), 0)
     manager.shutdown()
-    assert files.kept() == files.images(DIRECTORY)
+    assert kept_by(files) == files.images(DIRECTORY)
 
 
 def test_a_segment_that_was_flushed_before_it_is_rolled() -> None:
     """Its records are durable; how its indexes end must be too, for it is not recovered again."""
-    files = DurableFiles()
+    files = CrashingFiles()
     log = Place(files).open()
     for number in range(9):
         log.append_as_leader(batch(1, timestamp_ms=START_MS + number), 0)
     log.flush()
     log.roll()
-    kept = files.kept()
+    kept = kept_by(files)
     assert {name: kept.get(name) for name in _indexes(files)} == _indexes(files)
+
+
+def kept_by(files: CrashingFiles) -> dict[str, bytes]:
+    """Return what a loss of power would leave at least of the log."""
+    start = f"{DIRECTORY}/"
+    image = files.after_power_loss()[0].items()
+    return {path.removeprefix(start): data for path, data in image if path.startswith(start)}
 
 
 def _indexes(files: MemoryFiles) -> dict[str, bytes]:
@@ -267,3 +146,36 @@ def _indexes(files: MemoryFiles) -> dict[str, bytes]:
         for name, data in files.images(DIRECTORY).items()
         if name in (f"{first}.index", f"{first}.timeindex")
     }
+
+
+@pytest.mark.parametrize("damaged", [0, 1])
+@pytest.mark.parametrize("lost", ["", ".index", ".timeindex"])
+@pytest.mark.checks("LOAD-8", "LOAD-17")
+def test_a_crash_in_a_recovery_that_cuts(damaged: int, lost: str) -> None:
+    """The next recovery finds what lies before the damage, without a hole, at whichever step.
+
+    The segment was cut before the ones behind it were gone: between the two nothing told that the
+    log had lost offsets in its middle. Kafka does so.
+    """
+    files = CrashingFiles()
+    place = Place(files)
+    log = place.open(segment_bytes=300)
+    for _ in range(5):
+        log.append_as_leader(batch(2), 0)
+        log.append_as_leader(batch(2), 0)
+        log.roll()
+    log.close_handlers()
+    name = place.names(".log")[damaged]
+    data = place.image()[name]
+    half = len(data) // 2
+    place.put(name, data[: half + 70] + b"?" + data[half + 71 :])
+    for index in place.names(lost)[damaged + 1 :] if lost else []:
+        files.remove(f"{DIRECTORY}/{index}")
+    files.make_durable()
+    images = crash_images(files, lambda: place.open(is_clean=False, segment_bytes=300))
+    assert len(images) > 20
+    for image in images:
+        again = Place.of(image).open(is_clean=False, segment_bytes=300)
+        offsets = [one.base_offset for part in again.log_segments for one in part.log]
+        assert offsets == list(range(0, 4 * damaged + 2, 2))
+        assert again.log_end_offset == 4 * damaged + 2

@@ -282,6 +282,22 @@ def test_find_offset_by_timestamp(more: dict[str, Any]) -> None:
         assert answers == [(100, 40), (80, 42), None, (70, 43), None, (60, 44)]
 
 
+@pytest.mark.checks("SEG-39", "SEG-40")
+@pytest.mark.parametrize("interval", [0, 150, 10_000])
+def test_times_are_found_as_a_scan_finds_them(interval: int) -> None:
+    """With many entries, few and none: the first record from an offset on that is not earlier."""
+    segment, times = opened(interval=interval), (50, 20, 20, 90, 90, 60, 90, 95, 10, 70)
+    for offset, timestamp in enumerate(times, BASE):
+        segment.append(offset, batch(offset, timestamp))
+    for start in range(BASE - 1, BASE + 11):
+        for target in (*range(5, 100, 5), 91, 96):
+            known = [
+                (one, at) for at, one in enumerate(times, BASE) if at >= start and one >= target
+            ]
+            found = segment.find_offset_by_timestamp(target, start)
+            assert next(iter(known), None) == (found and found[:2]), (target, start)
+
+
 def test_the_leader_epoch_comes_with_a_timestamp() -> None:
     """None where the batch has none."""
     segment = opened(interval=0)

@@ -33,6 +33,7 @@ from segproof.kafka import (
     write_end_transaction_marker,
 )
 from segproof.kafka.batch_table import BATCH_DTYPE
+from segproof.kafka.producer_snapshot import write_snapshot
 from segproof.kernels.segment_rules import indexed_batches
 from segproof.rebuilding.intervals import IntervalBounds
 from segproof.rebuilding.planning import MARKER
@@ -355,6 +356,21 @@ def test_a_broken_tail_can_be_left_out() -> None:
     files.make_directory("/e/2")
     done = rebuild(DIR, "/e/2/t-0", cut_tail=True, max_index_bytes=ROOM, files=files)
     assert [one.path for one in done.findings] == [f"{DIR}/{name(22, '.log')}"]
+
+
+@pytest.mark.checks("DISK-36")
+@pytest.mark.parametrize("kept", [0, 7, 11])
+def test_snapshots_behind_the_cut_are_left_out(kept: int) -> None:
+    """The new directory is sound: a recovery removes the old end's snapshot, not the new one's."""
+    files = filled()
+    batches = log_of(34)
+    write(files, f"{DIR}/{name(34, '.log')}", b"".join(batches[:kept]) + batches[kept][:-3])
+    write(files, f"{DIR}/{name(34 + kept, '.snapshot')}", write_snapshot(()))
+    done = rebuilt(files, cut_tail=True)
+    assert [f"{name(46, '.snapshot')}: it is behind the cut"] == list(done.left_out)
+    assert name(46, ".snapshot") in files.images(DIR)
+    assert name(34 + kept, ".snapshot") in files.images(OUT)
+    assert [] == [one for one in verify(OUT, deep=True, files=files) if one.is_defect]
 
 
 def test_a_log_with_offsets_that_do_not_rise_is_a_finding() -> None:

@@ -4,10 +4,14 @@
 Used by: the tox environments `quick` and `py311` to `py313`, `oldest`.
 """
 
+import errno
+from typing import TypeVar
+
 import pytest
 
 from segproof import rebuild
 from segproof.rebuilding.planning import BESIDE, MARKER
+from segproof_harness.crashing_files import CrashingFiles, crash_images
 from segproof_harness.demo import scenarios
 from segproof_harness.ending_files import Ended, EndingFiles
 from segproof_harness.reading.conformance import partition_of
@@ -19,9 +23,11 @@ ROOM = 4096
 """Bytes of a new index: little, since files in memory are."""
 
 
-def damaged() -> EndingFiles:
+Kind = TypeVar("Kind", EndingFiles, CrashingFiles)
+
+
+def damaged(files: Kind) -> Kind:
     """A real partition with every index of two of its three segments broken."""
-    files = EndingFiles()
     files.make_directory(DIR)
     files.make_directory("/e")
     images = {path.name: path.read_bytes() for path in PARTITION.iterdir()}
@@ -35,7 +41,7 @@ def damaged() -> EndingFiles:
     return files
 
 
-def rebuilt(files: EndingFiles, in_place: bool) -> dict[str, bytes]:
+def rebuilt(files: EndingFiles | CrashingFiles, in_place: bool) -> dict[str, bytes]:
     """Rebuild, and return what lies in the place of the new files."""
     rebuild(DIR, None if in_place else OUT, in_place=in_place, max_index_bytes=ROOM, files=files)
     return files.images(DIR if in_place else OUT)
@@ -46,12 +52,12 @@ def rebuilt(files: EndingFiles, in_place: bool) -> dict[str, bytes]:
 @pytest.mark.parametrize("in_place", [False, True], ids=["out", "in-place"])
 def test_an_end_at_any_change_leaves_each_file_whole(in_place: bool, how: str) -> None:
     """The old file or the new one stands under each name, and a second run completes the work."""
-    complete = damaged()
+    complete = damaged(EndingFiles())
     old = complete.images(DIR)
     new = rebuilt(complete, in_place)
     ends = 0
     for changes in range(1000):
-        files = damaged()
+        files = damaged(EndingFiles())
         files.left, files.is_for_ever = changes, how != "once"
         if how == "killed":
             files.error = lambda path: Ended(path)
@@ -76,3 +82,57 @@ def test_an_end_at_any_change_leaves_each_file_whole(in_place: bool, how: str) -
                 continue
         assert new == rebuilt(files, in_place)
     assert ends > 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("in_place", [False, True], ids=["out", "in-place"])
+def test_a_device_that_is_full_keeps_the_old_files_and_nothing_else(in_place: bool) -> None:
+    """Wherever the room ends: one error that says so, each old file or its new one, no leftover."""
+    complete = damaged(EndingFiles())
+    old = complete.images(DIR)
+    new = rebuilt(complete, in_place)
+    errors: list[OSError] = []
+    for changes in range(1000):
+        files = damaged(EndingFiles())
+        files.left, files.is_full = changes, True
+        try:
+            rebuilt(files, in_place)
+        except OSError as error:
+            errors.append(error)
+        else:
+            break
+        left = files.images(DIR)
+        assert set(old) <= set(left) <= {*old, *new}
+        for each, data in left.items():
+            assert data in (old.get(each), new.get(each))
+        if not in_place:
+            assert old == left
+            # All is there and durable; only that the marker has gone may not be.
+            assert files.status(OUT) is None or files.images(OUT) == new
+    assert len(errors) > 20
+    assert {(errno.ENOSPC, True)} == {(one.errno, bool(one.filename)) for one in errors}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("in_place", [False, True], ids=["out", "in-place"])
+def test_a_loss_of_power_at_any_change_leaves_each_file_whole(in_place: bool) -> None:
+    """No name stands for a file whose bytes were not durable before it had that name."""
+    files = damaged(CrashingFiles())
+    files.make_durable()
+    top = DIR if in_place else OUT
+    old = files.images(top) if in_place else {}
+    images = crash_images(files, lambda: rebuilt(files, in_place), kill=False)
+    new = files.images(top)
+    assert len(images) > 5
+    for image in images:
+        found = {
+            path.removeprefix(f"{top}/"): data
+            for path, data in image.items()
+            if path.startswith(f"{top}/") and not path.endswith(BESIDE)
+        }
+        is_marked = MARKER in found
+        assert set(old) <= set(found)
+        for name, data in found.items():
+            assert is_marked or data in (old.get(name), new[name]), name
+    durable = files.after_power_loss()[0]
+    assert new == {name: durable.get(f"{top}/{name}") for name in new}

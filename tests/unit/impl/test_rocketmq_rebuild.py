@@ -7,12 +7,14 @@ or a refusal, and then nothing has changed.
 
 import contextlib
 import datetime
+import errno
 import multiprocessing
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given, settings
@@ -29,6 +31,7 @@ from segproof.rebuilding.rocketmq_places import WORKING
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.index_service import IndexService
 from segproof.rocketmq.message import MAGIC_V2, Message, dispatch_request_of, encode_message
+from segproof_harness.crashing_files import CrashingFiles, crash_images
 from segproof_harness.ending_files import Ended, EndingFiles
 from segproof_harness.memory_files import MemoryFiles
 from segproof_harness.memory_stores import FIRST_TIMESTAMP_MS, log_images, message_of, write_log
@@ -398,9 +401,11 @@ def test_a_directory_with_the_mark_of_a_rebuild_and_other_files() -> None:
 OLD_NAMES = ("20200101000000000", "20200101000000001", "20210101000000000")
 
 
-def ending_store(old_names: tuple[str, ...]) -> EndingFiles:
+Kind = TypeVar("Kind", EndingFiles, CrashingFiles)
+
+
+def ending_store(files: Kind, old_names: tuple[str, ...]) -> Kind:
     """Return a store with a log for three index files, and old ones that hold something else."""
-    files = EndingFiles()
     write_log(files, "/s", [message_of("T", {"KEYS": "a b c d e f"}) for _ in range(3)], SIZE)
     files.make_directory("/s/index")
     for name in old_names:
@@ -419,13 +424,13 @@ def test_an_end_at_any_change(in_place: bool, old_names: tuple[str, ...], how: s
     Its names may be those of old files and of new ones, if they are as many as the new files.
     """
     place = "/s/index" if in_place else "/new"
-    complete = ending_store(old_names)
+    complete = ending_store(EndingFiles(), old_names)
     old = complete.images("/s/index")
     rebuilt(complete, in_place=in_place)
     new = complete.images(place)
     ends = 0
     for changes in range(1000):
-        files = ending_store(old_names)
+        files = ending_store(EndingFiles(), old_names)
         files.left, files.is_for_ever = changes, how != "once"
         if how == "killed":
             files.error = lambda path: Ended(path)
@@ -451,6 +456,61 @@ def test_an_end_at_any_change(in_place: bool, old_names: tuple[str, ...], how: s
         assert images_of(complete, place) == images_of(files, place)
         assert files.status(f"/s/{WORKING}") is None
     assert ends > 15
+
+
+@pytest.mark.parametrize("old_names", [OLD_NAMES, OLD_NAMES[:2]], ids=["as many", "fewer"])
+@pytest.mark.parametrize("in_place", [False, True], ids=["out", "in-place"])
+def test_a_full_device(in_place: bool, old_names: tuple[str, ...]) -> None:
+    """Wherever the room ends: one error that says so, each old file or its new one, no leftover."""
+    place = "/s/index" if in_place else "/new"
+    complete = ending_store(EndingFiles(), old_names)
+    old = complete.images("/s/index")
+    rebuilt(complete, in_place=in_place)
+    new = complete.images(place)
+    errors: list[OSError] = []
+    for changes in range(1000):
+        files = ending_store(EndingFiles(), old_names)
+        files.left, files.is_full = changes, True
+        try:
+            rebuilt(files, in_place=in_place)
+        except OSError as error:
+            errors.append(error)
+        else:
+            break
+        assert files.status(f"/s/{WORKING}") is None
+        assert in_place or files.status("/new") is None
+        for name, data in files.images("/s/index").items():
+            assert data in (old.get(name), new.get(name))
+        assert in_place or old == files.images("/s/index")
+    assert len(errors) > 12
+    assert {(errno.ENOSPC, True)} == {(one.errno, bool(one.filename)) for one in errors}
+
+
+@pytest.mark.parametrize("old_names", [OLD_NAMES, OLD_NAMES[:2]], ids=["as many", "fewer"])
+@pytest.mark.parametrize("in_place", [False, True], ids=["out", "in-place"])
+def test_a_loss_of_power_at_any_change(in_place: bool, old_names: tuple[str, ...]) -> None:
+    """No name stands for a file whose bytes were not durable before it had that name.
+
+    In place the old files go when the new ones are durable.
+    """
+    files = ending_store(CrashingFiles(), old_names)
+    files.make_durable()
+    old = files.images("/s/index")
+    images = crash_images(files, partial(rebuilt, files, in_place=in_place), kill=False)
+    top = "/s/index" if in_place else "/new"
+    new = files.images(top)
+    assert len(images) > 5
+    for image in images:
+        found = {p.removeprefix(f"{top}/"): data for p, data in image.items() if _lies_in(top, p)}
+        assert all(data in (old.get(name), new.get(name)) for name, data in found.items())
+        assert not in_place or set(old) <= set(found) or set(new) <= set(found)
+    durable = files.after_power_loss()[0]
+    assert new == {p.removeprefix(f"{top}/"): d for p, d in durable.items() if _lies_in(top, p)}
+
+
+def _lies_in(folder: str, path: str) -> bool:
+    """Return whether a file lies in a folder itself."""
+    return os.path.dirname(path) == folder
 
 
 # --- on a disk

@@ -135,6 +135,49 @@ def test_recovery_assigns_new_epochs() -> None:
     ]
 
 
+@pytest.mark.checks("SEG-28")
+def test_recovery_enters_epoch_0() -> None:
+    """It is an epoch as any other, and begins at its first batch."""
+    segment = opened()
+    for offset, epoch in enumerate((-1, 0, 0, 1), BASE):
+        segment.append(offset, batch(offset, 1, partition_leader_epoch=epoch))
+    cache = LeaderEpochFileCache.in_memory()
+    segment.recover(None, cache)
+    assert [(0, 41), (1, 43)] == [(one.epoch, one.start_offset) for one in cache.epoch_entries()]
+
+
+@pytest.mark.checks("SEG-30")
+@pytest.mark.parametrize(
+    ("sequences", "last"),
+    [((0, 1), 1), ((0, 7), 7), ((5, 5), 5), ((9, 2), 2), ((2**31 - 1, 0), 0)],
+    ids=["in order", "gap", "repeated", "back", "wrapped"],
+)
+def test_recovery_takes_any_sequence(sequences: tuple[int, int], last: int) -> None:
+    """A broker has accepted these batches: whatever their sequences are, the last one counts."""
+    segment = opened()
+    named = {"producer_id": 9, "producer_epoch": 3}
+    for offset, sequence in enumerate(sequences, BASE):
+        segment.log.append(batch(offset, 5, base_sequence=sequence, **named))
+    segment.log.append(batch(42, 6))
+    producers = ProducerStateManager.open("/t", files=segment._files)
+    assert segment.recover(producers) == 0
+    known = producers.last_entry(9)
+    assert known is not None
+    assert (3, last, 41) == (known.producer_epoch, known.last_seq, known.last_offset)
+    assert producers.map_end_offset == 43
+
+
+def test_recovery_knows_the_last_sequence_of_a_batch_that_wraps() -> None:
+    """Behind 2^31 - 1 the sequences of a batch go on from 0."""
+    segment = opened()
+    segment.log.append(batch(40, 5, 3, producer_id=9, producer_epoch=0, base_sequence=2**31 - 2))
+    producers = ProducerStateManager.open("/t", files=segment._files)
+    segment.recover(producers)
+    known = producers.last_entry(9)
+    assert known is not None
+    assert (2**31 - 2, 0) == (known.batch_metadata[-1].first_seq, known.last_seq)
+
+
 def transactional(offset: int, sequence: int, producer_id: int = 9) -> bytes:
     """A batch of a transaction."""
     return batch(

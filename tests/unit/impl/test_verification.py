@@ -195,6 +195,51 @@ def test_data_directory(tmp_path: Path) -> None:
     } == set(found)
 
 
+@pytest.mark.checks("FILE-1", "FILE-2", "LOAD-1")
+@pytest.mark.parametrize(
+    ("name", "law", "words"),
+    [
+        ("foo.cleaned", "FILE-2", "its start fails; releases up to 1.1 remove"),
+        ("foo.log.cleaned", "FILE-2", "its start fails; releases up to 1.1 remove"),
+        ("foo.swap", "FILE-2", "its start fails; releases up to 2.8 pass it by"),
+        ("foo.log.swap", "FILE-2", "its start fails"),
+        ("foo.snapshot", "FILE-2", "its start fails"),
+        ("foo.index", "FILE-2", "its start fails"),
+        ("leader-epoch-checkpoint.swap", "FILE-2", "its start fails"),
+        ("5.foo.log", "FILE-1", "a broker does not find this file"),
+        ("5.log.swap", "FILE-1", "a broker does not find this file"),
+        ("foo.deleted", "LOAD-1", "Kafka deletes it"),
+        ("0.log.cleaned", "LOAD-1", "Kafka deletes it"),
+        ("5.swap", "LOAD-1", "Kafka renames it to 5"),
+        ("foo.checkpoint.deleted", "DISK-3", "no file of a partition"),
+    ],
+)
+def test_odd_names(tmp_path: Path, name: str, law: str, words: str) -> None:
+    """A name with which Kafka can't load is an error, with what to do; others say what it makes of
+    them. `foo.cleaned` was a note, and Kafka was said to delete `foo.log.cleaned`."""
+    one_segment(tmp_path / "topic-0", batch(0), index=b"", timeindex=b"")
+    (tmp_path / "topic-0" / name).write_bytes(b"")
+    (found,) = verify(tmp_path)
+    assert (law, law.startswith("FILE")) == (found.law, found.severity is Severity.ERROR)
+    assert words in found.message
+    assert "before a broker starts" in found.hint or law != "FILE-2"
+
+
+@pytest.mark.checks("LOAD-19")
+def test_a_smaller_index_size(tmp_path: Path) -> None:
+    """An index of the last segment that does not fit the option is told, and a zero tail is not."""
+    folder = tmp_path / "topic-0"
+    entry = (1).to_bytes(4, "big") + (70).to_bytes(4, "big")
+    one_segment(folder, batch(0) + batch(1), index=entry + bytes(16), timeindex=b"")
+    assert [] == list(verify(folder, laws=["LOAD-19"]))
+    assert [] == list(verify(folder, laws=["LOAD-19"], segment_index_bytes=15))
+    (found,) = verify(tmp_path, laws=["LOAD-19"], segment_index_bytes=7)
+    assert (Severity.WARNING, "its start fails" in found.message) == (found.severity, True)
+    assert "--segment-index-bytes 7" in found.reproduce
+    with pytest.raises(InvalidArgumentError):
+        verify(folder, segment_index_bytes=3)
+
+
 def test_directory_of_nothing(tmp_path: Path) -> None:
     """A path without any file of Kafka's is no clean verdict; a loop of links ends."""
     (tmp_path / "loop").symlink_to(tmp_path)
@@ -416,6 +461,31 @@ def test_time_entry_conventions(tmp_path: Path) -> None:
         entry = struct.pack(">qi", 30, offset)
         folder = one_segment(tmp_path / f"u{offset}-0", log, timeindex=entry)
         assert ["DISK-9"] == defects(folder)
+
+
+@pytest.mark.checks("DISK-9")
+def test_time_entry_of_the_first_batch_that_has_the_time(tmp_path: Path) -> None:
+    """A producer's time is entered where it is first met; a lookup would pass over that batch.
+
+    Of what a broker takes at once, all with its own time, some releases enter the end.
+    """
+    records = [Record(1 + row, 30, None, b"v") for row in range(2)]
+    by_broker = write_batch(
+        records, base_offset=1, timestamp_type="LogAppendTime", log_append_time=30
+    )
+    ties = batch(0, 10) + batch(1, 30, 2) + batch(3, 30) + batch(4, 30)
+    for offset, laws in ((1, []), (2, []), (3, ["DISK-9"]), (4, ["DISK-9"])):
+        entry = struct.pack(">qi", 30, offset)
+        folder = one_segment(tmp_path / f"t{offset}-0", ties, timeindex=entry)
+        assert laws == defects(folder)
+    later = write_batch(
+        [Record(3, 30, None, b"v")], base_offset=3, timestamp_type="LogAppendTime",
+        log_append_time=30,
+    )  # fmt: skip
+    folder = one_segment(
+        tmp_path / "a-0", batch(0, 10) + by_broker + later, timeindex=entry[:11] + b"\3"
+    )
+    assert [] == defects(folder)
 
 
 def test_lone_zero_time_entry(tmp_path: Path) -> None:

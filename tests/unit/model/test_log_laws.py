@@ -167,6 +167,7 @@ SWAPPED = loaded_with({name_of(2, ".log.swap"): batch(2), name_of(2, ".index.swa
 CRASHED = {"last_shutdown_clean": False, "recovery_point": 0}
 LOADED = loaded_with({})
 RECOVERED = loaded_with({}, **CRASHED)
+LONG_INDEX = loaded_with({name_of(4, ".index"): bytes(CONFIG.segment_index_bytes + 16)})
 TORN = loaded_with({name_of(2, ".log"): batch(2)[:50]}, **CRASHED)
 
 ALTERED: dict[str, Callable[[], tuple[Transition, Transition]]] = {}
@@ -295,6 +296,7 @@ altered(
     lambda one: with_state(one, leader_epoch_cache=one.after.leader_epoch_cache.assign(8, 5).after),
 )
 altered("LOAD-16", LOADED, lambda one: with_state(one, log_end=LogOffsetMetadata(6)))
+altered("LOAD-19", LONG_INDEX, lambda one: replace(one, after=one.arguments["directory"]))
 altered("LOAD-18", LOADED, lambda one: with_files(one, {name_of(4, ".log.swap"): b""}))
 
 

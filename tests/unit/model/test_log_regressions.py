@@ -56,3 +56,15 @@ def test_the_snapshot_of_a_replaced_segment(profile: Profile, stays: bool) -> No
     log = log.append_as_follower(_stored(0), 0).after.roll().after.roll().after
     log = log.delete_pending_files().after
     assert stays == (f"{STEM[1:]}1.snapshot" in log.directory)
+
+
+def test_a_completed_swap_keeps_its_time() -> None:
+    """A swap is renamed, so its log is as old as before: retention by time goes by it. The model
+    took it for new."""
+    files = ((f"{STEM}.log.swap", _stored(0)), (f"{STEM}.index.swap", b""))
+    log = PartitionLog.open(
+        "", LogConfig(segment_index_bytes=240), directory=Directory(files), now_ms=5_000,
+        modified_ms={f"{STEM}.log.swap": 3_000},
+    ).after  # fmt: skip
+    assert isinstance(log, PartitionLog)
+    assert [3_000] == [one.last_modified for one in log.log_segments]

@@ -18,7 +18,7 @@ from segproof_model.kafka.record_batch import (
     write_end_transaction_marker,
 )
 from segproof_model.outcomes import ErrorKind, Raised
-from segproof_model.profiles import KAFKA_4_3_1, SEGPROOF, Profile
+from segproof_model.profiles import KAFKA_4_3_1, KAFKA_4_4_0, SEGPROOF, Profile
 
 CONFIG = LogConfig(segment_index_bytes=240)
 NOW_MS = 1_000_000
@@ -172,6 +172,22 @@ def test_what_a_log_directory_keeps() -> None:
     assert again is not None
     assert (again.log_start_offset, again.log_end_offset, again.recovery_point) == (1, 2, 2)
     assert "d/.kafka_cleanshutdown" not in loaded.directory
+
+
+@pytest.mark.checks("LOAD-11", "SEG-44")
+def test_a_stop_leaves_the_same_files_whoever_cuts_them() -> None:
+    """Since 4.4 not the closing log but the log manager cuts the indexes, and writes the times."""
+    left = []
+    for profile in (KAFKA_4_3_1, KAFKA_4_4_0):
+        opened_here = LogManager.open("d", CONFIG, profile=profile, now_ms=NOW_MS).after
+        step = opened_here.load_logs().after.get_or_create_log("t", 1)
+        assert isinstance(step.outcome, PartitionLog)
+        log = step.outcome.append_as_leader(batch(5, 6), 0).after
+        left.append(step.after.with_log("t", 1, log).shutdown().after.directory)
+        closed = log.close().after.directory.read("d/t-1/00000000000000000000.timeindex")
+        assert (12 if profile is KAFKA_4_3_1 else 240) == len(closed or b"")
+    assert left[0] == left[1]
+    assert 12 == len(left[1].read("d/t-1/00000000000000000000.timeindex") or b"")
 
 
 def test_the_topic_id_of_a_log() -> None:

@@ -31,6 +31,7 @@ from segproof_model.profiles import (
     KAFKA_1_1_1,
     KAFKA_2_4_1,
     KAFKA_4_3_1,
+    KAFKA_4_4_0,
     KAFKA_PROFILES,
     SEGPROOF,
     Profile,
@@ -223,16 +224,18 @@ def test_memory_scan_law(data: bytes) -> None:
 
 
 @pytest.mark.checks("SCAN-13")
-def test_preallocated_file() -> None:
-    """The logical size starts at 0; appends go there; close cuts the rest; a crash leaves it."""
-    after = RecordFile.open("0.log", init_file_size=500, preallocate=True).after
+@pytest.mark.parametrize(("profile", "left"), [(KAFKA_4_3_1, SIZE), (KAFKA_4_4_0, 500)])
+def test_preallocated_file(profile: Profile, left: int) -> None:
+    """The logical size starts at 0; appends go there; up to 4.3 close cuts the rest, which a crash
+    leaves."""
+    after = RecordFile.open("0.log", init_file_size=500, preallocate=True, profile=profile).after
     assert isinstance(after, RecordFile)
     assert (after.size_in_bytes(), len(after.to_bytes())) == (0, 500)
     step = checked(after, "append", {"records": BATCH})
     assert step.outcome == SIZE
     assert len(step.after.to_bytes()) == 500
     assert step.after.read() == BATCH
-    assert checked(step.after, "close", {}).after.to_bytes() == BATCH
+    assert checked(step.after, "close", {}).after.to_bytes() == BATCH.ljust(left, b"\0")
     crashed = opened(step.after.to_bytes())
     assert crashed.size_in_bytes() == 500
     assert crashed.batches().error == CORRUPT_RECORD

@@ -23,6 +23,7 @@ from segproof_model.kafka.record_file import RecordFile
 from segproof_model.kafka.segment_recovery import Recovered
 from segproof_model.kafka.segment_rolling import RollParams
 from segproof_model.outcomes import Raised, Step
+from segproof_model.profiles import KAFKA_4_3_1
 
 
 def opened(
@@ -30,7 +31,7 @@ def opened(
 ) -> LogSegment:
     """Return a segment that could be opened."""
     config = LogConfig(index_interval_bytes=interval, segment_index_bytes=index_bytes)
-    after = LogSegment.open("", base_offset, config, **options).after
+    after = LogSegment.open("", base_offset, config, profile=KAFKA_4_3_1, **options).after
     assert isinstance(after, LogSegment)
     return after
 

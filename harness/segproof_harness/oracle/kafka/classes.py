@@ -8,10 +8,28 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-__all__ = ["PACKAGES", "get", "items", "optional", "scala_option", "storage_class"]
+from jpype import JInt
+
+__all__ = [
+    "CLOSE_WRITES_UNTIL",
+    "PACKAGES",
+    "close_handlers_name",
+    "get",
+    "items",
+    "largest_record",
+    "optional",
+    "scala_option",
+    "storage_class",
+    "txn_fields",
+]
 
 PACKAGES = ("org.apache.kafka.storage.internals.log.", "kafka.log.")
 """Where the classes of logs and indexes are: since 3.5, and before; a few moved at 3.3 or 3.4."""
+
+CLOSE_WRITES_UNTIL = (4, 4)
+"""The first version in which closing a file writes and cuts nothing."""
+LARGEST_RECORD = 2**31 - 9
+"""The default of max.decompressed.message.bytes."""
 
 
 @cache
@@ -21,6 +39,25 @@ def storage_class(jvm: Any, name: str) -> Any:
     Raises: LookupError if the release has none.
     """
     return jvm.first(*(f"{package}{name}" for package in PACKAGES))
+
+
+def close_handlers_name(jvm: Any) -> str:
+    """Return what closing the files of a segment or log as they are is called."""
+    return "closeQuietly" if jvm.release.number >= CLOSE_WRITES_UNTIL else "closeHandlers"
+
+
+def largest_record(jvm: Any) -> tuple[Any, ...]:
+    """Return what a search by time is told of records that are too large, where it is told."""
+    number = jvm.release.number
+    is_told = number >= (4, 4) or (4, 2, 2) <= number < (4, 3)
+    return (JInt(LARGEST_RECORD),) if is_told else ()
+
+
+def txn_fields(found: Any) -> tuple[int, ...]:
+    """Return version and fields of an aborted transaction; since 4.4 it has no version but 0."""
+    names = ("producerId", "firstOffset", "lastOffset", "lastStableOffset")
+    version = int(found.version()) if hasattr(found, "version") else 0
+    return version, *(int(getattr(found, name)()) for name in names)
 
 
 def get(owner: Any, name: str) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from jpype import JBoolean, JInt, JLong
 
 from segproof_harness.oracle.jvm import Adapter
-from segproof_harness.oracle.kafka.classes import get, optional, storage_class
+from segproof_harness.oracle.kafka.classes import CLOSE_WRITES_UNTIL, get, optional, storage_class
 from segproof_harness.oracle.kafka.reflection import caught
 
 FIRST_WITH: Mapping[str, tuple[int, ...]] = {
@@ -54,11 +54,13 @@ class _Index(Adapter):
         cls._kind = storage_class(cls.jvm, cls.class_name)
         cls._takes_writable = number >= WRITABLE_SINCE
         cls._delete = "deleteIfExists" if number >= (1, 1) else "delete"
+        cls._close_handler = "closeHandler" if number < CLOSE_WRITES_UNTIL else "close"
         cls._appending = staticmethod(caught(cls.jvm, cls._kind, *cls.append_method))
 
     _kind: ClassVar[Any]
     _takes_writable: ClassVar[bool]
     _delete: ClassVar[str]
+    _close_handler: ClassVar[str]
     _appending: ClassVar[Any]
     """The method that appends, which refuses most entries of a history: the index is small."""
 
@@ -131,8 +133,8 @@ class _Index(Adapter):
         self._index.close()
 
     def close_handler(self) -> None:
-        """Call closeHandler."""
-        self._index.closeHandler()
+        """Call closeHandler, since 4.4 close."""
+        getattr(self._index, self._close_handler)()
 
 
 def _columns(answers: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[int, ...]]:

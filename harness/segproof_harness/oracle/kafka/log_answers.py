@@ -13,7 +13,7 @@ from segproof.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof.kafka.producer_append_info import TxnMetadata
 from segproof.kafka.producer_snapshot import BatchMetadata, ProducerStateEntry
 from segproof.kafka.transaction_index import AbortedTxn
-from segproof_harness.oracle.kafka.classes import get, optional
+from segproof_harness.oracle.kafka.classes import get, optional, txn_fields
 
 UNKNOWN = -1
 Timed = tuple[int, int, int | None]
@@ -150,10 +150,10 @@ def _whole(
     """
     known = iter(
         [
-            entry
+            AbortedTxn(*fields)
             for segment in segments
             if segment.baseOffset() >= base_offset
-            for entry in map(aborted_txn, each(segment.txnIndex().allAbortedTxns()))
+            for fields in map(txn_fields, each(segment.txnIndex().allAbortedTxns()))
         ]
     )
     pairs = [(int(get(one, "producerId")), int(get(one, "firstOffset"))) for one in aborted]
@@ -161,12 +161,6 @@ def _whole(
     for pair in pairs:
         found.append(next(one for one in known if one[1:3] == pair))
     return tuple(found)
-
-
-def aborted_txn(found: Any) -> AbortedTxn:
-    """Return an entry of the transaction index."""
-    names = ("version", "producerId", "firstOffset", "lastOffset", "lastStableOffset")
-    return AbortedTxn(*(int(get(found, name)) for name in names))
 
 
 def timestamp_and_offset(found: Any) -> Timed | None:

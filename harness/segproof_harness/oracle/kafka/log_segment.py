@@ -22,11 +22,14 @@ from jpype import JBoolean, JException, JInt, JLong, JProxy
 
 from segproof_harness.oracle.jvm import Adapter
 from segproof_harness.oracle.kafka.classes import (
+    close_handlers_name,
     get,
     items,
+    largest_record,
     optional,
     scala_option,
     storage_class,
+    txn_fields,
 )
 from segproof_harness.oracle.kafka.leader_epochs import make_epochs, shown_epochs
 from segproof_harness.oracle.kafka.producer_state import make_producers, shown_producers
@@ -220,7 +223,7 @@ class LogSegment(Adapter):
         closes_only = not (2, 3) <= self.jvm.release.number < (2, 6)
         with suppress(JException):
             if closes_only and self.jvm.release.number >= (1, 1):
-                self._call("closeHandlers")
+                self.close_handlers()
             else:
                 self._segment.log().channel().close()
 
@@ -468,7 +471,7 @@ class LogSegment(Adapter):
     def find_offset_by_timestamp(self, timestamp_ms: int, starting_offset: int) -> Any:
         """Call findOffsetByTimestamp."""
         takes_offset = self.jvm.release.number >= (0, 11)
-        more = [JLong(starting_offset)] if takes_offset else []
+        more = [JLong(starting_offset), *largest_record(self.jvm)] if takes_offset else []
         found = optional(self._segment.findOffsetByTimestamp(JLong(timestamp_ms), *more))
         if found is None:
             return None
@@ -487,11 +490,7 @@ class LogSegment(Adapter):
     def collect_aborted_txns(self, fetch_offset: int, upper_bound_offset: int) -> Any:
         """Call collectAbortedTxns."""
         found = self._segment.collectAbortedTxns(JLong(fetch_offset), JLong(upper_bound_offset))
-        names = ("version", "producerId", "firstOffset", "lastOffset", "lastStableOffset")
-        transactions = tuple(
-            tuple(int(getattr(one, name)()) for name in names)
-            for one in items(get(found, "abortedTransactions"))
-        )
+        transactions = tuple(map(txn_fields, items(get(found, "abortedTransactions"))))
         return transactions, bool(get(found, "isComplete"))
 
     def read_next_offset(self) -> int:
@@ -570,8 +569,8 @@ class LogSegment(Adapter):
         self._dated(self._segment.close)
 
     def close_handlers(self) -> None:
-        """Call closeHandlers."""
-        self._call("closeHandlers")
+        """Call closeHandlers, since 4.4 closeQuietly."""
+        self._call(close_handlers_name(self.jvm))
 
     def delete_if_exists(self) -> None:
         """Call deleteIfExists, called delete before 1.1."""

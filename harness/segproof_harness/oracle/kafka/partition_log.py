@@ -16,10 +16,16 @@ import jpype
 from jpype import JBoolean, JInt, JLong, JShort
 
 from segproof.errors import InvalidArgumentError
+from segproof.kafka.transaction_index import AbortedTxn
 from segproof_harness.oracle.jvm import Adapter
 from segproof_harness.oracle.kafka import early_log
 from segproof_harness.oracle.kafka import log_answers as answers
-from segproof_harness.oracle.kafka.classes import optional, storage_class
+from segproof_harness.oracle.kafka.classes import (
+    close_handlers_name,
+    optional,
+    storage_class,
+    txn_fields,
+)
 from segproof_harness.oracle.kafka.log_environment import (
     Scheduler,
     failure_channel,
@@ -141,7 +147,7 @@ class PartitionLog(Adapter):
         """
         with contextlib.suppress(jpype.JException):
             if self.jvm.release.number >= (2, 8):
-                self._log.closeHandlers()
+                getattr(self._log, close_handlers_name(self.jvm))()
             else:
                 for segment in self._segments():
                     segment.log().channel().close()
@@ -296,7 +302,7 @@ class PartitionLog(Adapter):
         if self.is_early():
             return self._appended(records, is_leader=False)
         number = self.jvm.release.number
-        knows_epoch = number >= (4, 1) or (3, 9, 2) <= number < (4,)
+        knows_epoch = number >= (4, 0, 1) or (3, 9, 2) <= number < (4,)
         more = (JInt(leader_epoch),) if knows_epoch else ()
         given = self._records(records)
         info = self._asked(lambda: self._log.appendAsFollower(given, *more))
@@ -374,7 +380,7 @@ class PartitionLog(Adapter):
                 JLong(start_offset), JLong(upper_bound_offset)
             )
         )
-        return [answers.aborted_txn(one) for one in answers.each(found)]
+        return [AbortedTxn(*txn_fields(one)) for one in answers.each(found)]
 
     # --- cutting -------------------------------------------------------------------------------
 

@@ -53,7 +53,8 @@ class Functions:
 
     @cached_property
     def _byte_utils(self) -> Any:
-        return self._jvm.first("org.apache.kafka.common.utils.ByteUtils")
+        package = "org.apache.kafka.common.utils."
+        return self._jvm.first(f"{package}ByteUtils", f"{package}internals.ByteUtils")
 
     @cached_property
     def _batch_class(self) -> Any:

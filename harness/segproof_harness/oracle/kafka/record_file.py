@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 from jpype import JBoolean, JException, JInt, JLong
 
 from segproof_harness.oracle.jvm import Adapter, kind_of
-from segproof_harness.oracle.kafka.classes import optional
+from segproof_harness.oracle.kafka.classes import largest_record, optional
 from segproof_harness.oracle.kafka.entries import batches_from, batches_of
 from segproof_harness.oracle.kafka.records import (
     Batch,
@@ -134,7 +134,7 @@ class RecordFile(Adapter):
         the search before 0.11.
         """
         takes_offset = self.jvm.release.number >= (0, 11)
-        more = [JLong(starting_offset)] if takes_offset else []
+        more = [JLong(starting_offset), *largest_record(self.jvm)] if takes_offset else []
         try:
             found = self._real.searchForTimestamp(
                 JLong(target_timestamp), JInt(starting_position), *more

@@ -6,19 +6,21 @@ org.apache.kafka.storage.internals.log since.
 Used by: oracle.child.
 """
 
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from jpype import JLong
 
+from segproof.errors import InvalidArgumentError
 from segproof_harness.oracle.jvm import Adapter
-from segproof_harness.oracle.kafka.classes import get, storage_class
+from segproof_harness.oracle.kafka.classes import get, items, storage_class, txn_fields
 from segproof_model.kafka.transaction_index import AbortedTxn
 
 IS_EMPTY_SINCE = (4, 0)
 """The first version that can be asked whether the index is empty."""
 NEW_NAMES_SINCE = (1, 1)
 """The first version with deleteIfExists and reset; before, they are delete and truncate."""
+VERSION_UNTIL = (4, 4)
+"""The first version whose entries are not kept as bytes, with a version."""
 
 
 class TransactionIndex(Adapter):
@@ -29,6 +31,7 @@ class TransactionIndex(Adapter):
     _txn_from_bytes: ClassVar[Any]
     _wrap: ClassVar[Any]
     _has_new_names: ClassVar[bool]
+    _keeps_version: ClassVar[bool]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -37,8 +40,12 @@ class TransactionIndex(Adapter):
         number = cls.jvm.release.number
         cls.unobserved = frozenset({"is_empty"} if number < IS_EMPTY_SINCE else ())
         cls._kind = storage_class(cls.jvm, "TransactionIndex")
-        cls._txn_kind = storage_class(cls.jvm, "AbortedTxn")
-        cls._txn_from_bytes = cls._constructor_from_bytes()
+        cls._keeps_version = number < VERSION_UNTIL
+        if cls._keeps_version:
+            cls._txn_kind = storage_class(cls.jvm, "AbortedTxn")
+            cls._txn_from_bytes = cls._constructor_from_bytes()
+        else:
+            cls._txn_kind = cls.jvm.java("org.apache.kafka.common.message.AbortedTxn")
         cls._wrap = cls.jvm.java("java.nio.ByteBuffer").wrap
         cls._has_new_names = number >= NEW_NAMES_SINCE
 
@@ -56,21 +63,35 @@ class TransactionIndex(Adapter):
     is_empty = property(lambda self: bool(self._index.isEmpty()))
 
     def append(self, aborted_txn: AbortedTxn) -> None:
-        """Call append; other versions than 0 are made from bytes, since only those know them."""
+        """Call append; other versions than 0 are made from bytes, since only those know them.
+
+        Raises InvalidArgumentError for such a version if entries are not kept as bytes.
+        """
+        if not self._keeps_version:
+            self._index.append(self._new_txn(aborted_txn))
+            return
         if aborted_txn.version == 0:
             self._index.append(self._txn_kind(*aborted_txn[1:]))
             return
         buffer = self._wrap(aborted_txn.to_bytes())
         self._index.append(self._txn_from_bytes.newInstance(buffer))
 
+    def _new_txn(self, aborted_txn: AbortedTxn) -> Any:
+        if aborted_txn.version != 0:
+            raise InvalidArgumentError(f"version {aborted_txn.version} can't be given")
+        made = self._txn_kind().setProducerId(JLong(aborted_txn.producer_id))
+        made.setFirstOffset(JLong(aborted_txn.first_offset))
+        made.setLastOffset(JLong(aborted_txn.last_offset))
+        return made.setLastStableOffset(JLong(aborted_txn.last_stable_offset))
+
     def all_aborted_txns(self) -> tuple[tuple[int, ...], ...]:
         """Call allAbortedTxns."""
-        return tuple(map(_txn, _items(self._index.allAbortedTxns())))
+        return tuple(map(txn_fields, items(self._index.allAbortedTxns())))
 
     def collect_aborted_txns(self, fetch_offset: int, upper_bound_offset: int) -> Any:
         """Call collectAbortedTxns."""
         found = self._index.collectAbortedTxns(fetch_offset, upper_bound_offset)
-        transactions = tuple(map(_txn, _items(get(found, "abortedTransactions"))))
+        transactions = tuple(map(txn_fields, items(get(found, "abortedTransactions"))))
         return transactions, bool(get(found, "isComplete"))
 
     def truncate_to(self, offset: int) -> None:
@@ -105,20 +126,3 @@ class TransactionIndex(Adapter):
         if self._has_new_names:
             return bool(self._index.deleteIfExists())
         return bool(self._index.delete())
-
-
-def _items(found: Any) -> Iterator[Any]:
-    """Yield what a list of Java or of Scala holds."""
-    steps = found.iterator()
-    while steps.hasNext():
-        yield steps.next()
-
-
-def _txn(found: Any) -> tuple[int, ...]:
-    return (
-        int(found.version()),
-        int(found.producerId()),
-        int(found.firstOffset()),
-        int(found.lastOffset()),
-        int(found.lastStableOffset()),
-    )

@@ -13,6 +13,7 @@ from typing import Any
 from jpype import JBoolean, JInt, JProxy
 
 from segproof_harness.oracle.jvm import Jvm
+from segproof_harness.oracle.rocketmq.values import OLD_UNTIL, store_class
 
 __all__ = ["STORE", "IdleStore", "new_store", "set_log_size", "store_of"]
 
@@ -25,7 +26,7 @@ class IdleStore:
 
     def __init__(self, jvm: Jvm) -> None:
         self._jvm = jvm
-        self.options = jvm.java(f"{STORE}config.MessageStoreConfig")()
+        self.options = store_class(jvm, "config.MessageStoreConfig")()
         self.options.setStorePathRootDir(os.path.join(os.environ.get("TMPDIR", "/tmp"), "store"))
         self.java = new_store(jvm, self.options)
 
@@ -53,17 +54,24 @@ class IdleStore:
 
 def new_store(jvm: Jvm, options: Any) -> Any:
     """Return a new DefaultMessageStore with these options."""
-    number = jvm.release.number
-    listener = JProxy(f"{STORE}MessageArrivingListener", dict={"arriving": lambda *_: None})
-    statistics = jvm.java(f"{STORE}stats.BrokerStatsManager")
+    number, kind = jvm.release.number, store_class(jvm, "DefaultMessageStore")
+    if number < OLD_UNTIL:
+        return kind(options, _statistics(jvm))
     topics = (jvm.java("java.util.concurrent.ConcurrentHashMap")(),)
-    return jvm.java(f"{STORE}DefaultMessageStore")(
+    return kind(
         options,
-        statistics("oracle", False) if number >= (4, 9) else statistics("oracle"),
-        listener,
+        _statistics(jvm),
+        JProxy(f"{STORE}MessageArrivingListener", dict={"arriving": lambda *_: None}),
         jvm.java("org.apache.rocketmq.common.BrokerConfig")(),
         *(topics if number >= (5, 1, 1) else ()),
     )
+
+
+@cache
+def _statistics(jvm: Jvm) -> Any:
+    """Return the statistics of all stores of a JVM: each would keep threads for ever."""
+    made = store_class(jvm, "stats.BrokerStatsManager")
+    return made("oracle", False) if jvm.release.number >= (4, 9) else made("oracle")
 
 
 def set_log_size(options: Any, size: int) -> None:

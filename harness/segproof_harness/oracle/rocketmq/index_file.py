@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """RocketMQ's IndexFile as the harness calls it.
 
-Upstream: org.apache.rocketmq.store.index.IndexFile.
+Upstream: org.apache.rocketmq.store.index.IndexFile; before 4.0 below com.alibaba.
 What is not asked: anything that touches memory which the class has given back, since the JVM dies
 of it; the adapter answers `unmapped` there. A clock for `destroy` is the class's own field: the
 time of the first try is set back by as much as the subject's clock has gone on since.
@@ -16,9 +16,8 @@ from jpype import JInt, JLong
 
 from segproof.errors import IndexClosedError
 from segproof_harness.oracle.jvm import Adapter
-from segproof_harness.oracle.rocketmq.values import java_text
+from segproof_harness.oracle.rocketmq.values import java_text, mapped_of, store_class
 
-INDEX_FILE = "org.apache.rocketmq.store.index.IndexFile"
 SHUTDOWN_SINCE = (5, 0)
 LOCK_ARGUMENT_UNTIL = (4, 9, 3)
 """Up to here a query has a sixth argument, which means nothing."""
@@ -35,7 +34,7 @@ class JavaFile:
 
     def __init__(self, jvm: Any, file: Any) -> None:
         self.java = file
-        self.mapped = jvm.field(file, "mappedFile")
+        self.mapped = mapped_of(jvm, file)
         self._field: Callable[[str], Any] = partial(jvm.field, file)
 
     _header = cached_property(lambda self: self._field("indexHeader"))
@@ -106,7 +105,7 @@ class IndexFile(Adapter, JavaFile):
         time: Any,
     ) -> "IndexFile":
         """Call the constructor."""
-        kind = cls.jvm.java(INDEX_FILE)
+        kind = store_class(cls.jvm, "index.IndexFile")
         numbers = JInt(hash_slot_num), JInt(index_num), JLong(end_phy_offset), JLong(end_timestamp)
         opened = cls(kind(java_text(file_name), *numbers), time)
         files.handles.append(ClosedAtCrash(opened))

@@ -19,10 +19,10 @@ from typing import Any, ClassVar, NoReturn
 from jpype import JArray, JBoolean, JClass, JInt, JLong
 
 from segproof_harness.oracle.jvm import Adapter
-from segproof_harness.oracle.rocketmq.idle_store import STORE, store_of
+from segproof_harness.oracle.rocketmq.idle_store import store_of
 from segproof_harness.oracle.rocketmq.index_file import JavaFile, set_first_shutdown
-from segproof_harness.oracle.rocketmq.store_checkpoint import STORE_CHECKPOINT, JavaCheckpoint
-from segproof_harness.oracle.rocketmq.values import java_text
+from segproof_harness.oracle.rocketmq.store_checkpoint import JavaCheckpoint
+from segproof_harness.oracle.rocketmq.values import OLD_UNTIL, java_text, mapped_of, store_class
 from segproof_model.rocketmq.index_service import file_name_of
 
 TOTAL_SIZE_SINCE = (5, 0)
@@ -66,9 +66,9 @@ class IndexService(Adapter):
     ) -> "IndexService":
         """Open the checkpoint, and call the constructor."""
         store = store_of(cls.jvm)
-        checkpoint = cls.jvm.java(STORE_CHECKPOINT)(java_text(f"{directory}/checkpoint"))
+        checkpoint = store_class(cls.jvm, "StoreCheckpoint")(java_text(f"{directory}/checkpoint"))
         store.place(directory, hash_slot_num, index_num, checkpoint)
-        service = cls.jvm.java(f"{STORE}index.IndexService")(store.java)
+        service = store_class(cls.jvm, "index.IndexService")(store.java)
         opened = cls(service, checkpoint, f"{directory}/index", time)
         files.handles.append(ClosedAtCrash(opened))
         return opened
@@ -85,7 +85,10 @@ class IndexService(Adapter):
 
     def build_index(self, request: Any) -> None:
         """Call buildIndex."""
-        self._creating(lambda: self._service.buildIndex(self._request(request)))
+        made = self._request(request)
+        if self.jvm.release.number < OLD_UNTIL:
+            made = JArray(self.jvm.java("java.lang.Object"))([made])
+        self._creating(lambda: self._service.buildIndex(made))
 
     def _request(self, request: Any) -> Any:
         properties = None
@@ -93,7 +96,8 @@ class IndexService(Adapter):
             properties = self.jvm.java("java.util.HashMap")()
             for name, value in request.properties_map:
                 properties.put(java_text(name), java_text(value))
-        return self.jvm.java(f"{STORE}DispatchRequest")(
+        is_old = self.jvm.release.number < OLD_UNTIL
+        return store_class(self.jvm, "DispatchRequest")(
             java_text(request.topic),
             JInt(0),
             JLong(request.commit_log_offset),
@@ -102,10 +106,10 @@ class IndexService(Adapter):
             JLong(request.store_timestamp),
             JLong(request.consume_queue_offset),
             java_text(request.keys),
-            java_text(request.uniq_key),
+            *(() if is_old else (java_text(request.uniq_key),)),
             JInt(request.sys_flag),
             JLong(request.prepared_transaction_offset),
-            properties,
+            *(() if is_old else (properties,)),
         )
 
     def _creating(self, call: Callable[[], Any]) -> Any:
@@ -123,7 +127,7 @@ class IndexService(Adapter):
     def _rename(self, java: Any) -> None:
         """Rename a file that was just made, and wait for the flush of the one before it."""
         wait_for_flush()
-        mapped = self.jvm.field(java, "mappedFile")
+        mapped = mapped_of(self.jvm, java)
         name = file_name_of(self._clock())
         os.rename(str(java.getFileName()), f"{self._folder}/{name}")
         self.jvm.set_field(mapped, "fileName", java_text(f"{self._folder}/{name}"))

@@ -16,6 +16,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,10 @@ from jpype import JInt, JLong
 from segproof.errors import IndexClosedError
 from segproof_harness.oracle.jvm import Adapter
 from segproof_harness.oracle.rocketmq.idle_store import STORE, new_store, set_log_size
+from segproof_harness.oracle.rocketmq.index_file import JavaFile
 from segproof_harness.oracle.rocketmq.loopback import stay_on_loopback
-from segproof_harness.oracle.rocketmq.store_checkpoint import STORE_CHECKPOINT, JavaCheckpoint
-from segproof_harness.oracle.rocketmq.values import give_back_files, java_text
+from segproof_harness.oracle.rocketmq.store_checkpoint import JavaCheckpoint
+from segproof_harness.oracle.rocketmq.values import give_back_files, java_text, store_class
 from segproof_model.rocketmq.index_service import file_name_of
 
 DISPATCHES_SINCE = (5, 3, 2)
@@ -34,6 +36,9 @@ DISPATCHES_SINCE = (5, 3, 2)
 DISPATCH_SECONDS = 20.0
 PAUSE_SECONDS = 0.001
 QUEUE_FILE_SIZE = 100
+STORAGE = "messageRocksDBStorage"
+SERVICES = ("allocateMappedFileService", STORAGE, "compactionService")
+"""What holds files or threads of a store from its constructor on."""
 
 
 class MessageStore(Adapter):
@@ -49,7 +54,7 @@ class MessageStore(Adapter):
         cls, store_path: str, config: Any, *, files: Any, time: Callable[[], int], zone: Any
     ) -> "MessageStore":
         """Make the checkpoint; load a store on a copy, start it if need be; take the index back."""
-        checkpoint = cls.jvm.java(STORE_CHECKPOINT)(java_text(f"{store_path}/checkpoint"))
+        checkpoint = store_class(cls.jvm, "StoreCheckpoint")(java_text(f"{store_path}/checkpoint"))
         JavaCheckpoint(cls.jvm, checkpoint).give_back()
         made = tempfile.mkdtemp(prefix="life-")
         folder = f"{made}/store"
@@ -94,7 +99,7 @@ class MessageStore(Adapter):
         self, topic: str, key: str, max_num: int, begin: int, end: int
     ) -> tuple[int, ...]:
         """Ask the index service of the store."""
-        service = self.jvm.field(self._store, "indexService")
+        service = self._field("indexService")
         window = JInt(max_num), JLong(begin), JLong(end)
         found = service.queryOffset(java_text(topic), java_text(key), *window)
         return tuple(map(int, found.getPhyOffsets()))
@@ -103,12 +108,34 @@ class MessageStore(Adapter):
         """End the life: the store is shut down if it was started, and its files are given back."""
         if self._is_started:
             self._store.shutdown()
-        else:
-            for name in ("allocateMappedFileService", "indexService"):
-                with contextlib.suppress(Exception):  # whatever it says, its life is over
-                    self.jvm.field(self._store, name).shutdown()
-            give_back_files(self.jvm, self._store.getCommitLog())
+        ends = [partial(self._end, name) for name in SERVICES]
+        for give_back in (
+            *ends,
+            lambda: self.jvm.field(self._field(STORAGE), "scheduler").shutdownNow(),
+            lambda: give_back_files(self.jvm, self._store.getCommitLog()),
+            self._give_back_queues,
+            self._give_back_indexes,
+            lambda: JavaCheckpoint(self.jvm, self._store.getStoreCheckpoint()).give_back(),
+            lambda: self._field("lockFile").close(),
+        ):
+            with contextlib.suppress(Exception):  # not there, or gone already: its life is over
+                give_back()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _field(self, name: str) -> Any:
+        return self.jvm.field(self._store, name)
+
+    def _end(self, service: str) -> None:
+        self._field(service).shutdown()
+
+    def _give_back_queues(self) -> None:
+        for queues in self._store.getConsumeQueueTable().values():
+            for queue in queues.values():
+                give_back_files(self.jvm, queue)
+
+    def _give_back_indexes(self) -> None:
+        for file in self.jvm.field(self._field("indexService"), "indexFileList"):
+            JavaFile(self.jvm, file).give_back()
 
 
 def _take_back(index: str, target: str, name: str) -> None:

@@ -13,9 +13,8 @@ from jpype import JLong
 
 from segproof_harness.oracle.jvm import Adapter
 from segproof_harness.oracle.rocketmq.index_file import refuse
-from segproof_harness.oracle.rocketmq.values import java_text, unmap
+from segproof_harness.oracle.rocketmq.values import java_text, store_class, unmap
 
-STORE_CHECKPOINT = "org.apache.rocketmq.store.StoreCheckpoint"
 FIELDS = {
     "physic_msg_timestamp": "physicMsgTimestamp",
     "logics_msg_timestamp": "logicsMsgTimestamp",
@@ -68,7 +67,7 @@ class StoreCheckpoint(Adapter, JavaCheckpoint):
     def __init_subclass__(cls) -> None:
         """Leave out the fields that the release of this JVM has not."""
         if "jvm" in vars(cls):
-            declared = cls.jvm.java(STORE_CHECKPOINT).class_.getDeclaredFields()
+            declared = store_class(cls.jvm, "StoreCheckpoint").class_.getDeclaredFields()
             names = {str(field.getName()) for field in declared}
             cls.known = tuple(name for name, java in FIELDS.items() if java in names)
             cls.left_out = frozenset(f"set_{name}" for name in FIELDS if name not in cls.known)
@@ -80,7 +79,7 @@ class StoreCheckpoint(Adapter, JavaCheckpoint):
     @classmethod
     def open(cls, path: str, *, files: Any) -> "StoreCheckpoint":
         """Call the constructor."""
-        opened = cls(cls.jvm.java(STORE_CHECKPOINT)(java_text(path)))
+        opened = cls(store_class(cls.jvm, "StoreCheckpoint")(java_text(path)))
         files.handles.append(ClosedAtCrash(opened))
         return opened
 

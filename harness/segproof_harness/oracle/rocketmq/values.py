@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts for Java, and memory given back to it.
+"""Classes by their last names, texts for Java, and memory given back to it.
 
 Used by: the adapters of RocketMQ's classes.
 """
@@ -9,9 +9,25 @@ from typing import Any
 
 import jpype
 
-__all__ = ["give_back_files", "java_text", "unmap"]
+__all__ = ["OLD_UNTIL", "give_back_files", "java_text", "mapped_of", "store_class", "unmap"]
 
 SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+OLD_UNTIL = (4,)
+"""The first version below org.apache; before, a mapped file is spelled as a maped one, too."""
+PACKAGES = ("org.apache.rocketmq.store.", "com.alibaba.rocketmq.store.")
+
+
+def store_class(jvm: Any, name: str) -> Any:
+    """Return a class of stores by its last name. Raises LookupError if the release has none."""
+    return jvm.first(*(f"{package}{name}" for package in PACKAGES))
+
+
+def mapped_of(jvm: Any, index_file: Any) -> Any:
+    """Return the mapped file of an index file."""
+    name = "mapedFile" if jvm.release.number < OLD_UNTIL else "mappedFile"
+    return jvm.field(index_file, name)
 
 
 def java_text(text: str | None) -> Any:

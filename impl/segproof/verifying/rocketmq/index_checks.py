@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.files import File, Files
+from segproof.files import File, Files, first_byte
 from segproof.findings import Finding, Severity
 from segproof.rocketmq.geometry import GeometryAnswer
 from segproof.rocketmq.index_table import (
@@ -43,7 +43,6 @@ from segproof.verifying.segments import (
 __all__ = ["IndexSummary", "check_index_file"]
 
 STRUCTURE = "index-file"
-PIECE_BYTES = 1 << 22
 STEADY_TRIES = 50
 NAMED_AT_ONCE = 1 << 20
 
@@ -209,7 +208,7 @@ class _IndexFile:
     def _no_entries(self, size: int) -> None:
         """Look for bytes behind a header that counts no entry."""
         header = self._header
-        at = _first_byte(self._file, HEADER_BYTES, size)
+        at = first_byte(self._file, HEADER_BYTES, size)
         again = read_stored_header(self._file)
         if at is not None and again == header:
             self._add(
@@ -257,12 +256,12 @@ class _IndexFile:
         """Look at what follows the last entry."""
         geometry = self._geometry
         end = geometry.position_of(geometry.index_num)
-        at = _first_byte(self._file, geometry.position_of(stop), end)
+        at = first_byte(self._file, geometry.position_of(stop), end)
         if at is None:
             return
         again = read_stored_header(self._file) or self._header
         now = max(stop, min(again.index_count, geometry.index_num))
-        at = _first_byte(self._file, geometry.position_of(now), end)
+        at = first_byte(self._file, geometry.position_of(now), end)
         if at is None:
             return
         if at < geometry.position_of(now + 1):
@@ -273,7 +272,7 @@ class _IndexFile:
                 position=geometry.position_of(now),
                 severity=Severity.NOTE,
             )
-            at = _first_byte(self._file, geometry.position_of(now + 1), end)
+            at = first_byte(self._file, geometry.position_of(now + 1), end)
         if at is not None:
             self._add(
                 "RMQDISK-6",
@@ -430,17 +429,6 @@ class _IndexFile:
                 expected=expected,
                 actual=difference,
             )
-
-
-def _first_byte(file: File, start: int, end: int) -> int | None:
-    """Return the position of the first byte in a range that is not zero, or None."""
-    for position in range(start, end, PIECE_BYTES):
-        data = file.pread(min(PIECE_BYTES, end - position), position)
-        if data.count(0) != len(data):
-            return position + len(data) - len(data.lstrip(b"\0"))
-        if not data:
-            return None
-    return None
 
 
 def _resolved(file: File, geometry: Geometry, slots: Int32Array, stop: int, now: int) -> Int32Array:

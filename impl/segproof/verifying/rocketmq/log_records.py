@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.errors import SegproofError
-from segproof.files import Files
+from segproof.files import Files, first_byte
 from segproof.findings import Severity
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, inferred_size
 from segproof.rocketmq.message import (
@@ -348,10 +348,6 @@ class LogRecords:
         """Return where the first byte that is not zero lies, from a position on; None: nowhere."""
         file = self._files.open(one.path)
         try:
-            for at in range(position, one.size_bytes, PIECE_BYTES):
-                data = file.pread(min(PIECE_BYTES, one.size_bytes - at), at)
-                if data.count(0) != len(data):
-                    return at + len(data) - len(data.lstrip(b"\0"))
-            return None
+            return first_byte(file, position, one.size_bytes)
         finally:
             file.close()

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.files import Files
+from segproof.files import Files, data_end
 from segproof.findings import Severity
 from segproof.verifying.reporting import Described, Reporter, Wanted
 from segproof.verifying.rocketmq.log_records import LogBlock, LogRecords
@@ -223,7 +223,9 @@ def _pieces(one: QueueFile, files: Files) -> Iterator[tuple[int, Units]]:
     """Yield the number of the first unit and a piece of a file."""
     file = files.open(one.path)
     try:
-        for first in range(0, one.size_bytes // UNIT_BYTES, PIECE_UNITS):
+        # What lies in a hole is as the first zeros of it, which end the queue.
+        end = min(one.size_bytes, data_end(file) + PIECE_UNITS * UNIT_BYTES)
+        for first in range(0, end // UNIT_BYTES, PIECE_UNITS):
             data = file.pread(PIECE_UNITS * UNIT_BYTES, first * UNIT_BYTES)
             units: Units = np.frombuffer(data[: len(data) // UNIT_BYTES * UNIT_BYTES], UNIT)
             if not len(units):
