@@ -111,6 +111,7 @@ def _store_examples() -> dict[str, tuple[str, Damage]]:
         "RMQDISK-36": ("a unit's offset falls", overwrite(QUEUE, 60, int64(0))),
         "RMQDISK-37": ("a unit leads one byte behind its record", overwrite(QUEUE, 60, int64(454))),
         "RMQDISK-38": ("a file of notes lies among the index files", write("index/notes", b"x")),
+        "RMQDISK-39": ("a file of notes lies in the log's folder", write("commitlog/notes", b"x")),
     }
 
 

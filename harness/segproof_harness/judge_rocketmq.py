@@ -2,7 +2,7 @@
 """A second opinion on `verify` of a store of RocketMQ: the model's laws, one by one.
 
 Not covered: names of index files (RMQDISK-3), rights and change meanwhile (DISK-1, -2), sizes
-(DISK-7), laws that only a note speaks of, and what is a note while a broker runs.
+(DISK-7), and laws that only a note speaks of.
 Used by: the verb `verify --against model`, tests/stateful/rocketmq/test_verification.py.
 """
 
@@ -23,8 +23,6 @@ __all__ = ["ONLY_NOTES", "StoreJudge", "store_disagreements", "stores_below"]
 
 NOT_JUDGED = frozenset({"RMQDISK-2", "RMQDISK-3", "DISK-1", "DISK-2", "DISK-7"})
 ONLY_NOTES = frozenset({"RMQDISK-14", "RMQDISK-22", "RMQDISK-34", "RMQDISK-38"})
-WHILE_RUNNING = frozenset({"RMQDISK-31", "RMQDISK-32", "RMQDISK-33", "RMQDISK-37"})
-"""Laws that a store may break for a moment, and as long as its broker has not done its work."""
 ImageLaw = Callable[[bytes, int], bool]
 StoreLaw = Callable[["StoreJudge"], bool]
 
@@ -54,7 +52,6 @@ class StoreJudge:
         self.store = Directory(tuple(sorted(files.items())))
         self.images = rocketmq_disk_store.index_images(self.store)
         self.hash_slot_num = hash_slot_num
-        self.is_running = "abort" in self.store
 
     def breaks(self, law_id: str) -> bool:
         """Return whether the store breaks a law that can be judged."""
@@ -75,24 +72,23 @@ class StoreJudge:
 
     @property
     def followed(self) -> Directory:
-        """The store without the index files whose length or offsets are wrong."""
+        """The store with nothing in the index files whose length or offsets are wrong."""
         slots = self.hash_slot_num
         kept = [
             (name, image)
-            for name, image in self.store.files
             if not self.has_entries(name)
             or (
                 rocketmq_disk.length_fits(image, slots)
                 and rocketmq_disk.offsets_never_fall(image, slots)
             )
+            else (name, b"")
+            for name, image in self.store.files
         ]
         return Directory(tuple(kept))
 
     def broken(self) -> list[str]:
         """Return the laws that the store breaks, of those that make a defect."""
         judged = (IMAGE_LAWS.keys() | STORE_LAWS.keys()) & VERIFIED_LAWS - ONLY_NOTES
-        if self.is_running:
-            judged -= WHILE_RUNNING
         return [law for law in sorted(judged) if self.breaks(law)]
 
     @property
@@ -113,8 +109,7 @@ def _with_index(
         if not any(name.startswith("index/") for name in judged.store):
             return True
         store = judged.followed
-        names = {name for name in judged.store if judged.has_entries(name)}
-        is_whole = names <= set(store)
+        is_whole = store == judged.store
         return (needs_all and not is_whole) or predicate(store, judged.hash_slot_num)
 
     return judge
@@ -148,6 +143,7 @@ STORE_LAWS: dict[str, StoreLaw] = {
     "RMQDISK-36": lambda one: rocketmq_disk_store.queues_rise(one.store),
     "RMQDISK-37": lambda one: rocketmq_disk_store.units_lead_to_their_records(one.store),
     "RMQDISK-38": lambda one: rocketmq_disk.index_names_are_known(one.store),
+    "RMQDISK-39": lambda one: rocketmq_disk_store.folders_hold_their_files(one.store),
 }
 """What is asked of a whole store."""
 
@@ -169,6 +165,8 @@ def store_disagreements(store: Path) -> Iterator[Finding]:
     if size > LIMIT_BYTES:
         raise ValueError(f"{store}: {size} bytes are more than the model is given, {LIMIT_BYTES}")
     files = {path.relative_to(store).as_posix(): contents_of(path) for path in paths}
+    folders = [path for path in store.rglob("*") if path.is_dir() and not any(path.iterdir())]
+    files |= {f"{path.relative_to(store).as_posix()}/": b"" for path in folders}
     judge = StoreJudge(files, _slots_of(store, files))
     findings = list(verify(store))
     defects = {each.law for each in findings if each.is_defect}

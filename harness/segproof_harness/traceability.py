@@ -42,7 +42,6 @@ LAYERS = (
 )
 REASONS: dict[str, str] = {
     "BATCH-13": "the golden bytes are what they are: there is nothing to draw",
-    "DISK-1": "rights are the operating system's: files in memory have none to draw",
     "DISK-2": "it speaks of a file that changes while it is read, not of files that can be drawn",
     "DISK-7": "files of 2 GiB are too large to be drawn; the check compares one number",
     "RMQHASH-6": "the texts and their hashes are what they are: there is nothing to draw",

@@ -42,28 +42,32 @@ _PIECE_BYTES = _UNIT.size * 8192
 def files_of(place: Place, files: Files = REAL_FILES) -> list[Place]:
     """Return the files of a store or folder that can be dumped, in order.
 
-    Raises: OSError.
+    A folder of a store that can't be listed is among them: reading it tells why. Raises: OSError
+    for `place` itself.
     """
     if place.kind is PlaceKind.INDEX_FOLDER:
         return _index_files(place.path, files)
     if place.kind is not PlaceKind.STORE:
         return [place]
     found: list[Place] = []
-    checkpoint = posixpath.join(place.path, "checkpoint")
-    if files.status(checkpoint) is not None:
-        found.append(Place(PlaceKind.CHECKPOINT, checkpoint))
     names = files.list_directory(place.path)
+    if "checkpoint" in names:
+        found.append(Place(PlaceKind.CHECKPOINT, posixpath.join(place.path, "checkpoint")))
+    queue, log = PlaceKind.QUEUE_FILE, PlaceKind.LOG_FILE
     if "commitlog" in names:
-        folder = posixpath.join(place.path, "commitlog")
-        found += _numbered(folder, PlaceKind.LOG_FILE, files)
+        paths = _paths([posixpath.join(place.path, "commitlog")], log, found, files)
+        found += _numbered(paths, log)
     if "consumequeue" in names:
-        root = posixpath.join(place.path, "consumequeue")
-        for topic in files.list_directory(root):
-            for queue in files.list_directory(posixpath.join(root, topic)):
-                folder = posixpath.join(root, topic, queue)
-                found += _numbered(folder, PlaceKind.QUEUE_FILE, files)
+        paths = [posixpath.join(place.path, "consumequeue")]
+        for _ in ("topics", "queues", "files"):
+            paths = _paths(paths, queue, found, files)
+        found += _numbered(paths, queue)
     if "index" in names:
-        found += _index_files(posixpath.join(place.path, "index"), files)
+        folder = posixpath.join(place.path, "index")
+        try:
+            found += _index_files(folder, files)
+        except OSError:
+            found.append(Place(PlaceKind.INDEX_FILE, folder))
     return found
 
 
@@ -76,9 +80,20 @@ def _index_files(folder: str, files: Files) -> list[Place]:
     ]
 
 
-def _numbered(folder: str, kind: PlaceKind, files: Files) -> list[Place]:
-    names = files.list_directory(folder)
-    return [Place(kind, posixpath.join(folder, name)) for name in names if LOG_NAME.fullmatch(name)]
+def _paths(folders: list[str], kind: PlaceKind, found: list[Place], files: Files) -> list[str]:
+    """Return what is in folders; add those that can't be listed to `found`, but no plain file."""
+    paths = []
+    for folder in folders:
+        try:
+            paths += [posixpath.join(folder, name) for name in files.list_directory(folder)]
+        except OSError as error:
+            if not isinstance(error, NotADirectoryError) or not os.path.isfile(folder):
+                found.append(Place(kind, folder))
+    return paths
+
+
+def _numbered(paths: list[str], kind: PlaceKind) -> list[Place]:
+    return [Place(kind, path) for path in paths if LOG_NAME.fullmatch(posixpath.basename(path))]
 
 
 def store_rows(

@@ -6,14 +6,16 @@ Files are read by `pread` in pieces and never mapped: another process may cut th
 Mirrors: segproof_model.rocketmq.commit_log.
 Upstream: RocketMQ 5.5.1: CommitLog, MappedFileQueue.
 Laws: RMQLOG-1 to RMQLOG-3.
-Not covered: writing; names that are not 20 digits, which no store gives.
+Not covered: writing; names that are not 20 digits, or in which not all bytes of a file would have
+  an offset of 63 bits: no store gives them.
 Used by: message_store, rebuilding/rocketmq_index.
 """
 
 import errno
 import os
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple, Self
 
@@ -32,6 +34,7 @@ __all__ = [
     "MAPPED_FILE_BYTES",
     "CommitLog",
     "LogFile",
+    "inferred_size",
     "log_file_name",
     "named_offset",
 ]
@@ -47,7 +50,9 @@ TEXT_BYTES: Final = 70_000
 NAME_DIGITS: Final = 20
 STORE_TIME_V4, STORE_TIME_V6 = 56, 68
 """Where a record has its store time, with the producer's address in 4 or 16 bytes."""
-INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
+INT32_MAX = 2**31 - 1
+LAST_START: Final = 2**63 - 1 - INT32_MAX
+"""Behind it not all bytes of the longest file have an offset."""
 
 
 class LogFile(NamedTuple):
@@ -66,9 +71,9 @@ def log_file_name(start: int) -> str:
 
 
 def named_offset(name: str) -> int | None:
-    """Return the offset that a name of 20 digits says, or None for another name."""
+    """Return the offset that a name of 20 digits says, or None for a name that no store gives."""
     is_name = len(name) == NAME_DIGITS and name.isascii() and name.isdigit()
-    return int(name) if is_name and int(name) <= INT64_MAX else None
+    return int(name) if is_name and int(name) <= LAST_START else None
 
 
 class CommitLog:
@@ -97,7 +102,8 @@ class CommitLog:
 
         Where None is given their size is the one that most of their lengths and of the steps from
         one name to the next have, the smallest of these: so a file that is missing or cut changes
-        nothing. Raises: InvalidArgumentError for a size outside 1..2^31-1; OSError.
+        nothing. Raises: InvalidArgumentError for a size outside 1..2^31-1; OSError, also where one
+        of them is no regular file.
         """
         if mapped_file_size is not None and not 0 < mapped_file_size <= INT32_MAX:
             raise InvalidArgumentError(
@@ -107,8 +113,8 @@ class CommitLog:
         folder = os.path.join(store, COMMIT_LOG)
         status = files.status(folder)
         found = _found_files(folder, files) if status is not None and status.is_directory else []
-        size = _inferred_size(found) if mapped_file_size is None else mapped_file_size
-        log_files = tuple(LogFile(start, path, min(length, size)) for start, path, length in found)
+        size = inferred_size(found) if mapped_file_size is None else mapped_file_size
+        log_files = tuple(one._replace(size_bytes=min(one.size_bytes, size)) for one in found)
         return cls(store, size, log_files, files)
 
     @property
@@ -235,7 +241,7 @@ class _Records:
         return position - self._chunk_position
 
 
-def _found_files(folder: str, files: Files) -> list[tuple[int, str, int]]:
+def _found_files(folder: str, files: Files) -> list[LogFile]:
     found = []
     for name in files.list_directory(folder):
         start = named_offset(name)
@@ -245,14 +251,15 @@ def _found_files(folder: str, files: Files) -> list[tuple[int, str, int]]:
         status = files.status(path)
         if status is None:
             raise FileNotFoundError(errno.ENOENT, "no such file", path)
-        if status.is_regular:
-            found.append((start, path, status.size_bytes))
+        if not status.is_regular:
+            raise OSError(errno.EINVAL, "not a regular file", path)
+        found.append(LogFile(start, path, status.size_bytes))
     return found
 
 
-def _inferred_size(found: list[tuple[int, str, int]]) -> int:
+def inferred_size(found: Sequence[LogFile]) -> int:
     """Return the size that most lengths and steps say: some files may be missing, or cut."""
-    sizes = [length for _, _, length in found]
-    sizes += [after[0] - before[0] for before, after in pairwise(found)]
-    lawful = [size for size in sizes if 0 < size <= INT32_MAX]
-    return max(lawful, key=lambda size: (lawful.count(size), -size), default=MAPPED_FILE_BYTES)
+    sizes = [one.size_bytes for one in found]
+    sizes += [after.start - before.start for before, after in pairwise(found)]
+    times = Counter(size for size in sizes if 0 < size <= INT32_MAX)
+    return max(times, key=lambda size: (times[size], -size), default=MAPPED_FILE_BYTES)

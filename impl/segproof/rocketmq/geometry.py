@@ -227,7 +227,7 @@ def _fitting(
             hashes, offsets = _entries_at(file, slots, header.index_count - 1)
             is_end = (offsets == header.end_phy_offset) & (hashes >= 0)
             slots, hashes = slots[is_end], hashes[is_end]
-            slots = slots[np.isin(hashes % slots, heads)]
+            slots = slots[heads[hashes % slots]]
         for count in slots.tolist():
             yield Geometry(count, (words - count) // 5)
 
@@ -251,14 +251,14 @@ def _entries_at(file: File, slots: Int64Array, index: int) -> tuple[Int64Array, 
     return hashes, (high << 32) + words[at + 2]
 
 
-def _slots_with(file: File, value: int, words: int) -> Int64Array:
-    """Return the numbers of the words behind the header that have a value."""
-    found = []
+def _slots_with(file: File, value: int, words: int) -> NDArray[np.bool_]:
+    """Return which words behind the header have a value."""
+    found = np.zeros(words, np.bool_)
     for first in range(0, words, _STEP):
         data = file.pread(SLOT_BYTES * min(_STEP, words - first), HEADER_BYTES + SLOT_BYTES * first)
         part = np.frombuffer(data[: len(data) // SLOT_BYTES * SLOT_BYTES], ">i4")
-        found.append(np.flatnonzero(part == value) + first)
-    return np.concatenate(found) if found else np.zeros(0, np.int64)
+        found[first : first + len(part)] = part == value
+    return found
 
 
 def consistency(file: File, geometry: Geometry, header: StoredHeader) -> float:

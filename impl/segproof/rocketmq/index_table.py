@@ -104,14 +104,14 @@ def read_slots(file: File, geometry: Geometry) -> NDArray[np.int32]:
 
 
 def entry_blocks(
-    file: File, geometry: Geometry, first: int, stop: int
+    file: File, geometry: Geometry, first: int, stop: int, size: int = BLOCK_ENTRIES
 ) -> Iterator[tuple[int, Block]]:
     """Yield the index of its first entry and a block of entries, from `first` to before `stop`.
 
-    Ends early where the file does. Cost: memory for one block.
+    Ends early where the file does. Cost: memory for one block, of `size` entries.
     """
-    for index in range(first, stop, BLOCK_ENTRIES):
-        count = min(BLOCK_ENTRIES, stop - index)
+    for index in range(first, stop, size):
+        count = min(size, stop - index)
         data = file.pread(count * ENTRY_BYTES, geometry.position_of(index))
         block: Any = np.frombuffer(data[: len(data) // ENTRY_BYTES * ENTRY_BYTES], ENTRY_DTYPE)
         if len(block):

@@ -180,7 +180,8 @@ RULES: dict[str, Rule] = {
     **_rules("index-file", WARNING, "nothing, if no other finding is of this file: RocketMQ only"
              " shows this number; slots were damaged and taken anew, or the header was",
              "RMQDISK-12"),
-    **_rules("index-file", NOTE, "ask with a later end where a message is not found by its time",
+    **_rules("index-file", NOTE, "ask with a later end where a message is not found by its time; a"
+             " store with its commit log tells whether the entry is right (RMQDISK-32)",
              "RMQDISK-14"),
     **_rules("index-service", ERROR, "look for files that were copied from elsewhere or renamed,"
              " else make the index new from the commit log", "RMQDISK-17"),
@@ -211,6 +212,7 @@ RULES: dict[str, Rule] = {
              " commitLogRecoverMaxNum at the number of log files: it makes queues and index new"
              " from the log", "RMQDISK-35", "RMQDISK-36", "RMQDISK-37"),
     **_rules("index-service", NOTE, "find out what put it there", "RMQDISK-38"),
+    **_rules("index-service", ERROR, "stop the broker, and move it out of the store", "RMQDISK-39"),
     # records
     **_deep(RESTORE, "BATCH-9", "BATCH-10", "DISK-16", "DISK-17", "DISK-18"),
 }  # fmt: skip

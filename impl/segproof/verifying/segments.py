@@ -112,10 +112,8 @@ def open_guarded(files: Files, path: str, reporter: Reporter, structure: str) ->
     """Open a file, or report why it can't be opened and return None."""
     try:
         return files.open(path)
-    except FileNotFoundError:
-        report_vanished(path, reporter, structure)
     except OSError as error:
-        report_unreadable(path, error, reporter, structure)
+        report_failure(path, error, reporter, structure)
     return None
 
 
@@ -124,6 +122,14 @@ def report_vanished(path: str, reporter: Reporter, structure: str) -> None:
     reporter.add(
         "DISK-2", path, "the file vanished while the directory was read", structure=structure
     )
+
+
+def report_failure(path: str, error: OSError, reporter: Reporter, structure: str) -> None:
+    """Report what the operating system says of a file that was listed."""
+    if isinstance(error, FileNotFoundError):
+        report_vanished(path, reporter, structure)
+    else:
+        report_unreadable(path, error, reporter, structure)
 
 
 def report_shrunk(

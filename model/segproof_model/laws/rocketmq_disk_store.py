@@ -2,8 +2,13 @@
 """The laws of a whole store of RocketMQ as a verifier finds it: log, index, queues, side by side.
 
 Every predicate takes the store's files: names such as `commitlog/`, `index/` and
-`consumequeue/TOPIC/QUEUE/` and a file name. Where a record is damaged the rest of its file is dark,
-and nothing is asked of what leads there.
+`consumequeue/TOPIC/QUEUE/` and a file name; a folder without files is such a name alone. Where a
+record is damaged the rest of its file is dark, and nothing is asked of what leads there.
+
+With the marker `abort` a broker runs, or was killed. It goes through its log in order and tells the
+queues of each message, then the index. So it can leave the end undone, and no more: of the newest
+index file the end timestamp, of the last indexed message some keys, and what lies behind the
+furthest message that a queue or the index knows. All else was written before, and is asked.
 
 Used by: the harness, the tests of `verify`, the generated pages.
 """
@@ -40,7 +45,10 @@ COMMIT_LOG = "RocketMQ CommitLog.checkMessageAndReturnSize 4.7.0 to 5.5.1"
 BUILD_INDEX = "RocketMQ IndexService.buildIndex 4.7.0 to 5.5.1"
 QUEUE = "RocketMQ ConsumeQueue 4.7.0 to 5.5.1"
 LOG_NAME = re.compile(r"commitlog/([0-9]{20})")
-QUEUE_NAME = re.compile(r"consumequeue/(.+)/([0-9]{1,9})/([0-9]{20})")
+QUEUE_NAME = re.compile(r"consumequeue/([^/]+)/([0-9]{1,9})/([0-9]{20})")
+FOLDER_NAME = re.compile(r"commitlog/|consumequeue/([^/]+/)?|consumequeue/([^/]+)/([0-9]{1,9})/")
+LAST_START = 2**63 - 2**31
+"""Behind it not all bytes of the longest file have an offset of 63 bits."""
 UNIT = struct.Struct(">qiq")
 FILLER_SIZE = 2**31 - 1
 
@@ -74,8 +82,8 @@ class LogFile:
 
 def log_files(store: Directory) -> list[LogFile]:
     """Return the files of the commit log by offset."""
-    names = [match for match in map(LOG_NAME.fullmatch, store) if match is not None]
-    return [_read_log(int(match[1]), store.read(match[0]) or b"") for match in names]
+    found = [(match[0], int(match[1])) for match in map(LOG_NAME.fullmatch, store) if match]
+    return [_read_log(at, store.read(name) or b"") for name, at in found if at <= LAST_START]
 
 
 def _read_log(start: int, data: bytes) -> LogFile:
@@ -158,6 +166,23 @@ def judged_entries(store: Directory, hash_slot_num: int) -> Iterator[tuple[bytes
                 yield image, index, entry
 
 
+def is_running(store: Directory) -> bool:
+    """Return whether the broker runs, or was killed."""
+    return "abort" in store
+
+
+def furthest(store: Directory) -> int:
+    """Return the largest offset that a queue or the index leads to; -1 if there is none.
+
+    A broker has told queues and index of every message before it.
+    """
+    ends = [header_of(one).end_phy_offset for one in index_images(store) if not is_empty(one)]
+    units = [
+        unit for files in queues_of(store).values() for _, data in files for unit in units_of(data)
+    ]
+    return max([-1, *ends, *(at for at, size, _ in units if (at, size) != (0, FILLER_SIZE))])
+
+
 def log_end(store: Directory) -> int:
     """Return the offset behind the last record, or behind the last file if it is damaged."""
     files = written(log_files(store))
@@ -173,8 +198,13 @@ def log_end(store: Directory) -> int:
 
 @law("RMQDISK-23", structure=SERVICE, scope="disk", source="RocketMQ MappedFileQueue")
 def log_files_follow(store: Directory) -> bool:
-    """The files of the commit log have one length, and each begins where the one before ends."""
+    """The files of the commit log have one length, and each begins where the one before ends; the
+    log has one where index or queues have an entry.
+    """
     files = log_files(store)
+    if not files:
+        has_folder = any(name.startswith("commitlog/") for name in store)
+        return not has_folder or furthest(store) < 0
     return len({len(one.data) for one in files}) <= 1 and all(
         before.start + len(before.data) == after.start for before, after in pairwise(files)
     )
@@ -270,7 +300,8 @@ def covered(store: Directory) -> tuple[int, int] | None:
 def keys_have_entries(store: Directory, hash_slot_num: int) -> bool:
     """From the first to the last indexed message each key of each message has its entry.
 
-    Of the first one some may be in an index file that has expired, if messages before it have.
+    Of the first one some may be in an index file that has expired, if messages before it have; of
+    the last one some may be missing beside `abort`.
     """
     stretch, messages = covered(store), messages_of(store)
     if stretch is None:
@@ -279,6 +310,8 @@ def keys_have_entries(store: Directory, hash_slot_num: int) -> bool:
     first = min((one.start for one in log_files(store)), default=0)
     for offset, message in messages.items():
         is_inside = stretch[0] < offset <= stretch[1] or offset == stretch[0] <= first
+        if offset == stretch[1] and is_running(store):
+            continue
         wanted = Counter((offset, each) for each in hashes_of(message))
         if is_inside and any(entries[pair] < often for pair, often in wanted.items()):
             return False
@@ -289,8 +322,11 @@ def keys_have_entries(store: Directory, hash_slot_num: int) -> bool:
 def times_are_those_of_the_messages(store: Directory, hash_slot_num: int) -> bool:
     """Begin and end timestamp are the store times of the messages of the first and last entry, and
     each difference behind the first is the seconds from the begin to its message's store time.
+
+    Beside `abort` the end timestamp of the newest file may be that of the entry before.
     """
     messages = messages_of(store)
+    newest = index_images(store)[-1:] if is_running(store) else []
     ends = {image: len(entries_of(image, hash_slot_num)) for image in index_images(store)}
     for image, index, entry in judged_entries(store, hash_slot_num):
         message, header = messages.get(entry.phy_offset), header_of(image)
@@ -298,7 +334,7 @@ def times_are_those_of_the_messages(store: Directory, hash_slot_num: int) -> boo
             continue
         time = message.store_timestamp
         expected = difference_of(header.begin_timestamp, time)
-        is_last = index == ends[image]
+        is_last = index == ends[image] and image not in newest
         if (index == 1 and time != header.begin_timestamp) or (
             is_last and time != header.end_timestamp
         ):
@@ -310,12 +346,18 @@ def times_are_those_of_the_messages(store: Directory, hash_slot_num: int) -> boo
 
 @law("RMQDISK-33", structure=SERVICE, scope="disk", source=BUILD_INDEX)
 def index_covers_the_log(store: Directory, hash_slot_num: int) -> bool:
-    """No message with keys lies before the first or behind the last message that is indexed."""
-    stretch = covered(store)
-    return all(
-        not hashes_of(message) or (stretch is not None and stretch[0] <= offset <= stretch[1])
-        for offset, message in messages_of(store).items()
-    )
+    """No message with keys lies before the first or behind the last message that is indexed.
+
+    Beside `abort` those behind the last may, from the last one on that a queue knows.
+    """
+    stretch, reached = covered(store), furthest(store)
+    for offset, message in messages_of(store).items():
+        is_before = stretch is not None and offset < stretch[0]
+        is_behind = stretch is None or offset > stretch[1]
+        may_come = is_running(store) and offset >= reached
+        if hashes_of(message) and (is_before or (is_behind and not may_come)):
+            return False
+    return True
 
 
 @law("RMQDISK-34", structure=SERVICE, scope="disk", source=BUILD_INDEX)
@@ -335,8 +377,11 @@ def messages_are_indexed_once(store: Directory, hash_slot_num: int) -> bool:
 def queues_of(store: Directory) -> dict[tuple[str, int], list[tuple[int, bytes]]]:
     """Return the files of each topic and queue: where each begins, and its bytes."""
     found: dict[tuple[str, int], list[tuple[int, bytes]]] = {}
+    for match in map(FOLDER_NAME.fullmatch, store):
+        if match is not None and match[3] is not None:
+            found[match[2], int(match[3])] = []
     for match in map(QUEUE_NAME.fullmatch, store):
-        if match is not None:
+        if match is not None and int(match[3]) <= LAST_START:
             files = found.setdefault((match[1], int(match[2])), [])
             files.append((int(match[3]), store.read(match[0]) or b""))
     return found
@@ -379,29 +424,59 @@ def queues_rise(store: Directory) -> bool:
 
 @law("RMQDISK-37", structure=SERVICE, scope="disk", source=QUEUE)
 def units_lead_to_their_records(store: Directory) -> bool:
-    """Each unit leads to the record of its topic, queue and place, and each record there has one.
+    """Each unit leads to the record of its topic, queue and place, and each record of a topic with
+    queues has its unit.
 
-    Not prepared or rolled back ones; of what has expired, or is dark, nothing is asked.
+    Not prepared or rolled back ones; of what has expired, or is dark, nothing is asked. Beside
+    `abort` units may be missing behind the last one, from the furthest message on that a queue or
+    the index knows.
     """
-    messages, dark = messages_of(store), dark_stretches(store)
+    queues, dark = queues_of(store), dark_stretches(store)
     first = min((one.start for one in log_files(store)), default=0)
-    if not log_files(store):
-        return True
-    for (topic, queue_id), files in queues_of(store).items():
-        own = {
-            (message.queue_offset, at): message.total_size
-            for at, message in messages.items()
-            if (message.topic, message.queue_id) == (topic, queue_id)
-            and message.sys_flag & 12 in (0, 8)
-        }
-        places: set[int] = set()
+    records = _records_of_queues(store)
+    for queue, files in queues.items() if log_files(store) else ():
         for start, data in files:
             for number, (at, size, _) in enumerate(units_of(data), start // 20):
-                places.add(number)
                 is_asked = size != FILLER_SIZE and at >= first and not is_dark(dark, at)
-                if is_asked and own.get((number, at)) != size:
+                if is_asked and records.get(queue, {}).get((number, at)) != size:
                     return False
-        behind = max(places, default=files[0][0] // 20 - 1)
-        if any(place > behind for place, _ in own):
-            return False
+    topics, reached = {topic for topic, _ in queues}, furthest(store)
+    for queue, own in records.items():
+        begin, end = _places_of(queues.get(queue, []))
+        for place, at in own if queue[0] in topics else ():
+            may_come = place >= end and is_running(store) and at >= reached
+            if not (begin <= place < end or may_come):
+                return False
+    return True
+
+
+def _records_of_queues(store: Directory) -> dict[tuple[str, int], dict[tuple[int, int], int]]:
+    """Return the records of each queue: place and offset in the log, and the size."""
+    found: dict[tuple[str, int], dict[tuple[int, int], int]] = {}
+    for at, message in messages_of(store).items():
+        if message.sys_flag & 12 in (0, 8):
+            own = found.setdefault((message.topic, message.queue_id), {})
+            own[message.queue_offset, at] = message.total_size
+    return found
+
+
+def _places_of(files: list[tuple[int, bytes]]) -> tuple[int, int]:
+    """Return the place of the first unit of a queue, and the one behind the last."""
+    begin = files[0][0] // 20 if files else 0
+    ends = [start // 20 + len(units_of(data)) for start, data in files if units_of(data)]
+    return begin, max([begin, *ends])
+
+
+@law("RMQDISK-39", structure=SERVICE, scope="disk", source="RocketMQ MappedFileQueue.load")
+def folders_hold_their_files(store: Directory) -> bool:
+    """The folders of the log and of queues hold files whose names are 20 digits, and nothing else.
+
+    The names are offsets: no byte of a file may lie behind 2^63 - 1.
+    """
+    for name in store:
+        if name.startswith(("commitlog/", "consumequeue/")):
+            match = LOG_NAME.fullmatch(name) or QUEUE_NAME.fullmatch(name)
+            is_lawful = match is not None and int(match[match.lastindex or 0]) <= LAST_START
+            if not is_lawful and not FOLDER_NAME.fullmatch(name):
+                return False
     return True

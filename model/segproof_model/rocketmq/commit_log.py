@@ -6,7 +6,8 @@ Upstream: RocketMQ CommitLog and MappedFileQueue (4.7.0 to 5.5.1).
 Layout: `<store>/commitlog/<20 digits>`: the offset of the file's first byte in the log. A record
     does not cross the end of a file; what is left there begins with a size and the blank magic.
 Laws: RMQLOG-1 to RMQLOG-3.
-Not covered: writing; files that are no regular ones; a name that is not 20 digits.
+Not covered: writing; files that are no regular ones; a name that is not 20 digits, or in which not
+    all bytes of a file would have an offset of 63 bits.
 Used by: message_store, the harness.
 """
 
@@ -32,6 +33,8 @@ from segproof_model.rocketmq.message import (
 COMMIT_LOG = "commitlog"
 STORE_TIME_END = 76
 """Where the store time of any record ends at the latest."""
+LAST_START = INT64_MAX - INT32_MAX
+"""Behind it not all bytes of the longest file have an offset."""
 MAPPED_FILE_SIZE = 1 << 30
 """Length of a file where nothing says another one."""
 
@@ -170,7 +173,7 @@ def _found(store_path: str, directory: Directory) -> tuple[LogFile, ...]:
     pattern = re.escape(path_in(store_path, COMMIT_LOG)) + "/([0-9]{20})"
     matches = [(re.fullmatch(pattern, name), data) for name, data in directory.files]
     found = [LogFile(int(match[1]), data) for match, data in matches if match is not None]
-    return tuple(sorted(file for file in found if file.start <= INT64_MAX))
+    return tuple(sorted(file for file in found if file.start <= LAST_START))
 
 
 def _inferred_size(files: tuple[LogFile, ...]) -> int:

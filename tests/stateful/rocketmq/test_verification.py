@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The verifier's checks of RocketMQ stores against the model's laws, on small stores with damage.
 
-A store is written as a broker writes it: a commit log, its index, one consume queue. Then bytes
-are changed, files cut, lengthened and removed. A law that the verifier reports is broken by the
-model's predicate; and where it reports no defect, every predicate holds.
+A store is written as a broker writes it: a commit log, its index, one consume queue; stopped, or
+beside the marker of a broker that runs or was killed. Then bytes are changed; files are cut,
+lengthened, removed, copied to names far away, or become something that is no file. A law that the
+verifier reports is broken by the model's predicate; where it reports no defect, every predicate
+holds; and whatever is no file is named.
 
 Used by: the tox environments `py311` to `py313`.
 """
 
+import errno
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -15,6 +19,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from segproof.files import File, FileStatus
 from segproof.rocketmq.geometry import find_geometry
 from segproof.rocketmq.index_service import IndexService
 from segproof.rocketmq.message import (
@@ -29,7 +34,7 @@ from segproof.verification import verify
 from segproof.verifying.rocketmq.store_checks import is_time_name
 from segproof_harness.judge_rocketmq import NOT_JUDGED, StoreJudge
 from segproof_harness.memory_files import MemoryFiles
-from segproof_harness.reading.store_conformance import memory_store
+from segproof_harness.reading.store_conformance import memory_store, write_file
 from segproof_model.laws import rocketmq_disk
 
 SLOTS, ENTRIES = 3, 7
@@ -37,6 +42,7 @@ LOG_BYTES = 700
 TOPIC, QUEUE_ID = "T", 0
 QUEUE_FILE_BYTES = 20 * 8
 STEP_MS = 700
+DAY_SECONDS = 86_400
 
 JUDGED = (
     "RMQDISK-1", "RMQDISK-4", "RMQDISK-5", "RMQDISK-6", "RMQDISK-7", "RMQDISK-8", "RMQDISK-9",
@@ -44,11 +50,51 @@ JUDGED = (
     "RMQDISK-16", "RMQDISK-17", "RMQDISK-18", "RMQDISK-19", "RMQDISK-20", "RMQDISK-21",
     "RMQDISK-22", "RMQDISK-23", "RMQDISK-24", "RMQDISK-25", "RMQDISK-26", "RMQDISK-27",
     "RMQDISK-28", "RMQDISK-29", "RMQDISK-30", "RMQDISK-31", "RMQDISK-32", "RMQDISK-33",
-    "RMQDISK-34", "RMQDISK-35", "RMQDISK-36", "RMQDISK-37", "RMQDISK-38",
+    "RMQDISK-34", "RMQDISK-35", "RMQDISK-36", "RMQDISK-37", "RMQDISK-38", "RMQDISK-39",
 )  # fmt: skip
 
 SURE_NOTES = {"RMQDISK-14", "RMQDISK-22", "RMQDISK-34"}
 """Notes that say that a law is broken."""
+
+FAR_NAMES = (
+    "00000000000000099999", "00000000004000000000", "00010000000000000000",
+    "09223372034707292160", "09223372034707292161", "09223372036854775807",
+    "99999999999999999999", "-0000000000000000001", "20991231235959999",
+)  # fmt: skip
+"""Names that are far from the others: no count of anything may come from them."""
+KINDS = ("folder", "pipe", "loop", "dangling")
+"""What can stand where a file should be."""
+
+
+class OddFiles(MemoryFiles):
+    """Files in memory, and names that are something else: pipes, and links that lead nowhere."""
+
+    odd: Mapping[str, str] = {}
+
+    def _refuse(self, path: str) -> None:
+        kind = self.odd.get(path)
+        if kind == "pipe":
+            raise IsADirectoryError(f"{path}: not a regular file")
+        if kind is not None:
+            number = errno.ELOOP if kind == "loop" else errno.ENOENT
+            raise OSError(number, os.strerror(number), path)
+
+    def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
+        """Open a file; what is none is refused."""
+        self._refuse(path)
+        return super().open(path, writable=writable, create=create)
+
+    def status(self, path: str) -> FileStatus | None:
+        """Return the status of a path; asking for a link to itself fails."""
+        if self.odd.get(path) == "loop":
+            self._refuse(path)
+        is_pipe = self.odd.get(path) == "pipe"
+        return FileStatus(0, False, False, 0, (0, -2)) if is_pipe else super().status(path)
+
+    def list_directory(self, path: str) -> list[str]:
+        """Return the names in a directory, these too."""
+        inside = [os.path.basename(one) for one in self.odd if os.path.dirname(one) == path]
+        return sorted({*super().list_directory(path), *inside})
 
 
 @dataclass(frozen=True)
@@ -127,28 +173,47 @@ def _message(sent: Sent, offset: int, queue_bytes: int, store_time: int) -> Mess
     )  # fmt: skip
 
 
-def judge(files: Mapping[str, bytes]) -> set[str]:
-    """Hold what verify says of a store against the model; return the laws of defects."""
-    memory = memory_store(dict(files))
+def odd_store(files: Mapping[str, bytes], odd: Mapping[str, str]) -> OddFiles:
+    """Return the store; a name that ends in a slash is a folder without files."""
+    memory = OddFiles()
+    for name, data in files.items():
+        if name.endswith("/"):
+            memory.make_directory(f"/store/{name}")
+        else:
+            write_file(memory, f"/store/{name}", data)
+    for name, kind in odd.items():
+        memory.make_directory(f"/store/{os.path.dirname(name)}")
+        if kind == "folder":
+            memory.make_directory(f"/store/{name}")
+    memory.odd = {f"/store/{name}": kind for name, kind in odd.items() if kind != "folder"}
+    return memory
+
+
+def judge(files: Mapping[str, bytes], odd: Mapping[str, str] | None = None) -> set[str]:
+    """Hold what verify says of a store against the model; return the laws of defects.
+
+    `odd` are names that are no files, and what they are; the model does not know them.
+    """
+    odd = odd or {}
+    memory = odd_store(files, odd)
     findings = list(verify("/store", files=memory, hash_slots=SLOTS))
-    assert files == {name: _read(memory, f"/store/{name}") for name in files}
+    assert memory.images("/store", with_folders=True) == {
+        name: data for name, data in files.items() if not name.endswith("/")
+    }
+    unreadable = {one.path for one in findings if one.law == "DISK-1" and one.is_defect}
+    assert {f"/store/{name}" for name in odd} <= unreadable
     judged = StoreJudge(files, SLOTS)
     defects = {one.law for one in findings if one.is_defect}
     for law in defects - NOT_JUDGED:
         assert judged.breaks(law), (law, [str(one) for one in findings if one.law == law])
+    sized = [one for one in judged.images if rocketmq_disk.length_fits(one, SLOTS)]
+    late = max((rocketmq_disk.seconds_behind_the_end(one, SLOTS) for one in sized), default=0)
+    assert ("RMQDISK-14" in defects) is (late > DAY_SECONDS)
     for law in {one.law for one in findings} & SURE_NOTES:
         assert judged.breaks(law), law
     if not defects:
         assert [] == judged.broken()
     return defects
-
-
-def _read(files: MemoryFiles, path: str) -> bytes:
-    file = files.open(path)
-    try:
-        return file.pread(file.size(), 0)
-    finally:
-        file.close()
 
 
 @pytest.mark.checks(*JUDGED)
@@ -165,14 +230,48 @@ def test_what_a_broker_writes_is_clean(messages: list[Sent], with_abort: bool) -
 def test_verify_and_the_laws_agree(data: st.DataObject, messages: list[Sent], abort: bool) -> None:
     """After any damage both say the same."""
     files = write_store(messages, abort)
+    odd: dict[str, str] = {}
     for _ in range(data.draw(st.integers(1, 3))):
-        damage(data, files)
-    for law in judge(files):
+        damage(data, files, odd)
+    for law in judge(files, odd):
         event(law)
 
 
-def damage(data: st.DataObject, files: dict[str, bytes]) -> None:
-    """Change bytes of a file, mostly; or cut, lengthen or remove it."""
+@pytest.mark.checks("DISK-1", "RMQDISK-23", "RMQDISK-35", "RMQDISK-37", "RMQDISK-39")
+@settings(max_examples=80, deadline=None)
+@given(data=st.data(), messages=st.lists(SENT, min_size=2, max_size=14), abort=st.booleans())
+def test_files_that_are_missing_or_none(
+    data: st.DataObject, messages: list[Sent], abort: bool
+) -> None:
+    """What is no file is named; a file of log or queue can't be missing unnoticed."""
+    files = write_store(messages, abort)
+    odd: dict[str, str] = {}
+    for _ in range(data.draw(st.integers(1, 2))):
+        misplace(data, files, odd)
+    for law in judge(files, odd):
+        event(law)
+
+
+def misplace(data: st.DataObject, files: dict[str, bytes], odd: dict[str, str]) -> None:
+    """Remove a file, put something else in its place, or copy it to a name far away."""
+    names = [name for name in sorted(files) if files[name]]
+    if not names:
+        return
+    name = data.draw(st.sampled_from(names))
+    folder, what = name.rpartition("/")[0], data.draw(st.sampled_from(["gone", "odd", "far"]))
+    if what == "far" and folder:
+        far = f"{folder}/{data.draw(st.sampled_from(FAR_NAMES))}"
+        files[far] = files[name]
+        return
+    del files[name]
+    if what == "odd" and os.path.basename(name) not in FAR_NAMES:
+        odd[name] = data.draw(st.sampled_from(KINDS))
+    elif folder and not any(one.startswith(f"{folder}/") for one in (*files, *odd)):
+        files[f"{folder}/"] = b""
+
+
+def damage(data: st.DataObject, files: dict[str, bytes], odd: dict[str, str]) -> None:
+    """Change bytes of a file, mostly; or cut, lengthen or misplace it."""
     names = [name for name in sorted(files) if files[name]]
     kinds = sorted({name.partition("/")[0] for name in names})
     kind = data.draw(st.sampled_from([*kinds, *["index"] * 3, *["commitlog"]]))
@@ -182,7 +281,7 @@ def damage(data: st.DataObject, files: dict[str, bytes]) -> None:
     name = data.draw(st.sampled_from(within))
     content = bytearray(files[name])
     what = data.draw(
-        st.sampled_from(["byte"] * 6 + ["word"] * 4 + ["zeros", "cut", "more", "gone"])
+        st.sampled_from(["byte"] * 6 + ["word"] * 4 + ["zeros", "cut", "more", "misplace"])
     )
     used = max(1, len(content.rstrip(b"\0")))
     at = data.draw(st.integers(0, min(len(content), used + 8) - 1))
@@ -198,8 +297,8 @@ def damage(data: st.DataObject, files: dict[str, bytes]) -> None:
         del content[at:]
     elif what == "more":
         content += bytes(data.draw(st.sampled_from([1, 4, 20])))
-    if what == "gone" and len(within) > 1:
-        del files[name]
+    if what == "misplace":
+        misplace(data, files, odd)
     else:
         files[name] = bytes(content)
 

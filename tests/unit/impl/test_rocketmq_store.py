@@ -84,15 +84,20 @@ def test_a_log_that_is_cut_anywhere() -> None:
 
 
 def test_no_log_and_odd_names() -> None:
-    """A store without a log has an empty one; names that are no offsets are passed over."""
+    """A store without a log has an empty one; names that are no offsets are passed over.
+
+    Where one that is an offset is no file, the log can't be told: what it held would be left out.
+    """
     files = MemoryFiles()
     log = CommitLog.open("/s", files=files)
     assert ((), -1, 0, []) == (log.log_files, log.min_offset, log.max_offset, list(log.scan()))
     write_log(files, "/s", some(1), SIZE)
     for name in ("1", "9" * 20, "\u0661" * 20, "0" * 19 + "x"):
         files.open(f"/s/commitlog/{name}", writable=True, create=True).close()
-    files.make_directory("/s/commitlog/" + "0" * 17 + "999")
     assert len(CommitLog.open("/s", files=files).log_files) == 1
+    files.make_directory("/s/commitlog/" + "0" * 17 + "999")
+    with pytest.raises(OSError, match="not a regular file"):
+        CommitLog.open("/s", files=files)
     for size in (0, -1, 2**31):
         with pytest.raises(InvalidArgumentError):
             CommitLog.open("/s", size, files=files)

@@ -21,7 +21,17 @@ from segproof.verification import VERIFIED_LAWS, verify
 from segproof_harness.broken_files import damaged_copy
 from segproof_harness.broken_stores import STORE_EXAMPLES, entry
 from segproof_harness.cli import run
-from segproof_harness.damages import Damage, Example, add, cut, int32, int64, overwrite, write
+from segproof_harness.damages import (
+    Damage,
+    Example,
+    add,
+    cut,
+    int32,
+    int64,
+    overwrite,
+    remove,
+    write,
+)
 from segproof_harness.memory_files import MemoryFiles
 from segproof_harness.reading.store_conformance import write_file
 
@@ -83,6 +93,15 @@ MORE: dict[str, tuple[str, Damage]] = {
     "the last unit is gone": ("RMQDISK-37", overwrite(QUEUE, 220, bytes(20))),
     "a unit of another size": ("RMQDISK-37", overwrite(QUEUE, 8, int32(7))),
     "a number among the index files": ("RMQDISK-38", write("index/123", b"")),
+    "a log file at 2^63-1": ("RMQDISK-39", write("commitlog/09223372036854775807", b"x" * 99)),
+    "a queue file beyond 63 bits": ("RMQDISK-39", write(f"{QUEUE[:-20]}{'9' * 20}", bytes(20))),
+    "a log file with a sign": ("RMQDISK-39", write("commitlog/-0000000000000000001", bytes(99))),
+    "a queue file 10 PB away": ("RMQDISK-35", write(
+        f"{QUEUE[:-20]}00010000000000000000", b"x" * 20)),
+    "a log file 10 PB away": ("RMQDISK-23", write("commitlog/00010000000000000000", b"x" * 99)),
+    "the log's only file is gone": ("RMQDISK-23", remove(LOG)),
+    "the queue's only file is gone": ("RMQDISK-37", remove(QUEUE)),
+    "an entry 68 years behind the last": ("RMQDISK-14", overwrite(INDEX, entry(5, 12), int32(MAX))),
 }  # fmt: skip
 
 

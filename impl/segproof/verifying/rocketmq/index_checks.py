@@ -44,6 +44,7 @@ __all__ = ["IndexSummary", "check_index_file"]
 
 STRUCTURE = "index-file"
 STEADY_TRIES = 50
+NAMED_AT_ONCE = 1 << 20
 
 Int32Array = NDArray[np.int32]
 
@@ -341,17 +342,26 @@ class _IndexFile:
         self._reporter.add_rows("RMQDISK-10", self._path, positions[wrong], describe)
 
     def _report_named(self, heads: Int32Array, previous: Int32Array, count: int) -> None:
-        lawful = (previous > 0) & (previous < np.arange(count, dtype=np.int32))
-        times = np.bincount(heads, minlength=count) + np.bincount(previous[lawful], minlength=count)
+        """Report entries that are not named once; counts some at a time, as counts take memory."""
+        for low in range(1, count, NAMED_AT_ONCE):
+            high = min(low + NAMED_AT_ONCE, count)
+            times = np.bincount(heads[(heads >= low) & (heads < high)] - low, minlength=high - low)
+            for first in range(low, count, NAMED_AT_ONCE):  # an entry names only earlier ones
+                part = previous[first : first + NAMED_AT_ONCE]
+                names = (part >= low) & (part < high)
+                names &= part < np.arange(first, first + len(part), dtype=np.int32)
+                times += np.bincount(part[names] - low, minlength=high - low)
+            self._report_times(low, times)
+
+    def _report_times(self, low: int, times: NDArray[np.int64]) -> None:
         wrong = np.flatnonzero(times != 1)
-        wrong = wrong[wrong > 0]
 
         def describe(row: int) -> Described:
-            index, often = int(wrong[row]), int(times[wrong[row]])
+            index, often = low + int(wrong[row]), int(times[wrong[row]])
             words = "on no chain: no lookup finds it" if not often else f"named {often} times"
             return Described(f"entry {index} is {words}", 1, often)
 
-        positions = self._geometry.position_of(0) + wrong * ENTRY_BYTES
+        positions = self._geometry.position_of(low) + wrong * ENTRY_BYTES
         self._reporter.add_rows("RMQDISK-11", self._path, positions, describe)
 
     def _slot_count(self, slots: Int32Array, stop: int) -> None:

@@ -18,6 +18,8 @@ __all__ = ["RowChecks", "stored_difference"]
 
 INT32_MAX = (1 << 31) - 1
 INT64 = 1 << 64
+CLOCK_SECONDS = 86_400
+"""A clock that goes back further than by a day, as by a wrong date or zone, is no usual thing."""
 
 
 def stored_difference(begin_timestamp: int, store_timestamp: int) -> int:
@@ -104,25 +106,39 @@ class RowChecks:
         self._offset = int(offsets[-1])
 
     def _times(self, first: int, differences: NDArray[np.int32]) -> None:
-        """Note entries that read later than the last one; the first may, where files follow."""
+        """Report entries that read later than the last one; the first may, where files follow."""
         header = self._header
         if first <= 1:
             first, differences = first + 1, differences[1:]
         room = (header.end_timestamp - header.begin_timestamp) // 1000
-        late = np.flatnonzero(differences > max(-1, min(room, INT32_MAX)))
-        if not len(late) or header.begin_timestamp <= 0:
+        is_late = differences > max(-1, min(room, INT32_MAX))
+        if header.begin_timestamp <= 0:
             return
-        positions = late * ENTRY_BYTES + self._geometry.position_of(first)
+        is_far = differences.astype(np.int64) > room + CLOCK_SECONDS
+        self._late(first, differences, room, is_late & ~is_far, Severity.NOTE)
+        self._late(first, differences, room, is_late & is_far, Severity.WARNING)
+
+    def _late(
+        self,
+        first: int,
+        differences: NDArray[np.int32],
+        room: int,
+        is_late: NDArray[np.bool_],
+        severity: Severity,
+    ) -> None:
+        late = np.flatnonzero(is_late)
+        words = "the broker's clock went back"
+        if severity is Severity.WARNING:
+            words += " by more than a day, or the entry or the header is damaged"
 
         def describe(row: int) -> Described:
             seconds = int(differences[late[row]])
             return Described(
                 f"the entry reads as {seconds} s behind the begin timestamp, later than the last"
-                f" message of the file ({room} s): the broker's clock went back",
+                f" message of the file ({room} s): {words}",
                 f"at most {room}",
                 seconds,
             )
 
-        self._reporter.add_rows(
-            "RMQDISK-14", self._path, positions, describe, severity=Severity.NOTE
-        )
+        positions = late * ENTRY_BYTES + self._geometry.position_of(first)
+        self._reporter.add_rows("RMQDISK-14", self._path, positions, describe, severity=severity)

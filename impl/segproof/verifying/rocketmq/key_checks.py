@@ -5,19 +5,25 @@ Log and entries are read once, side by side, in the order of their offsets. An e
 there is a message at its offset, and one of the message's keys has its hash: keys of the same hash
 are the format's way, not damage. Files whose offsets fall (RMQDISK-15) are left out.
 
+What a broker that runs, or was killed, may have left undone is the end of the newest file: its end
+timestamp, the keys of the last message, and the messages behind it, as far as no queue has them.
+
 Laws: RMQDISK-28 to RMQDISK-34.
 Used by: verifying/rocketmq/running.py.
 """
 
+import posixpath
 from collections.abc import Iterator, Sequence
+from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.files import File, Files
+from segproof.files import Files
 from segproof.findings import Severity
-from segproof.rocketmq.index_table import entry_blocks
+from segproof.rocketmq.geometry import index_file_names
+from segproof.rocketmq.index_table import entry_blocks, read_stored_header
 from segproof.rocketmq.key_hash import index_key_hash_many
 from segproof.verifying.reporting import Described, Reporter
 from segproof.verifying.rocketmq.index_checks import IndexSummary
@@ -30,6 +36,8 @@ __all__ = ["KeyChecks"]
 SERVICE = "index-service"
 HASHES = 1 << 32
 """Room for a hash in a number that begins with a message: also for a negative, unlawful one."""
+BLOCK_ENTRIES = 1 << 14
+"""Entries of each file that are in memory."""
 
 Int64Array = NDArray[np.int64]
 
@@ -48,27 +56,46 @@ class _Rows(NamedTuple):
 
 
 class _Entries:
-    """The entries of one file, handed out by offset."""
+    """The entries of one file, handed out by offset; the file is open while a block is read."""
 
-    def __init__(self, summary: IndexSummary, file: File) -> None:
+    def __init__(self, summary: IndexSummary, files: Files) -> None:
         self.summary = summary
-        assert summary.geometry is not None
-        self._blocks = entry_blocks(file, summary.geometry, 1, summary.stop)
+        self._files = files
+        self._done = 1
         self._rows = self._next()
 
     def _next(self) -> _Rows | None:
-        for first, block in self._blocks:
-            data: Any = block
-            return _Rows(
-                np.arange(first, first + len(block), dtype=np.int64),
-                *(data[name].astype(np.int64) for name in ("key_hash", "phy_offset", "time_diff")),
-            )
-        return None
+        """Return the next block. Raises: OSError."""
+        geometry, first = self.summary.geometry, self._done
+        assert geometry is not None
+        if first >= self.summary.stop:
+            return None
+        file = self._files.open(self.summary.path)
+        try:
+            blocks = entry_blocks(file, geometry, first, self.summary.stop, BLOCK_ENTRIES)
+            _, data = next(blocks, (first, np.zeros(0, np.void)))
+        finally:
+            file.close()
+        if not len(data):
+            return None
+        self._done += len(data)
+        names: Any = ("key_hash", "phy_offset", "time_diff")
+        return _Rows(
+            np.arange(first, self._done, dtype=np.int64),
+            *(data[name].astype(np.int64) for name in names),
+        )
 
-    def below(self, offset: int) -> Iterator[_Rows]:
-        """Yield the entries before an offset that were not handed out yet."""
+    @property
+    def next_offset(self) -> int | None:
+        """The offset of the next entry; None behind the last one."""
+        return None if self._rows is None else int(self._rows.phy_offset[0])
+
+    def below(self, offset: int | None) -> Iterator[_Rows]:
+        """Yield the entries before an offset that were not handed out yet; None: all."""
         while self._rows is not None:
-            count = int(np.searchsorted(self._rows.phy_offset, offset))
+            count = len(self._rows.number)
+            if offset is not None:
+                count = int(np.searchsorted(self._rows.phy_offset, offset))
             if count:
                 yield self._rows.cut(slice(0, count))
             if count < len(self._rows.number):
@@ -94,21 +121,33 @@ class KeyChecks:
         self._records = records
         self._reporter = reporter
         self._is_running = is_running
+        self._files = files
+        self._newest = summaries[-1].path if summaries else ""
         usable = [one for one in summaries if one.stop > 1 and one.is_ordered]
-        self._open = [(one, files.open(one.path)) for one in usable]
-        self._entries = [_Entries(one, file) for one, file in self._open]
+        self._entries = [_Entries(one, files) for one in usable]
+        self._waiting = [
+            (one.next_offset, number)
+            for number, one in enumerate(self._entries)
+            if one.next_offset is not None
+        ]
+        heapify(self._waiting)
         is_whole = len(usable) == sum(not one.is_empty for one in summaries)
         self._is_whole = is_whole and is_complete
         self._begin = min((one.header.begin_phy_offset for one in usable), default=0)
         self._end = max((one.header.end_phy_offset for one in usable), default=-1)
         self._expired = dict.fromkeys((one.path for one in usable), 0)
         self._outside = {"before": 0, "behind": 0}
-        self._again = dict.fromkeys((one.path for one in usable), 0)
+        self._first_behind = -1
+        """The offset of the first message with a key that lies behind the index."""
 
-    def close(self) -> None:
-        """Close the index files."""
-        for _, file in self._open:
-            file.close()
+    def _below(self, offset: int | None) -> Iterator[_Entries]:
+        """Yield the files that have entries before an offset; who takes them all goes on."""
+        while self._waiting and (offset is None or self._waiting[0][0] < offset):
+            _, number = heappop(self._waiting)
+            entries = self._entries[number]
+            yield entries
+            if entries.next_offset is not None:
+                heappush(self._waiting, (entries.next_offset, number))
 
     def add(self, block: LogBlock) -> None:
         """Compare the entries that lead into a block with its records."""
@@ -120,7 +159,7 @@ class KeyChecks:
         with_tag = [place for place, tag in enumerate(tags) if tag is not None]
         tagged = self._coded(np.array(with_tag, np.int64), [tag for tag in tags if tag is not None])
         allowed = np.concatenate([expected, tagged])
-        found = [self._file(each, block, offsets, allowed) for each in self._entries]
+        found = [self._file(each, block, offsets, allowed) for each in self._below(block.end)]
         there = np.concatenate([np.zeros(0, np.int64), *found])
         self._missing(block, offsets, expected, there)
         lawful, often = _counted(allowed, there)
@@ -158,9 +197,7 @@ class KeyChecks:
         first = self._records.log.min_offset
         is_gone = rows.phy_offset < first
         self._expired[summary.path] += int(np.count_nonzero(is_gone))
-        kept = ~is_gone
-        for begin, end in self._records.dark:
-            kept &= (rows.phy_offset < begin) | (rows.phy_offset >= end)
+        kept = ~is_gone & ~self._records.is_dark(rows.phy_offset)
         return _Rows(*(column[kept] for column in rows)) if not kept.all() else rows
 
     def _report_rows(
@@ -219,6 +256,7 @@ class KeyChecks:
     ) -> None:
         """Compare the times of entries, but for the first, and of the header with the messages."""
         header = summary.header
+        is_under_way = self._is_running and summary.path == self._newest
         times = np.array([one.store_timestamp for one in block.requests], np.int64)
         judged = np.flatnonzero(is_right)
         stored = times[place[judged]]
@@ -243,7 +281,7 @@ class KeyChecks:
             (8, summary.stop - 1, "end", header.end_timestamp),
         ):
             for time in stored[rows.number[judged] == index].tolist():
-                if time != value and not self._is_running:
+                if time != value and not (is_under_way and name == "end"):
                     self._reporter.add(
                         "RMQDISK-32",
                         summary.path,
@@ -263,33 +301,40 @@ class KeyChecks:
         lacking = wanted[excess < 0]
         at = offsets[lacking // HASHES] if len(lacking) else np.zeros(0, np.int64)
         self._outside["before"] += len(np.unique(at[at < self._begin]))
-        self._outside["behind"] += len(np.unique(at[at > self._end]))
+        behind = at[at > self._end]
+        self._outside["behind"] += len(np.unique(behind))
+        if len(behind) and self._first_behind < 0:
+            self._first_behind = int(behind.min())
         # Of the message that the first file begins with, some keys may be in a file that is gone.
         inside = (at > self._begin) & (at <= self._end)
         if self._records.log.min_offset >= self._begin:
             inside |= (at == self._begin) & (at <= self._end)
         if self._is_running:
             inside &= at < self._end  # the broker may be, or have died, amid this message's keys
-        if self._is_whole:
-            for code in lacking[inside].tolist():
-                self._report_missing(block, offsets, code // HASHES, code % HASHES)
+        if self._is_whole and inside.any():
+            self._report_missing(block, lacking[inside], at[inside])
 
-    def _report_missing(
-        self, block: LogBlock, offsets: Int64Array, place: int, key_hash: int
-    ) -> None:
-        request, offset = block.requests[place], int(offsets[place])
-        keys = [key for key in keys_of(request) if int(index_key_hash_many([key])[0]) == key_hash]
-        path, position = self._records.file_of(offset)
-        shown = keys[0] if keys else ""
-        self._reporter.add(
-            "RMQDISK-31",
-            path,
-            f"the message at offset {offset} has the key {shown!r} (hash {key_hash}), and no entry"
-            " leads to it: it is not found by this key",
-            position=position,
-            expected=shown,
+    def _report_missing(self, block: LogBlock, codes: Int64Array, offsets: Int64Array) -> None:
+        path, position = self._records.file_of(block.start)
+        by_hash: dict[int, dict[int, str]] = {}
+
+        def describe(row: int) -> Described:
+            place, key_hash = divmod(int(codes[row]), HASHES)
+            if place not in by_hash:
+                keys = keys_of(block.requests[place])
+                hashes = np.asarray(index_key_hash_many(keys)).tolist()
+                by_hash[place] = dict(zip(hashes, keys, strict=True))
+            shown = by_hash[place][key_hash]
+            return Described(
+                f"the message at offset {int(offsets[row])} has the key {shown!r} (hash"
+                f" {key_hash}), and no entry leads to it: it is not found by this key",
+                shown,
+            )
+
+        self._reporter.add_rows(
+            "RMQDISK-31", path, offsets - block.start + position, describe,
             reproduce_path=self._store,
-        )
+        )  # fmt: skip
 
     def _twice(self, codes: Int64Array, offsets: Int64Array) -> None:
         for place in sorted(set((codes // HASHES).tolist())):
@@ -303,10 +348,13 @@ class KeyChecks:
                 reproduce_path=self._store,
             )
 
-    def finish(self) -> None:
-        """Report what leads out of the log, and how much of it the index covers."""
-        for entries in self._entries:
-            for rows in entries.below(1 << 62):
+    def finish(self, reached: int) -> None:
+        """Report what leads out of the log, and how much of it the index covers.
+
+        `reached` is the last offset that a queue knows. Raises: OSError.
+        """
+        for entries in self._below(None):
+            for rows in entries.below(None):
                 self._behind(entries.summary, rows)
         for path, count in self._expired.items():
             if count:
@@ -321,7 +369,7 @@ class KeyChecks:
                     " is there",
                     reproduce_path=self._store,
                 )
-        self._coverage()
+        self._coverage(reached)
 
     def _behind(self, summary: IndexSummary, rows: _Rows) -> None:
         rows = self._in_log(summary, rows, 0)
@@ -339,7 +387,7 @@ class KeyChecks:
             "RMQDISK-28", summary, rows, np.arange(len(rows.number), dtype=np.int64), describe
         )
 
-    def _coverage(self) -> None:
+    def _coverage(self, reached: int) -> None:
         for where, count in self._outside.items():
             if not count or not self._is_whole:
                 continue
@@ -350,6 +398,8 @@ class KeyChecks:
             if not has_index:
                 words = f"{count} messages have keys, and no index file has an entry"
             is_behind = where == "behind" and self._is_running
+            if is_behind and self._first_behind < reached:
+                is_behind = self._end_now() >= self._first_behind
             self._reporter.add(
                 "RMQDISK-33",
                 self._store,
@@ -357,6 +407,20 @@ class KeyChecks:
                 actual=count,
                 severity=Severity.NOTE if is_behind else None,
             )
+
+    def _end_now(self) -> int:
+        """Return up to which offset the index files go now. Raises: OSError."""
+        folder = posixpath.join(self._store, "index")
+        end = -1
+        for name in index_file_names(self._files.list_directory(folder)):
+            file = self._files.open(posixpath.join(folder, name))
+            try:
+                header = read_stored_header(file)
+            finally:
+                file.close()
+            if header is not None and header.index_count > 1:
+                end = max(end, header.end_phy_offset)
+        return end
 
 
 def _counted(wanted: Int64Array, found: Int64Array) -> tuple[Int64Array, Int64Array]:

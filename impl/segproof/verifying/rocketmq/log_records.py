@@ -1,23 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """The records of a store's commit log, checked, in blocks, for who compares an index with them.
 
-Each file is read once. Where a record is damaged the rest of its file is dark: nothing is said of
-what an index or a queue tells of it.
+Each file is read once. Where a record is damaged the rest of its file is dark, and so is a file
+that is missing or can't be read: nothing is said of what an index or a queue tells of it.
 
-Laws: RMQDISK-23 to RMQDISK-27.
+Laws: RMQDISK-23 to RMQDISK-27, RMQDISK-39.
 Used by: verifying/rocketmq/running.py.
 """
 
 import posixpath
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from struct import Struct
+
+import numpy as np
+from numpy.typing import NDArray
 
 from segproof.errors import SegproofError
 from segproof.files import Files, first_byte
 from segproof.findings import Severity
-from segproof.rocketmq.commit_log import CommitLog, LogFile
+from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, inferred_size
 from segproof.rocketmq.message import (
     BLANK_MAGIC,
     CRC_MASK,
@@ -30,12 +33,15 @@ from segproof.rocketmq.message import (
     dispatch_request_of,
 )
 from segproof.verifying.reporting import Reporter
-from segproof.verifying.segments import PAUSES_SECONDS, wait_for_a_step
+from segproof.verifying.rocketmq.store_checks import numbered_files
+from segproof.verifying.segments import PAUSES_SECONDS, report_failure, wait_for_a_step
 
-__all__ = ["LogBlock", "LogRecords"]
+__all__ = ["LogBlock", "LogRecords", "list_log"]
 
 SERVICE = "index-service"
 BLOCK_RECORDS = 4096
+BLOCK_BYTES = 1 << 18
+"""A block ends with the record that reaches it: one record can have many keys."""
 PIECE_BYTES = 1 << 22
 _START = Struct(">ii")
 _INT32 = Struct(">i")
@@ -56,25 +62,39 @@ class LogBlock:
     """Where each lies."""
 
 
+def list_log(store: str, files: Files, reporter: Reporter) -> tuple[CommitLog, list[int]]:
+    """Return the commit log, and where its unreadable files begin; report these."""
+    folder = posixpath.join(store, COMMIT_LOG)
+    found, unread = numbered_files(folder, files, reporter, store)
+    size = inferred_size(found)
+    cut = tuple(one._replace(size_bytes=min(one.size_bytes, size)) for one in found)
+    return CommitLog(store, size, cut, files), unread
+
+
 class LogRecords:
-    """Reads all records once; iterate `blocks`, then `end` and `dark` are known."""
+    """Reads all records once; iterate `blocks`, then `end` and `is_dark` are known."""
 
     def __init__(
-        self, store: str, files: Files, reporter: Reporter, log: CommitLog | None = None
+        self,
+        store: str,
+        files: Files,
+        reporter: Reporter,
+        log: CommitLog,
+        unread: Sequence[int] = (),
     ) -> None:
         self._store = store
         self._files = files
         self._reporter = reporter
-        self.log = CommitLog.open(store, files=files) if log is None else log
-        """Its files. Raises: OSError."""
-        self.end = self.log.max_offset
+        self.log = log
+        """Its files."""
+        self.end = log.max_offset
         """Behind the last record; of the log as far as it was read."""
-        self.dark: list[tuple[int, int]] = []
+        self._dark = [(start, start + log.mapped_file_size) for start in unread]
         """Stretches of the log that could not be read: begin and end."""
         self.known_end = -1
         """The last offset that an index file knows of a message at."""
         self._read = 0
-        self._is_last_of: dict[int, bool] = {}
+        self._last_written = -1
         self._is_ended = False
         """Whether the records ended in the file that was read last."""
 
@@ -83,9 +103,20 @@ class LogRecords:
         read, self._read = self._read, 0
         return read
 
-    def is_dark(self, offset: int) -> bool:
-        """Return whether an offset lies where the log could not be read."""
-        return any(begin <= offset < end for begin, end in self.dark)
+    def is_dark(self, offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which offsets lie where the log could not be read."""
+        if not self._dark:
+            return np.zeros(len(offsets), np.bool_)
+        begins, ends = np.array(sorted(self._dark), np.int64).T
+        furthest = np.maximum.accumulate(ends)
+        place = np.searchsorted(begins, offsets, "right") - 1
+        dark: NDArray[np.bool_] = (place >= 0) & (offsets < furthest[place])
+        return dark
+
+    def first_now(self) -> int:
+        """Return where the first of its files begins that a broker has not removed meanwhile."""
+        there = (one.start for one in self.log.log_files if self._files.status(one.path))
+        return next(there, self.log.max_offset)
 
     def file_of(self, offset: int) -> tuple[str, int]:
         """Return the path of the file that holds an offset, and the position in it."""
@@ -115,7 +146,7 @@ class LogRecords:
                     before, one.start,
                 )  # fmt: skip
                 if one.start > before:
-                    self.dark.append((before, one.start))
+                    self._dark.append((before, one.start))
 
     def _report(self, law: str, path: str, words: str, expected: int, actual: int) -> None:
         self._reporter.add(
@@ -124,32 +155,32 @@ class LogRecords:
 
     def blocks(self) -> Iterator[LogBlock]:
         """Yield all records, checked."""
+        self._last_written = self._find_last_written()
         for one in self.log.log_files:
             try:
                 yield from self._file(one)
                 if self._is_ended:
                     return
             except OSError as error:
-                words = error.strerror or str(error)
-                self._reporter.add(
-                    "DISK-1", one.path, f"it cannot be read: {words}", actual=words,
-                    structure=SERVICE,
-                )  # fmt: skip
-                self.dark.append((one.start, one.start + self.log.mapped_file_size))
+                report_failure(one.path, error, self._reporter, SERVICE)
+                self._dark.append((one.start, one.start + self.log.mapped_file_size))
 
-    def _is_last(self, one: LogFile) -> bool:
-        """Return whether nothing is written behind a file.
+    def _find_last_written(self) -> int:
+        """Return where the last file begins that holds something; -1 if none does.
 
         A broker makes the next file, all zeros, before it needs it.
         """
-        if one.start not in self._is_last_of:
-            later = [each for each in self.log.log_files if each.start > one.start]
+        for one in reversed(self.log.log_files):
             try:
-                found = all(self._first_byte(each, 0) is None for each in later)
+                if self._first_byte(one, 0) is not None:
+                    return one.start
             except OSError:
-                found = False
-            self._is_last_of[one.start] = found
-        return self._is_last_of[one.start]
+                return one.start
+        return -1
+
+    def _is_last(self, one: LogFile) -> bool:
+        """Return whether nothing was written behind a file when the reading began."""
+        return one.start >= self._last_written
 
     def _file(self, one: LogFile) -> Iterator[LogBlock]:
         alone = CommitLog(self._store, self.log.mapped_file_size, (one,), self._files)
@@ -168,7 +199,7 @@ class LogRecords:
                 block.offsets.append(offset)
                 position = block.end = offset + result.size
                 self._read += result.size
-                if len(block.offsets) >= BLOCK_RECORDS:
+                if len(block.offsets) >= BLOCK_RECORDS or position - block.start >= BLOCK_BYTES:
                     yield block
                     block = LogBlock(position)
         except SegproofError as error:  # a record that is too large to be looked into
@@ -180,7 +211,7 @@ class LogRecords:
         file_end = one.start + self.log.mapped_file_size
         self._is_ended = failed and self._is_last(one)
         if failed and (not self._is_ended or self._holds_more(one, position)):
-            self.dark.append((position, file_end))
+            self._dark.append((position, file_end))
             self.end = file_end if self._is_ended else self.end
         elif self._is_ended:
             self.end = position
@@ -240,6 +271,8 @@ class LogRecords:
             if not head.strip(b"\0"):
                 self._zeros(one, position, is_last)
                 return
+            if is_last and self._is_being_written(self.log, one, offset):
+                return  # it was zeros a moment ago
             words = "the file ends inside a record"
             if len(head) == 8:
                 size, magic = _START.unpack(head)
@@ -301,7 +334,7 @@ class LogRecords:
             )
             return
         found = self._first_byte(one, position)
-        if found is not None:
+        if found is not None and not self._holds_more(one, one.start + position):
             self._reporter.add(
                 "RMQDISK-27",
                 one.path,

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The consume queues of a store: their units, in order, and against the commit log.
 
-Cost: one byte of memory for each unit where the log is at hand.
-Laws: RMQDISK-35 to RMQDISK-37.
+A broker that runs, or was killed, may not have entered the newest messages yet. It goes through the
+log in order: what lies before a message that some queue, or the index, knows is entered, or lost.
+
+Cost: one byte of memory for each unit that is there, where the log is at hand.
+Laws: RMQDISK-35 to RMQDISK-37, RMQDISK-39.
 Not covered: queues that other queues' messages are dispatched to (names with %LMQ%), whose units
-  lead to messages of other topics; the extension files of queues.
+  lead to messages of other topics; the extension files of queues; a topic without any queue, as
+  one that was deleted.
 Used by: verifying/rocketmq/running.py.
 """
 
@@ -13,17 +17,23 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from segproof.files import Files, data_end
 from segproof.findings import Severity
-from segproof.verifying.reporting import Described, Reporter
+from segproof.verifying.reporting import Described, Reporter, Wanted
 from segproof.verifying.rocketmq.log_records import LogBlock, LogRecords
-from segproof.verifying.rocketmq.places import LOG_NAME
-from segproof.verifying.segments import report_unreadable
+from segproof.verifying.rocketmq.store_checks import (
+    Inside,
+    is_folder,
+    look_inside,
+    numbered_files,
+    report_stray,
+)
+from segproof.verifying.segments import FILE_SIZE_MAX_BYTES, report_failure
 
 __all__ = ["UNIT_BYTES", "QueueChecks", "check_queue_file"]
 
@@ -31,21 +41,39 @@ SERVICE = "index-service"
 UNIT_BYTES = 20
 UNIT = np.dtype([("offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 PIECE_UNITS = 1 << 18
+NEAR_UNITS = 64
+"""Units that lie no further apart are read together."""
 FILLER_SIZE = (1 << 31) - 1
 PLACES_MAX = 1000
 """Units of one queue of which the record that should be there is remembered, for its words."""
 TRANSACTION_BITS = 12
 SPOKEN_FOR_OTHERS = "%LMQ%"
 Units = NDArray[Any]
+Int64Array = NDArray[np.int64]
 
 
-class QueueFile(NamedTuple):
+@dataclass(slots=True)
+class QueueFile:
     """One file of a queue."""
 
     start: int
     """Place of its first byte in the queue."""
     path: str
     size_bytes: int
+    units: int = 0
+    """Before the first place that holds none."""
+    seen: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+    """Which of them a record of the log has accounted for."""
+
+    @property
+    def first(self) -> int:
+        """The queue offset of the first unit."""
+        return self.start // UNIT_BYTES
+
+    @property
+    def stop(self) -> int:
+        """The queue offset behind the last unit."""
+        return self.first + self.units
 
 
 @dataclass(slots=True)
@@ -54,22 +82,34 @@ class Queue:
 
     topic: str
     queue_id: int
-    queue_files: list[QueueFile]
-    units: int = 0
-    """Behind the last valid unit, counted from the first file's first one."""
-    seen: NDArray[np.bool_] | None = None
-    """Which units a record of the log has accounted for."""
-    valid: list[tuple[int, int]] = field(default_factory=list)
-    """Of each file the first unit, and the one behind the last valid one."""
+    folder: str
+    queue_files: list[QueueFile] = field(default_factory=list)
+    is_whole: bool = True
+    """Whether each of its files could be read."""
+    furthest: int = -1
+    """The largest offset in the log that a unit leads to."""
     elsewhere: dict[int, tuple[int, int]] = field(default_factory=dict)
     """By unit: offset and size of the record of its place, where that is another one."""
     lacking: int = 0
-    """Records whose units lie behind the last one."""
+    """Records whose units lie behind the last one, or before the first."""
+    lacks: tuple[int, int] | None = None
+    """Queue offset, and offset in the log, of the first of those behind the last unit."""
+    lacks_before: int = -1
+    """Offset in the log of the last of those before the first unit."""
+
+    firsts: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    stops: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Of each file the queue offset of the first unit, and the one behind the last."""
 
     @property
     def first(self) -> int:
         """The queue offset of the first unit."""
-        return self.queue_files[0].start // UNIT_BYTES if self.queue_files else 0
+        return int(self.firsts[0]) if len(self.firsts) else 0
+
+    @property
+    def stop(self) -> int:
+        """The queue offset behind the last unit."""
+        return int(self.stops.max(initial=self.first, where=self.stops > self.firsts))
 
 
 def check_queue_file(path: str, files: Files, reporter: Reporter) -> None:
@@ -77,21 +117,23 @@ def check_queue_file(path: str, files: Files, reporter: Reporter) -> None:
     status = files.status(path)
     size = 0 if status is None else status.size_bytes
     name = posixpath.basename(path)
-    queue = Queue("", 0, [QueueFile(int(name), path, size)])
-    _Walk(queue, files, reporter).check()
+    _Walk(Queue("", 0, "", [QueueFile(int(name), path, size)]), files, reporter).check()
 
 
 class _Walk:
     """Reads the units of one queue once."""
 
-    def __init__(self, queue: Queue, files: Files, reporter: Reporter) -> None:
+    def __init__(
+        self, queue: Queue, files: Files, reporter: Reporter, store: str | None = None
+    ) -> None:
         self._queue = queue
+        self._store = store
         self._files = files
         self._reporter = reporter
         self._last = -1
 
     def check(self) -> None:
-        """Judge all files; sets the number of units."""
+        """Judge all files; sets the number of units of each."""
         queue = self._queue
         for before, after in pairwise(queue.queue_files):
             if after.start != before.start + before.size_bytes:
@@ -100,21 +142,19 @@ class _Walk:
                     f"it begins at byte {after.start} of the queue, and the file before ends at"
                     f" {before.start + before.size_bytes}", 0,
                 )  # fmt: skip
-        base = queue.queue_files[0].start
-        for number, one in enumerate(queue.queue_files):
-            if one.size_bytes % UNIT_BYTES:
+        for one in queue.queue_files:
+            if one.size_bytes > FILE_SIZE_MAX_BYTES or one.size_bytes % UNIT_BYTES:
                 words = f"its {one.size_bytes} bytes are no whole units of {UNIT_BYTES}"
+                if one.size_bytes > FILE_SIZE_MAX_BYTES:
+                    words = f"it has {one.size_bytes} bytes, more than 31 bits can address"
+                    one.size_bytes = FILE_SIZE_MAX_BYTES
                 place = one.size_bytes // UNIT_BYTES * UNIT_BYTES
                 self._report("RMQDISK-35", one.path, words, place)
             try:
-                count = self._file(one, number == len(queue.queue_files) - 1)
+                one.units = self._file(one, one is queue.queue_files[-1])
             except OSError as error:
-                report_unreadable(one.path, error, self._reporter, SERVICE)
-                continue
-            first = (one.start - base) // UNIT_BYTES
-            queue.valid.append((first, first + count))
-            if count:
-                queue.units = first + count
+                report_failure(one.path, error, self._reporter, SERVICE)
+                queue.is_whole = False
 
     def _file(self, one: QueueFile, is_last: bool) -> int:
         """Return how many units stand before the zeros of one file."""
@@ -131,11 +171,8 @@ class _Walk:
             count += stop
             rest = units[stop:]
             if len(rest) and rest.tobytes().strip(b"\0"):
-                at = (
-                    first
-                    + stop
-                    + int(np.argmax([bool(one.tobytes().strip(b"\0")) for one in rest]))
-                )
+                is_there = rest.view(np.uint8).reshape(-1, UNIT_BYTES).any(axis=1)
+                at = first + stop + int(np.argmax(is_there))
                 self._report(
                     "RMQDISK-35", one.path, "this is no unit, and no zeros behind the last one",
                     at * UNIT_BYTES,
@@ -159,6 +196,7 @@ class _Walk:
         before[0], before[1:] = self._last, offsets[:-1]
         wrong = np.flatnonzero(offsets <= before)
         self._last = int(offsets[-1])
+        self._queue.furthest = max(self._queue.furthest, int(offsets.max()))
 
         def describe(row: int) -> Described:
             at = wrong[row]
@@ -170,11 +208,15 @@ class _Walk:
             )
 
         self._reporter.add_rows(
-            "RMQDISK-36", one.path, (kept[wrong] + first) * UNIT_BYTES, describe
+            "RMQDISK-36",
+            one.path,
+            (kept[wrong] + first) * UNIT_BYTES,
+            describe,
+            reproduce_path=self._store,
         )
 
     def _report(self, law: str, path: str, words: str, position: int) -> None:
-        self._reporter.add(law, path, words, position=position)
+        self._reporter.add(law, path, words, position=position, reproduce_path=self._store)
 
 
 def _pieces(one: QueueFile, files: Files) -> Iterator[tuple[int, Units]]:
@@ -201,41 +243,49 @@ class QueueChecks:
         self._files = files
         self._reporter = reporter
         self._queues: dict[tuple[str, int], Queue] = {}
+        self._topics: dict[str, str] = {}
+        """The folders of the topics that have a queue."""
+        self.furthest = -1
+        """The largest offset in the log that a unit of any queue leads to."""
 
     def check(self, with_log: bool) -> None:
         """Find all queues and judge them by themselves."""
-        root = posixpath.join(self._store, "consumequeue")
-        for topic in self._names(root):
-            for name in self._names(posixpath.join(root, topic)):
-                if not name.isascii() or not name.isdigit() or len(name) > 9:
-                    continue
-                found = self._queue_files(posixpath.join(root, topic, name))
-                if not found:
-                    continue
-                queue = Queue(topic, int(name), found)
-                _Walk(queue, self._files, self._reporter).check()
-                if with_log and SPOKEN_FOR_OTHERS not in topic:
-                    queue.seen = np.zeros(queue.units, np.bool_)
-                    self._queues[topic, queue.queue_id] = queue
+        for topic in self._folders(posixpath.join(self._store, "consumequeue")):
+            for one in self._folders(topic.path):
+                if one.name.isascii() and one.name.isdigit() and len(one.name) <= 9:
+                    self._queue(Queue(topic.name, int(one.name), one.path), topic.path, with_log)
+                else:
+                    words = "RocketMQ passes over a folder that is no number"
+                    report_stray(one.path, self._reporter, self._store, words, Severity.WARNING)
 
-    def _names(self, path: str) -> list[str]:
-        try:
-            status = self._files.status(path)
-            if status is None or not status.is_directory:
-                return []
-            return self._files.list_directory(path)
-        except OSError as error:
-            report_unreadable(path, error, self._reporter, SERVICE, reproduce_path=self._store)
-            return []
-
-    def _queue_files(self, folder: str) -> list[QueueFile]:
+    def _folders(self, path: str) -> list[Inside]:
+        """Return the folders in a folder; report what else is there."""
         found = []
-        for name in self._names(folder):
-            path = posixpath.join(folder, name)
-            status = self._files.status(path) if LOG_NAME.fullmatch(name) else None
-            if status is not None and status.is_regular:
-                found.append(QueueFile(int(name), path, status.size_bytes))
+        for one in look_inside(path, self._files, self._reporter, self._store):
+            if one.status is not None and one.status.is_regular:
+                words = "RocketMQ passes over a file beside folders"
+                report_stray(one.path, self._reporter, self._store, words, Severity.WARNING)
+            elif is_folder(one, self._reporter, self._store):
+                found.append(one)
         return found
+
+    def _queue(self, queue: Queue, topic_folder: str, with_log: bool) -> None:
+        self._walk(queue, self._reporter)
+        self.furthest = max(self.furthest, queue.furthest)
+        if not with_log or SPOKEN_FOR_OTHERS in queue.topic:
+            return
+        for one in queue.queue_files:
+            one.seen = np.zeros(one.units, np.bool_)
+        self._queues[queue.topic, queue.queue_id] = queue
+        self._topics[queue.topic] = topic_folder
+
+    def _walk(self, queue: Queue, reporter: Reporter) -> None:
+        found, unread = numbered_files(queue.folder, self._files, reporter, self._store)
+        queue.queue_files = [QueueFile(*one) for one in found]
+        queue.is_whole = not unread
+        _Walk(queue, self._files, reporter, self._store).check()
+        queue.firsts = np.array([one.first for one in queue.queue_files], np.int64)
+        queue.stops = np.array([one.stop for one in queue.queue_files], np.int64)
 
     def add(self, block: LogBlock) -> None:
         """Compare the records of a block with their units."""
@@ -245,87 +295,116 @@ class QueueChecks:
                 places[request.topic or "", block.queue_ids[place]].append(place)
         for key, rows in places.items():
             queue = self._queues.get(key)
+            if queue is None and key[0] in self._topics:
+                folder = posixpath.join(self._topics[key[0]], str(key[1]))
+                queue = self._queues[key] = Queue(*key, folder)
             if queue is not None:
                 self._records(queue, block, rows)
 
     def _records(self, queue: Queue, block: LogBlock, rows: list[int]) -> None:
-        assert queue.seen is not None
         wanted = np.array([block.requests[row].consume_queue_offset for row in rows], np.int64)
-        wanted -= queue.first
-        queue.lacking += int(np.count_nonzero(wanted >= queue.units))
-        inside = np.flatnonzero((wanted >= 0) & (wanted < queue.units))
-        if not len(inside):
-            return
-        low, high = int(wanted[inside].min()), int(wanted[inside].max())
-        if high - low > PIECE_UNITS:
-            return  # numbers that no writer gives in one stretch of the log: the end tells
-        units = self._read(queue, low, high + 1)
-        for at in inside.tolist():
-            unit = units.get(int(wanted[at]))
-            offset, size = block.offsets[rows[at]], block.requests[rows[at]].msg_size
-            if unit == (offset, size):
-                queue.seen[wanted[at]] = True
-            elif unit is not None and len(queue.elsewhere) < PLACES_MAX:
-                queue.elsewhere[int(wanted[at])] = (offset, size)
+        offsets = np.array([block.offsets[row] for row in rows], np.int64)
+        sizes = np.array([block.requests[row].msg_size for row in rows], np.int64)
+        self._lacking(queue, wanted, offsets)
+        order = np.argsort(wanted, kind="stable")
+        wanted, offsets, sizes = wanted[order], offsets[order], sizes[order]
+        lows, highs = np.searchsorted(wanted, queue.firsts), np.searchsorted(wanted, queue.stops)
+        for at in np.flatnonzero(lows < highs).tolist():
+            one, inside = queue.queue_files[at], slice(lows[at], highs[at])
+            places = wanted[inside] - one.first
+            units = self._read(one, places)
+            is_right = (units["offset"] == offsets[inside]) & (units["size"] == sizes[inside])
+            one.seen[places[is_right]] = True
+            for row in np.flatnonzero(~is_right)[: PLACES_MAX - len(queue.elsewhere)].tolist():
+                record = int(offsets[inside][row]), int(sizes[inside][row])
+                queue.elsewhere[int(wanted[inside][row])] = record
 
-    def _read(self, queue: Queue, first: int, stop: int) -> dict[int, tuple[int, int]]:
-        """Return offset and size of units, by their number in the queue's files."""
-        found: dict[int, tuple[int, int]] = {}
-        base = queue.queue_files[0].start
-        for one in queue.queue_files:
-            begin = (one.start - base) // UNIT_BYTES
-            low, high = max(first, begin), min(stop, begin + one.size_bytes // UNIT_BYTES)
-            if low >= high:
-                continue
-            file = self._files.open(one.path)
-            try:
-                data = file.pread((high - low) * UNIT_BYTES, (low - begin) * UNIT_BYTES)
-            finally:
-                file.close()
-            units: Units = np.frombuffer(data[: len(data) // UNIT_BYTES * UNIT_BYTES], UNIT)
-            pairs = zip(units["offset"].tolist(), units["size"].tolist(), strict=True)
-            found |= {low + number: pair for number, pair in enumerate(pairs)}
+    def _lacking(self, queue: Queue, wanted: Int64Array, offsets: Int64Array) -> None:
+        """Count the records that lie outside the queue."""
+        is_before = wanted < queue.first
+        behind = np.flatnonzero(wanted >= queue.stop)
+        queue.lacking += int(np.count_nonzero(is_before)) + len(behind)
+        if len(behind) and queue.lacks is None:
+            queue.lacks = int(wanted[behind[0]]), int(offsets[behind[0]])
+        if is_before.any():
+            queue.lacks_before = int(offsets[is_before].max())
+
+    def _read(self, one: QueueFile, places: Int64Array) -> Units:
+        """Return units of a file by their places, which rise; zeros where it was cut meanwhile."""
+        found = np.zeros(len(places), UNIT)
+        file = self._files.open(one.path)
+        try:
+            done = 0
+            for near in np.split(places, np.flatnonzero(np.diff(places) > NEAR_UNITS) + 1):
+                first, count = int(near[0]), int(near[-1] - near[0]) + 1
+                data = file.pread(count * UNIT_BYTES, first * UNIT_BYTES)
+                data = data.ljust(count * UNIT_BYTES, b"\0")
+                found[done : done + len(near)] = np.frombuffer(data, UNIT)[near - first]
+                done += len(near)
+        finally:
+            file.close()
         return found
 
-    def _report(
-        self, queue: Queue, number: int, unit: tuple[int, int], wanted: tuple[int, int] | None
+    def finish(self, records: LogRecords, is_running: bool, index_end: int) -> None:
+        """Report units that no record has accounted for, and records without a unit.
+
+        `index_end` is the last offset that the index knows. Raises: OSError.
+        """
+        for queue in self._queues.values():
+            if queue.is_whole and queue.lacking:
+                self._report_lacking(queue, records, is_running, max(self.furthest, index_end))
+            for one in queue.queue_files:
+                for first in range(0, one.units, PIECE_UNITS):
+                    part = one.seen[first : first + PIECE_UNITS]
+                    self._unseen(queue, one, np.flatnonzero(~part) + first, records)
+
+    def _report_lacking(
+        self, queue: Queue, records: LogRecords, is_running: bool, reached: int
     ) -> None:
-        base = queue.queue_files[0].start
-        place = base + number * UNIT_BYTES
-        one = next(each for each in reversed(queue.queue_files) if each.start <= place)
-        record = "no record of this queue is there"
-        if wanted is not None:
-            record = f"the record of this place lies at {wanted[0]} and has {wanted[1]} bytes"
+        """Report records without a unit, but for those that expired while the log was read."""
+        if queue.lacks is None and queue.lacks_before < records.first_now():
+            return
+        is_late = is_running and queue.lacks_before < records.first_now()
+        if is_late and queue.lacks is not None and queue.lacks[1] < reached:
+            again = Queue(queue.topic, queue.queue_id, queue.folder)
+            self._walk(again, Reporter(Wanted()))
+            is_late = again.stop > queue.lacks[0]
+        path = queue.queue_files[-1].path if queue.queue_files else queue.folder
         self._reporter.add(
             "RMQDISK-37",
-            one.path,
-            f"the unit {number + queue.first} leads to {unit[1]} bytes at offset {unit[0]}, and"
-            f" {record}",
-            position=place - one.start,
-            expected=None if wanted is None else wanted[0],
-            actual=unit[0],
+            path,
+            f"{queue.lacking} messages of this queue are in the commit log, and have no unit here"
+            + (": the broker makes them when it runs" if is_late else ""),
+            actual=queue.lacking,
+            severity=Severity.NOTE if is_late else Severity.WARNING,
             reproduce_path=self._store,
         )
 
-    def finish(self, records: LogRecords, is_running: bool) -> None:
-        """Report units that no record has accounted for, and records without a unit."""
-        for queue in self._queues.values():
-            if queue.lacking:
-                self._reporter.add(
-                    "RMQDISK-37",
-                    queue.queue_files[-1].path,
-                    f"{queue.lacking} messages of this queue are in the commit log, and have no"
-                    " unit here" + (": the broker makes them when it runs" if is_running else ""),
-                    actual=queue.lacking,
-                    severity=Severity.NOTE if is_running else Severity.WARNING,
-                    reproduce_path=self._store,
-                )
-            assert queue.seen is not None
-            for number in np.flatnonzero(~queue.seen).tolist():
-                unit = self._read(queue, number, number + 1).get(number)
-                if unit is None or unit[1] == FILLER_SIZE or unit[0] < records.log.min_offset:
-                    continue
-                if not any(first <= number < stop for first, stop in queue.valid):
-                    continue  # RMQDISK-35
-                if not records.is_dark(unit[0]):
-                    self._report(queue, number, unit, queue.elsewhere.get(number))
+    def _unseen(
+        self, queue: Queue, one: QueueFile, places: Int64Array, records: LogRecords
+    ) -> None:
+        """Report units that lead to no record of their place, as far as the log can tell."""
+        if not len(places):
+            return
+        units = self._read(one, places)
+        offsets = units["offset"].astype(np.int64)
+        is_wrong = (units["size"] != FILLER_SIZE) & (offsets >= records.log.min_offset)
+        wrong = np.flatnonzero(is_wrong & ~records.is_dark(offsets))
+
+        def describe(row: int) -> Described:
+            number, offset = one.first + int(places[wrong[row]]), int(offsets[wrong[row]])
+            wanted = queue.elsewhere.get(number)
+            record = "no record of this queue is there"
+            if wanted is not None:
+                record = f"the record of this place lies at {wanted[0]} and has {wanted[1]} bytes"
+            return Described(
+                f"the unit {number} leads to {int(units['size'][wrong[row]])} bytes at offset"
+                f" {offset}, and {record}",
+                None if wanted is None else wanted[0],
+                offset,
+            )
+
+        self._reporter.add_rows(
+            "RMQDISK-37", one.path, places[wrong] * UNIT_BYTES, describe,
+            reproduce_path=self._store,
+        )  # fmt: skip

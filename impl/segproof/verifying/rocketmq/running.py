@@ -6,30 +6,36 @@ Used by: verification.py; the Spark checks.
 
 import posixpath
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from segproof.files import Files
 from segproof.findings import Finding, Severity
-from segproof.rocketmq.commit_log import CommitLog, LogFile
+from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, named_offset
 from segproof.rocketmq.geometry import find_geometries, find_geometry
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.rocketmq.index_checks import IndexSummary, check_index_file
 from segproof.verifying.rocketmq.key_checks import KeyChecks
-from segproof.verifying.rocketmq.log_records import LogRecords
-from segproof.verifying.rocketmq.places import Place, PlaceKind
+from segproof.verifying.rocketmq.log_records import LogRecords, list_log
+from segproof.verifying.rocketmq.places import PARTS, Place, PlaceKind
 from segproof.verifying.rocketmq.queue_checks import QueueChecks, check_queue_file
 from segproof.verifying.rocketmq.store_checks import (
     check_abort,
     check_checkpoint,
     check_index_names,
     check_order,
+    is_folder,
     is_time_name,
+    look_inside,
     read_index_time,
+    report_stray,
 )
 from segproof.verifying.segments import report_unreadable
 
 __all__ = ["check_place", "size_of"]
 
 SERVICE = "index-service"
+KNOWN_NAMES = (*PARTS, "checkpoint", "abort")
+"""What of a store is looked at."""
 Advance = Callable[[int], None]
 """Called with the number of bytes read since the last call."""
 
@@ -94,6 +100,9 @@ def _single(place: Place, wanted: Wanted, files: Files, advance: Advance) -> Ite
         log = CommitLog(posixpath.dirname(posixpath.dirname(path)) or ".", size, (one,), files)
         for _ in LogRecords(path, files, reporter, log).blocks():
             pass
+    name = posixpath.basename(path)
+    if place.kind in (PlaceKind.QUEUE_FILE, PlaceKind.LOG_FILE) and named_offset(name) is None:
+        report_stray(path, reporter, path, "no broker starts with it")
     advance(_size(path, files))
     yield from reporter.finish()
 
@@ -129,89 +138,99 @@ def _unreadable(path: str, files: Files, reporter: Reporter, folder: str) -> Non
     """Report why a file could not be looked into; one that is gone was removed by the broker."""
     try:
         files.open(path).close()
-    except FileNotFoundError:
+    except OSError as error:
+        is_gone = isinstance(error, FileNotFoundError)
+        if not is_gone or posixpath.basename(path) in files.list_directory(folder):
+            report_unreadable(path, error, reporter, "index-file", reproduce_path=folder)
+            return
         reporter.add(
             "DISK-2", path, "it was removed while the folder was read", severity=Severity.NOTE,
             structure="index-file", reproduce_path=folder,
         )  # fmt: skip
-    except OSError as error:
-        report_unreadable(path, error, reporter, "index-file", reproduce_path=folder)
 
 
 def _store(store: str, wanted: Wanted, files: Files, advance: Advance) -> Iterator[Finding]:
     reporter = Reporter(wanted)
-    folder = posixpath.join(store, "index")
-    status = files.status(folder)
+    inside = look_inside(store, files, reporter, store, KNOWN_NAMES.__contains__)
+    folders = {one.name for one in inside if one.name in PARTS and is_folder(one, reporter, store)}
+    there = {one.name: one.status for one in inside if one.status is not None}
+    checkpoint = posixpath.join(store, "checkpoint")
+    time = read_index_time(checkpoint, files)
     summaries: list[IndexSummary] = []
     is_complete = True
-    if status is not None and status.is_directory:
+    if "index" in folders:
+        folder = posixpath.join(store, "index")
         summaries, found, is_complete = _index_folder(folder, wanted, files, advance)
         yield from found
-    checkpoint = posixpath.join(store, "checkpoint")
-    if files.status(checkpoint) is not None:
-        check_checkpoint(checkpoint, summaries, files, reporter)
-    abort = posixpath.join(store, "abort")
-    marker = files.status(abort)
-    if marker is not None:
-        time = read_index_time(checkpoint, files)
-        check_abort(abort, marker, summaries, reporter, time)
+    if "checkpoint" in there:
+        check_checkpoint(checkpoint, summaries, files, reporter, time)
+    is_running = "abort" in there
+    if is_running:
+        abort = posixpath.join(store, "abort")
+        check_abort(abort, there["abort"], summaries, reporter, time)
     yield from reporter.drain()
-    has_index = status is not None and (is_complete or bool(summaries))
-    yield from _log(
-        store, summaries, marker is not None, files, reporter, advance, has_index, is_complete
-    )
-
-
-def _log(
-    store: str,
-    summaries: Sequence[IndexSummary],
-    is_running: bool,
-    files: Files,
-    reporter: Reporter,
-    advance: Advance,
-    has_index: bool,
-    is_complete: bool,
-) -> Iterator[Finding]:
-    """Yield the findings of the commit log, and of what is compared with it."""
+    # Before the log is listed: what a queue leads to is in the log, also beside a writer.
     queues = QueueChecks(store, files, reporter)
-    try:
-        records = LogRecords(store, files, reporter)
-    except OSError as error:
-        report_unreadable(posixpath.join(store, "commitlog"), error, reporter, SERVICE)
-        yield from reporter.finish()
-        return
-    has_log = bool(records.log.log_files)
-    queues.check(has_log)
-    yield from reporter.drain()
-    if not has_log:
-        yield from reporter.finish()
-        return
-    ends = (one.header.end_phy_offset for one in summaries if one.stop > 1)
-    records.known_end = max(ends, default=-1)
-    records.check_names()
-    keys = None
-    try:
-        if has_index:
-            keys = KeyChecks(store, summaries, records, is_running, files, reporter, is_complete)
-        for block in records.blocks():
-            if keys is not None:
-                keys.add(block)
-            queues.add(block)
-            advance(records.take_read())
-            yield from reporter.drain()
-        if keys is not None:
-            keys.finish()
-        queues.finish(records, is_running)
-    except OSError as error:
-        words = _path_of(error, store)
-        reporter.add(
-            "DISK-2", words, "it vanished, or could not be read any more, while the store was"
-            f" read: {error.strerror or error}", structure=SERVICE, reproduce_path=store,
-        )  # fmt: skip
-    finally:
-        if keys is not None:
-            keys.close()
+    if "consumequeue" in folders:
+        queues.check("commitlog" in folders)
+    if "commitlog" in folders:
+        log, unread = list_log(store, files, reporter)
+        if log.log_files:
+            records = LogRecords(store, files, reporter, log, unread)
+            index = summaries if "index" in folders and (is_complete or summaries) else None
+            checks = _Checks(store, files, reporter, queues, is_running, is_complete)
+            yield from checks.run(records, index, advance)
+        elif not unread and (queues.furthest >= 0 or any(not one.is_empty for one in summaries)):
+            reporter.add(
+                "RMQDISK-23", posixpath.join(store, COMMIT_LOG),
+                "it holds no file, and index or queues lead into it", reproduce_path=store,
+            )  # fmt: skip
     yield from reporter.finish()
+
+
+class _Checks(NamedTuple):
+    """What a log is compared with."""
+
+    store: str
+    files: Files
+    reporter: Reporter
+    queues: QueueChecks
+    is_running: bool
+    is_complete: bool
+    """Whether each index file could be read."""
+
+    def run(
+        self, records: LogRecords, index: Sequence[IndexSummary] | None, advance: Advance
+    ) -> Iterator[Finding]:
+        """Yield the findings of the commit log, and of what is compared with it."""
+        yield from self.reporter.drain()
+        summaries = index or []
+        ends = [one.header.end_phy_offset for one in summaries if not one.is_empty]
+        usable = (one.header.end_phy_offset for one in summaries if one.stop > 1)
+        records.known_end = max(usable, default=-1)
+        records.check_names()
+        keys = None
+        try:
+            if index is not None:
+                keys = KeyChecks(
+                    self.store, index, records, self.is_running, self.files, self.reporter,
+                    self.is_complete,
+                )  # fmt: skip
+            for block in records.blocks():
+                if keys is not None:
+                    keys.add(block)
+                self.queues.add(block)
+                advance(records.take_read())
+                yield from self.reporter.drain()
+            if keys is not None:
+                keys.finish(self.queues.furthest)
+            self.queues.finish(records, self.is_running, max(ends, default=-1))
+        except OSError as error:
+            self.reporter.add(
+                "DISK-2", _path_of(error, self.store), "it vanished, or could not be read any more,"
+                f" while the store was read: {error.strerror or error}", structure=SERVICE,
+                reproduce_path=self.store,
+            )  # fmt: skip
 
 
 def _path_of(error: OSError, store: str) -> str:

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of what lies beside index files: their names and order, the checkpoint, the abort marker.
+"""Checks of what lies in the folders of a store, of the checkpoint, and of the abort marker.
 
-Laws: RMQDISK-3, RMQDISK-17 to RMQDISK-22, RMQDISK-38.
-Used by: verifying/rocketmq/running.py.
+Laws: RMQDISK-3, RMQDISK-17 to RMQDISK-22, RMQDISK-38, RMQDISK-39.
+Used by: verifying/rocketmq/running.py, log_records, queue_checks.
 """
 
 import posixpath
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from segproof.files import Files, FileStatus
 from segproof.findings import Severity
+from segproof.rocketmq.commit_log import LogFile, named_offset
 from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.store_checkpoint import CHECKPOINT_BYTES, StoredCheckpoint
 from segproof.verifying.reporting import Reporter
@@ -22,14 +25,109 @@ __all__ = [
     "check_checkpoint",
     "check_index_names",
     "check_order",
+    "is_folder",
     "is_time_name",
+    "look_inside",
+    "numbered_files",
     "read_index_time",
+    "report_stray",
 ]
 
 SERVICE = "index-service"
 DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 KNOWN_BYTES = 40
 """What each release writes; with fewer bytes nothing is judged."""
+
+
+class Inside(NamedTuple):
+    """One name in a folder."""
+
+    name: str
+    path: str
+    status: FileStatus | None
+    """None: it can't be looked at, which was reported."""
+
+
+def look_inside(
+    folder: str,
+    files: Files,
+    reporter: Reporter,
+    store: str,
+    is_wanted: Callable[[str], bool] = lambda name: True,
+) -> list[Inside]:
+    """Return what is in a folder, sorted; report what can't be looked at, the folder too.
+
+    What a broker removes meanwhile is left out.
+    """
+    found: list[Inside] = []
+    lost: list[int] = []
+    try:
+        for name in filter(is_wanted, files.list_directory(folder)):
+            path = posixpath.join(folder, name)
+            try:
+                found.append(Inside(name, path, files.status(path)))
+            except OSError as error:
+                report_unreadable(path, error, reporter, SERVICE, reproduce_path=store)
+                found.append(Inside(name, path, None))
+                continue
+            if found[-1].status is None:
+                lost.append(len(found) - 1)
+        still = set(files.list_directory(folder)) if lost else set()
+    except OSError as error:
+        report_unreadable(folder, error, reporter, SERVICE, reproduce_path=store)
+        return found
+    for place in reversed(lost):
+        if found[place].name in still:
+            _report_kind(found[place].path, "it leads to nothing", reporter, store)
+        else:
+            del found[place]
+    return found
+
+
+def _report_kind(path: str, words: str, reporter: Reporter, store: str) -> None:
+    reporter.add(
+        "DISK-1", path, f"it cannot be read: {words}", actual=words, structure=SERVICE,
+        reproduce_path=store,
+    )  # fmt: skip
+
+
+def is_folder(one: Inside, reporter: Reporter, store: str) -> bool:
+    """Return whether a name that should be that of a folder is; report another kind of file."""
+    if one.status is not None and not one.status.is_directory:
+        _report_kind(one.path, "it is no folder", reporter, store)
+    return one.status is not None and one.status.is_directory
+
+
+def numbered_files(
+    folder: str, files: Files, reporter: Reporter, store: str
+) -> tuple[list[LogFile], list[int]]:
+    """Return the files of a log or queue, and where those begin that can't be read.
+
+    Reports these, and what else lies there.
+    """
+    found: list[LogFile] = []
+    unread: list[int] = []
+    for one in look_inside(folder, files, reporter, store):
+        start = named_offset(one.name)
+        if start is None:
+            report_stray(one.path, reporter, store, "no broker starts with it")
+        elif one.status is not None and one.status.is_regular:
+            found.append(LogFile(start, one.path, one.status.size_bytes))
+        else:
+            unread.append(start)
+            if one.status is not None:
+                _report_kind(one.path, "it is no regular file", reporter, store)
+    return found, unread
+
+
+def report_stray(
+    path: str, reporter: Reporter, store: str, words: str, severity: Severity | None = None
+) -> None:
+    """Report what does not belong into a folder of the log or of queues."""
+    reporter.add(
+        "RMQDISK-39", path, f"this does not belong here: {words}", severity=severity,
+        structure=SERVICE, reproduce_path=store,
+    )  # fmt: skip
 
 
 def is_time_name(name: str) -> bool:
@@ -82,7 +180,8 @@ def check_order(summaries: Sequence[IndexSummary], folder: str, reporter: Report
                 reproduce_path=folder,
             )
     sizes = [one.size_bytes for one in summaries]
-    usual = max(set(sizes), key=lambda size: (sizes.count(size), size), default=0)
+    times = Counter(sizes)
+    usual = max(times, key=lambda size: (times[size], size), default=0)
     for one in summaries:
         if one.size_bytes != usual:
             reporter.add(
@@ -117,9 +216,16 @@ def _report_room(one: IndexSummary, folder: str, reporter: Reporter) -> None:
 
 
 def check_checkpoint(
-    path: str, summaries: Sequence[IndexSummary] | None, files: Files, reporter: Reporter
+    path: str,
+    summaries: Sequence[IndexSummary] | None,
+    files: Files,
+    reporter: Reporter,
+    index_time: int = 0,
 ) -> None:
-    """Judge `checkpoint`; against the index files too if they are given."""
+    """Judge `checkpoint`; against the index files too if they are given.
+
+    `index_time` is its time for indexes from before these were read: a broker raises it.
+    """
     file = open_guarded(files, path, reporter, SERVICE)
     if file is None:
         return
@@ -147,7 +253,7 @@ def check_checkpoint(
                 expected="0 or more", actual=value,
             )  # fmt: skip
     if summaries is not None:
-        _compare_index_time(path, stored.index_msg_timestamp, summaries, reporter)
+        _compare_index_time(path, index_time, summaries, reporter)
 
 
 def _compare_index_time(

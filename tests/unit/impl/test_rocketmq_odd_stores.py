@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stores in which files are missing, are no files, or lie far away; and what `abort` excuses.
+
+Used by: the tox environments `py311` to `py313`.
+"""
+
+import os
+import shutil
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from segproof.findings import Finding, Severity
+from segproof.rocketmq.message import MAGIC_V1, Message, encode_message
+from segproof.verification import verify
+from segproof_harness.broken_stores import entry
+from segproof_harness.cli import run
+from segproof_harness.damages import int32, int64, overwrite
+
+DATA = Path(__file__).resolve().parents[3] / "harness/segproof_harness/data/rocketmq"
+INDEX = "index/20261121011453849"
+LOG = "commitlog/00000000000000000000"
+QUEUE = "consumequeue/TopicTest/0/00000000000000000000"
+MEMORY_BYTES = 32 << 20
+DAY = 86_400
+
+KINDS: dict[str, Callable[[Path], None]] = {
+    "pipe": os.mkfifo,
+    "folder": Path.mkdir,
+    "device": lambda path: path.symlink_to("/dev/zero"),
+    "loop": lambda path: path.symlink_to(path.name),
+    "dangling": lambda path: path.symlink_to("nothing"),
+}
+"""What can stand where a file should be."""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Return a copy of a small store that was stopped."""
+    return copied("small-4.9.8", tmp_path)
+
+
+def copied(name: str, tmp_path: Path) -> Path:
+    """Return a copy of a store."""
+    store = tmp_path / "store"
+    shutil.copytree(DATA / name / "store", store, copy_function=shutil.copyfile)
+    return store
+
+
+def defects(store: Path) -> list[Finding]:
+    """Return what verify finds but for notes."""
+    return [one for one in verify(store, deep=True) if one.is_defect]
+
+
+# --- what is no file
+
+
+@pytest.mark.checks("DISK-1")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "name", [LOG, INDEX, QUEUE, "checkpoint", "commitlog", "consumequeue", "consumequeue/TopicTest"]
+)
+def test_what_is_no_file_is_told(name: str, kind: str, store: Path) -> None:
+    """Each is a finding, and the others are not lost; nothing waits for a writer of a pipe.
+
+    Verify said nothing of most of them, and ended with exit code 2 at a link to itself.
+    """
+    path = store / name
+    if kind == "folder" and path.is_dir():
+        return
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    KINDS[kind](path)
+    other = store / "index/notes"
+    other.write_bytes(b"x")
+    found = list(verify(store))
+    assert str(path) in {one.path for one in found if one.law == "DISK-1" and one.is_defect}
+    assert str(other) in {one.path for one in found}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", [LOG, QUEUE, "consumequeue/TopicTest/0", "checkpoint"])
+def test_no_verb_stumbles_over_what_is_no_file(
+    name: str, kind: str, store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Dump goes on and says what it could not read; lookup and rebuild end in a clear line."""
+    path = store / name
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    KINDS[kind](path)
+    assert run(["dump", str(store)]) == (0 if name.endswith("/0") and kind == "folder" else 1)
+    assert "hash_slot_count" in capsys.readouterr().out
+    assert run(["lookup", str(store), "--key", "TopicTest#order-1"]) == (2 if name == LOG else 0)
+    assert run(["rebuild", str(store), "--out", f"{store}-new"]) == (2 if name == LOG else 0)
+    assert "internal error" not in capsys.readouterr().err
+
+
+# --- what is missing
+
+
+@pytest.mark.checks("RMQDISK-37")
+@pytest.mark.parametrize("is_running", [False, True])
+def test_a_lost_queue_is_told(is_running: bool, tmp_path: Path) -> None:
+    """A queue whose folder is gone beside another of its topic, or is empty: also with `abort`."""
+    store = copied("rolled-4.9.8", tmp_path)
+    if is_running:
+        (store / "abort").touch()
+    assert [] == defects(store)
+    shutil.rmtree(store / "consumequeue/TopicA/0")
+    (store / "consumequeue/TopicB/1/00000000000000000000").unlink()
+    assert {
+        ("RMQDISK-37", f"{store}/consumequeue/TopicA/0"),
+        ("RMQDISK-37", f"{store}/consumequeue/TopicB/1"),
+    } == {(one.law, one.path) for one in defects(store)}
+
+
+@pytest.mark.checks("RMQDISK-37")
+def test_a_topic_that_was_deleted_is_no_defect(tmp_path: Path) -> None:
+    """RocketMQ removes the queues of a topic, and its messages stay in the log for a while."""
+    store = copied("rolled-4.9.8", tmp_path)
+    shutil.rmtree(store / "consumequeue/TopicA")
+    assert [] == defects(store)
+
+
+# --- how much memory
+
+
+@pytest.mark.parametrize("name", [QUEUE, LOG, INDEX])
+@pytest.mark.parametrize(
+    "far", ["00000000004000000000", "00010000000000000000", "09223372034707292160"]
+)
+def test_no_distance_between_names_takes_memory(name: str, far: str, store: Path) -> None:
+    """A small file with a far name cost 8.4 GB: the units between were counted.
+
+    A log file at 2^63-1, the end of the offsets, ended in a traceback.
+    """
+    path = store / name
+    shutil.copyfile(path, path.with_name(far[-len(path.name) :]))
+    tracemalloc.start()
+    try:
+        list(verify(store, deep=True))
+        assert tracemalloc.get_traced_memory()[1] < MEMORY_BYTES
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_message_with_many_keys_that_lack(store: Path) -> None:
+    """Each missing entry was described at the cost of all keys: hours for 16 000 of them."""
+    keys = " ".join(map(str, range(6000)))
+    record = encode_message(
+        Message(
+            0, MAGIC_V1, 0, 0, 0, 12, 1778, 0, 1_795_223_700_000, bytes(8), 1_795_223_700_000,
+            bytes(8), 0, 0, b"", "TopicTest", f"KEYS\x01{keys}\x02",
+        )
+    )  # fmt: skip
+    data = (store / LOG).read_bytes()[:1778] + record
+    (store / LOG).write_bytes(data.ljust(1 << 16, b"\0"))
+    image = bytearray((store / INDEX).read_bytes())
+    image[24:32] = int64(1778)
+    image[entry(26, 4) : entry(26, 12)] = int64(1778)
+    (store / INDEX).write_bytes(image)
+    found = [one for one in defects(store) if one.law == "RMQDISK-31"]
+    assert 101 == len(found)
+
+
+# --- what the marker of a running broker excuses
+
+
+@pytest.mark.checks("RMQDISK-32")
+def test_abort_excuses_no_begin_timestamp(tmp_path: Path) -> None:
+    """With the begin timestamp of every index file overwritten lookups find nothing.
+
+    Beside `abort`, which each broker that died leaves, verify said nothing of that.
+    """
+    store = copied("rolled-4.9.8", tmp_path)
+    (store / "abort").touch()
+    names = sorted(path.name for path in (store / "index").iterdir())
+    for name in names:
+        overwrite(f"index/{name}", 0, b"\xff" * 8)(store)
+    found = {(one.law, one.path, one.position) for one in defects(store)}
+    assert {("RMQDISK-32", f"{store}/index/{name}", 0) for name in names} <= found
+
+
+@pytest.mark.checks("RMQDISK-32")
+def test_abort_excuses_the_end_of_the_newest_index_file_only(tmp_path: Path) -> None:
+    """A put writes the end timestamp last: a kill can leave the one before, in no closed file."""
+    store = copied("rolled-4.9.8", tmp_path)
+    (store / "abort").touch()
+    names = sorted(path.name for path in (store / "index").iterdir())
+    path = store / "index" / names[-1]
+    end = int.from_bytes(path.read_bytes()[8:16], "big")
+    overwrite(f"index/{names[-1]}", 8, int64(end - 1))(store)
+    assert "RMQDISK-32" not in {one.law for one in defects(store)}
+    path = store / "index" / names[-2]
+    end = int.from_bytes(path.read_bytes()[8:16], "big")
+    overwrite(f"index/{names[-2]}", 8, int64(end - 1))(store)
+    assert [str(path)] == [one.path for one in defects(store) if one.law == "RMQDISK-32"]
+
+
+@pytest.mark.checks("RMQDISK-33")
+@pytest.mark.parametrize("keeps_queues", [True, False])
+def test_abort_excuses_what_no_queue_knows_only(keeps_queues: bool, tmp_path: Path) -> None:
+    """The newest index file is lost: the queues show that its messages had been indexed."""
+    store = copied("rolled-4.9.8", tmp_path)
+    (store / "abort").touch()
+    max((store / "index").iterdir()).unlink()
+    if not keeps_queues:
+        shutil.rmtree(store / "consumequeue")
+    assert (["RMQDISK-33"] if keeps_queues else []) == [one.law for one in defects(store)]
+    (note,) = (one for one in verify(store) if one.law == "RMQDISK-33")
+    assert ("indexes them when it runs" in note.message) is not keeps_queues
+
+
+@pytest.mark.checks("RMQDISK-14")
+@pytest.mark.parametrize(
+    ("seconds", "severity"),
+    [(100, Severity.NOTE), (DAY + 100, Severity.WARNING), (2**31 - 1, Severity.WARNING)],
+)
+def test_a_clock_goes_back_by_a_day_at_most(seconds: int, severity: Severity, store: Path) -> None:
+    """An entry 68 years behind the last message was a note: that the clock went back."""
+    overwrite(INDEX, entry(5, 12), int32(seconds))(store)
+    (found,) = (one for one in verify(store / "index") if one.law == "RMQDISK-14")
+    assert severity is found.severity
