@@ -58,11 +58,11 @@ class K11bLogSegment(LogSegment):
 class K13LogSegment(LogSegment):
     """Planted: recovery enters first offsets, though appends enter last ones."""
 
-    def recover(self, *arguments: Any) -> int:
+    def recover(self, *arguments: Any, **named: Any) -> int:
         """Recover with the other key."""
         before, self._is_first_offset_key = self._is_first_offset_key, True
         try:
-            return super().recover(*arguments)
+            return super().recover(*arguments, **named)
         finally:
             self._is_first_offset_key = before
 
@@ -95,11 +95,12 @@ class K42aLogSegment(LogSegment):
         self,
         producer_state_manager: ProducerStateManager | None = None,
         leader_epoch_cache: LeaderEpochFileCache | None = None,
+        **named: Any,
     ) -> int:
         """Recover, and let the producer state end behind the last batch of a producer."""
         known = producer_state_manager
         end = None if known is None else known.map_end_offset
-        removed = super().recover(producer_state_manager, leader_epoch_cache)
+        removed = super().recover(producer_state_manager, leader_epoch_cache, **named)
         if known is not None and end is not None:
             told = [one.last_offset + 1 for one in self.log.batches() if one.producer_id > -1]
             known.update_map_end_offset([end, *told][-1])
@@ -126,9 +127,9 @@ class K56bLogSegment(_NoLastEntry):
 class K56cLogSegment(LogSegment):
     """Planted: no last time entry when the segment was recovered."""
 
-    def recover(self, *arguments: Any) -> int:
+    def recover(self, *arguments: Any, **named: Any) -> int:
         """Recover, and take the last time entry back if it stands for no offset entry."""
-        removed = super().recover(*arguments)
+        removed = super().recover(*arguments, **named)
         if self.time_index.entries > self.offset_index.entries:
             self.time_index.truncate_to(self.time_index.last_entry.offset)
             self.time_index.trim_to_valid_size()
