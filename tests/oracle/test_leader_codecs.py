@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 from segproof_harness.codecs import CODECS
+from segproof_harness.operations import Operation
 from segproof_harness.oracle.releases import RELEASES
+from segproof_harness.outcomes import Outcome
 from segproof_harness.structures import Setup, structure_named
 from segproof_harness.subjects import ModelSubject, OracleSubject
 from segproof_harness.workloads import choose_for, draw_operation
@@ -52,10 +54,12 @@ def test_what_a_leader_compresses(release: str, codec: str) -> None:
     choose = choose_for(PARTITION_LOG, 40, [model.profile])
     drawn = structure.draw_setup(choose)
     kept = {"message_timestamp_type", "message_timestamp_before_max_ms", "cleanup_policy"}
-    options = tuple(one for one in drawn.arguments["options"] if one[0] in kept)  # type: ignore[union-attr]
+    given: Any = drawn.arguments["options"]
+    options = tuple(one for one in given if one[0] in kept)
     setup = Setup({**drawn.arguments, "options": (*options, ("compression_type", codec))})
     opened = model.start(setup)
-    operations, expected = [], []
+    operations: list[Operation] = []
+    expected: list[Outcome] = []
     while len(operations) < APPENDS:
         operation = draw_operation(choose, model, ONLY)
         outcome = model.apply(operation)
