@@ -39,8 +39,8 @@ def _model(data: bytes, entries: int, base_offset: int, last_offset: int) -> Off
     directory = Directory((("x", data),))
     size, slots = len(data), len(data) // 8
     return OffsetIndex(
-        SEGPROOF, base_offset, -1, True, "x", "x", directory, size, slots, entries, entries * 8, True,
-        last_offset,
+        SEGPROOF, base_offset, -1, True, "x", "x", directory, size, slots, entries, entries * 8,
+        True, last_offset,
     )  # fmt: skip
 
 

@@ -45,8 +45,8 @@ def _model(data: bytes, entries: int, base_offset: int, last_entry: TimestampOff
     directory = Directory((("x", data),))
     size, slots = len(data), len(data) // 12
     return TimeIndex(
-        SEGPROOF, base_offset, -1, True, "x", "x", directory, size, slots, entries, entries * 12, True,
-        last_entry,
+        SEGPROOF, base_offset, -1, True, "x", "x", directory, size, slots, entries, entries * 12,
+        True, last_entry,
     )  # fmt: skip
 
 
