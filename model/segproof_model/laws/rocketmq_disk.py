@@ -244,8 +244,8 @@ def differences_fit(image: bytes, hash_slot_num: int) -> bool:
 def entries_read_within_the_header(image: bytes, hash_slot_num: int) -> bool:
     """No entry behind the first one reads later than the end timestamp: the clock never went back.
 
-    By up to a day that is a note, since clocks are put right; no clock explains more. With a begin
-    timestamp of 0 or less no difference is kept.
+    By up to 20 years of 366 days that is a note: a clock was off, and was put right. More is not
+    excused. With a begin timestamp of 0 or less no difference is kept.
     """
     return seconds_behind_the_end(image, hash_slot_num) <= 0
 

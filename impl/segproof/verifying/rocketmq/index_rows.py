@@ -18,8 +18,8 @@ __all__ = ["RowChecks", "stored_difference"]
 
 INT32_MAX = (1 << 31) - 1
 INT64 = 1 << 64
-CLOCK_SECONDS = 86_400
-"""A clock that goes back further than by a day, as by a wrong date or zone, is no usual thing."""
+CLOCK_SECONDS = 20 * 366 * 86_400
+"""A clock can be off by years before it is put right; damage that flips a high bit is further."""
 
 
 def stored_difference(begin_timestamp: int, store_timestamp: int) -> int:
@@ -129,7 +129,7 @@ class RowChecks:
         late = np.flatnonzero(is_late)
         words = "the broker's clock went back"
         if severity is Severity.WARNING:
-            words += " by more than a day, or the entry or the header is damaged"
+            words += " by more than 20 years, or the entry or the header is damaged"
 
         def describe(row: int) -> Described:
             seconds = int(differences[late[row]])
