@@ -41,9 +41,10 @@ by name, as the oracle sees to it in a directory in memory on Linux.
 Steps are left out of what is asked where the real class must not be asked them: it would never
 end, or answer by the computer's time or by the order of a hash; or a leader would compress records
 anew, of which Java's codecs make other bytes. The tables below count them for the runs that did.
-Not drawn at all: the cleaner; a `compression.type` that makes a leader compress, but for
-`uncompressed` (a batch of such a codec would have other bytes, so that nothing behind it agrees);
-operations on a closed log, whose files are compared when it is opened again.
+Not drawn at all: the cleaner; a `compression.type` that makes a leader compress (a batch would have
+other bytes, and so other positions, indexes and rolls behind it: a test of its own compares what
+4.3.1 and 2.8.2 answer, and the records when they are read again); operations on a closed log, whose
+files are compared when it is opened again.
 
 There are two kinds of runs. The first tables are of seeds that were also used to mend by: they find
 nothing more, and say that nothing has come back. Those of **fresh seeds** are of seeds that nothing

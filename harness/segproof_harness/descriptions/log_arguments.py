@@ -57,7 +57,8 @@ CHOICES: Mapping[str, tuple[int | str | bool, ...]] = {
     "max_compaction_lag_ms": (NEVER, NEVER, 50, 3),
 }
 """The options that histories vary, and their values. No log wants a codec of its own: what the
-implementation's libraries make of records is not what the codecs of histories make."""
+implementation's libraries and Java's make of records is not what the codecs of histories make.
+What leaders compress is compared record by record, in tests of its own."""
 
 Damage = tuple[str, str, int, bytes]
 """Which file, what happens to it, how many bytes or where, and what is written."""

@@ -12,9 +12,9 @@ from typing import Any
 from segproof.kafka.log_config import LogConfig as ImplLogConfig
 from segproof.kafka.write_format import WriteFormat
 from segproof_harness.codecs import CODECS
+from segproof_harness.descriptions import alike
 from segproof_harness.descriptions import segment_calls as calls
 from segproof_harness.descriptions import segments as draw
-from segproof_harness.descriptions.alike import is_asked
 from segproof_harness.descriptions.batches import whole_batches
 from segproof_harness.descriptions.indexes import base_of
 from segproof_harness.descriptions.segment_states import SOMETIMES
@@ -27,6 +27,7 @@ from segproof_harness.generation import (
 )
 from segproof_harness.operations import Value
 from segproof_harness.structures import (
+    Event,
     OperationKind,
     Parameter,
     Setup,
@@ -418,6 +419,18 @@ def _parts(state: LogSegment) -> Iterable[Any]:
     return [state.log, state.txn_index, *(index for index in loaded if index is not None)]
 
 
+def _is_asked(event: Event) -> bool:
+    """Return whether a release is asked: not to rename a deleted segment to the name of another
+    file, whose time of modification it then tells, and which no state knows."""
+    before: Any = event.before
+    after: Any = event.after
+    if event.operation.name == "change_file_suffixes" and before is not None:
+        is_gone = before.log.name not in before.directory
+        if is_gone and after.log.name in after.directory:
+            return False
+    return alike.is_asked(event)
+
+
 LOG_SEGMENT = Structure(
     structure_id="log-segment",
     model="segproof_model.kafka.log_segment:LogSegment",
@@ -440,6 +453,6 @@ LOG_SEGMENT = Structure(
     takes_clock=True,
     damage=_damage,
     parts=_parts,
-    is_asked=is_asked,
+    is_asked=_is_asked,
     laws=("SEG-49", "FILE-4"),
 )

@@ -39,8 +39,8 @@ def _model(data: bytes, entries: int, base_offset: int, last_offset: int) -> Off
     directory = Directory((("x", data),))
     size, slots = len(data), len(data) // 8
     return OffsetIndex(
-        SEGPROOF, base_offset, -1, True, "x", directory, size, slots, entries, entries * 8, True,
-        last_offset,
+        SEGPROOF, base_offset, -1, True, "x", "x", directory, size, slots, entries, entries * 8,
+        True, last_offset,
     )  # fmt: skip
 
 
@@ -73,7 +73,7 @@ def fullness(entries: int, max_entries: int) -> bool:
     post: _
     """
     model = OffsetIndex(
-        SEGPROOF, 0, -1, True, "x", Directory(), 0, max_entries, entries, 0, True, 0
+        SEGPROOF, 0, -1, True, "x", "x", Directory(), 0, max_entries, entries, 0, True, 0
     )
     return is_full(entries, max_entries, 0) == model.is_full
 

@@ -45,8 +45,8 @@ def _model(data: bytes, entries: int, base_offset: int, last_entry: TimestampOff
     directory = Directory((("x", data),))
     size, slots = len(data), len(data) // 12
     return TimeIndex(
-        SEGPROOF, base_offset, -1, True, "x", directory, size, slots, entries, entries * 12, True,
-        last_entry,
+        SEGPROOF, base_offset, -1, True, "x", "x", directory, size, slots, entries, entries * 12,
+        True, last_entry,
     )  # fmt: skip
 
 
@@ -83,7 +83,7 @@ def fullness(entries: int, max_entries: int) -> bool:
     """
     last = TimestampOffset(-1, 0)
     model = TimeIndex(
-        SEGPROOF, 0, -1, True, "x", Directory(), 0, max_entries, entries, 0, True, last
+        SEGPROOF, 0, -1, True, "x", "x", Directory(), 0, max_entries, entries, 0, True, last
     )
     return is_full(entries, max_entries, 1) == model.is_full
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from segproof.findings import Finding
+from segproof_harness.operations import Operation
 from segproof_harness.oracle.conformance import (
     Conformance,
     added_left_out,
@@ -17,7 +18,10 @@ from segproof_harness.oracle.conformance import (
     unused_seed,
 )
 from segproof_harness.replay import comparison, replay_seeds, run_seed
-from segproof_harness.workloads import make_history
+from segproof_harness.structures import Setup, structure_named
+from segproof_harness.subjects import ModelSubject
+from segproof_harness.workloads import choose_for, make_history
+from segproof_model.profiles import profile_named
 
 USED = Conformance("rocketmq-5.5.1", "index-service", 0, 700, 100)
 FRESH = Conformance("rocketmq-5.5.1", "index-service", 100_000, 20, 100, is_fresh=True)
@@ -78,3 +82,25 @@ def test_a_finding_is_told_at_once_and_of_the_first_step_that_differs() -> None:
     result = replay_seeds("offset-index", "segproof", [8], 30, subjects, told=told.append)
     assert [exact.message()] == [finding.message for finding in told]
     assert told == result.findings
+
+
+def test_a_deleted_segment_takes_no_name_of_another_file() -> None:
+    """A real segment whose renaming fails has its new name, and tells the time of what has it: that
+    is in no state, and not asked."""
+    structure = structure_named("log-segment")
+    release = "kafka-4.3.1"
+    model = ModelSubject(structure, profile_named(release))
+    opening = structure.draw_setup(choose_for("log-segment", 1, [model.profile])).arguments
+    opening = {**opening, "file_already_exists": False, "file_suffix": "", "damage": ()}
+    assert model.start(Setup(opening)).error is None
+    asked = []
+    for operation in (
+        Operation("change_file_suffixes", {"old_suffix": "", "new_suffix": ".swap"}),
+        Operation("reopen", opening),
+        Operation("delete_if_exists"),
+        Operation("change_file_suffixes", {"old_suffix": "", "new_suffix": ".swap"}),
+    ):
+        model.apply(operation)
+        assert model.event is not None
+        asked.append(structure.is_asked(model.event))
+    assert [True, True, True, False] == asked

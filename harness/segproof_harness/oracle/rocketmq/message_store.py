@@ -108,16 +108,16 @@ class MessageStore(Adapter):
         """End the life: the store is shut down if it was started, and its files are given back."""
         if self._is_started:
             self._store.shutdown()
-        ends = [partial(self._end, name) for name in SERVICES]
-        for give_back in (
-            *ends,
+        calls: list[Callable[[], object]] = [partial(self._end, name) for name in SERVICES]
+        calls += [
             lambda: self.jvm.field(self._field(STORAGE), "scheduler").shutdownNow(),
             lambda: give_back_files(self.jvm, self._store.getCommitLog()),
             self._give_back_queues,
             self._give_back_indexes,
             lambda: JavaCheckpoint(self.jvm, self._store.getStoreCheckpoint()).give_back(),
             lambda: self._field("lockFile").close(),
-        ):
+        ]
+        for give_back in calls:
             with contextlib.suppress(Exception):  # not there, or gone already: its life is over
                 give_back()
         shutil.rmtree(self._folder, ignore_errors=True)
