@@ -26,6 +26,7 @@ from segproof_model.kafka.partition_log import PartitionLog
 from segproof_model.kafka.producer_snapshot import read_snapshot
 from segproof_model.kafka.record_file import TimestampAndOffset
 from segproof_model.outcomes import Raised, Step
+from segproof_model.profiles import KAFKA_4_3_1
 
 HISTORIES = json.loads((Path(__file__).parent / "log_histories.json").read_text(encoding="ascii"))
 LAWS_OF_LOGS = (
@@ -125,6 +126,7 @@ def opened(words: list[str], directory: Directory, now_ms: int) -> Step[Any]:
     step: Step[Any] = PartitionLog.open(
         "t-0", config, start, recovery_point, is_clean,
         directory=directory, codecs=CODECS, now_ms=now_ms,
+        profile=KAFKA_4_3_1,
     )  # fmt: skip
     return step
 

@@ -130,8 +130,8 @@ class RecordFile(Adapter):
     ) -> Any:
         """Call searchForTimestamp, which takes no offset before 0.11.
 
-        An error of a batch is named as in reading that batch alone; a broken promise of a time ends
-        the search before 0.11.
+        An error of a batch is named as in reading that batch alone, but for a codec's, which has
+        its name; a broken promise of a time ends the search before 0.11.
         """
         takes_offset = self.jvm.release.number >= (0, 11)
         more = [JLong(starting_offset), *largest_record(self.jvm)] if takes_offset else []
@@ -140,7 +140,8 @@ class RecordFile(Adapter):
                 JLong(target_timestamp), JInt(starting_position), *more
             )
         except JException as error:
-            if kind_of(error, {}) == "illegal-state" and not takes_offset:
+            kind = kind_of(error, {})
+            if kind == "kafka-error" or (kind == "illegal-state" and not takes_offset):
                 raise
             for batch in self.batches(starting_position):
                 if batch.max_timestamp >= target_timestamp:
