@@ -46,6 +46,8 @@ SLOW = {"consume-queue": 2, "message-store": 12}
 FINDINGS_MAX = 3
 """After so many divergences of one task, the rest of it is not run."""
 LENGTH = 100
+OPTIONAL = frozenset({"is_fresh", "left_out"})
+"""Fields that a row of the record lacks where they say nothing."""
 FRESH_STEP = 100_000
 """Fresh seeds begin at a multiple of this."""
 
@@ -238,6 +240,7 @@ def merged_into(path: Path, runs: Iterable[Conformance]) -> None:
 
 
 def _to_json(row: Conformance) -> dict[str, Any]:
-    """Return a row of the record, of whose operations only those are told that were left out."""
+    """Return a row of the record; of its operations only those are told that were left out."""
     left_out = {name: row.left_out[name] for name in sorted(row.left_out) if row.left_out[name][0]}
-    return asdict(replace(row, seconds=round(row.seconds, 1), left_out=left_out))
+    told = asdict(replace(row, seconds=round(row.seconds, 1), left_out=left_out))
+    return {name: value for name, value in told.items() if value or name not in OPTIONAL}
