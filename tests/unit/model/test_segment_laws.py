@@ -503,6 +503,8 @@ def test_laws_hold_in_any_history(
         after = transition.after
         segment = after.segment if isinstance(after, Recovered) else after
         is_lie = name == "append" and two != 0
+        # Closed without a trim, and opened again, a preallocated log goes on behind its zeros.
+        is_lie |= name == "close_handlers" and preallocate
         is_true &= not is_lie and not isinstance(transition.outcome, Raised)
         if name in ("append", "append_from_file") and not isinstance(transition.outcome, Raised):
             end = written(end, one)[1]
