@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from segproof.compression import InflationBudget
 from segproof.errors import InvalidRecordError
 from segproof.files import REAL_FILES, File, Files
-from segproof.kafka.record_batch import BATCH_HEADER_BYTES, RecordBatch
+from segproof.kafka.record_batch import BATCH_HEADER_BYTES, Limit, RecordBatch
 from segproof.kafka.record_file import RecordFile
 from segproof.kernels.records import decode_int32
 from segproof_harness.descriptions.record_batch import Implementation
@@ -40,15 +39,15 @@ class _OtherScanner(RecordFile):
         """Return whether a batch ends behind the range."""
         return position > self.end - 12 - size
 
-    def _batch_at(self, position: int, budget: InflationBudget) -> RecordBatch | None:
+    def _batch_at(self, position: int, limit: Limit) -> RecordBatch | None:
         if not (self.is_open and 0 <= position < self.end - 17):
-            return super()._batch_at(position, budget)
+            return super()._batch_at(position, limit)
         header = self.file.pread(BATCH_HEADER_BYTES, position)
         if len(header) < 17 or header[16] > 2:
-            return super()._batch_at(position, budget)
+            return super()._batch_at(position, limit)
         size = decode_int32(header, 8)
         if self.is_size_refused(size):
-            return super()._batch_at(position, budget)
+            return super()._batch_at(position, limit)
         if self.is_beyond(position, size):
             return None
         return RecordBatch(self.file, position, 12 + size, header[16], in_file=True, header=header)

@@ -19,7 +19,7 @@ from itertools import islice
 from typing import Any
 
 from segproof.checksums import crc32, crc32c
-from segproof.compression import UNCOMPRESSED_LIMIT_BYTES
+from segproof.compression import UNCOMPRESSED_LIMIT_BYTES, InflationBudget
 from segproof.errors import CorruptIndexError, SegproofError, TooLargeError
 from segproof.files import REAL_FILES, File, Files, data_end, holds_zeros
 from segproof.kafka.record_batch import RecordBatch
@@ -175,7 +175,8 @@ def _implementation_rows(limit: int | None) -> Callable[[SegmentFile, Files], It
 def _rows_as_found(file: SegmentFile, limit: int | None, files: Files) -> Iterator[Any]:
     if file.suffix == ".log":
         with LogAsFound.open(file.path, mutable=False, files=files) as log:
-            for batch in log.batches(limit=limit or UNCOMPRESSED_LIMIT_BYTES):
+            budget = InflationBudget(limit or UNCOMPRESSED_LIMIT_BYTES)
+            for batch in log.batches(limit=budget):
                 large = batch.size_bytes > (limit or LARGE_BATCH_BYTES)
                 yield _LargeBatch(batch, log.file) if large else batch
     elif file.suffix in INDEX_ENTRIES:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from operator import index as to_int
 from typing import NamedTuple, Self
 
-from segproof.compression import UNCOMPRESSED_LIMIT_BYTES, InflationBudget
+from segproof.compression import UNCOMPRESSED_LIMIT_BYTES
 from segproof.errors import (
     CorruptRecordError,
     InvalidArgumentError,
@@ -25,6 +25,7 @@ from segproof.files import REAL_FILES, File, Files, holds_zeros
 from segproof.kafka.record_batch import (
     BATCH_HEADER_BYTES,
     LEGACY_MIN_BYTES,
+    Limit,
     RecordBatch,
     read_batch,
 )
@@ -285,18 +286,17 @@ class RecordFile:
         return view
 
     def batches(
-        self, start: int | None = None, *, limit: int = UNCOMPRESSED_LIMIT_BYTES
+        self, start: int | None = None, *, limit: Limit = UNCOMPRESSED_LIMIT_BYTES
     ) -> Iterator[RecordBatch]:
         """Yield the batches from `start` on, a position in the file; default: this one's start.
 
-        The records of all of them may inflate to what an `InflationBudget` of `limit` bytes allows.
+        The records of each may inflate to `limit` bytes, or those of all to what a budget allows.
 
         Raises: CorruptRecordError for a size below 14, a magic outside 0..2, and a file that is
         shorter than believed. Laws: SCAN-1 to SCAN-8.
         """
         position = self.start if start is None else to_int(start)
-        budget = InflationBudget(limit)
-        while (batch := self._batch_at(position, budget)) is not None:
+        while (batch := self._batch_at(position, limit)) is not None:
             yield batch
             position += batch.size_bytes
 
@@ -357,7 +357,7 @@ class RecordFile:
 
     # --- inside
 
-    def _batch_at(self, position: int, budget: InflationBudget) -> RecordBatch | None:
+    def _batch_at(self, position: int, limit: Limit) -> RecordBatch | None:
         """Return the batch at `position`, or None where the scan ends."""
         end = self.end
         if position >= end - HEADER_UP_TO_MAGIC_BYTES:
@@ -383,7 +383,7 @@ class RecordFile:
             raise self._corrupt(f"no magic {magic}", "SCAN-4", position, "0, 1 or 2", magic)
         size_bytes = LOG_OVERHEAD_BYTES + size
         return RecordBatch(
-            self._file, position, size_bytes, magic, in_file=True, header=header, limit=budget
+            self._file, position, size_bytes, magic, in_file=True, header=header, limit=limit
         )
 
     def _corrupt(
@@ -425,9 +425,9 @@ class LogAsFound(RecordFile):
 
     _zeros_from = MAX_FILE_BYTES
 
-    def _batch_at(self, position: int, budget: InflationBudget) -> RecordBatch | None:
+    def _batch_at(self, position: int, limit: Limit) -> RecordBatch | None:
         try:
-            return super()._batch_at(position, budget)
+            return super()._batch_at(position, limit)
         except CorruptRecordError:
             if position < self._zeros_from and not holds_zeros(self._file, position, self.end):
                 raise
