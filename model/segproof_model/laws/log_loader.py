@@ -469,7 +469,8 @@ def _lone_index_swaps(loading: Loading) -> list[str]:
 @law("LOAD-19", structure=STRUCTURE, scope="step", source=f"{CLASS}: resizeIndexes; Log before")
 def long_indexes_end_a_loading(transition: Transition) -> bool:
     """An index of the last segment that is longer than `segment.index.bytes` ends a load after a
-    clean stop with the invalid-argument error, and the first such index is cut to that size.
+    clean stop with the invalid-argument error, and the first such index is cut to that size; an
+    offset index before it has got that size.
 
     So the third load succeeds, if each is one after a clean stop. Where the marker is gone by then,
     the segment is recovered instead, and that fails each time if its entries do not fit. Releases
@@ -497,7 +498,8 @@ def long_indexes_end_a_loading(transition: Transition) -> bool:
     if not long or transition.outcome != Raised(ErrorKind.INVALID_ARGUMENT):
         return True
     left = [after.read(file_of(prefix, max(bases), kind)) for kind in INDEXES[:2]]
-    images[long[0]] = (images[long[0]] or b"")[: limits[long[0]]]
+    for place in range(long[0] + 1):
+        images[place] = (images[place] or b"")[: limits[place]].ljust(limits[place], b"\0")
     return left == images
 
 
