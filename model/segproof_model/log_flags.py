@@ -448,6 +448,12 @@ class LogFlags(EarlyFlags):
         " whatever follows; otherwise behind all other checks",
         "LOG-21",
     )
+    order_error_names_records: bool = flag(
+        True,
+        "the error for offsets that a follower is given out of order, or below the log's end, names"
+        " the offsets of the records, and gives way to what can't be read of these",
+        "LOG-21",
+    )
     leader_indexes_record: bool = flag(
         False,
         "with the largest timestamp of an uncompressed batch a leader enters the offset of its"

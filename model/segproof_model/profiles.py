@@ -361,6 +361,7 @@ SEGPROOF = replace(
     segment_names_exact=True,
     aborted_since_log_start=False,
     order_checked_each_batch=False,
+    order_error_names_records=False,
     largest_timestamp_is_streamed=False,
     rmq_recovery_passes_first=False,
     rmq_recovers_unloaded=False,

@@ -206,7 +206,9 @@ def _with_segment(log: PartitionParts, base_offset: int) -> Step[PartitionParts]
     checked = segment.sanity_check(is_new)
     if is_missed and log.profile.missing_index_is_seen_first:
         checked = Step(segment, Raised(ErrorKind.FILE_NOT_FOUND))
-    elif isinstance(checked.outcome, Raised) and log.profile.corrupt_indexes_are_removed:
+    elif checked.outcome == Raised(log.profile.sanity_kind) and (
+        log.profile.corrupt_indexes_are_removed
+    ):
         checked = Step(_without_indexes(checked.after), checked.outcome)
     log, outcome = log.sees(checked.after.directory), checked.outcome
     if isinstance(outcome, Raised):
