@@ -157,6 +157,13 @@ class LogFlags(EarlyFlags):
         "PROD-14",
         "LOAD-8",
     )
+    opening_recovers_unflushed: bool = flag(
+        True,
+        "loading recovers a segment whose index is missing or corrupt when it opens it, also one"
+        " that is not flushed: what that cuts does not end the log",
+        "LOAD-8",
+        "LOAD-17",
+    )
     recovery_point_survives_loading: bool = flag(
         True, "a load after a crash keeps the recovery point, not above the log end", "LOAD-13"
     )

@@ -344,6 +344,7 @@ SEGPROOF = replace(
     snapshot_names_exact=True,
     missing_snapshot_is_skipped=True,
     recovery_has_producers=False,
+    opening_recovers_unflushed=False,
     read_size_wraps=False,
     age_wraps=False,
     small_batch_is_refused=True,

@@ -194,8 +194,8 @@ def unflushed_segments_are_recovered(transition: Transition) -> bool:
 def nothing_follows_a_cut(transition: Transition) -> bool:
     """The first segment that loses bytes in recovery is the last one kept.
 
-    But for a segment whose indexes are missing or corrupt, which is recovered before: releases that
-    check all indexes are not judged.
+    But for a segment whose indexes are missing or corrupt, which a release recovers before: those
+    that check all indexes are not judged.
     """
     loading = loading_of(transition)
     if loading is None or not loading.log.profile.sanity_checks_transactions_only:
@@ -204,14 +204,20 @@ def nothing_follows_a_cut(transition: Transition) -> bool:
         return True
     found, prefix = loading.found, loading.prefix
     images = dict(log_images(loading.log))
+    is_judged = not loading.log.profile.opening_recovers_unflushed
     cut = [
         base
         for base in _recovered_bases(loading)
-        if file_of(prefix, base, ".index") in found
-        and file_of(prefix, base, ".txnindex") not in found
+        if (is_judged or _has_sound_indexes(found, prefix, base))
         and len(images[base]) < len(found.read(file_of(prefix, base, ".log")) or b"")
     ]
     return overflows(found, prefix) or not cut or cut == [max(images)]
+
+
+def _has_sound_indexes(found: Directory, prefix: str, base: int) -> bool:
+    """Return whether opening a segment does not recover it, whatever its indexes hold."""
+    has_index = file_of(prefix, base, ".index") in found
+    return has_index and file_of(prefix, base, ".txnindex") not in found
 
 
 @law("LOAD-9", structure=STRUCTURE, scope="step", source=f"{CLASS}: recoverLog")

@@ -429,8 +429,13 @@ def units_lead_to_their_records(store: Directory) -> bool:
 
     Not prepared or rolled back ones; of what has expired, or is dark, nothing is asked. Beside
     `abort` units may be missing behind the last one, from the furthest message on that a queue or
-    the index knows.
+    the index knows. There are queues if the checkpoint's time for them is above 0, and no `abort`.
     """
+    checkpoint = store.read("checkpoint") or b""
+    is_known = len(checkpoint) >= 40 and int.from_bytes(checkpoint[8:16], signed=True) > 0
+    has_folder = any(name.startswith("consumequeue/") for name in store)
+    if log_files(store) and is_known and not has_folder and not is_running(store):
+        return False
     queues, dark = queues_of(store), dark_stretches(store)
     first = min((one.start for one in log_files(store)), default=0)
     records = _records_of_queues(store)

@@ -229,3 +229,33 @@ def test_a_clock_goes_back_by_20_years_at_most(
     overwrite(INDEX, entry(5, 12), int32(seconds))(store)
     (found,) = (one for one in verify(store / "index") if one.law == "RMQDISK-14")
     assert severity is found.severity
+
+
+@pytest.mark.parametrize(
+    ("gone", "law", "severity", "words"),
+    [
+        ("index", "RMQDISK-21", Severity.WARNING, "there is none"),
+        ("consumequeue", "RMQDISK-37", Severity.WARNING, "there are none"),
+        ("commitlog", "RMQDISK-23", Severity.NOTE, "queues lead into it"),
+    ],
+)
+def test_a_folder_that_is_gone_is_told(
+    gone: str, law: str, severity: Severity, words: str, tmp_path: Path
+) -> None:
+    """The checkpoint knows that there were index files and queues; nothing was said of any."""
+    store = copied("rolled-4.9.8", tmp_path)
+    shutil.rmtree(store / gone)
+    (found,) = verify(store)
+    assert (law, severity) == (found.law, found.severity)
+    assert words in found.message
+    (store / "checkpoint").unlink()
+    assert defects(store) == []
+
+
+def test_units_before_the_log_are_counted(store: Path) -> None:
+    """So it is after files have expired, and where the first one was lost: a note tells of both."""
+    log = (store / LOG).rename(store / "commitlog" / f"{16384:020d}")
+    log.write_bytes(bytes(log.stat().st_size))
+    (found,) = [one for one in verify(store) if one.law == "RMQDISK-37"]
+    assert found.severity is Severity.NOTE
+    assert "units lead to messages before the first one" in found.message

@@ -247,6 +247,8 @@ class QueueChecks:
         """The folders of the topics that have a queue."""
         self.furthest = -1
         """The largest offset in the log that a unit of any queue leads to."""
+        self._expired = 0
+        """Units that lead to what lies before the log."""
 
     def check(self, with_log: bool) -> None:
         """Find all queues and judge them by themselves."""
@@ -357,6 +359,18 @@ class QueueChecks:
                 for first in range(0, one.units, PIECE_UNITS):
                     part = one.seen[first : first + PIECE_UNITS]
                     self._unseen(queue, one, np.flatnonzero(~part) + first, records)
+        if self._expired:
+            self._reporter.add(
+                "RMQDISK-37",
+                posixpath.join(self._store, "consumequeue"),
+                f"{self._expired} units lead to messages before the first one of the commit log,"
+                " which were removed with their file, or lost with it",
+                actual=self._expired,
+                severity=Severity.NOTE,
+                reproduce_path=self._store,
+                hint="nothing where log files expire: a file of a queue stays while its last"
+                " message is there; else look for the first file of the log on a replica",
+            )
 
     def _report_lacking(
         self, queue: Queue, records: LogRecords, is_running: bool, reached: int
@@ -388,8 +402,10 @@ class QueueChecks:
             return
         units = self._read(one, places)
         offsets = units["offset"].astype(np.int64)
-        is_wrong = (units["size"] != FILLER_SIZE) & (offsets >= records.log.min_offset)
-        wrong = np.flatnonzero(is_wrong & ~records.is_dark(offsets))
+        is_unit = units["size"] != FILLER_SIZE
+        is_before = offsets < records.log.min_offset
+        self._expired += int(np.count_nonzero(is_unit & is_before))
+        wrong = np.flatnonzero(is_unit & ~is_before & ~records.is_dark(offsets))
 
         def describe(row: int) -> Described:
             number, offset = one.first + int(places[wrong[row]]), int(offsets[wrong[row]])
