@@ -41,17 +41,10 @@ ENTRIES: dict[str, tuple[int, int, Fields]] = {
 }
 """By suffix or folder: where the first entry lies, how long each is, and its fields."""
 MESSAGE: Fields = (
-    (0, 4),
-    (4, 4),
-    (8, 4),
-    (12, 4),
-    (16, 4),
-    (20, 8),
-    (28, 8),
-    (36, 4),
-    (40, 8),
-    (56, 8),
-)
+    (0, 4), (4, 4), (8, 4), (12, 4), (16, 4), (20, 8), (28, 8), (36, 4), (40, 8), (56, 8), (72, 4),
+    (76, 8), (84, 4),
+)  # fmt: skip
+"""Those of a record of RocketMQ from hosts with addresses of 4 bytes, up to the body."""
 FAR_NAMES = ("00000000000000000000", "00000000004000000000", "09223372036854775807",
              "00010000000000000000", "00000000000000000061", "9", "first", "-1")  # fmt: skip
 JUNK_BYTES = 64
@@ -76,7 +69,10 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _file(draw: random.Random, folder: Path) -> Path:
-    return draw.choice(_files(folder))
+    """Draw a kind of file, and one of the kind: of some there are many more than of others."""
+    files = _files(folder)
+    kind = draw.choice(sorted({_kind(path) for path in files}))
+    return draw.choice([path for path in files if _kind(path) == kind])
 
 
 def _read(path: Path) -> bytearray:
