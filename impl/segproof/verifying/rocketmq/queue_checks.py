@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.files import Files, data_end
+from segproof.files import Files, first_byte_of
 from segproof.findings import Severity
 from segproof.verifying.reporting import Described, Reporter, Wanted
 from segproof.verifying.rocketmq.log_records import LogBlock, LogRecords
@@ -161,24 +161,19 @@ class _Walk:
         count, ended = 0, False
         for first, units in _pieces(one, self._files):
             is_valid = (units["offset"] >= 0) & (units["size"] > 0)
-            stop = len(units)
-            if not ended and not is_valid.all():
-                stop = int(np.argmin(is_valid))
-                ended = True
-            elif ended:
-                stop = 0
+            ended = not is_valid.all()
+            stop = int(np.argmin(is_valid)) if ended else len(units)
             self._rises(one, first, units[:stop])
             count += stop
-            rest = units[stop:]
-            if len(rest) and rest.tobytes().strip(b"\0"):
-                is_there = rest.view(np.uint8).reshape(-1, UNIT_BYTES).any(axis=1)
-                at = first + stop + int(np.argmax(is_there))
-                self._report(
-                    "RMQDISK-35", one.path, "this is no unit, and no zeros behind the last one",
-                    at * UNIT_BYTES,
-                )  # fmt: skip
-                return count
-        if ended and not is_last:
+            if ended:
+                break
+        at = first_byte_of(self._files, one.path, count * UNIT_BYTES, one.size_bytes)
+        if ended and at is not None:
+            self._report(
+                "RMQDISK-35", one.path, "this is no unit, and no zeros behind the last one",
+                at // UNIT_BYTES * UNIT_BYTES,
+            )  # fmt: skip
+        elif ended and not is_last:
             self._report(
                 "RMQDISK-35", one.path, "the units end here, and a later file follows",
                 count * UNIT_BYTES,
@@ -223,9 +218,7 @@ def _pieces(one: QueueFile, files: Files) -> Iterator[tuple[int, Units]]:
     """Yield the number of the first unit and a piece of a file."""
     file = files.open(one.path)
     try:
-        # What lies in a hole is as the first zeros of it, which end the queue.
-        end = min(one.size_bytes, data_end(file) + PIECE_UNITS * UNIT_BYTES)
-        for first in range(0, end // UNIT_BYTES, PIECE_UNITS):
+        for first in range(0, one.size_bytes // UNIT_BYTES, PIECE_UNITS):
             data = file.pread(PIECE_UNITS * UNIT_BYTES, first * UNIT_BYTES)
             units: Units = np.frombuffer(data[: len(data) // UNIT_BYTES * UNIT_BYTES], UNIT)
             if not len(units):
