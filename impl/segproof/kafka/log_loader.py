@@ -334,9 +334,10 @@ class _Loader:
         The one before them is damaged still: the next recovery comes here again. Kafka cuts it
         first, and removes those behind it from the first one on.
         """
-        for segment in segments:
+        left = [one for one in segments[::-1] if self._segments.contains(one.base_offset)]
+        for segment in left:
             self._segments.remove(segment.base_offset)
-        self._files.mark_deleted(segments[::-1])
+        self._files.mark_deleted(tuple(left))
 
 
 # --- producers
