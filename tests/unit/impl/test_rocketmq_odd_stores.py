@@ -259,3 +259,25 @@ def test_units_before_the_log_are_counted(store: Path) -> None:
     (found,) = [one for one in verify(store) if one.law == "RMQDISK-37"]
     assert found.severity is Severity.NOTE
     assert "units lead to messages before the first one" in found.message
+
+
+@pytest.mark.checks("RMQDISK-35")
+@pytest.mark.parametrize("units", [1, 999, 1001, 2000])
+def test_a_queue_file_of_another_length_is_told(units: int, store: Path) -> None:
+    """RocketMQ loads files of one length: at another one the broker's start ends."""
+    os.truncate(store / QUEUE, 20 * units)
+    (found,) = [one for one in defects(store) if "the other files of queues" in one.message]
+    assert ("RMQDISK-35", str(store / QUEUE)) == (found.law, found.path)
+
+
+def test_a_queue_file_with_a_byte_far_behind_takes_no_time(store: Path) -> None:
+    """What lies between the last unit and the byte is a hole, and is not read."""
+    with (store / QUEUE).open("r+b") as file:
+        file.seek(1 << 30)
+        file.write(b"x")
+    asked: list[int] = []
+    read = os.pread
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "pread", lambda *place: asked.append(place[1]) or read(*place))
+        assert defects(store)
+    assert 0 < sum(asked) < 16 << 20

@@ -13,7 +13,7 @@ Used by: verifying/rocketmq/running.py.
 """
 
 import posixpath
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -240,6 +240,8 @@ class QueueChecks:
         """The folders of the topics that have a queue."""
         self.furthest = -1
         """The largest offset in the log that a unit of any queue leads to."""
+        self._lengths: dict[str, int] = {}
+        """Of each file of a queue."""
         self._expired = 0
         """Units that lead to what lies before the log."""
 
@@ -252,6 +254,17 @@ class QueueChecks:
                 else:
                     words = "RocketMQ passes over a folder that is no number"
                     report_stray(one.path, self._reporter, self._store, words, Severity.WARNING)
+        times = Counter(self._lengths.values())
+        usual = max(times, key=lambda size: (times[size], size), default=0)
+        for path, size in self._lengths.items():
+            if size not in (0, usual):
+                self._reporter.add(
+                    "RMQDISK-35", path,
+                    f"it has {size} bytes and the other files of queues have {usual}: RocketMQ"
+                    " loads files of one length, and ends its start at another",
+                    position=min(size, usual), expected=usual, actual=size,
+                    reproduce_path=self._store,
+                )  # fmt: skip
 
     def _folders(self, path: str) -> list[Inside]:
         """Return the folders in a folder; report what else is there."""
@@ -266,6 +279,7 @@ class QueueChecks:
 
     def _queue(self, queue: Queue, topic_folder: str, with_log: bool) -> None:
         self._walk(queue, self._reporter)
+        self._lengths |= {one.path: one.size_bytes for one in queue.queue_files}
         self.furthest = max(self.furthest, queue.furthest)
         if not with_log or SPOKEN_FOR_OTHERS in queue.topic:
             return
