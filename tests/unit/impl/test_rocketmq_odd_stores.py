@@ -265,6 +265,9 @@ def test_units_before_the_log_are_counted(store: Path) -> None:
 @pytest.mark.parametrize("units", [1, 999, 1001, 2000])
 def test_a_queue_file_of_another_length_is_told(units: int, store: Path) -> None:
     """RocketMQ loads files of one length: at another one the broker's start ends."""
+    for queue in ("1", "2"):
+        (store / "consumequeue/TopicTest" / queue).mkdir()
+        (store / "consumequeue/TopicTest" / queue / ("0" * 20)).write_bytes(bytes(20_000))
     os.truncate(store / QUEUE, 20 * units)
     (found,) = [one for one in defects(store) if "the other files of queues" in one.message]
     assert ("RMQDISK-35", str(store / QUEUE)) == (found.law, found.path)
