@@ -14,8 +14,11 @@ import shutil
 import stat
 import struct
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
+from segproof.compression import SMALL_BATCH_LIMIT_BYTES
+from segproof.kafka.record_batch import Record, write_batch
 from segproof_harness.damages import sum_again
 
 __all__ = ["damage", "old_times"]
@@ -50,6 +53,7 @@ FAR_NAMES = ("00000000000000000000", "00000000004000000000", "092233720368547758
 BATCH_HEADER_BYTES = 61
 JUNK_BYTES = 64
 LARGE_BYTES = 1 << 26
+FAR_BYTES = 1 << 32
 
 
 def damage(draw: random.Random, folder: Path, other: Path) -> list[str]:
@@ -183,7 +187,8 @@ def _bytes(draw: random.Random, folder: Path, other: Path) -> str:
     at = draw.randrange(len(data) + 1)
     size = draw.choice((1, 4, 8, 12, 20, 34, 61, 512, 4096, len(data)))
     end = min(len(data), at + size)
-    how = draw.choice(("cut", "zeroed", "added", "taken out", "flipped", "spliced", "zeros behind"))
+    how = draw.choice(("cut", "zeroed", "added", "taken out", "flipped", "spliced", "zeros behind",
+                       "followed by a bomb", "followed by a far byte"))  # fmt: skip
     if how == "cut":
         del data[at:]
     elif how == "zeroed":
@@ -199,7 +204,13 @@ def _bytes(draw: random.Random, folder: Path, other: Path) -> str:
         data[at:end] = foreign[at:end]
     elif how == "zeros behind":
         data += bytes(size)
+    elif how == "followed by a bomb":
+        data += _bomb()
     path.write_bytes(data)
+    if how == "followed by a far byte":
+        with path.open("r+b") as file:
+            file.seek(FAR_BYTES)
+            file.write(b"x")
     return f"{path.name}: bytes {at} to {end} {how}"
 
 
@@ -248,5 +259,25 @@ def _odd_kinds(draw: random.Random, folder: Path, _: Path) -> str:
     return f"{path.name}: a {how}"
 
 
+def _folders(draw: random.Random, folder: Path, _: Path) -> str:
+    """Remove a folder, or tell that a store was not stopped."""
+    folders = [
+        path for path in sorted(folder.rglob("*")) if path.is_dir() and not path.is_symlink()
+    ]
+    if not folders or draw.random() < 0.5:
+        (folder / "abort").touch()
+        return "abort: added"
+    path = draw.choice(folders)
+    shutil.rmtree(path)
+    return f"{path.relative_to(folder)}: removed"
+
+
+@cache
+def _bomb() -> bytes:
+    """Return a batch of some ten thousand bytes that inflates to more than is read by default."""
+    record = Record(0, 1_600_000_000_000, None, bytes(2 * SMALL_BATCH_LIMIT_BYTES))
+    return write_batch([record], base_offset=1 << 20, compression="gzip")
+
+
 DAMAGES: tuple[Drawn, ...] = (_field, _field, _field, _inner, _parts, _bytes, _bytes, _names,
-                              _odd_kinds)  # fmt: skip
+                              _odd_kinds, _folders)  # fmt: skip
