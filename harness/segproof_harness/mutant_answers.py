@@ -161,7 +161,7 @@ def _questions(source: Path) -> list[Question]:
     asked: dict[str, list[Any]] = {}
     if is_store(source):
         offsets, keys = _keys(source)
-        asked = {"--offset": offsets, "--key": list(keys)}
+        asked = {"--phy-offset": offsets, "--key": list(keys)}
     else:
         ends, times = [], []
         with PartitionReader(source) as reader:

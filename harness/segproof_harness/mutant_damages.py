@@ -264,7 +264,7 @@ def _folders(draw: random.Random, folder: Path, _: Path) -> str:
     folders = [
         path for path in sorted(folder.rglob("*")) if path.is_dir() and not path.is_symlink()
     ]
-    if not folders or draw.random() < 0.5:
+    if len(folders) < 2 or draw.random() < 0.5:
         (folder / "abort").touch()
         return "abort: added"
     path = draw.choice(folders)
@@ -275,7 +275,7 @@ def _folders(draw: random.Random, folder: Path, _: Path) -> str:
 @cache
 def _bomb() -> bytes:
     """Return a batch of some ten thousand bytes that inflates to more than is read by default."""
-    record = Record(0, 1_600_000_000_000, None, bytes(2 * SMALL_BATCH_LIMIT_BYTES))
+    record = Record(1 << 20, 1_600_000_000_000, None, bytes(2 * SMALL_BATCH_LIMIT_BYTES))
     return write_batch([record], base_offset=1 << 20, compression="gzip")
 
 
