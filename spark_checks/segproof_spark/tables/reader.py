@@ -15,6 +15,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from segproof.errors import SegproofError
 from segproof.files import Files
+from segproof_harness.cli.common import reason_of
 from segproof_spark.tables.request import Request
 from segproof_spark.tables.walk import Unit, is_foreign, units_below
 from segproof_spark.tables.where import passing
@@ -100,8 +101,10 @@ class TableReader(DataSourceReader):
                 if not unit.problem or self.request.table == "segments":
                     yield from read(unit, self.request, self.places[number][0])
                 problem = unit.problem
-            except (OSError, SegproofError) as error:
+            except SegproofError as error:
                 problem = str(error)
+            except OSError as error:
+                problem = reason_of(error)
             if problem and self.request.fail_on_damage:
                 where = "" if unit.path in problem else f"{unit.path}: "
                 raise DamagedFileError(
