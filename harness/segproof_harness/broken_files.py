@@ -14,7 +14,6 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from segproof.checksums import crc32, crc32c
 from segproof.findings import Finding
 from segproof.kafka.producer_snapshot import (
     BatchMetadata,
@@ -42,6 +41,7 @@ from segproof_harness.damages import (
     overwrite,
     remove,
     rename,
+    sum_again,
     swap,
     write,
 )
@@ -70,7 +70,7 @@ def patch_batch(name: str, field: int, data: bytes) -> Damage:
         size = read_batch(log).size_bytes
         batch = bytearray(log[:size])
         batch[field : field + len(data)] = data
-        batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
+        sum_again(batch)
         path.write_bytes(bytes(batch) + log[size:])
 
     return do
@@ -104,14 +104,14 @@ def _compressed_messages(magic: int) -> bytes:
 def _zstd_message() -> bytes:
     message = bytearray(_compressed_messages(1))
     message[17] = 4
-    message[12:16] = crc32(bytes(message[16:])).to_bytes(4, "big")
+    sum_again(message)
     return bytes(message)
 
 
 def _uncounted() -> bytes:
     batch = bytearray(_batch(0))
     batch[57:61] = bytes(4)
-    batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
+    sum_again(batch)
     return bytes(batch)
 
 
@@ -311,7 +311,7 @@ def _wrong_delta(folder: Path) -> None:
     """Let the first record of a batch say that it is the sixth."""
     batch = bytearray(_batch(0))
     batch[64] = 10
-    batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
+    sum_again(batch)
     replace_log(f"{FIRST}.log", bytes(batch))(folder)
 
 

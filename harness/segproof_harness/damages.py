@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small damages to files in a folder, for examples of broken laws.
 
-Used by: broken_files, broken_stores.
+Used by: broken_files, broken_stores, mutant_damages, tests/unit/impl/corruptions.py.
 """
 
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+from segproof.checksums import crc32, crc32c
 
 Damage = Callable[[Path], None]
 """Changes the files in a partition directory."""
@@ -99,6 +101,15 @@ def swap(name: str, one: int, other: int, size: int) -> Damage:
         overwrite(name, other, data[one : one + size])(folder)
 
     return do
+
+
+def sum_again(data: bytearray, start: int = 0, end: int | None = None) -> None:
+    """Make the checksum of the batch in a stretch of bytes right again."""
+    batch = bytes(data[start:end])
+    is_new = batch[16] == 2
+    checksum = crc32c(batch[21:]) if is_new else crc32(batch[16:])
+    at = start + (17 if is_new else 12)
+    data[at : at + 4] = checksum.to_bytes(4, "big")
 
 
 def int16(value: int) -> bytes:

@@ -14,9 +14,12 @@ import shutil
 import stat
 import struct
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
-from segproof.checksums import crc32, crc32c
+from segproof.compression import SMALL_BATCH_LIMIT_BYTES
+from segproof.kafka.record_batch import Record, write_batch
+from segproof_harness.damages import sum_again
 
 __all__ = ["damage", "old_times"]
 
@@ -41,21 +44,16 @@ ENTRIES: dict[str, tuple[int, int, Fields]] = {
 }
 """By suffix or folder: where the first entry lies, how long each is, and its fields."""
 MESSAGE: Fields = (
-    (0, 4),
-    (4, 4),
-    (8, 4),
-    (12, 4),
-    (16, 4),
-    (20, 8),
-    (28, 8),
-    (36, 4),
-    (40, 8),
-    (56, 8),
-)
+    (0, 4), (4, 4), (8, 4), (12, 4), (16, 4), (20, 8), (28, 8), (36, 4), (40, 8), (56, 8), (72, 4),
+    (76, 8), (84, 4),
+)  # fmt: skip
+"""Those of a record of RocketMQ from hosts with addresses of 4 bytes, up to the body."""
 FAR_NAMES = ("00000000000000000000", "00000000004000000000", "09223372036854775807",
              "00010000000000000000", "00000000000000000061", "9", "first", "-1")  # fmt: skip
+BATCH_HEADER_BYTES = 61
 JUNK_BYTES = 64
 LARGE_BYTES = 1 << 26
+FAR_BYTES = 1 << 32
 
 
 def damage(draw: random.Random, folder: Path, other: Path) -> list[str]:
@@ -76,7 +74,10 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _file(draw: random.Random, folder: Path) -> Path:
-    return draw.choice(_files(folder))
+    """Draw a kind of file, and one of the kind: of some there are many more than of others."""
+    files = _files(folder)
+    kind = draw.choice(sorted({_kind(path) for path in files}))
+    return draw.choice([path for path in files if _kind(path) == kind])
 
 
 def _read(path: Path) -> bytearray:
@@ -130,22 +131,13 @@ def _field(draw: random.Random, folder: Path, _: Path) -> str:
     (before,) = struct.unpack_from(form, data, at + offset)
     value = _number(draw, before, width)
     struct.pack_into(form, data, at + offset, value)
-    summed = kind == ".log" and draw.random() < 0.7 and _sum_again(data, at, starts)
+    end = min((start for start in starts if start > at), default=at)
+    summed = kind == ".log" and draw.random() < 0.7 and end - at >= BATCH_HEADER_BYTES
+    if summed:
+        sum_again(data, at, end)
     path.write_bytes(data)
     again = ", its checksum made right" if summed else ""
     return f"{path.name}: at {at} + {offset}, {before} became {value}{again}"
-
-
-def _sum_again(data: bytearray, at: int, starts: list[int]) -> bool:
-    """Make the checksum of the batch at a position right again."""
-    end = min((start for start in starts if start > at), default=len(data))
-    if end - at < 61:
-        return False
-    if data[at + 16] == 2:
-        struct.pack_into(">I", data, at + 17, crc32c(bytes(data[at + 21 : end])))
-    else:
-        struct.pack_into(">I", data, at + 12, crc32(bytes(data[at + 16 : end])))
-    return True
 
 
 def _inner(draw: random.Random, folder: Path, _: Path) -> str:
@@ -156,11 +148,11 @@ def _inner(draw: random.Random, folder: Path, _: Path) -> str:
     starts = _starts(data, ".log")
     at = draw.choice(starts)
     end = min((start for start in starts if start > at), default=at)
-    if end - at <= 61:
+    if end - at <= BATCH_HEADER_BYTES:
         return f"{path.name}: nothing, no record in the part at {at}"
-    place = draw.randrange(at + 61, end)
+    place = draw.randrange(at + BATCH_HEADER_BYTES, end)
     data[place] = draw.choice((0, 1, 0x7F, 0x80, 0xFF, data[place] ^ 1 << draw.randrange(8)))
-    _sum_again(data, at, starts)
+    sum_again(data, at, end)
     path.write_bytes(data)
     return f"{path.name}: byte {place} became {data[place]}, the checksum of {at} made right"
 
@@ -195,7 +187,8 @@ def _bytes(draw: random.Random, folder: Path, other: Path) -> str:
     at = draw.randrange(len(data) + 1)
     size = draw.choice((1, 4, 8, 12, 20, 34, 61, 512, 4096, len(data)))
     end = min(len(data), at + size)
-    how = draw.choice(("cut", "zeroed", "added", "taken out", "flipped", "spliced", "zeros behind"))
+    how = draw.choice(("cut", "zeroed", "added", "taken out", "flipped", "spliced", "zeros behind",
+                       "followed by a bomb", "followed by a far byte"))  # fmt: skip
     if how == "cut":
         del data[at:]
     elif how == "zeroed":
@@ -211,7 +204,13 @@ def _bytes(draw: random.Random, folder: Path, other: Path) -> str:
         data[at:end] = foreign[at:end]
     elif how == "zeros behind":
         data += bytes(size)
+    elif how == "followed by a bomb":
+        data += _bomb()
     path.write_bytes(data)
+    if how == "followed by a far byte":
+        with path.open("r+b") as file:
+            file.seek(FAR_BYTES)
+            file.write(b"x")
     return f"{path.name}: bytes {at} to {end} {how}"
 
 
@@ -260,5 +259,25 @@ def _odd_kinds(draw: random.Random, folder: Path, _: Path) -> str:
     return f"{path.name}: a {how}"
 
 
+def _folders(draw: random.Random, folder: Path, _: Path) -> str:
+    """Remove a folder, or tell that a store was not stopped."""
+    folders = [
+        path for path in sorted(folder.rglob("*")) if path.is_dir() and not path.is_symlink()
+    ]
+    if len(folders) < 2 or draw.random() < 0.5:
+        (folder / "abort").touch()
+        return "abort: added"
+    path = draw.choice(folders)
+    shutil.rmtree(path)
+    return f"{path.relative_to(folder)}: removed"
+
+
+@cache
+def _bomb() -> bytes:
+    """Return a batch of some ten thousand bytes that inflates to more than is read by default."""
+    record = Record(1 << 20, 1_600_000_000_000, None, bytes(2 * SMALL_BATCH_LIMIT_BYTES))
+    return write_batch([record], base_offset=1 << 20, compression="gzip")
+
+
 DAMAGES: tuple[Drawn, ...] = (_field, _field, _field, _inner, _parts, _bytes, _bytes, _names,
-                              _odd_kinds)  # fmt: skip
+                              _odd_kinds, _folders)  # fmt: skip

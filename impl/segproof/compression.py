@@ -26,9 +26,9 @@ from segproof.errors import InvalidArgumentError, SegproofError, TooLargeError
 __all__ = [
     "COMPRESSION_NAMES",
     "UNCOMPRESSED_LIMIT_BYTES",
-    "InflationBudget",
     "compress",
     "decompress",
+    "inflation_limit",
 ]
 
 COMPRESSION_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -38,9 +38,8 @@ UNCOMPRESSED_LIMIT_BYTES = 64 << 20
 """Default bound of one decompressed batch: 64 times Kafka's default limit for a batch, and small
 enough for `verify` to stay below 256 MiB beside a batch that lies about its size."""
 INFLATED_PER_BYTE = 128
-"""So many bytes each stored byte adds to what the batches of a scan may inflate to together.
-
-Logs of text shrink to a tenth, of equal records to a fiftieth; deflate can shrink to 1/1032."""
+"""Logs of text shrink to a tenth, of equal records to a fiftieth; deflate can shrink to 1/1032."""
+SMALL_BATCH_LIMIT_BYTES = 8 << 20
 
 Bytes = bytes | bytearray | memoryview
 
@@ -66,48 +65,19 @@ _LZ4_BLOCK_CHECKSUM = 16
 _LZ4_CONTENT_SIZE = 8
 
 
-class InflationBudget:
-    """What the batches of one scan may inflate to: each to `limit` bytes at most, all of them to
-    `limit` and INFLATED_PER_BYTE for each byte that they are stored in.
+def inflation_limit(stored_bytes: int, limit: int | None = None) -> int:
+    """Return what a batch of a file of others may inflate to, so that its size bounds the work.
 
-    So a file of bombs costs in proportion to its size, and a batch that grows to no more than so
-    many times its size is read whatever came before it.
+    `limit`, or by default 8 MiB, and for a larger batch 128 times its size, up to 64 MiB.
     """
-
-    def __init__(self, limit: int = UNCOMPRESSED_LIMIT_BYTES) -> None:
-        self.limit = limit
-        self._left = limit
-
-    def spend(self, stored_bytes: int, inflate: Callable[[int], memoryview]) -> memoryview:
-        """Return what `inflate` makes of so many bytes; it is given how many it may make.
-
-        Raises: what it raises.
-        """
-        self._left += INFLATED_PER_BYTE * stored_bytes
-        room = spent = min(self.limit, self._left)
-        try:
-            inflated = inflate(room)
-            spent = len(inflated)
-        except TooLargeError as error:
-            if room < self.limit:
-                error.message += (
-                    f", which are left for it: all that is read together may grow to {self.limit}"
-                    f" bytes, and {INFLATED_PER_BYTE} more for each stored byte"
-                )
-            raise
-        finally:
-            self._left -= spent
-        return inflated
+    most = max(SMALL_BATCH_LIMIT_BYTES, INFLATED_PER_BYTE * stored_bytes)
+    return limit or min(UNCOMPRESSED_LIMIT_BYTES, most)
 
 
 def decompress(
-    compression: str,
-    data: Bytes,
-    *,
-    magic: int = 2,
-    limit: int | InflationBudget = UNCOMPRESSED_LIMIT_BYTES,
+    compression: str, data: Bytes, *, magic: int = 2, limit: int = UNCOMPRESSED_LIMIT_BYTES
 ) -> memoryview:
-    """Return the decompressed bytes, at most `limit`, or what a budget has left.
+    """Return the decompressed bytes, at most `limit`.
 
     For lz4 under `magic` 0 the frame's header checksum is not looked at, as upstream ignores it.
     `none` returns the data itself.
@@ -116,12 +86,6 @@ def decompress(
     """
     if compression == "none":
         return memoryview(data)
-    if isinstance(limit, InflationBudget):
-        return limit.spend(len(data), lambda room: _decompress(compression, data, magic, room))
-    return _decompress(compression, data, magic, limit)
-
-
-def _decompress(compression: str, data: Bytes, magic: int, limit: int) -> memoryview:
     try:
         if compression == "gzip":
             return _gunzip(data, limit)

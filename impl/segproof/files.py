@@ -17,6 +17,7 @@ import stat as stat_modes
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "SharedFiles",
     "data_end",
     "first_byte",
+    "first_byte_of",
     "holds_zeros",
     "own_directory",
     "unmap",
@@ -97,7 +99,7 @@ def own_directory(path: str) -> bool:
     Raises: OSError.
     """
     os.makedirs(path, 0o700, exist_ok=True)
-    if not _is_own(path):
+    if not _is_own(path) or not all(map(_is_kept, Path(os.path.realpath(path)).parents)):
         return False
     below = os.walk(path) if os.stat(path).st_mode & 0o077 else ()  # else nobody gets there
     return all(
@@ -105,6 +107,13 @@ def own_directory(path: str) -> bool:
         for place, folders, files in below
         for name in (*folders, *files)
     )
+
+
+def _is_kept(folder: Path) -> bool:
+    """Return whether nobody but this user and the superuser can rename what another put there."""
+    status = os.stat(folder)
+    is_shared = status.st_mode & 0o022 and not status.st_mode & stat_modes.S_ISVTX
+    return status.st_uid in (0, os.geteuid()) and not is_shared
 
 
 def _is_own(path: str) -> bool:
@@ -167,6 +176,15 @@ def first_byte(file: File, start: int, end: int) -> int | None:
 def holds_zeros(file: File, start: int, end: int) -> bool:
     """Return whether all of [start, end) is there and nothing but zeros."""
     return first_byte(file, start, end) is None and file.size() >= end
+
+
+def first_byte_of(files: "Files", path: str, start: int, end: int) -> int | None:
+    """Return what `first_byte` does, for a path."""
+    file = files.open(path)
+    try:
+        return first_byte(file, start, end)
+    finally:
+        file.close()
 
 
 class Files(Protocol):

@@ -133,9 +133,9 @@ class StoreReader:
             return [self.path]
         folder = self.path
         if self._kind is PlaceKind.STORE:
-            folder = os.path.join(self.path, "index")
-            if self._files.status(folder) is None:
+            if "index" not in self._files.list_directory(self.path):
                 return []
+            folder = os.path.join(self.path, "index")
         names = self._files.list_directory(folder)
         # RocketMQ loads whatever name is a number.
         return [os.path.join(folder, name) for name in names if name.isascii() and name.isdigit()]

@@ -157,6 +157,13 @@ class LogFlags(EarlyFlags):
         "PROD-14",
         "LOAD-8",
     )
+    opening_recovers_unflushed: bool = flag(
+        True,
+        "loading recovers a segment whose index is missing or corrupt when it opens it, also one"
+        " that is not flushed: what that cuts does not end the log",
+        "LOAD-8",
+        "LOAD-17",
+    )
     recovery_point_survives_loading: bool = flag(
         True, "a load after a crash keeps the recovery point, not above the log end", "LOAD-13"
     )
@@ -446,6 +453,12 @@ class LogFlags(EarlyFlags):
         True,
         "offsets that a follower is given and that do not increase are refused where they are met,"
         " whatever follows; otherwise behind all other checks",
+        "LOG-21",
+    )
+    order_error_names_records: bool = flag(
+        True,
+        "the error for offsets that a follower is given out of order, or below the log's end, names"
+        " the offsets of the records, and gives way to what can't be read of these",
         "LOG-21",
     )
     leader_indexes_record: bool = flag(

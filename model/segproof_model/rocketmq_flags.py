@@ -147,7 +147,7 @@ class RocketMQFlags:
     rmq_checks_geometry: bool = flag(
         False,
         "an index file of another size, or numbers of slots and entries that give none, are"
-        " refused, and nothing is created or grown",
+        " refused, and nothing is created or grown, but a file of no bytes",
         "RMQHASH-4",
         "RMQIDX-9",
         "RMQIDX-10",

@@ -67,6 +67,7 @@ def findings_frame(
     laws: Collection[str] | None = None,
     position: int | None = None,
     hash_slots: int | None = None,
+    segment_index_bytes: int | None = None,
     checkpoint: Path | None = None,
     task_bytes: int | None = None,
 ) -> "DataFrame":
@@ -79,7 +80,8 @@ def findings_frame(
 
     Raises: OSError where a path can't be read; CheckpointError where its folder can't be made.
     """
-    wanted = Wanted(None if laws is None else frozenset(laws), position, deep, limit, hash_slots)
+    law_ids = None if laws is None else frozenset(laws)
+    wanted = Wanted(law_ids, position, deep, limit, hash_slots, segment_index_bytes)
     rows = _rows(session, paths, wanted, checkpoint, task_bytes)
     return rows.filter("finding IS NOT NULL").select("finding.*")
 
@@ -93,6 +95,7 @@ def verify_on_spark(
     laws: Collection[str] | None = None,
     position: int | None = None,
     hash_slots: int | None = None,
+    segment_index_bytes: int | None = None,
     checkpoint: Path | None = None,
     task_bytes: int | None = None,
     totals: Totals | None = None,
@@ -104,7 +107,8 @@ def verify_on_spark(
     """
     from pyspark import StorageLevel
 
-    wanted = Wanted(None if laws is None else frozenset(laws), position, deep, limit, hash_slots)
+    law_ids = None if laws is None else frozenset(laws)
+    wanted = Wanted(law_ids, position, deep, limit, hash_slots, segment_index_bytes)
     rows = _rows(session, paths, wanted, checkpoint, task_bytes)
     kept = rows.select("payload", "kind", "finding.*").persist(StorageLevel.DISK_ONLY)
     try:

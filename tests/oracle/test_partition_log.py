@@ -152,6 +152,20 @@ def test_an_epoch_begins_late_after_a_rebuilt_index(release: str) -> None:
     assert answers_of("leader_epoch_cache", found) == [((0, 0),), recovered]
 
 
+@pytest.mark.checks("LOAD-5", "LOAD-8")
+@pytest.mark.parametrize("release", SERVED)
+def test_a_lost_index_hides_a_cut(release: str) -> None:
+    """A damaged segment whose index is lost is cut when it is opened; what lies behind it stays.
+
+    The recovery that follows finds it sound: offset 2 is gone, offset 3 is there. Releases from 1.0
+    to 2.2 do not see that the index is missing.
+    """
+    found = answers("hole_where_an_index_is_lost", release)
+    behind = () if (1,) <= RELEASES[release].number < (2, 4) else ((3, 70),)
+    whole = ((0, 70), (1, 140), (3, 70))
+    assert answers_of("log_segments", found) == [whole, ((0, 70), (1, 70), *behind)]
+
+
 @pytest.mark.checks("PROD-14", "LOAD-8")
 @pytest.mark.parametrize("release", SERVED)
 def test_an_open_transaction_begins_late_after_a_lost_snapshot(release: str) -> None:

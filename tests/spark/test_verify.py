@@ -2,6 +2,7 @@
 """Verifying on Spark finds what `segproof.verify` finds, file by file."""
 
 import errno
+import inspect
 import json
 import os
 import shlex
@@ -17,7 +18,9 @@ from typer.testing import CliRunner
 from segproof.files import RealFiles
 from segproof.verification import verify
 from segproof_harness.cli import build_app
+from segproof_harness.cli.verify import command as in_processes
 from segproof_spark.cli import app
+from segproof_spark.cli.verify import command as on_spark
 from segproof_spark.data_source import SegproofDataSource
 from segproof_spark.findings import FINDING_FIELDS, finding_row
 from segproof_spark.tables import findings
@@ -180,15 +183,21 @@ def test_a_closed_directory_is_a_finding(
     assert sorted(local, key=repr) == sorted(found, key=repr)
 
 
-def test_the_limit_reaches_the_verifier(spark: "SparkSession", data_directory: Path) -> None:
-    """A batch above the limit is a warning that says it was not looked into."""
+def test_numbers_reach_the_verifier(spark: "SparkSession", data_directory: Path) -> None:
+    """A batch above the limit, and an index above the size of the next broker, are warnings."""
     from segproof_spark.verification import verify_on_spark
 
     path = next(data_directory.glob("v1-gzip-*"))
-    local = [each.to_json() for each in verify(path, deep=True, limit=1)]
-    found = list(verify_on_spark(spark, [path], deep=True, limit=1))
-    assert "DISK-18" in {finding["law"] for finding in found}
+    local = [each.to_json() for each in verify(path, deep=True, limit=1, segment_index_bytes=8)]
+    found = list(verify_on_spark(spark, [path], deep=True, limit=1, segment_index_bytes=8))
+    assert {"DISK-18", "LOAD-19"} <= {finding["law"] for finding in found}
     assert sorted(local, key=repr) == sorted(found, key=repr)
+
+
+def test_the_verb_has_the_options_of_verify() -> None:
+    """One that `verify` had been given, `spark verify` refused."""
+    own, others = (set(inspect.signature(one).parameters) for one in (on_spark, in_processes))
+    assert others - own == {"against", "jobs"}
 
 
 def test_paths_that_cannot_be_read_are_usage(tmp_path: Path) -> None:

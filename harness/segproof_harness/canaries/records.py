@@ -10,7 +10,7 @@ from typing import Any
 
 from segproof.errors import InvalidRecordError
 from segproof.files import REAL_FILES, File, Files
-from segproof.kafka.record_batch import BATCH_HEADER_BYTES, Limit, RecordBatch
+from segproof.kafka.record_batch import BATCH_HEADER_BYTES, RecordBatch
 from segproof.kafka.record_file import RecordFile
 from segproof.kernels.records import decode_int32
 from segproof_harness.descriptions.record_batch import Implementation
@@ -39,7 +39,7 @@ class _OtherScanner(RecordFile):
         """Return whether a batch ends behind the range."""
         return position > self.end - 12 - size
 
-    def _batch_at(self, position: int, limit: Limit) -> RecordBatch | None:
+    def _batch_at(self, position: int, limit: int) -> RecordBatch | None:
         if not (self.is_open and 0 <= position < self.end - 17):
             return super()._batch_at(position, limit)
         header = self.file.pread(BATCH_HEADER_BYTES, position)

@@ -12,6 +12,7 @@ Hypothesis.
 Used by: the console script `segproof`, `python -m segproof_harness.cli`.
 """
 
+import errno
 import io
 import os
 import sys
@@ -50,6 +51,8 @@ from segproof_harness.cli.common import (
 ENTRY_POINTS = "segproof.commands"
 EXIT_INTERRUPTED = 130
 EXIT_CLOSED_PIPE = 141
+OUR_MISTAKES = (errno.EBADF, errno.EFAULT, errno.EINVAL, errno.ESPIPE)
+"""Errors of the system that no file causes: whoever calls it did it wrong."""
 # Newer releases of typer carry their own click, so its classes are found through typer.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 VERBS = (demo, verify, dump, lookup, rebuild, replay, explain, bench, doctor)
@@ -212,7 +215,7 @@ def _guarded(arguments: list[str]) -> int:
         complain("out of memory")
         return EXIT_INTERNAL_ERROR
     except Exception as error:
-        if isinstance(error, OSError) and error.errno is not None:
+        if isinstance(error, OSError) and error.errno not in (None, *OUR_MISTAKES):
             _show_traceback(error)
             complain(reason_of(error))
             return EXIT_USAGE

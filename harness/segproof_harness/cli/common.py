@@ -59,9 +59,9 @@ LimitOption = Annotated[
     typer.Option(
         "--limit-bytes",
         min=1,
-        help="Bytes a batch may have, and inflate to, to be read by --deep; all of a file together "
-        "inflate to so many and 128 for each stored byte. What is larger is a warning. "
-        "Default: 16 MiB, inflated 64 MiB.",
+        help="Bytes a batch may have, and inflate to, to be read by --deep. What is larger is a "
+        "warning. Default: 16 MiB; inflated 8 MiB, and for a larger batch 128 times its size, up "
+        "to 64 MiB.",
     ),
 ]
 

@@ -56,7 +56,7 @@ def command(
             "--limit-bytes",
             min=1,
             help="Bytes a record may have, and a batch have and inflate to, to be shown by "
-            "--records. Default: 8 MiB a record, 16 MiB a batch, inflated 64 MiB.",
+            "--records. Default: 8 MiB a record, and of a batch as for verify --deep.",
         ),
     ] = None,
     output_format: FormatOption = Format.TEXT,

@@ -18,7 +18,9 @@ from segproof_model.outcomes import ErrorKind, Raised
 
 
 def is_asked(event: Event) -> bool:
-    """Return whether a release is asked this step."""
+    """Return whether a release is asked this step; a closed log is opened again only."""
+    if getattr(event.before, "is_closed", False) and event.operation.name != "crash_reopen":
+        return False
     ask = ASKED.get(event.operation.name)
     has_log = getattr(event.after, "profile", None) is not None
     may = ask is None or not has_log or ask(event, event.operation.arguments)

@@ -137,8 +137,8 @@ def class_path(release: Release) -> tuple[Path, ...]:
     problem = problem_of(release)
     if problem is not None:
         raise FileNotFoundError(problem + remedy)
-    for problem in wrong_jars(release).values():
-        raise OSError(problem + remedy)
+    if wrong := wrong_jars(release):
+        raise OSError(next(iter(wrong.values())) + remedy)
     folder = jar_folder()
     return tuple(folder / jar.path for jar in pinned_jars(release))
 

@@ -19,7 +19,7 @@ from itertools import islice
 from typing import Any
 
 from segproof.checksums import crc32, crc32c
-from segproof.compression import UNCOMPRESSED_LIMIT_BYTES, InflationBudget
+from segproof.compression import inflation_limit
 from segproof.errors import CorruptIndexError, SegproofError, TooLargeError
 from segproof.files import REAL_FILES, File, Files, data_end, holds_zeros
 from segproof.kafka.record_batch import RecordBatch
@@ -147,7 +147,7 @@ def rows_of(
 
 def _record_rows(batch: Any, limit: int | None) -> Iterator[Row | TooLargeError]:
     """Yield the rows of the records of a batch; of one that is too large why it is not shown."""
-    for block in batch.record_blocks():
+    for block in batch.record_blocks(limit=inflation_limit(batch.size_bytes, limit)):
         room = limit or LARGE_RECORD_BYTES
         headers = limit or MANY_HEADERS
         if len(block.data) <= room and int(block.header_counts.max()) <= headers:
@@ -175,8 +175,7 @@ def _implementation_rows(limit: int | None) -> Callable[[SegmentFile, Files], It
 def _rows_as_found(file: SegmentFile, limit: int | None, files: Files) -> Iterator[Any]:
     if file.suffix == ".log":
         with LogAsFound.open(file.path, mutable=False, files=files) as log:
-            budget = InflationBudget(limit or UNCOMPRESSED_LIMIT_BYTES)
-            for batch in log.batches(limit=budget):
+            for batch in log.batches():
                 large = batch.size_bytes > (limit or LARGE_BATCH_BYTES)
                 yield _LargeBatch(batch, log.file) if large else batch
     elif file.suffix in INDEX_ENTRIES:
@@ -261,7 +260,7 @@ class _LargeBatch:
             computed = checksum(self._source.pread(size, batch.position + at), computed)
         return computed == batch.crc
 
-    def record_blocks(self) -> Iterator[Any]:
+    def record_blocks(self, limit: int) -> Iterator[Any]:
         """Refuse."""
         raise self._too_large()
 

@@ -221,12 +221,12 @@ def _log_rows(
     start, size = int(os.path.basename(path)), 0 if status is None else status.size_bytes
     end = start
     for offset, size_bytes, message in _records(path, LogFile(start, path, size), profile, files):
-        size, most = len(message.body), limit or LARGE_RECORD_BYTES
-        is_large = with_records and size > most
+        body_bytes, most = len(message.body), limit or LARGE_RECORD_BYTES
+        is_large = with_records and body_bytes > most
         yield record_row(message, offset, with_records and not is_large)
         if is_large:
             yield TooLargeError(
-                f"a body of {size} bytes is not shown",
+                f"a body of {body_bytes} bytes is not shown",
                 path=path,
                 position=offset - start,
                 expected=f"at most {most} bytes",

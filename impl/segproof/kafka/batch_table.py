@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.checksums import crc32, crc32c, crc32c_of_parts
-from segproof.compression import UNCOMPRESSED_LIMIT_BYTES, InflationBudget
+from segproof.compression import inflation_limit
 from segproof.errors import CorruptRecordError, SegproofError, TooLargeError
 from segproof.kafka.legacy_records import legacy_blocks
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES, read_batch
@@ -186,14 +186,14 @@ class BatchScan:
         end: int,
         *,
         deep: bool,
-        limit: int = UNCOMPRESSED_LIMIT_BYTES,
+        limit: int | None = None,
         chunk_bytes: int = CHUNK_BYTES,
         max_batch_bytes: int = MAX_BATCH_BYTES,
     ) -> None:
         self._file = file
         self._end = end
         self._deep = deep
-        self._budget = InflationBudget(limit)
+        self._limit = limit
         self._chunk_bytes = chunk_bytes
         # What is read at once is held anyway.
         self._max_batch_bytes = max(max_batch_bytes, chunk_bytes)
@@ -410,9 +410,8 @@ class BatchScan:
         for row in np.flatnonzero(found[:, 0] != kernels.RECORDS_GOOD).tolist():
             position, size_bytes = self._rows[row].tolist()
             try:
-                summaries[row] = _summary(
-                    self._buffer[position : position + size_bytes], self._budget
-                )
+                limit = inflation_limit(size_bytes, self._limit)
+                summaries[row] = _summary(self._buffer[position : position + size_bytes], limit)
             except SegproofError as error:
                 error.position = int(table["position"][row])
                 errors[row] = _without_frames(error)
@@ -472,13 +471,13 @@ def check_batches(
     end: int | None = None,
     *,
     deep: bool = False,
-    limit: int = UNCOMPRESSED_LIMIT_BYTES,
+    limit: int | None = None,
 ) -> BatchScan:
     """Return a scan that checks each batch in [start, end) of a file, or of bytes.
 
-    Sizes and checksums always; with `deep` every record too, decompressed to at most `limit`
-    bytes, and all together to what an `InflationBudget` of so many allows. Memory: the largest
-    batch up to 32 MiB, and `limit`; larger batches are summed in pieces.
+    Sizes and checksums always; with `deep` every record too, decompressed to at most
+    `inflation_limit` bytes of the batch and `limit`. Memory: the largest batch up to 32 MiB, and
+    what it inflates to; larger batches are summed in pieces.
     Laws: BATCH-14, BATCH-16, SCAN-1 to SCAN-7, SCAN-10.
     """
     file = _Bytes(source) if isinstance(source, bytes | memoryview) else source
@@ -532,7 +531,7 @@ def _without_frames(error: SegproofError) -> SegproofError:
     return error.with_traceback(None)
 
 
-def _summary(data: memoryview, limit: InflationBudget) -> tuple[int, int, int, bool]:
+def _summary(data: memoryview, limit: int) -> tuple[int, int, int, bool]:
     """Return the SUMMARY_DTYPE row of one batch, read by itself; raise what reading it raises."""
     batch = read_batch(bytes(data))
     if batch.is_legacy:
@@ -547,7 +546,7 @@ def _summary(data: memoryview, limit: InflationBudget) -> tuple[int, int, int, b
     return count, kernels.add_int64(batch.base_offset, last_delta), max_timestamp, rise
 
 
-def _legacy_summary(message: memoryview, limit: InflationBudget) -> tuple[int, int, int, bool]:
+def _legacy_summary(message: memoryview, limit: int) -> tuple[int, int, int, bool]:
     """Return the SUMMARY_DTYPE row of one message of magic 0 or 1; raise what reading it raises."""
     count, last, largest, rise = 0, -1, -1, True
     for block in legacy_blocks(message, limit):

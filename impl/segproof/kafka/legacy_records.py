@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.checksums import crc32
-from segproof.compression import COMPRESSION_NAMES, InflationBudget, decompress
+from segproof.compression import COMPRESSION_NAMES, decompress
 from segproof.errors import (
     CorruptRecordError,
     InvalidArgumentError,
@@ -71,7 +71,7 @@ class _Messages(NamedTuple):
     """The timestamp of the messages of magic 1, where the wrapper has LogAppendTime."""
 
 
-def legacy_base_offset(message: memoryview, limit: int | InflationBudget) -> int:
+def legacy_base_offset(message: memoryview, limit: int) -> int:
     """Return the offset of the first record of one whole framed message.
 
     Raises: what upstream meets before the first record. Laws: BATCH-9 to BATCH-11.
@@ -83,7 +83,7 @@ def legacy_base_offset(message: memoryview, limit: int | InflationBudget) -> int
 
 
 def legacy_blocks(
-    message: memoryview, limit: int | InflationBudget, rows_at_once: int | None = _ROWS_AT_ONCE
+    message: memoryview, limit: int, rows_at_once: int | None = _ROWS_AT_ONCE
 ) -> Iterator[RecordColumns]:
     """Yield the records of one whole framed message, in blocks of at most so many rows.
 
@@ -111,9 +111,7 @@ def legacy_blocks(
             raise _row_error(rows[good].tolist())
 
 
-def legacy_times(
-    message: memoryview, limit: int | InflationBudget
-) -> Iterator[tuple[Int64Array, Int64Array]]:
+def legacy_times(message: memoryview, limit: int) -> Iterator[tuple[Int64Array, Int64Array]]:
     """Yield timestamps and offsets of the same records, in blocks; raise what ends them.
 
     Keys and values are not looked at, so a bad one ends nothing, as in upstream's searches.
@@ -133,7 +131,7 @@ def legacy_times(
             raise _nested_error(int(heads["attributes"][count]))
 
 
-def check_inner_messages(message: memoryview, limit: int | InflationBudget) -> list[int]:
+def check_inner_messages(message: memoryview, limit: int) -> list[int]:
     """Check what a whole framed message wraps; return the rows of another magic than its own.
 
     Those are not checked, nor what lies behind one that is compressed itself.
@@ -158,7 +156,7 @@ def check_inner_messages(message: memoryview, limit: int | InflationBudget) -> l
     return foreign
 
 
-def _messages(message: memoryview, limit: int | InflationBudget) -> _Messages:
+def _messages(message: memoryview, limit: int) -> _Messages:
     """Return the message itself, or the messages that it wraps: one at least, none of a bad size.
 
     Raises: what upstream meets before the first record.

@@ -14,6 +14,7 @@ Used by: partition_log.
 """
 
 import errno
+from bisect import bisect_right
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
@@ -228,20 +229,33 @@ class _Loader:
         for base_offset, kind, suffix in self._names.values():
             if not suffix:
                 kinds.setdefault(base_offset, set()).add(kind)
+        bases = sorted(base for base in kinds if ".log" in kinds[base])
+        unflushed = set[int]()
+        if not self._is_clean and self._recovery_point < INT64_MAX:
+            unflushed.update(bases[max(0, bisect_right(bases, self._recovery_point) - 1) :])
         for base_offset in sorted(kinds):
             if ".log" in kinds[base_offset]:
-                self._load_segment(base_offset, ".timeindex" not in kinds[base_offset])
+                is_new = ".timeindex" not in kinds[base_offset]
+                self._load_segment(base_offset, is_new, is_flushed=base_offset not in unflushed)
                 continue
             for kind in kinds[base_offset] - {".snapshot"}:
                 self._remove(segment_file_name(base_offset, kind))
 
-    def _load_segment(self, base_offset: int, is_time_index_missing: bool) -> None:
+    def _load_segment(
+        self, base_offset: int, is_time_index_missing: bool, *, is_flushed: bool
+    ) -> None:
+        """Open a segment; recover it if its indexes need that, and nothing else will.
+
+        Those that are not flushed are recovered when all are open, since what that cuts ends the
+        log. Kafka does it here, and keeps the segments behind the cut: a hole.
+        """
         segment = self._files.open_segment(base_offset, exists=True)
         try:
             try:
                 segment.sanity_check(is_time_index_missing)
             except (FileNotFoundError, CorruptIndexError):
-                self._recover(segment)
+                if is_flushed:
+                    self._recover(segment)
         except BaseException as error:
             if not isinstance(error, _OverflowError):
                 segment.close_handlers()
@@ -320,9 +334,10 @@ class _Loader:
         The one before them is damaged still: the next recovery comes here again. Kafka cuts it
         first, and removes those behind it from the first one on.
         """
-        for segment in segments:
+        left = [one for one in segments[::-1] if self._segments.contains(one.base_offset)]
+        for segment in left:
             self._segments.remove(segment.base_offset)
-        self._files.mark_deleted(segments[::-1])
+        self._files.mark_deleted(tuple(left))
 
 
 # --- producers

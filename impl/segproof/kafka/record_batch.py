@@ -17,12 +17,7 @@ from typing import NoReturn, Protocol
 import numpy as np
 
 from segproof.checksums import crc32, crc32c
-from segproof.compression import (
-    COMPRESSION_NAMES,
-    UNCOMPRESSED_LIMIT_BYTES,
-    InflationBudget,
-    decompress,
-)
+from segproof.compression import COMPRESSION_NAMES, UNCOMPRESSED_LIMIT_BYTES, decompress
 from segproof.errors import (
     CorruptRecordError,
     InvalidArgumentError,
@@ -91,7 +86,6 @@ _PIECE_BYTES = 1 << 20
 """Bytes of a batch whose checksum is made at a time."""
 _MIN_RECORD_BYTES = 7
 
-Limit = int | InflationBudget
 _FIELD_ENDS = (8, 27, 17, 23, 21, 35, 43, 51, 53, 57, 16, 61, 27, 12)
 """Where each field of `decode_batch_header` ends in a magic 2 header."""
 
@@ -159,7 +153,7 @@ class RecordBatch:
         *,
         in_file: bool,
         header: bytes = b"",
-        limit: Limit = UNCOMPRESSED_LIMIT_BYTES,
+        limit: int = UNCOMPRESSED_LIMIT_BYTES,
     ) -> None:
         self.position = position
         """Where it begins, in bytes from the beginning of the file or of the data."""
@@ -199,8 +193,6 @@ class RecordBatch:
         if self._legacy_base_offset is None:
             whole, limit = self._whole(None)
             self._legacy_base_offset = legacy_base_offset(whole, limit)
-            if isinstance(limit, InflationBudget):
-                self._limit = limit.limit  # what was paid for is read again for nothing
         return self._legacy_base_offset
 
     @property
@@ -332,13 +324,13 @@ class RecordBatch:
                 hint="its bytes were changed after they were written",
             )
 
-    def records(self, *, limit: Limit | None = None) -> Iterator[Record]:
+    def records(self, *, limit: int | None = None) -> Iterator[Record]:
         """Yield every record; raise where reading them fails.
 
         An uncompressed batch hands out the records before the bad one, a compressed magic 2 batch
         none. A batch in a file is read whole; more than `limit` bytes of it, or of what it inflates
-        to, are refused; by default 64 MiB, and what an `InflationBudget` has left for the batches
-        of one scan. Memory beside these is constant, whatever its count claims.
+        to, are refused, by default 64 MiB. Memory beside these is constant, whatever its count
+        claims.
 
         Raises: InvalidRecordError, InvalidArgumentError, CorruptRecordError, OutOfBoundsError,
         TooLargeError, SegproofError. Laws: BATCH-8 to BATCH-11, BATCH-16 to BATCH-18.
@@ -347,7 +339,7 @@ class RecordBatch:
             yield from block
 
     def record_blocks(
-        self, rows_at_once: int = _ROWS_AT_ONCE, *, limit: Limit | None = None
+        self, rows_at_once: int = _ROWS_AT_ONCE, *, limit: int | None = None
     ) -> Iterator[RecordColumns]:
         """Yield the records of `records` as numpy arrays, in blocks of at most so many rows.
 
@@ -358,7 +350,7 @@ class RecordBatch:
         else:
             yield from self._blocks(limit, rows_at_once)
 
-    def times(self, *, limit: Limit | None = None) -> Iterator[tuple[int, int]]:
+    def times(self, *, limit: int | None = None) -> Iterator[tuple[int, int]]:
         """Yield (timestamp, offset) of every record; raise where reading them fails.
 
         Those of a message before magic 2 can be read where its key or value can't.
@@ -371,7 +363,7 @@ class RecordBatch:
         for block in self._blocks(limit, _ROWS_AT_ONCE):
             yield from zip(block.timestamps.tolist(), block.offsets.tolist(), strict=True)
 
-    def record_columns(self, *, limit: Limit | None = None) -> RecordColumns:
+    def record_columns(self, *, limit: int | None = None) -> RecordColumns:
         """Return all records as numpy arrays: several times faster than `records`.
 
         Raises: as `records`, before anything is returned.
@@ -384,7 +376,7 @@ class RecordBatch:
             return blocks[0]
         return self._columns(memoryview(b""), np.empty((0, kernels.RECORD_ROW), np.int64))
 
-    def check_inner_messages(self, *, limit: Limit | None = None) -> list[int]:
+    def check_inner_messages(self, *, limit: int | None = None) -> list[int]:
         """Check the messages inside a compressed one of magic 0 or 1, and return the rows of those
         whose magic is not its own; those are not checked. Without such messages: none.
 
@@ -395,7 +387,7 @@ class RecordBatch:
             return []
         return check_inner_messages(*self._whole(limit))
 
-    def check_records(self, *, limit: Limit | None = None) -> tuple[int, int, bool, int]:
+    def check_records(self, *, limit: int | None = None) -> tuple[int, int, bool, int]:
         """Read every record of a magic 2 batch, keep none, and return what they say together:
 
         count, last offset delta (-1: no record), whether the offset deltas rise from 0 or more,
@@ -419,7 +411,7 @@ class RecordBatch:
         inflated = len(data) // 128 if self.attributes & 7 else 0
         return max(inflated, min(count, len(data) // _MIN_RECORD_BYTES))
 
-    def _blocks(self, limit: Limit | None, rows_at_once: int | None) -> Iterator[RecordColumns]:
+    def _blocks(self, limit: int | None, rows_at_once: int | None) -> Iterator[RecordColumns]:
         """Yield the records of a magic 2 batch, in blocks of at most so many rows."""
         count, data, position = self._record_block(limit)
         if count > 0 and self.attributes & 7 and rows_at_once is not None:
@@ -442,7 +434,7 @@ class RecordBatch:
             if count == 0:
                 return
 
-    def _record_block(self, limit: Limit | None) -> tuple[int, memoryview, int]:
+    def _record_block(self, limit: int | None) -> tuple[int, memoryview, int]:
         """Return the record count, the bytes that hold the records, and where they begin."""
         whole, limit = self._whole(limit)
         if len(whole) < BATCH_HEADER_BYTES:
@@ -513,16 +505,15 @@ class RecordBatch:
         self._fields = fields
         return fields
 
-    def _whole(self, limit: Limit | None) -> tuple[memoryview, Limit]:
+    def _whole(self, limit: int | None) -> tuple[memoryview, int]:
         """Return the bytes of the batch, and what they may inflate to; the size may be a lie."""
         limit = self._limit if limit is None else limit
-        most = limit.limit if isinstance(limit, InflationBudget) else limit
-        if self._in_file and self.size_bytes > most:
+        if self._in_file and self.size_bytes > limit:
             raise TooLargeError(
                 f"a batch of {self.size_bytes} bytes is not read into memory",
                 path=getattr(self._source, "path", None),
                 position=self.position,
-                expected=f"at most {most} bytes",
+                expected=f"at most {limit} bytes",
                 actual=self.size_bytes,
                 hint="`segproof verify` tells whether it is sound; a program can raise the limit",
             )

@@ -25,7 +25,6 @@ from segproof.files import REAL_FILES, File, Files, holds_zeros
 from segproof.kafka.record_batch import (
     BATCH_HEADER_BYTES,
     LEGACY_MIN_BYTES,
-    Limit,
     RecordBatch,
     read_batch,
 )
@@ -286,11 +285,11 @@ class RecordFile:
         return view
 
     def batches(
-        self, start: int | None = None, *, limit: Limit = UNCOMPRESSED_LIMIT_BYTES
+        self, start: int | None = None, *, limit: int = UNCOMPRESSED_LIMIT_BYTES
     ) -> Iterator[RecordBatch]:
         """Yield the batches from `start` on, a position in the file; default: this one's start.
 
-        The records of each may inflate to `limit` bytes, or those of all to what a budget allows.
+        The records of each may inflate to `limit` bytes.
 
         Raises: CorruptRecordError for a size below 14, a magic outside 0..2, and a file that is
         shorter than believed. Laws: SCAN-1 to SCAN-8.
@@ -357,7 +356,7 @@ class RecordFile:
 
     # --- inside
 
-    def _batch_at(self, position: int, limit: Limit) -> RecordBatch | None:
+    def _batch_at(self, position: int, limit: int) -> RecordBatch | None:
         """Return the batch at `position`, or None where the scan ends."""
         end = self.end
         if position >= end - HEADER_UP_TO_MAGIC_BYTES:
@@ -425,7 +424,7 @@ class LogAsFound(RecordFile):
 
     _zeros_from = MAX_FILE_BYTES
 
-    def _batch_at(self, position: int, limit: Limit) -> RecordBatch | None:
+    def _batch_at(self, position: int, limit: int) -> RecordBatch | None:
         try:
             return super()._batch_at(position, limit)
         except CorruptRecordError:

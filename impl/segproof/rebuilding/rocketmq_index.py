@@ -23,7 +23,7 @@ from typing import Final, Literal
 import numpy as np
 
 from segproof.errors import InvalidArgumentError, SegproofError
-from segproof.files import REAL_FILES, Files, FileStatus, SharedFiles, first_byte
+from segproof.files import REAL_FILES, Files, FileStatus, SharedFiles, first_byte_of
 from segproof.findings import Finding, Severity
 from segproof.rebuilding.rocketmq_log import LogReader, MessageBlock, announce
 from segproof.rebuilding.rocketmq_places import Built, IndexInPlace, NewIndexDirectory
@@ -263,7 +263,10 @@ class _Rebuild:
         # A broker makes the next file of the log, full of zeros, before it needs it.
         later = [one for one in self._log.log_files if one.start > log_file.start]
         rest = [(log_file, position), *((one, 0) for one in later)]
-        if all(self._is_zero(one.path, start, one.size_bytes) for one, start in rest):
+        if all(
+            first_byte_of(self._files, one.path, start, one.size_bytes) is None
+            for one, start in rest
+        ):
             return 0, ()
         left = sum(one.size_bytes - start for one, start in rest)
         if self._wanted.cut_tail:
@@ -294,13 +297,6 @@ class _Rebuild:
                 law="RMQDISK-28",
             ),
         )
-
-    def _is_zero(self, path: str, position: int, end: int) -> bool:
-        file = self._files.open(path)
-        try:
-            return first_byte(file, position, end) is None
-        finally:
-            file.close()
 
     def _row(self, built: Built, directory: str) -> RebuiltIndexFile:
         old_path = os.path.join(self._old_directory, built.name)

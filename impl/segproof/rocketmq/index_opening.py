@@ -25,13 +25,14 @@ def index_file_size(hash_slot_num: int, index_num: int) -> int:
 def open_handle(files: Files, path: str, hash_slot_num: int, index_num: int) -> tuple[File, bool]:
     """Return the open file of its full length, and whether it is new.
 
-    The directories above a new one are made. Raises, with no file created or changed: what
-    `IndexFile.open` raises.
+    The directories above a new one are made. One of no bytes, which a crash left before it got its
+    length, counts as new. Raises, with no file created or changed: what `IndexFile.open` raises.
     """
     _check_name(path)
     _check_geometry(path, hash_slot_num, index_num)
     handle, is_new = _open_or_create(files, path)
     try:
+        is_new = is_new or handle.size() == 0
         if is_new:
             handle.truncate(index_file_size(hash_slot_num, index_num))
         else:

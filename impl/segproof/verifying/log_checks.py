@@ -251,6 +251,8 @@ class LogCheck:
         self._last = -1
         """Distance of the last offset so far, as stored, for the order of batches."""
         self._bad_from: int | None = None
+        self._reached = segment.base_offset - 1
+        """The last offset of the last batch whose checksum is right."""
         """Where the batches with wrong checksums begin that end what was read so far."""
         self._gaps = 0
         self._missing = 0
@@ -265,6 +267,8 @@ class LogCheck:
             self.is_sound = False
             self._check_checksums(block)
         behind = int(sound[-1]) + 1 if len(sound) else 0
+        if len(sound):
+            self._reached = int(table["last_offset"][sound[-1]])
         if len(sound) or self._bad_from is None:
             self._bad_from = int(table["position"][behind]) if behind < len(table) else None
         self._check_attributes(block)
@@ -519,12 +523,17 @@ class LogCheck:
         )
 
     def _told_batches_behind(self, position: int) -> str:
-        """Return in words which sound batch follows what can't be read; empty if none is near.
+        """Return in words which sound batch follows what can't be read; empty if there is none.
 
         A batch whose size is wrong may have led past it.
         """
         start = position if self._bad_from is None else self._bad_from
-        found = next_sound_batch(self._file, start + 1, self._size, self._segment.base_offset)
+        found, searched_to = next_sound_batch(self._file, start + 1, self._size, self._reached)
+        if found is None and searched_to < self._size:
+            return (
+                f"; whether sound batches follow, which a recovery would delete, is not known: the"
+                f" search ended at byte {searched_to}"
+            )
         if found is None:
             return ""
         return (
@@ -533,10 +542,14 @@ class LogCheck:
         )
 
 
-def next_sound_batch(file: File, start: int, end: int, base_offset: int) -> tuple[int, int] | None:
-    """Return position and offset of the first batch from `start` on that is whole and right.
+def next_sound_batch(
+    file: File, start: int, end: int, reached: int
+) -> tuple[tuple[int, int] | None, int]:
+    """Return position and offset of the first batch in [start, end) that is whole and right.
 
-    None if there is none in SEARCH_BYTES, or too much looks like one. Raises: OSError.
+    Its offset is above `reached`: a value may hold a whole batch. The second number is where the
+    search ended, before `end` if there is none in SEARCH_BYTES, or too much looks like one.
+    Raises: OSError.
     """
     to_read = MAX_CRC_BYTES
     for at in range(start, min(end, start + SEARCH_BYTES), SEARCH_PIECE_BYTES):
@@ -549,14 +562,14 @@ def next_sound_batch(file: File, start: int, end: int, base_offset: int) -> tupl
         sizes = np.ndarray((count,), ">i4", data, 8, (1,))
         magics = np.frombuffer(data, np.uint8, count, HEADER_UP_TO_MAGIC_BYTES - 1)
         rows = np.flatnonzero((magics <= 2) & (sizes >= MIN_MESSAGE_BYTES))
-        apart = distances(offsets[rows].astype(np.int64), base_offset)
-        fits = (apart >= 0) & (apart <= MAX_DISTANCE) & (at + rows + 12 + sizes[rows] <= end)
+        apart = distances(offsets[rows].astype(np.int64), reached)
+        fits = (apart > 0) & (apart <= MAX_DISTANCE) & (at + rows + 12 + sizes[rows] <= end)
         for row in rows[fits].tolist():
             size = int(sizes[row]) + 12
             to_read -= size
             if to_read < 0:
-                return None
+                return None, at + row
             batch = RecordBatch(file, at + row, size, int(magics[row]), in_file=True)
             if batch.is_valid():
-                return at + row, int(offsets[row])
-    return None
+                return (at + row, int(offsets[row])), at + row
+    return None, min(end, start + SEARCH_BYTES)

@@ -65,7 +65,8 @@ RULES: dict[str, Rule] = {
     # names and files
     **_rules("log-segment", ERROR, "rename the file to the offset it begins with, or remove it",
              "FILE-1", "FILE-2"),
-    **_rules("log-segment", ERROR, "check the rights and the disk, then verify again", "DISK-1"),
+    **_rules("log-segment", ERROR, "check the rights and the disk; what is"
+             " no file, replace by that of a replica; then verify again", "DISK-1"),
     **_rules("log-segment", WARNING, "verify again, best while nothing writes here", "DISK-2"),
     **_rules("partition-log", NOTE, RELIST, "DISK-3"),
     **_rules("log-segment", ERROR, "find the log; at its next start the broker removes the index",

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from segproof.compression import UNCOMPRESSED_LIMIT_BYTES
 from segproof.files import File, Files
 from segproof.kafka.batch_table import BatchScan
 from segproof.verifying.against_log import OffsetEntriesCheck, TimeEntriesCheck
@@ -98,7 +97,7 @@ def scan_of(file: File, start: int, end: int, segment: Segment, wanted: Wanted) 
         start,
         end,
         deep=wanted.deep and ".log" in segment.judged,
-        limit=limit or UNCOMPRESSED_LIMIT_BYTES,
+        limit=limit,
         max_batch_bytes=limit or MAX_BATCH_BYTES,
     )
 

@@ -78,7 +78,8 @@ def _read(
                 f" {SMALL_FILE_BYTES} are not read",
                 expected=SMALL_FILE_BYTES,
                 actual=status.size_bytes,
-                severity=Severity.NOTE,
+                severity=Severity.WARNING,
+                hint="compare the file with that of another replica: none of this size is known",
             )
             return None
         return read()

@@ -125,12 +125,14 @@ class LeaderEpochFileCache:
     def truncate_from_start(self, start_offset: int) -> Step[Self]:
         """Let the first entry begin at the offset, the earlier ones dropped (EPOCH-9, EPOCH-11)."""
         before = [entry for entry in self.entries if entry.start_offset <= start_offset]
-        if self.profile.epoch_rules == "1.1":
+        is_old = self.profile.epoch_rules == "1.1"
+        if is_old:
             before = [entry for entry in before if entry.start_offset < start_offset]
-        if not before:
+        # Old rules look at the first entry alone, be the others in order or not.
+        if not before or (is_old and before[0] != self.entries[0]):
             return Step(self)
         kept = without_start(self.entries, start_offset)
-        if self.profile.epoch_rules == "1.1":
+        if is_old:
             kept = tuple(entry for entry in self.entries if entry.start_offset >= start_offset)
             if not kept or start_offset < kept[0].start_offset:
                 kept = (EpochEntry(before[-1].epoch, start_offset), *kept)

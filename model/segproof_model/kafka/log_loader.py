@@ -40,7 +40,9 @@ def load(log: PartitionParts, recovery_point: int, is_clean: bool) -> Step[Any]:
     begun = without_temporary_files(log)
     if isinstance(begun.outcome, Raised):
         return begun
-    operations: list[Any] = [partial(_retried, operation=_with_segments)]
+    unflushed_from = None if is_clean else recovery_point
+    opening = partial(_with_segments, unflushed_from=unflushed_from)
+    operations: list[Any] = [partial(_retried, operation=opening)]
     if log.profile.swap_keeps_indexes:
         operations.insert(0, with_completed_swaps)
     else:
@@ -161,13 +163,19 @@ def _retried(log: PartitionParts, operation: Any) -> Step[Any]:
     return step
 
 
-def _with_segments(log: PartitionParts) -> Step[PartitionParts]:
-    """Open every segment, in the order of the names; the outcome is one that overflows, if any."""
+def _with_segments(log: PartitionParts, unflushed_from: int | None) -> Step[PartitionParts]:
+    """Open every segment, in the order of the names; the outcome is one that overflows, if any.
+
+    `unflushed_from`: the recovery point, if there will be a recovery.
+    """
     closed = log.on_segments(log.log_segments, lambda one: one.close())
     if isinstance(closed.outcome, Raised):
         return closed
     step: Step[PartitionParts] = Step(replace(closed.after, log_segments=log.log_segments.clear()))
     by_offset = log.profile.log_names_end_at_first_dot
+    unflushed = set[int]()
+    if not log.profile.opening_recovers_unflushed and unflushed_from is not None:
+        unflushed = _unflushed(log, unflushed_from)
     for name in names_of(log):
         kinds = INDEXES if by_offset else INDEXES[:2]
         kind = next((suffix for suffix in (LOG, *kinds) if name.endswith(suffix)), None)
@@ -180,12 +188,20 @@ def _with_segments(log: PartitionParts) -> Step[PartitionParts]:
             segment_file_name(base_offset, LOG) if by_offset else name.removesuffix(kind) + LOG
         )
         if kind == LOG:
-            step = _with_segment(step.after, base_offset)
+            step = _with_segment(step.after, base_offset, base_offset in unflushed)
         elif log.prefix + its_log not in step.after.directory:
             step = Step(without(step.after, [name]))
         if step.outcome is not None:
             break
     return step
+
+
+def _unflushed(log: PartitionParts, recovery_point: int) -> set[int]:
+    """Return the base offsets of the segments that a recovery will recover (LOAD-7)."""
+    found = [_offset_of_log(name, log) for name in names_of(log) if name.endswith(LOG)]
+    bases = [base for base in found if isinstance(base, int)]
+    floor = max((base for base in bases if base <= recovery_point), default=-INT64_MAX)
+    return {base for base in bases if base >= floor and recovery_point < INT64_MAX}
 
 
 def _offset_of_log(name: str, log: PartitionParts) -> int | Raised:
@@ -196,7 +212,9 @@ def _offset_of_log(name: str, log: PartitionParts) -> int | Raised:
     return offset_of_name(name)
 
 
-def _with_segment(log: PartitionParts, base_offset: int) -> Step[PartitionParts]:
+def _with_segment(
+    log: PartitionParts, base_offset: int, is_recovered_later: bool
+) -> Step[PartitionParts]:
     """Open a segment; build its indexes anew where they are missing or corrupt (LOAD-5)."""
     is_new = log.prefix + segment_file_name(base_offset, ".timeindex") not in log.directory
     is_missed = log.prefix + segment_file_name(base_offset, ".index") not in log.directory
@@ -206,12 +224,16 @@ def _with_segment(log: PartitionParts, base_offset: int) -> Step[PartitionParts]
     checked = segment.sanity_check(is_new)
     if is_missed and log.profile.missing_index_is_seen_first:
         checked = Step(segment, Raised(ErrorKind.FILE_NOT_FOUND))
-    elif isinstance(checked.outcome, Raised) and log.profile.corrupt_indexes_are_removed:
+    elif checked.outcome == Raised(log.profile.sanity_kind) and (
+        log.profile.corrupt_indexes_are_removed
+    ):
         checked = Step(_without_indexes(checked.after), checked.outcome)
     log, outcome = log.sees(checked.after.directory), checked.outcome
     if isinstance(outcome, Raised):
         if outcome.kind not in (ErrorKind.FILE_NOT_FOUND, log.profile.sanity_kind):
             return Step(log, outcome)
+        if is_recovered_later:
+            return Step(log.with_segment(checked.after))
         step = recover_segment(log, checked.after, log.profile.index_rebuild_learns_epochs)
         is_done = isinstance(step.outcome, int)
         return Step(step.after, None if is_done else step.outcome)

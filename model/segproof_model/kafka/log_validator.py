@@ -13,7 +13,7 @@ Used by: partition_appending.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from segproof_model.integers import int32_bytes, int64_bytes
+from segproof_model.integers import INT32_MAX, int32_bytes, int64_bytes
 from segproof_model.kafka.batch_writing import LOG_APPEND_TIME_BIT, write_batch
 from segproof_model.kafka.compression import Codecs, crc32, crc32c
 from segproof_model.kafka.legacy_record import LegacyRecord, read_messages
@@ -111,10 +111,28 @@ def analyzed(
             return step
         info = step
         if profile.order_checked_each_batch and is_given and not is_rising:
-            return OFFSET_ORDER
+            return order_refusal(scan, profile)
     if scan.error is not None:
         return scan.error
-    return info if is_rising or not is_given else OFFSET_ORDER
+    return info if is_rising or not is_given else order_refusal(scan, profile)
+
+
+def order_refusal(scan: Scan, profile: Profile, named: int = INT32_MAX) -> Raised:
+    """Why offsets that a follower is given are refused for their order.
+
+    Kafka names those of the first records, up to `named`; what it can't read of these is its error
+    instead.
+    """
+    if not profile.order_error_names_records:
+        return OFFSET_ORDER
+    for batch in scan.batches:
+        found = batch.records_until_error()
+        named -= len(found.records)
+        if named <= 0:
+            return OFFSET_ORDER
+        if found.error is not None:
+            return found.error
+    return scan.error or OFFSET_ORDER
 
 
 def _with_batch(

@@ -18,11 +18,11 @@ from segproof_model.kafka.early_validator import early_validated
 from segproof_model.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof_model.kafka.log_segment import LogSegment
 from segproof_model.kafka.log_validator import (
-    OFFSET_ORDER,
     RECORD_TOO_LARGE,
     UNKNOWN_OFFSET,
     LogAppendInfo,
     analyzed,
+    order_refusal,
     validated,
 )
 from segproof_model.kafka.partition_parts import UNMAPPED, ProducerUpdates
@@ -43,6 +43,8 @@ from segproof_model.values import replace
 
 KAFKA_ERROR = Raised(ErrorKind.KAFKA_ERROR)
 RECORD_BATCH_TOO_LARGE = Raised(ErrorKind.RECORD_BATCH_TOO_LARGE)
+NAMED_OFFSETS = 10
+"""How many offsets the error of an append below the log's end names."""
 FILES = (".log", ".index", ".timeindex", ".txnindex")
 
 
@@ -106,7 +108,9 @@ class AppendingLog(ReadingLog):
             given = self._with_offsets(info, valid, leader_epoch, origin)
         else:
             is_late = info.first_or_last_offset < self.log_end_offset
-            given = OFFSET_ORDER if is_late else (info, valid, None)
+            taken = scan_memory(valid, codecs=self.codecs, profile=self.profile)
+            late = order_refusal(taken, self.profile, NAMED_OFFSETS) if is_late else None
+            given = late or (info, valid, None)
         if isinstance(given, Raised):
             return Step(self, given)
         info, valid, maximum = given

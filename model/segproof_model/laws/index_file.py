@@ -211,7 +211,7 @@ def names_are_numbers(transition: Transition) -> bool:
 def opening_grows_and_never_cuts(transition: Transition) -> bool:
     """Opening extends a shorter file with zeros, and leaves a longer one as long as it is.
 
-    segproof refuses an existing file of another size.
+    segproof refuses an existing file of another size, but grows one of no bytes.
     """
     arguments = transition.arguments
     if transition.operation != "open" or "hash_slot_num" not in arguments:
@@ -220,7 +220,7 @@ def opening_grows_and_never_cuts(transition: Transition) -> bool:
     size = size_of(arguments["hash_slot_num"], arguments["index_num"])
     if not isinstance(transition.after, IndexFile):
         return isinstance(transition.outcome, Raised)
-    if arguments["profile"].rmq_checks_geometry and old is not None:
+    if arguments["profile"].rmq_checks_geometry and old:
         return len(old) == size == len(transition.after.image)
     image, grown = transition.after.image, (old or b"") + bytes(max(size - len(old or b""), 0))
     return len(image) == len(grown) and bool(image[32:] == grown[32:])

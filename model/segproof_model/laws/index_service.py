@@ -116,7 +116,7 @@ def any_numbered_file_is_listed(transition: Transition) -> bool:
     of any size (growing a short one), and returns false at a numeric directory, keeping the files
     loaded so far.
 
-    segproof refuses a file of another size and grows none.
+    segproof refuses a file of another size, and grows none but one of no bytes.
     """
     if not is_of_service(transition, "load"):
         return True

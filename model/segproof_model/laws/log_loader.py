@@ -110,7 +110,10 @@ def _wrapped(offset: int, base_offset: int) -> int:
 
 
 def _is_recovered(log: PartitionLog, base_offset: int) -> bool:
-    """Return whether a segment is what a recovery leaves: valid batches, and their entries."""
+    """Return whether a segment is what a recovery leaves: valid batches, and their entries.
+
+    One that was cut to its base keeps the batches before that, and no entries.
+    """
     segment = log.log_segments.get(base_offset)
     assert segment is not None
     batches = batches_of_segment(log, base_offset)
@@ -119,7 +122,9 @@ def _is_recovered(log: PartitionLog, base_offset: int) -> bool:
     entries = indexed_by_recovery(segment, batches)[0]
     if not log.profile.check_relative_offset:
         entries = [(_wrapped(offset, base_offset), position) for offset, position in entries]
-    is_indexed = segment.offset_index is None or index_entries(log, base_offset) == entries
+    found = index_entries(log, base_offset)
+    is_before = all(batch.last_offset < base_offset for batch in batches)
+    is_indexed = segment.offset_index is None or found == entries or (is_before and not found)
     return is_whole and are_valid and is_indexed
 
 
@@ -176,6 +181,8 @@ def overflow_is_split(transition: Transition) -> bool:
 def unflushed_segments_are_recovered(transition: Transition) -> bool:
     """Without the clean marker every segment from the one containing the recovery point is
     recovered, in order.
+
+    One that an invalid offset has cut to its base keeps the batches before that, without entries.
     """
     loading = loading_of(transition)
     return loading is None or all(
@@ -187,8 +194,8 @@ def unflushed_segments_are_recovered(transition: Transition) -> bool:
 def nothing_follows_a_cut(transition: Transition) -> bool:
     """The first segment that loses bytes in recovery is the last one kept.
 
-    But for a segment whose indexes are missing or corrupt, which is recovered before: releases that
-    check all indexes are not judged.
+    But for a segment whose indexes are missing or corrupt, which a release recovers before: those
+    that check all indexes are not judged.
     """
     loading = loading_of(transition)
     if loading is None or not loading.log.profile.sanity_checks_transactions_only:
@@ -197,14 +204,20 @@ def nothing_follows_a_cut(transition: Transition) -> bool:
         return True
     found, prefix = loading.found, loading.prefix
     images = dict(log_images(loading.log))
+    is_judged = not loading.log.profile.opening_recovers_unflushed
     cut = [
         base
         for base in _recovered_bases(loading)
-        if file_of(prefix, base, ".index") in found
-        and file_of(prefix, base, ".txnindex") not in found
+        if (is_judged or _has_sound_indexes(found, prefix, base))
         and len(images[base]) < len(found.read(file_of(prefix, base, ".log")) or b"")
     ]
     return overflows(found, prefix) or not cut or cut == [max(images)]
+
+
+def _has_sound_indexes(found: Directory, prefix: str, base: int) -> bool:
+    """Return whether opening a segment does not recover it, whatever its indexes hold."""
+    has_index = file_of(prefix, base, ".index") in found
+    return has_index and file_of(prefix, base, ".txnindex") not in found
 
 
 @law("LOAD-9", structure=STRUCTURE, scope="step", source=f"{CLASS}: recoverLog")
@@ -462,7 +475,8 @@ def _lone_index_swaps(loading: Loading) -> list[str]:
 @law("LOAD-19", structure=STRUCTURE, scope="step", source=f"{CLASS}: resizeIndexes; Log before")
 def long_indexes_end_a_loading(transition: Transition) -> bool:
     """An index of the last segment that is longer than `segment.index.bytes` ends a load after a
-    clean stop with the invalid-argument error, and the first such index is cut to that size.
+    clean stop with the invalid-argument error, and the first such index is cut to that size; an
+    offset index before it has got that size.
 
     So the third load succeeds, if each is one after a clean stop. Where the marker is gone by then,
     the segment is recovered instead, and that fails each time if its entries do not fit. Releases
@@ -490,7 +504,8 @@ def long_indexes_end_a_loading(transition: Transition) -> bool:
     if not long or transition.outcome != Raised(ErrorKind.INVALID_ARGUMENT):
         return True
     left = [after.read(file_of(prefix, max(bases), kind)) for kind in INDEXES[:2]]
-    images[long[0]] = (images[long[0]] or b"")[: limits[long[0]]]
+    for place in range(long[0] + 1):
+        images[place] = (images[place] or b"")[: limits[place]].ljust(limits[place], b"\0")
     return left == images
 
 

@@ -107,7 +107,7 @@ def reads_begin_at_the_batch(transition: Transition) -> bool:
     The bound is that behind the read, which may move it: whoever looks up the place of the high
     watermark looks anew at the first unstable offset. Kafka passes a bound whose place is in a
     segment that was removed, and up to 2.4 one whose place is at the end of a segment that a roll
-    has ended since.
+    has ended since. An index that leads astray may give the bound a wrong place.
     """
     found = _fetched(transition)
     if found is None or found.records is None:
@@ -129,7 +129,8 @@ def reads_begin_at_the_batch(transition: Transition) -> bool:
     is_gone = bound.segment_base_offset >= 0 and bound.segment_base_offset not in bases
     if [(segment_base, found.records.start)] != places[:1]:
         return False
-    if _is_left_behind(log, bound, start):
+    is_lost = any(leads_astray(log, base, bound.message_offset) for base in bases if base >= floor)
+    if is_lost or _is_left_behind(log, bound, start):
         return True
     return (is_gone and log.profile.bound_stays_in_removed_segment) or all(
         batch.base_offset < bound.message_offset

@@ -317,12 +317,13 @@ def checkpoint_is_sound(checkpoint: bytes) -> bool:
 
 @law("RMQDISK-21", structure=SERVICE, scope="disk", source="RocketMQ IndexService.flush")
 def checkpoint_knows_the_index(checkpoint: bytes, images: Sequence[bytes]) -> bool:
-    """The checkpoint's time for indexes is not above the end timestamp of every index file."""
+    """The checkpoint's time for indexes is not above the end timestamp of every index file, and
+    there is one if that time is above 0."""
     ends = [header_of(image).end_timestamp for image in images if not is_empty(image)]
-    if len(checkpoint) < 40 or not ends:
+    if len(checkpoint) < 40 or (images and not ends):
         return True
     (stored,) = struct.unpack_from(">q", checkpoint, 16)
-    return bool(stored <= max(ends))
+    return bool(stored <= max(ends, default=0))
 
 
 @law("RMQDISK-22", structure=SERVICE, scope="disk", source="RocketMQ DefaultMessageStore")

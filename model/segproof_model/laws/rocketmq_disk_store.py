@@ -399,8 +399,12 @@ def units_of(data: bytes) -> list[tuple[int, int, int]]:
 
 @law("RMQDISK-35", structure=SERVICE, scope="disk", source=QUEUE)
 def queues_have_whole_units(store: Directory) -> bool:
-    """A consume queue is units of 20 bytes without a gap from file to file, and zeros behind."""
-    for files in queues_of(store).values():
+    """A consume queue is units of 20 bytes without a gap from file to file, and zeros behind; the
+    files of all queues have one length, but for those that a crash left empty."""
+    queues = queues_of(store).values()
+    if len({len(data) for files in queues for _, data in files if data}) > 1:
+        return False
+    for files in queues:
         for number, (start, data) in enumerate(files):
             units = units_of(data)
             if len(data) % 20 or any(data[20 * len(units) : len(data) // 20 * 20]):
@@ -429,8 +433,13 @@ def units_lead_to_their_records(store: Directory) -> bool:
 
     Not prepared or rolled back ones; of what has expired, or is dark, nothing is asked. Beside
     `abort` units may be missing behind the last one, from the furthest message on that a queue or
-    the index knows.
+    the index knows. There are queues if the checkpoint's time for them is above 0, and no `abort`.
     """
+    checkpoint = store.read("checkpoint") or b""
+    is_known = len(checkpoint) >= 40 and int.from_bytes(checkpoint[8:16], signed=True) > 0
+    has_folder = any(name.startswith("consumequeue/") for name in store)
+    if log_files(store) and is_known and not has_folder and not is_running(store):
+        return False
     queues, dark = queues_of(store), dark_stretches(store)
     first = min((one.start for one in log_files(store)), default=0)
     records = _records_of_queues(store)

@@ -481,6 +481,6 @@ def _refusal(
         return Raised(ErrorKind.IO_ERROR)
     image = directory.read(file_name)
     size = index_file_size(hash_slot_num, index_num)
-    if profile.rmq_checks_geometry and image is not None and len(image) != size:
+    if profile.rmq_checks_geometry and image and len(image) != size:
         return CORRUPT_INDEX
     return None

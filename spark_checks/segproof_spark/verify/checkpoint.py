@@ -162,6 +162,7 @@ def open_checkpoint(place: str, wanted: Wanted) -> Checkpoint:
         "deep": wanted.deep,
         "limit": wanted.limit,
         "hash_slots": wanted.hash_slots,
+        "segment_index_bytes": wanted.segment_index_bytes,
     }
     return Checkpoint(place, json.dumps(asked, sort_keys=True))
 

@@ -132,6 +132,17 @@ def test_an_index_file_without_a_sound_header(
     assert said in str(row["reason"])
 
 
+def test_an_index_that_leads_to_nothing(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """There was said to be no index file, with code 0, as of a store that never had one."""
+    shutil.rmtree(store / "index")
+    code, (row,), _ = asked(capsys, "lookup", store, "--key", "T#k12")
+    assert (0, "there is no index file") == (code, row["reason"])
+    (store / "index").symlink_to("nothing")
+    code, (row,), _ = asked(capsys, "lookup", store, "--key", "T#k12")
+    assert (1, None) == (code, row["phy_offsets"])
+    assert "index: no such file or directory" in str(row["reason"])
+
+
 def test_a_release_reads_no_file_that_is_too_large(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

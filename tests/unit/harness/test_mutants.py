@@ -2,27 +2,45 @@
 """The run over drawn mutants: a small part of it, and that it can fail."""
 
 import os
+import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from random import Random
 
 import pytest
 
+from segproof.kafka.record_batch import Record, write_batch
+from segproof.rocketmq.message import Message
 from segproof_harness import cli, mutants
-from segproof_harness.mutants import check, sources
+from segproof_harness.damages import Damage, overwrite, write
+from segproof_harness.mutant_answers import UNPROTECTED, answers, differences
+from segproof_harness.mutants import Verdict, check, sources
 
 SEED = 20261123
-PARTITIONS = [path for path in sources() if path.name != "store"]
+SOURCES = sources()
+PLAIN, STORE = (
+    next(path for path in SOURCES if name in path.parts) for name in ("plain", "small-4.9.8")
+)
+LOG = "00000000000000000060.log"
+INDEX = "00000000000000000060.index"
+RECORDS = "commitlog/00000000000000000000"
 
 
-def test_a_part_of_the_run(capsys: pytest.CaptureFixture[str]) -> None:
+def _without_index(folder: Path) -> None:
+    max((folder / "index").iterdir()).unlink()
+
+
+def _wrong(numbers: range, healthy: Sequence[Path] = SOURCES) -> list[str]:
+    return [what for number in numbers for what in check(SEED, number, healthy).wrong]
+
+
+def test_a_part_of_the_run() -> None:
     """No verb ends badly on a mutant, changes it, or answers otherwise without a finding.
 
     More of them: `python -m segproof_harness.mutants`.
     """
-    failures = [one for number in range(20) for one in check(SEED, number, PARTITIONS)]
-    assert [] == failures, f"seed {SEED}"
+    assert [] == _wrong(range(24)), f"seed {SEED}"
 
 
 def _ends_badly(arguments: list[str]) -> int:
@@ -43,29 +61,121 @@ def test_what_a_verb_must_not_do_is_told(
 ) -> None:
     """An internal error is a failure, and so is a changed input."""
     monkeypatch.setattr(cli, "run", run)
-    found = [one.what for number in range(3) for one in check(SEED, number, PARTITIONS)]
-    assert any(expected in what for what in found)
+    assert any(expected in what for what in _wrong(range(3)))
 
 
-def test_an_answer_that_changes_in_silence_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("source", "do", "expected"),
+    [
+        (PLAIN, write(INDEX, b"\0\0\0\1\0\0\0\1"), "and the log ["),
+        (PLAIN, overwrite(LOG, 70, b"?"), "damaged"),
+        (STORE, _without_index, "and the log ["),
+        (STORE, overwrite(RECORDS, 27, b"\7"), "queue_offset"),
+    ],
+)
+def test_an_answer_that_changes_in_silence_is_told(
+    source: Path, do: Damage, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where `verify` found nothing, damaged indexes and logs would change answers unseen."""
+
+    def damage(_: Random, folder: Path, __: Path) -> list[str]:
+        do(folder)
+        return []
+
+    monkeypatch.setattr(mutants, "damage", damage)
+    assert [] == _wrong(range(1), [source])
     monkeypatch.setattr(mutants, "verify", lambda *_, **__: ())
-    monkeypatch.setattr(cli, "run", lambda _: 0)
-    found = [one.what for number in range(30) for one in check(SEED, number, PARTITIONS)]
-    assert any("nothing is found" in what for what in found)
+    assert any(expected in what for what in _wrong(range(1), [source]))
 
 
-def _dies_at_two(seed: int, number: int, healthy: Any) -> list[Any]:
+def _copied(source: Path, folder: Path) -> Path:
+    shutil.copytree(source, folder / source.name, copy_function=shutil.copyfile)
+    return folder / source.name
+
+
+def _without_first(folder: Path) -> None:
+    (folder / "00000000000000000000.log").unlink()
+
+
+def _without_last(folder: Path) -> None:
+    max(folder.glob("*.log")).write_bytes(b"")
+
+
+def _begins_earlier(folder: Path) -> None:
+    (folder / LOG).replace(folder / "00000000000000000059.log")
+
+
+def _first_batch_twice(folder: Path) -> None:
+    data = (folder / LOG).read_bytes()
+    (folder / LOG).write_bytes(data[: 12 + int.from_bytes(data[8:12], "big")] + data)
+
+
+def _foreign_batch(folder: Path) -> None:
+    records = [Record(60, 1, None, b"from elsewhere")]
+    (folder / LOG).write_bytes(write_batch(records, base_offset=60))
+
+
+def _without_a_record(folder: Path) -> None:
+    data = bytearray((folder / RECORDS).read_bytes())
+    size = int.from_bytes(data[:4], "big")
+    second = int.from_bytes(data[size : size + 4], "big")
+    (folder / RECORDS).write_bytes(data[:size] + data[size + second :])
+
+
+@pytest.mark.parametrize(
+    ("source", "do", "expected"),
+    [
+        (PLAIN, lambda _: None, set()),
+        (PLAIN, _without_first, {"front"}),
+        (PLAIN, _without_last, {"end"}),
+        (PLAIN, _begins_earlier, {"segment"}),
+        (PLAIN, _first_batch_twice, {"moved"}),
+        (PLAIN, overwrite(LOG, 7, b"\0"), {"base_offset"}),
+        (PLAIN, overwrite(LOG, 15, b"\7"), {"leader_epoch"}),
+        (PLAIN, overwrite(LOG, 70, b"?"), {"damaged"}),
+        (PLAIN, _foreign_batch, {"sound", "gap"}),
+        (STORE, lambda _: None, set()),
+        (STORE, _without_a_record, {"hole", "place"}),
+        (STORE, overwrite(RECORDS, 19, b"\7"), {"flag"}),
+        (STORE, overwrite(RECORDS, 27, b"\7"), {"queue_offset"}),
+        (STORE, overwrite(RECORDS, 39, b"\4"), {"sys_flag", "is_hidden"}),
+        (STORE, overwrite(RECORDS, 39, b"\x08"), {"sys_flag"}),
+        (STORE, overwrite(RECORDS, 0, b"?"), {"damaged", "end"}),
+    ],
+)
+def test_each_difference_has_its_name(
+    source: Path, do: Damage, expected: set[str], tmp_path: Path
+) -> None:
+    """What is gone, new or changed in a log is told apart; some of it has no excuse."""
+    folder = _copied(source, tmp_path)
+    do(folder)
+    assert expected == differences(source, folder)
+    assert expected - UNPROTECTED.keys() <= {
+        "moved",
+        "damaged",
+        "queue_offset",
+        "hole",
+        "place",
+        "is_hidden",
+    }
+
+
+def test_all_of_a_record_is_compared() -> None:
+    """What the lookup of an offset answers is the whole record."""
+    found = [answer for (kind, _), answer in answers(STORE) if kind == "--offset"]
+    assert found != []
+    assert all(isinstance(answer, Message) for answer in found)
+
+
+def _dies_at_two(seed: int, number: int, healthy: Sequence[Path]) -> Verdict:
     if number == 2:
         os.kill(os.getpid(), signal.SIGKILL)
-    return []
+    return Verdict(number)
 
 
 @pytest.mark.slow
-def test_a_process_that_dies_is_told_and_the_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_dies_is_told_and_the_run_goes_on() -> None:
     """A signal is a failure of the mutant that was looked at, and of no other."""
-    monkeypatch.setattr(mutants, "check", _dies_at_two)
-    found = dict(mutants.run(SEED, range(5), [], jobs=2, method="fork"))
-    assert {0, 1, 2, 3, 4} == set(found)
-    assert [2] == [number for number, failures in found.items() if failures]
-    assert f"{-signal.SIGKILL}" in found[2][0].what
+    found = list(mutants.run(SEED, range(5), [], jobs=2, check=_dies_at_two))
+    assert {0, 1, 2, 3, 4} == {one.number for one in found}
+    assert [2] == [one.number for one in found if one.wrong]

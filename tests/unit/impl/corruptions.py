@@ -10,13 +10,13 @@ Used by: tests/unit/impl/test_corruptions.py.
 import shutil
 import struct
 import sys
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from segproof.checksums import crc32c
 from segproof.kafka.record_batch import Record, write_batch
+from segproof_harness.damages import sum_again
 
 DATA = Path(__file__).resolve().parents[3] / "harness" / "segproof_harness" / "data" / "kafka"
 
@@ -127,18 +127,16 @@ def positions(data: bytes | bytearray) -> list[int]:
     return found
 
 
-def batch(number: int, change: Callable[[bytearray], None], *, sum_again: bool = True) -> Change:
-    """Return the change of one batch of a log; `sum_again` makes its checksum right again."""
+def batch(number: int, change: Callable[[bytearray], None], *, is_sound: bool = True) -> Change:
+    """Return the change of one batch of a log; `is_sound`: with its checksum made right."""
 
     def apply(data: bytearray) -> None:
         starts = [*positions(data), len(data)]
         start, end = starts[number], starts[number + 1]
         own = data[start:end]
         change(own)
-        if sum_again and own[16] == 2:
-            struct.pack_into(">I", own, 17, crc32c(bytes(own[21:])))
-        elif sum_again:
-            struct.pack_into(">I", own, 12, zlib.crc32(own[16:]))
+        if is_sound:
+            sum_again(own)
         data[start:end] = own
 
     return apply
@@ -360,16 +358,16 @@ CORRUPTIONS = (
     _in_txn("control record of a negative version", "BATCH-19", TXN_LOG,
             _control_batch(put(66, "h", -1))),
     # the log
-    _in_plain("one bit of a record", "BATCH-3", LOG, batch(2, flip(200), sum_again=False)),
-    _in_plain("one bit of a checksum", "BATCH-3", LOG, batch(2, flip(18), sum_again=False)),
+    _in_plain("one bit of a record", "BATCH-3", LOG, batch(2, flip(200), is_sound=False)),
+    _in_plain("one bit of a checksum", "BATCH-3", LOG, batch(2, flip(18), is_sound=False)),
     Corruption("one bit of a message of magic 1", "v1-gzip", "BATCH-2", V1_LOG,
-               edit(V1_LOG, batch(2, flip(30), sum_again=False))),
-    _in_plain("batch length one more", "BATCH-3", LOG, batch(2, add(8, "i", 1), sum_again=False)),
+               edit(V1_LOG, batch(2, flip(30), is_sound=False))),
+    _in_plain("batch length one more", "BATCH-3", LOG, batch(2, add(8, "i", 1), is_sound=False)),
     _in_plain("batch length of 1 GiB", "DUMP-6", LOG, batch(2, put(8, "i", 1 << 30))),
     _in_plain("batch length below 14", "SCAN-2", LOG, batch(2, put(8, "i", 13))),
     _in_plain("batch length below the header", "BATCH-14", LOG, batch(2, put(8, "i", 40))),
-    _in_plain("magic 3", "DISK-23", LOG, batch(2, put(16, "b", 3), sum_again=False)),
-    _in_plain("magic 2 to 1", "BATCH-2", LOG, batch(2, put(16, "b", 1), sum_again=False)),
+    _in_plain("magic 3", "DISK-23", LOG, batch(2, put(16, "b", 3), is_sound=False)),
+    _in_plain("magic 2 to 1", "BATCH-2", LOG, batch(2, put(16, "b", 1), is_sound=False)),
     _in_plain("base offset, one bit", "DISK-13", LOG, batch(2, flip(6, 8))),
     _in_plain("base offset, top bits", "DISK-13", LOG, batch(2, flip(2, 8))),
     _in_plain("last offset further on", "DISK-13", LOG, batch(2, add(23, "i", 30))),

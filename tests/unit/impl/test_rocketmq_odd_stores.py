@@ -229,3 +229,63 @@ def test_a_clock_goes_back_by_20_years_at_most(
     overwrite(INDEX, entry(5, 12), int32(seconds))(store)
     (found,) = (one for one in verify(store / "index") if one.law == "RMQDISK-14")
     assert severity is found.severity
+
+
+@pytest.mark.parametrize(
+    ("gone", "law", "severity", "words"),
+    [
+        ("index", "RMQDISK-21", Severity.WARNING, "there is none"),
+        ("consumequeue", "RMQDISK-37", Severity.WARNING, "there are none"),
+        ("commitlog", "RMQDISK-23", Severity.NOTE, "queues lead into it"),
+    ],
+)
+def test_a_folder_that_is_gone_is_told(
+    gone: str, law: str, severity: Severity, words: str, tmp_path: Path
+) -> None:
+    """The checkpoint knows that there were index files and queues; nothing was said of any."""
+    store = copied("rolled-4.9.8", tmp_path)
+    shutil.rmtree(store / gone)
+    (found,) = verify(store)
+    assert (law, severity) == (found.law, found.severity)
+    assert words in found.message
+    (store / "checkpoint").unlink()
+    assert defects(store) == []
+
+
+def test_units_before_the_log_are_counted(store: Path) -> None:
+    """So it is after files have expired, and where the first one was lost: a note tells of both."""
+    log = (store / LOG).rename(store / "commitlog" / f"{16384:020d}")
+    log.write_bytes(bytes(log.stat().st_size))
+    (found,) = [one for one in verify(store) if one.law == "RMQDISK-37"]
+    assert found.severity is Severity.NOTE
+    assert "units lead to messages before the first one" in found.message
+
+
+@pytest.mark.checks("RMQDISK-35")
+@pytest.mark.parametrize("units", [1, 999, 1001, 2000])
+def test_a_queue_file_of_another_length_is_told(units: int, store: Path) -> None:
+    """RocketMQ loads files of one length: at another one the broker's start ends."""
+    for queue in ("1", "2"):
+        (store / "consumequeue/TopicTest" / queue).mkdir()
+        (store / "consumequeue/TopicTest" / queue / ("0" * 20)).write_bytes(bytes(20_000))
+    os.truncate(store / QUEUE, 20 * units)
+    (found,) = [one for one in defects(store) if "the other files of queues" in one.message]
+    assert ("RMQDISK-35", str(store / QUEUE)) == (found.law, found.path)
+
+
+def test_a_queue_file_with_a_byte_far_behind_takes_no_time(store: Path) -> None:
+    """What lies between the last unit and the byte is a hole, and is not read."""
+    with (store / QUEUE).open("r+b") as file:
+        file.seek(1 << 30)
+        file.write(b"x")
+    asked: list[int] = []
+    read = os.pread
+
+    def counted(descriptor: int, size_bytes: int, position: int) -> bytes:
+        asked.append(size_bytes)
+        return read(descriptor, size_bytes, position)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "pread", counted)
+        assert defects(store)
+    assert 0 < sum(asked) < 16 << 20

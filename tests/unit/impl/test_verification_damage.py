@@ -91,7 +91,8 @@ def test_what_only_looks_like_batches_takes_little_time(
     path = tmp_path / f"{ZERO}.log"
     path.write_bytes(fake * 1000 + bytes(4 << 20))
     file = REAL_FILES.open(str(path))
-    assert log_checks.next_sound_batch(file, 0, file.size(), 0) is None
+    found, searched_to = log_checks.next_sound_batch(file, 0, file.size(), 0)
+    assert (None, True) == (found, searched_to < file.size())
     file.close()
     assert 0 < sum(asked) <= log_checks.MAX_CRC_BYTES
 
@@ -105,3 +106,26 @@ def test_records_that_do_not_inflate_have_a_hint_to_act_on(tmp_path: Path) -> No
     (finding,) = (one for one in verify(one_segment(tmp_path / "t-0", bytes(bad)), deep=True)
                   if one.law == "DISK-18")  # fmt: skip
     assert "codec bits are wrong; copy the segment from another replica" in finding.hint
+
+
+@pytest.mark.checks("DUMP-6")
+def test_a_batch_within_a_value_does_not_follow(tmp_path: Path) -> None:
+    """A topic that keeps copies of batches may end in a torn one: a torn tail all the same."""
+    outer = write_batch([Record(7, 1000, None, batch(0) * 3)], base_offset=7)
+    before = b"".join(batch(offset) for offset in range(7))
+    (finding,) = verify(one_segment(tmp_path / "t-0", before + outer[:-1]))
+    assert ("DUMP-6", Severity.WARNING) == (finding.law, finding.severity)
+
+
+@pytest.mark.checks("DUMP-6")
+def test_a_search_that_gives_up_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then no hint leaves the log to a recovery, which might delete what was not found."""
+    monkeypatch.setattr(log_checks, "SEARCH_BYTES", 1000)
+    monkeypatch.setattr(log_checks, "SEARCH_PIECE_BYTES", 500)
+    large = write_batch([Record(1, 1000, None, bytes(2000))], base_offset=1)
+    bad = large[:8] + b"\x7f" + large[9:]
+    folder = one_segment(tmp_path / "t-0", batch(0) + bad + batch(2))
+    (finding,) = verify(folder)
+    assert ("DUMP-6", Severity.ERROR) == (finding.law, finding.severity)
+    assert "whether sound batches follow" in finding.message
+    assert "nothing, if" not in finding.hint

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.errors import SegproofError
-from segproof.files import Files, first_byte
+from segproof.files import Files, first_byte_of
 from segproof.findings import Severity
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, inferred_size
 from segproof.rocketmq.message import (
@@ -346,8 +346,4 @@ class LogRecords:
 
     def _first_byte(self, one: LogFile, position: int) -> int | None:
         """Return where the first byte that is not zero lies, from a position on; None: nowhere."""
-        file = self._files.open(one.path)
-        try:
-            return first_byte(file, position, one.size_bytes)
-        finally:
-            file.close()
+        return first_byte_of(self._files, one.path, position, one.size_bytes)

@@ -13,7 +13,7 @@ Used by: verifying/rocketmq/running.py.
 """
 
 import posixpath
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.files import Files, data_end
+from segproof.files import Files, first_byte_of
 from segproof.findings import Severity
 from segproof.verifying.reporting import Described, Reporter, Wanted
 from segproof.verifying.rocketmq.log_records import LogBlock, LogRecords
@@ -161,24 +161,19 @@ class _Walk:
         count, ended = 0, False
         for first, units in _pieces(one, self._files):
             is_valid = (units["offset"] >= 0) & (units["size"] > 0)
-            stop = len(units)
-            if not ended and not is_valid.all():
-                stop = int(np.argmin(is_valid))
-                ended = True
-            elif ended:
-                stop = 0
+            ended = not is_valid.all()
+            stop = int(np.argmin(is_valid)) if ended else len(units)
             self._rises(one, first, units[:stop])
             count += stop
-            rest = units[stop:]
-            if len(rest) and rest.tobytes().strip(b"\0"):
-                is_there = rest.view(np.uint8).reshape(-1, UNIT_BYTES).any(axis=1)
-                at = first + stop + int(np.argmax(is_there))
-                self._report(
-                    "RMQDISK-35", one.path, "this is no unit, and no zeros behind the last one",
-                    at * UNIT_BYTES,
-                )  # fmt: skip
-                return count
-        if ended and not is_last:
+            if ended:
+                break
+        at = first_byte_of(self._files, one.path, count * UNIT_BYTES, one.size_bytes)
+        if ended and at is not None:
+            self._report(
+                "RMQDISK-35", one.path, "this is no unit, and no zeros behind the last one",
+                at // UNIT_BYTES * UNIT_BYTES,
+            )  # fmt: skip
+        elif ended and not is_last:
             self._report(
                 "RMQDISK-35", one.path, "the units end here, and a later file follows",
                 count * UNIT_BYTES,
@@ -223,9 +218,7 @@ def _pieces(one: QueueFile, files: Files) -> Iterator[tuple[int, Units]]:
     """Yield the number of the first unit and a piece of a file."""
     file = files.open(one.path)
     try:
-        # What lies in a hole is as the first zeros of it, which end the queue.
-        end = min(one.size_bytes, data_end(file) + PIECE_UNITS * UNIT_BYTES)
-        for first in range(0, end // UNIT_BYTES, PIECE_UNITS):
+        for first in range(0, one.size_bytes // UNIT_BYTES, PIECE_UNITS):
             data = file.pread(PIECE_UNITS * UNIT_BYTES, first * UNIT_BYTES)
             units: Units = np.frombuffer(data[: len(data) // UNIT_BYTES * UNIT_BYTES], UNIT)
             if not len(units):
@@ -247,6 +240,10 @@ class QueueChecks:
         """The folders of the topics that have a queue."""
         self.furthest = -1
         """The largest offset in the log that a unit of any queue leads to."""
+        self._lengths: dict[str, int] = {}
+        """Of each file of a queue."""
+        self._expired = 0
+        """Units that lead to what lies before the log."""
 
     def check(self, with_log: bool) -> None:
         """Find all queues and judge them by themselves."""
@@ -257,6 +254,17 @@ class QueueChecks:
                 else:
                     words = "RocketMQ passes over a folder that is no number"
                     report_stray(one.path, self._reporter, self._store, words, Severity.WARNING)
+        times = Counter(self._lengths.values())
+        usual = max(times, key=lambda size: (times[size], size), default=0)
+        for path, size in self._lengths.items():
+            if size not in (0, usual):
+                self._reporter.add(
+                    "RMQDISK-35", path,
+                    f"it has {size} bytes and the other files of queues have {usual}: RocketMQ"
+                    " loads files of one length, and ends its start at another",
+                    position=min(size, usual), expected=usual, actual=size,
+                    reproduce_path=self._store,
+                )  # fmt: skip
 
     def _folders(self, path: str) -> list[Inside]:
         """Return the folders in a folder; report what else is there."""
@@ -271,6 +279,7 @@ class QueueChecks:
 
     def _queue(self, queue: Queue, topic_folder: str, with_log: bool) -> None:
         self._walk(queue, self._reporter)
+        self._lengths |= {one.path: one.size_bytes for one in queue.queue_files}
         self.furthest = max(self.furthest, queue.furthest)
         if not with_log or SPOKEN_FOR_OTHERS in queue.topic:
             return
@@ -357,6 +366,18 @@ class QueueChecks:
                 for first in range(0, one.units, PIECE_UNITS):
                     part = one.seen[first : first + PIECE_UNITS]
                     self._unseen(queue, one, np.flatnonzero(~part) + first, records)
+        if self._expired:
+            self._reporter.add(
+                "RMQDISK-37",
+                posixpath.join(self._store, "consumequeue"),
+                f"{self._expired} units lead to messages before the first one of the commit log,"
+                " which were removed with their file, or lost with it",
+                actual=self._expired,
+                severity=Severity.NOTE,
+                reproduce_path=self._store,
+                hint="nothing where log files expire: a file of a queue stays while its last"
+                " message is there; else look for the first file of the log on a replica",
+            )
 
     def _report_lacking(
         self, queue: Queue, records: LogRecords, is_running: bool, reached: int
@@ -388,8 +409,10 @@ class QueueChecks:
             return
         units = self._read(one, places)
         offsets = units["offset"].astype(np.int64)
-        is_wrong = (units["size"] != FILLER_SIZE) & (offsets >= records.log.min_offset)
-        wrong = np.flatnonzero(is_wrong & ~records.is_dark(offsets))
+        is_unit = units["size"] != FILLER_SIZE
+        is_before = offsets < records.log.min_offset
+        self._expired += int(np.count_nonzero(is_unit & is_before))
+        wrong = np.flatnonzero(is_unit & ~is_before & ~records.is_dark(offsets))
 
         def describe(row: int) -> Described:
             number, offset = one.first + int(places[wrong[row]]), int(offsets[wrong[row]])

@@ -26,7 +26,7 @@ from segproof.verifying.rocketmq.store_checks import (
     is_folder,
     is_time_name,
     look_inside,
-    read_index_time,
+    read_checkpoint,
     report_stray,
 )
 from segproof.verifying.segments import report_unreadable
@@ -154,8 +154,10 @@ def _store(store: str, wanted: Wanted, files: Files, advance: Advance) -> Iterat
     inside = look_inside(store, files, reporter, store, KNOWN_NAMES.__contains__)
     folders = {one.name for one in inside if one.name in PARTS and is_folder(one, reporter, store)}
     there = {one.name: one.status for one in inside if one.status is not None}
+    names = {one.name for one in inside}
     checkpoint = posixpath.join(store, "checkpoint")
-    time = read_index_time(checkpoint, files)
+    stored = read_checkpoint(checkpoint, files)
+    time = stored.index_msg_timestamp
     summaries: list[IndexSummary] = []
     is_complete = True
     if "index" in folders:
@@ -163,7 +165,8 @@ def _store(store: str, wanted: Wanted, files: Files, advance: Advance) -> Iterat
         summaries, found, is_complete = _index_folder(folder, wanted, files, advance)
         yield from found
     if "checkpoint" in there:
-        check_checkpoint(checkpoint, summaries, files, reporter, time)
+        is_told = is_complete and ("index" in folders or "index" not in names)
+        check_checkpoint(checkpoint, summaries, files, reporter, time, is_told)
     is_running = "abort" in there
     if is_running:
         abort = posixpath.join(store, "abort")
@@ -173,9 +176,19 @@ def _store(store: str, wanted: Wanted, files: Files, advance: Advance) -> Iterat
     queues = QueueChecks(store, files, reporter)
     if "consumequeue" in folders:
         queues.check("commitlog" in folders)
+    if COMMIT_LOG not in names and queues.furthest >= 0:
+        reporter.add(
+            "RMQDISK-23", posixpath.join(store, COMMIT_LOG),
+            "it is not here, and queues lead into it: they are judged by themselves",
+            severity=Severity.NOTE, reproduce_path=store,
+            hint="nothing if the broker keeps it elsewhere (storePathCommitLog); else look for it"
+            " in lost+found or on a replica",
+        )  # fmt: skip
     if "commitlog" in folders:
         log, unread = list_log(store, files, reporter)
         if log.log_files:
+            if "consumequeue" not in names:
+                _report_no_queues(store, stored.logics_msg_timestamp, is_running, reporter)
             records = LogRecords(store, files, reporter, log, unread)
             index = summaries if "index" in folders and (is_complete or summaries) else None
             checks = _Checks(store, files, reporter, queues, is_running, is_complete)
@@ -186,6 +199,23 @@ def _store(store: str, wanted: Wanted, files: Files, advance: Advance) -> Iterat
                 "it holds no file, and index or queues lead into it", reproduce_path=store,
             )  # fmt: skip
     yield from reporter.finish()
+
+
+def _report_no_queues(store: str, time: int, is_running: bool, reporter: Reporter) -> None:
+    """Report that the queues are gone, if the checkpoint's time for them says that there were.
+
+    Beside `abort` it is a note: the next start makes queues new.
+    """
+    if time > 0:
+        reporter.add(
+            "RMQDISK-37",
+            posixpath.join(store, "consumequeue"),
+            f"the checkpoint calls queues durable up to {time}, and there are none: no message of"
+            " the log can be consumed until they are made new",
+            actual=time,
+            severity=Severity.NOTE if is_running else Severity.WARNING,
+            reproduce_path=store,
+        )
 
 
 class _Checks(NamedTuple):

@@ -29,7 +29,7 @@ __all__ = [
     "is_time_name",
     "look_inside",
     "numbered_files",
-    "read_index_time",
+    "read_checkpoint",
     "report_stray",
 ]
 
@@ -221,10 +221,12 @@ def check_checkpoint(
     files: Files,
     reporter: Reporter,
     index_time: int = 0,
+    is_complete: bool = True,
 ) -> None:
     """Judge `checkpoint`; against the index files too if they are given.
 
     `index_time` is its time for indexes from before these were read: a broker raises it.
+    `is_complete`: whether each index file could be read.
     """
     file = open_guarded(files, path, reporter, SERVICE)
     if file is None:
@@ -253,14 +255,31 @@ def check_checkpoint(
                 expected="0 or more", actual=value,
             )  # fmt: skip
     if summaries is not None:
-        _compare_index_time(path, index_time, summaries, reporter)
+        _compare_index_time(path, index_time, summaries, is_complete, reporter)
 
 
 def _compare_index_time(
-    path: str, stored: int, summaries: Sequence[IndexSummary], reporter: Reporter
+    path: str,
+    stored: int,
+    summaries: Sequence[IndexSummary],
+    is_complete: bool,
+    reporter: Reporter,
 ) -> None:
     ends = [one.header.end_timestamp for one in summaries if not one.is_empty]
     store = posixpath.dirname(path) or "."
+    if not summaries and stored > 0 and is_complete:
+        reporter.add(
+            "RMQDISK-21",
+            path,
+            f"it calls index files durable up to {stored}, and there is none: a broker keeps"
+            " the last one when files expire",
+            position=16,
+            actual=stored,
+            reproduce_path=store,
+            hint="look for the folder index in lost+found or on a replica, or make it new with"
+            " `segproof rebuild STORE --in-place`; nothing, if it was left out of a copy",
+        )
+        return
     if ends and stored > max(ends):
         reporter.add(
             "RMQDISK-21",
@@ -306,16 +325,16 @@ def check_abort(
     )
 
 
-def read_index_time(path: str, files: Files) -> int:
-    """Return up to which time the checkpoint calls index files durable; 0 without one."""
+def read_checkpoint(path: str, files: Files) -> StoredCheckpoint:
+    """Return what the checkpoint says; zeros without one."""
+    nothing = StoredCheckpoint(0, 0, 0, 0, 0, 0)
     try:
         file = files.open(path)
     except OSError:
-        return 0
+        return nothing
     try:
-        is_known = file.size() >= KNOWN_BYTES
-        return StoredCheckpoint.read_from(file).index_msg_timestamp if is_known else 0
+        return StoredCheckpoint.read_from(file) if file.size() >= KNOWN_BYTES else nothing
     except OSError:
-        return 0
+        return nothing
     finally:
         file.close()
