@@ -4,6 +4,7 @@
 Used by: cli.oracle.
 """
 
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -121,6 +122,7 @@ def _ran(tasks: "list[Conformance]", jobs: int) -> "list[Conformance]":
             runs.append(run)
             for line in run.reproduce:
                 write_line(f"reproduce: {line}")
+            sys.stdout.flush()
             done += run.histories
             show(min(done, total), total)
     return runs
