@@ -289,7 +289,8 @@ def _report_long_indexes(
             continue  # said by who reads it
         try:
             length = file.size()
-            is_used = any(file.pread(form.dtype.itemsize, limit))
+            entry = file.pread(form.dtype.itemsize, limit)
+            is_used = len(entry) == form.dtype.itemsize and any(entry)
         except OSError:
             continue
         finally:

@@ -32,10 +32,11 @@ def names_of(log: PartitionParts) -> list[str]:
 
 def without(log: PartitionParts, names: list[str]) -> PartitionParts:
     """Remove files of these names."""
-    directory = log.directory
+    directory, times = log.directory, dict(log.modified)
     for name in names:
         directory = directory.remove(log.prefix + name)
-    return log.sees(directory)
+        times.pop(log.prefix + name, None)
+    return replace(log.sees(directory), modified=tuple(times.items()))
 
 
 def is_odd(name: str) -> bool:
@@ -139,12 +140,13 @@ def with_completed_swaps(log: PartitionParts) -> Step[PartitionParts]:
         for name in names_of(after)
         if not name.endswith(SWAP) and _is_within(name, first, end, log.profile)
     ]
-    directory = without(after, replaced).directory
+    after = without(after, replaced)
+    directory, times = after.directory, dict(after.modified)
     for name in directory:
         if name.endswith(SWAP):
             directory = directory.rename(name, name.removesuffix(SWAP))
-    modified = tuple((name.removesuffix(SWAP), ms) for name, ms in sorted(log.modified))
-    return Step(replace(after.sees(directory), modified=modified))
+            times[name.removesuffix(SWAP)] = times.get(name, log.now_ms)
+    return Step(replace(after.sees(directory), modified=tuple(times.items())))
 
 
 def _is_within(name: str, first: int, end: int, profile: Profile) -> bool:

@@ -108,8 +108,8 @@ class AppendingLog(ReadingLog):
             given = self._with_offsets(info, valid, leader_epoch, origin)
         else:
             is_late = info.first_or_last_offset < self.log_end_offset
-            taken = scan_memory(valid, codecs=self.codecs, profile=self.profile)
-            late = order_refusal(taken, self.profile, NAMED_OFFSETS) if is_late else None
+            # Kafka names what it was given, batches of a later epoch that it leaves out as well.
+            late = order_refusal(scan, self.profile, NAMED_OFFSETS) if is_late else None
             given = late or (info, valid, None)
         if isinstance(given, Raised):
             return Step(self, given)

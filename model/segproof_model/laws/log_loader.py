@@ -474,9 +474,9 @@ def _lone_index_swaps(loading: Loading) -> list[str]:
 
 @law("LOAD-19", structure=STRUCTURE, scope="step", source=f"{CLASS}: resizeIndexes; Log before")
 def long_indexes_end_a_loading(transition: Transition) -> bool:
-    """An index of the last segment that is longer than `segment.index.bytes` ends a load after a
-    clean stop with the invalid-argument error, and the first such index is cut to that size; an
-    offset index before it has got that size.
+    """An index of the last segment whose entries are longer than `segment.index.bytes` ends a load
+    after a clean stop with the invalid-argument error, and the first such index is cut to that
+    size; an offset index before it has got that size. A part of an entry counts for nothing.
 
     So the third load succeeds, if each is one after a clean stop. Where the marker is gone by then,
     the segment is recovered instead, and that fails each time if its entries do not fit. Releases
@@ -498,7 +498,8 @@ def long_indexes_end_a_loading(transition: Transition) -> bool:
         return True
     limits = [size // 8 * 8, size // 12 * 12]
     images = before[bases.index(max(bases))]
-    long = [place for place, image in enumerate(images) if len(image or b"") > limits[place]]
+    lengths = [len(image or b"") for image in images]
+    long = [place for place in (0, 1) if lengths[place] >= limits[place] + (8, 12)[place]]
     if isinstance(after, PartitionLog):
         return not long or after.size == 0
     if not long or transition.outcome != Raised(ErrorKind.INVALID_ARGUMENT):

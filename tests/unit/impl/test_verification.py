@@ -227,7 +227,8 @@ def test_odd_names(tmp_path: Path, name: str, law: str, words: str) -> None:
 
 @pytest.mark.checks("LOAD-19")
 def test_a_smaller_index_size(tmp_path: Path) -> None:
-    """An index of the last segment that does not fit the option is told, and a zero tail is not."""
+    """An index of the last segment that does not fit the option is told; a zero tail and a part of
+    an entry are not."""
     folder = tmp_path / "topic-0"
     entry = (1).to_bytes(4, "big") + (70).to_bytes(4, "big")
     one_segment(folder, batch(0) + batch(1), index=entry + bytes(16), timeindex=b"")
@@ -236,6 +237,8 @@ def test_a_smaller_index_size(tmp_path: Path) -> None:
     (found,) = verify(tmp_path, laws=["LOAD-19"], segment_index_bytes=7)
     assert (Severity.WARNING, "its start fails" in found.message) == (found.severity, True)
     assert "--segment-index-bytes 7" in found.reproduce
+    (folder / "00000000000000000000.index").write_bytes(entry + b"cut")
+    assert [] == list(verify(folder, laws=["LOAD-19"], segment_index_bytes=8))
     with pytest.raises(InvalidArgumentError):
         verify(folder, segment_index_bytes=3)
 
