@@ -211,7 +211,7 @@ def test_paths_that_cannot_be_read_are_usage(
     file.touch()
     for path, words in (
         (tmp_path / "none", "no such file or directory"),
-        (pipe, "neither a file nor a directory"),
+        (pipe, "not a regular file"),
         (file / "below", "not a directory"),
     ):
         assert 2 == cli.run(["spark", "verify", str(path)])
