@@ -33,7 +33,6 @@ from segproof.kafka import (
     write_end_transaction_marker,
 )
 from segproof.kafka.batch_table import BATCH_DTYPE
-from segproof.kafka.checkpoint_file import write_checkpoint
 from segproof.kafka.producer_snapshot import write_snapshot
 from segproof.kernels.segment_rules import indexed_batches
 from segproof.rebuilding.intervals import IntervalBounds
@@ -372,28 +371,6 @@ def test_snapshots_behind_the_cut_are_left_out(kept: int) -> None:
     assert name(46, ".snapshot") in files.images(DIR)
     assert name(34 + kept, ".snapshot") in files.images(OUT)
     assert [] == [one for one in verify(OUT, deep=True, files=files) if one.is_defect]
-
-
-def test_epochs_behind_the_cut_are_left_out() -> None:
-    """A broker that loads the log drops them; the old directory keeps them, linked or not."""
-    files = filled()
-    batches = log_of(34)
-    write(files, f"{DIR}/{name(34, '.log')}", b"".join(batches[:7]) + batches[7][:-3])
-    epochs = write_checkpoint(["0 10", "1 40", "2 41", "3 44"])
-    write(files, f"{DIR}/leader-epoch-checkpoint", epochs)
-    rebuilt(files, cut_tail=True)
-    kept = write_checkpoint(["0 10", "1 40"])
-    assert kept == files.images(OUT)["leader-epoch-checkpoint"]
-    assert epochs == files.images(DIR)["leader-epoch-checkpoint"]
-
-
-def test_epochs_that_cannot_be_read_stay() -> None:
-    """Whoever looks after them finds them as they were."""
-    files = filled()
-    write(files, f"{DIR}/{name(34, '.log')}", b"".join(log_of(34)) + bytes(50))
-    write(files, f"{DIR}/leader-epoch-checkpoint", b"no epochs")
-    rebuilt(files, cut_tail=True)
-    assert b"no epochs" == files.images(OUT)["leader-epoch-checkpoint"]
 
 
 def test_a_log_with_offsets_that_do_not_rise_is_a_finding() -> None:
