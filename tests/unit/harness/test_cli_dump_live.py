@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import segproof_harness
+from segproof.verifying.rocketmq.places import Place, PlaceKind
 from segproof_harness import cli
 from segproof_harness.demo import stores
 from segproof_harness.reading import rows, store_rows
@@ -67,9 +68,14 @@ def test_file_of_a_store_removed_meanwhile(
 ) -> None:
     """A broker removes old files of a store too; it was exit code 1."""
     store = shutil.copytree(next(iter(stores())), tmp_path / "store")
-    found = store_rows.files_of(store_rows.Place(store_rows.PlaceKind.STORE, str(store)))
+    found = store_rows.files_of(Place(PlaceKind.STORE, str(store)))
     last = Path(found[-1].path)
-    monkeypatch.setattr(store_rows, "files_of", lambda place: [last.unlink(), found][1])
+
+    def files_of(place: Place) -> list[Place]:
+        last.unlink()
+        return found
+
+    monkeypatch.setattr(store_rows, "files_of", files_of)
     assert 0 == cli.run(["dump", str(store)])
     assert f"{last}: it was removed while the directory was read" in capsys.readouterr().err
 
