@@ -13,12 +13,14 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Generator
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
+from packaging.requirements import Requirement
 
 PROGRAMS = frozenset({"java", "javac", "mvn", "go"})
 RELEASES = ("kafka-", "rocketmq-")
@@ -87,12 +89,20 @@ def say_not_run(reason: str) -> NoReturn:
 
 
 def missing(thing: str) -> str | None:
-    """Return why `thing`, a program, module or real release, can't be used; None if it can."""
+    """Return why `thing` can't be used; None if it can.
+
+    It is a program, a module, one with its least version (`pyspark>=4.1`), or a real release.
+    """
     if thing.startswith(RELEASES):
         return missing_release(thing)
     if thing in PROGRAMS:
         return None if shutil.which(thing) else f"{thing} is not on PATH"
-    return None if importlib.util.find_spec(thing) else f"{thing} is not installed"
+    needed = Requirement(thing)
+    if not importlib.util.find_spec(needed.name):
+        return f"{needed.name} is not installed"
+    if needed.specifier and not needed.specifier.contains(metadata.version(needed.name)):
+        return f"{needed.name} {metadata.version(needed.name)} is not {needed.specifier}"
+    return None
 
 
 def missing_release(name: str) -> str | None:

@@ -3,8 +3,8 @@
 
 A call runs under the interpreter's own tracer, on the one thread there is. Before a chosen step,
 what another thread would do is done. So no schedule is left to chance, and a failure comes again.
-A step is an instruction that reads or sets an attribute: between two of them nothing that others
-change is looked at.
+A step is an instruction that reads, sets or deletes an attribute or an item: between two of them
+nothing that others change is looked at.
 
 Used by: the tests of readers beside a writer.
 """
@@ -19,12 +19,22 @@ from typing import Any
 
 __all__ = ["schedules"]
 
+STEPS = {
+    *("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "STORE_ATTR", "DELETE_ATTR"),
+    *("BINARY_SUBSCR", "BINARY_SLICE", "STORE_SUBSCR", "STORE_SLICE", "DELETE_SUBSCR"),
+    *("CONTAINS_OP", "FOR_ITER"),
+}
+"""The names of these instructions in CPython 3.11 to 3.13; a loop takes items too."""
+
 
 @cache
 def _steps_of(code: CodeType) -> frozenset[int]:
-    """Return where the instructions of a function lie that read or set an attribute."""
-    names = ("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR")
-    return frozenset(one.offset for one in dis.get_instructions(code) if one.opname in names)
+    """Return where the instructions of a function lie that touch an attribute or an item."""
+    return frozenset(
+        one.offset
+        for one in dis.get_instructions(code)
+        if one.opname in STEPS or (one.opname, one.argrepr) == ("BINARY_OP", "[]")  # since 3.14
+    )
 
 
 def _run(call: Callable[[], Any], modules: Set[str], step: int, between: Callable[[], Any]) -> bool:
@@ -43,10 +53,13 @@ def _run(call: Callable[[], Any], modules: Set[str], step: int, between: Callabl
     def enter(frame: FrameType, *_: Any) -> Any:
         if frame.f_globals.get("__name__") not in modules:
             return None
+        frame.f_trace = trace  # since 3.13 opcodes count only in a frame that has a tracer
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         return trace
 
     tracer = sys.gettrace()
+    # Since 3.12 a tracer is told of instructions only if some frame wanted that when it was set.
+    sys._getframe().f_trace_opcodes = True
     sys.settrace(enter)
     try:
         call()

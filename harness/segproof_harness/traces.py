@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from segproof.files import NOT_REGULAR
 from segproof_harness.operations import Operation, Value, from_json_value, to_json_value
 from segproof_harness.structures import (
     STRUCTURE_IDS,
@@ -110,7 +111,7 @@ def _open_regular(path: str, flags: int) -> int:
     descriptor = os.open(path, flags | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "not a regular file", path)
+        raise IsADirectoryError(errno.EISDIR, NOT_REGULAR, path)
     return descriptor
 
 

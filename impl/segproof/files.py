@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Protocol
 
 __all__ = [
+    "NOT_REGULAR",
     "REAL_FILES",
     "File",
     "FileStatus",
@@ -36,6 +37,8 @@ __all__ = [
     "unmap",
 ]
 
+NOT_REGULAR = "not a regular file"
+"""What is said of a directory, pipe or device where a file should be."""
 UNMAP_SECONDS = 60.0
 """How long a file waits for its readers before it is unmapped: longer than any lookup takes."""
 PIECE_BYTES = 1 << 20
@@ -391,7 +394,7 @@ class RealFiles:
             raise
         if not stat_modes.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise IsADirectoryError(errno.EISDIR, "not a regular file", path)
+            raise IsADirectoryError(errno.EISDIR, NOT_REGULAR, path)
         return _RealFile(descriptor, path)
 
     def create_new(self, path: str) -> File | None:

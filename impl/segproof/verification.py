@@ -4,7 +4,7 @@
 The command line, continuous integration and Spark all drive `verify`. It reads by `pread` into
 private memory, maps nothing, writes nothing, and holds its memory constant for files of any size.
 
-Upstream: Kafka 0.11.0 to 4.3.1: LogSegment.recover, DumpLogSegments, LogLoader. RocketMQ 4.7.0 to
+Upstream: Kafka since 0.11.0: LogSegment.recover, DumpLogSegments, LogLoader. RocketMQ 4.7.0 to
   5.5.1: IndexFile, IndexService, CommitLog.checkMessageAndReturnSize.
 Laws: those of `VERIFIED_LAWS`.
 Not covered: the snapshots of a cluster's metadata, and what remote storage keeps.

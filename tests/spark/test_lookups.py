@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from segproof.errors import CorruptIndexError
 from segproof.kafka import LogSegments, RecordFile
+from segproof_harness import cli
 from segproof_model.kafka.log_segment import LogSegment as ModelLogSegment
 from segproof_model.kafka.offset_index import OffsetIndex as ModelOffsetIndex
 from segproof_model.kafka.offset_index import OffsetPosition
@@ -506,7 +507,6 @@ def test_files_behind_a_url_agree(partition: Path) -> None:
         (["--local", "--out", "x"], "neither --out nor --remote"),
         (["--out", "."], "--out .: there is something already"),
         (["--out", ""], "--out : names no place"),
-        (["no/such/path"], "no such file or directory"),
     ],
 )
 def test_wrong_options_are_usage(wrong: list[str], words: str) -> None:
@@ -514,6 +514,12 @@ def test_wrong_options_are_usage(wrong: list[str], words: str) -> None:
     done = CliRunner().invoke(app, ["lookups", *wrong])
     assert 2 == done.exit_code
     assert words in done.stderr
+
+
+def test_a_place_that_is_not_there_is_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line, before Spark starts."""
+    assert 2 == cli.run(["spark", "lookups", "no/such/path"])
+    assert "no/such/path: no such file or directory\n" in capsys.readouterr().err
 
 
 def test_a_place_without_indexes_is_usage(tmp_path: Path) -> None:

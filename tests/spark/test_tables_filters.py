@@ -17,12 +17,12 @@ from segproof_spark.tables.schemas import OPTIONS, TABLES
 
 Rows = list[dict[str, Any]]
 Passes = Callable[[dict[str, Any]], bool]
+pytestmark = pytest.mark.needs("pyspark>=4.1")
+"""The oldest that pushes filters to data sources of Python."""
 
 
 def filter_of(kind: str, column: str, value: Any) -> Any:
     """Return a filter of Spark's."""
-    if not hasattr(spark_filters, kind):
-        pytest.skip("this PySpark pushes no filters")
     return getattr(spark_filters, kind)((column,), value)
 
 

@@ -94,6 +94,7 @@ def test_where_leaves_out_files(registered: "SparkSession", real_files: Path) ->
     assert 746 == whole.count()
 
 
+@pytest.mark.needs("pyspark>=4.1")
 def test_filters_are_pushed_if_asked(registered: "SparkSession", real_files: Path) -> None:
     """What passes is the same, and less is read.
 
@@ -101,8 +102,6 @@ def test_filters_are_pushed_if_asked(registered: "SparkSession", real_files: Pat
     the option is off. Where this test fails, Spark has been mended, and the option can be on.
     """
     conf = "spark.sql.python.filterPushdown.enabled"
-    if [int(part) for part in registered.version.split(".")[:2]] < [4, 1]:
-        pytest.skip("this Spark pushes no filters to Python data sources")
     folder = real_files / "kafka" / "plain"
     was = registered.conf.get(conf)
     registered.conf.set(conf, "true")

@@ -15,6 +15,7 @@ CONFTEST = Path(__file__).resolve().parents[1] / "conftest.py"
 
 CASES = {
     "marker": '@pytest.mark.needs("no_such_module")\ndef test_it(): ...',
+    "version": '@pytest.mark.needs("pytest>=999")\ndef test_it(): ...',
     "fixture": 'def test_it(not_run):\n    not_run("there is no moon")',
     "module": 'pytest.importorskip("no_such_module", reason="not run: no such module")',
 }

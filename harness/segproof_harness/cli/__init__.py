@@ -52,7 +52,10 @@ ENTRY_POINTS = "segproof.commands"
 EXIT_INTERRUPTED = 130
 EXIT_CLOSED_PIPE = 141
 OUR_MISTAKES = (errno.EBADF, errno.EFAULT, errno.EINVAL, errno.ESPIPE)
-"""Errors of the system that no file causes: whoever calls it did it wrong."""
+"""Errors of the system that no file causes: whoever calls it did it wrong.
+
+EINVAL with a name is not one: it says that a place takes no such name, or that a URL is wrong.
+"""
 # Newer releases of typer carry their own click, so its classes are found through typer.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 VERBS = (demo, verify, dump, lookup, rebuild, replay, explain, bench, doctor)
@@ -215,11 +218,17 @@ def _guarded(arguments: list[str]) -> int:
         complain("out of memory")
         return EXIT_INTERNAL_ERROR
     except Exception as error:
-        if isinstance(error, OSError) and error.errno not in (None, *OUR_MISTAKES):
+        if isinstance(error, OSError) and not _is_ours(error):
             _show_traceback(error)
             complain(reason_of(error))
             return EXIT_USAGE
         return _internal_error(error)
+
+
+def _is_ours(error: OSError) -> bool:
+    if error.errno == errno.EINVAL and error.filename is not None:
+        return False
+    return error.errno in (None, *OUR_MISTAKES)
 
 
 def _invoke(arguments: list[str]) -> int:

@@ -127,7 +127,11 @@ def _kernels() -> Check:
     except ValueError as error:
         return Check("kernels", NOT_RUN, str(error), "unset SEGPROOF_KERNELS")
     if mode == "interpreted" or not numba_available():
-        why = "SEGPROOF_KERNELS says so" if mode == "interpreted" else "there is no numba"
+        why = (
+            "SEGPROOF_KERNELS says so"
+            if mode == "interpreted"
+            else "numba is missing, or not used here"
+        )
         return Check("kernels", WORKS, f"interpreted: {why}")
     return Check("kernels", WORKS, f"{mode}: compiled where it pays; cache: {_kernel_cache()}")
 

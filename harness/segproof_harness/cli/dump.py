@@ -5,9 +5,11 @@ Used by: cli.
 """
 
 import os
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,9 +30,13 @@ from segproof_harness.cli.common import (
 )
 
 if TYPE_CHECKING:
+    from segproof.errors import SegproofError
     from segproof.verifying.rocketmq.places import Place
     from segproof_harness.reading.rows import SegmentFile
     from segproof_model.profiles import Profile
+
+    Row = dict[str, Any]
+    Tell = Callable[[SegproofError], None]
 
 CUT_MEANWHILE = "SCAN-7"
 """The law that a log breaks which became shorter since it was opened."""
@@ -78,19 +84,15 @@ def command(
     """
     release = known_profile(profile)
     name = os.fspath(path)
-    try:
-        if (place := _place(path, name)) is not None:
-            check_profile_of(release, "rocketmq")
-            asked = Asked(release, records, limit_bytes, hash_slots, output_format)
-            sane = _dump_places(place, asked)
-        else:
-            if hash_slots is not None:
-                refuse("--hash-slots is for index files of RocketMQ")
-            check_profile_of(release, "kafka")
-            asked = Asked(release, records, limit_bytes, None, output_format)
-            sane = _dump_segments(path, asked)
-    except OSError as error:
-        refuse(reason_of(error))
+    asked = Asked(release, records, limit_bytes, hash_slots, output_format)
+    if (place := _place(path, name)) is not None:
+        check_profile_of(release, "rocketmq")
+        sane = _dump_places(place, asked)
+    else:
+        if hash_slots is not None:
+            refuse("--hash-slots is for index files of RocketMQ")
+        check_profile_of(release, "kafka")
+        sane = _dump_segments(path, asked)
     if not sane:
         raise typer.Exit(EXIT_FINDINGS)
 
@@ -121,7 +123,7 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
                 f"{name}: no log or index file in this directory; "
                 "give the directory of one partition, such as TOPIC-0, or a store of RocketMQ"
             )
-        sane = [_dump(each, asked, in_directory=True) for each in files]
+        sane = [_dump_file(each, asked, in_directory=True) for each in files]
         return all(sane)
     file = segment_file(name)
     if file is None and path.exists():
@@ -133,7 +135,7 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
     if file is None:
         refuse(f"{name}: no such file or directory")
     check_readable(path)  # a path that can't be read is usage, not bad data
-    return _dump(file, asked, in_directory=False)
+    return _dump_file(file, asked, in_directory=False)
 
 
 def _place(path: Path, name: str) -> "Place | None":
@@ -149,22 +151,10 @@ def _place(path: Path, name: str) -> "Place | None":
 
 def _dump_places(place: "Place", asked: Asked) -> bool:
     """Write the rows of a store or one file of it; return whether all could be read."""
-    from segproof.errors import SegproofError
     from segproof_harness.reading.store_rows import files_of, store_rows
 
-    found = files_of(place)
-    in_directory = found != [place]
-    sane = True
-
-    def tell(error: SegproofError) -> None:
-        nonlocal sane
-        complain(str(error))
-        sane = False
-
-    for one in found:
-        if asked.output_format is Format.TEXT:
-            write_line(f"# {one.path}")
-        rows = store_rows(
+    def rows(one: "Place", tell: "Tell") -> "Iterator[Row]":
+        return store_rows(
             one,
             profile=asked.profile,
             with_records=asked.records,
@@ -172,70 +162,68 @@ def _dump_places(place: "Place", asked: Asked) -> bool:
             limit=asked.limit,
             on_large=tell,
         )
-        try:
-            for row in rows:
-                is_shown = in_directory and asked.output_format is Format.JSONL
-                write_row({"path": one.path, **row} if is_shown else row, asked.output_format)
-        except SegproofError as error:
-            complain(str(error) if one.path in str(error) else f"{one.path}: {error}")
-            sane = False
-        except OSError as error:
-            if not in_directory:
-                raise
-            complain(reason_of(error))
-            sane = False
-    return sane
+
+    found = files_of(place)
+    in_directory = found != [place]
+    sane = [_dump(one.path, partial(rows, one), asked, in_directory) for one in found]
+    return all(sane)
 
 
-def _dump(file: "SegmentFile", asked: Asked, *, in_directory: bool) -> bool:
+def _dump_file(file: "SegmentFile", asked: Asked, *, in_directory: bool) -> bool:
+    """Write the rows of a file of Kafka's; return whether it could be read to its end."""
+    from segproof_harness.reading.rows import rows_of, unread_bytes
+
+    def rows(tell: "Tell") -> "Iterator[Row]":
+        yield from rows_of(
+            file,
+            profile=asked.profile,
+            with_records=asked.records,
+            limit=asked.limit,
+            on_large=tell,
+        )
+        if rest := unread_bytes(file, asked.profile):
+            complain(f"{file.path}: {rest}")
+
+    return _dump(file.path, rows, asked, in_directory, is_log=file.suffix == ".log")
+
+
+def _dump(
+    path: str,
+    rows: "Callable[[Tell], Iterable[Row]]",
+    asked: Asked,
+    in_directory: bool,
+    *,
+    is_log: bool = False,
+) -> bool:
     """Write the rows of one file; return whether it could be read to its end."""
     from segproof.errors import SegproofError
-    from segproof_harness.reading.rows import rows_of
 
     is_whole = True
 
     def tell(error: SegproofError) -> None:
         nonlocal is_whole
-        complain(str(error) if file.path in str(error) else f"{file.path}: {error}")
+        complain(str(error) if path in str(error) else f"{path}: {error}")
         is_whole = False
 
-    if asked.output_format is Format.TEXT:
-        write_line(f"# {file.path}")
-    rows = rows_of(
-        file,
-        profile=asked.profile,
-        with_records=asked.records,
-        limit=asked.limit,
-        on_large=tell,
-    )
+    is_text = asked.output_format is Format.TEXT
+    if is_text:
+        write_line(f"# {path}")
     try:
-        for row in rows:
-            is_record = file.suffix == ".log" and "magic" not in row
-            shown = {"path": file.path, **row} if in_directory else row
-            if asked.output_format is Format.TEXT:
-                shown = row
+        for row in rows(tell):
+            shown = {"path": path, **row} if in_directory and not is_text else row
+            is_record = is_log and "magic" not in row
             write_row(shown, asked.output_format, prefix="| " if is_record else "")
-        _tell_rest(file, asked.profile)
     except SegproofError as error:
         if error.law == CUT_MEANWHILE:
-            complain(f"{file.path}: it was cut while it was read, and ends here")
-            return is_whole
-        tell(error)
+            complain(f"{path}: it was cut while it was read, and ends here")
+        else:
+            tell(error)
     except OSError as error:
         if not in_directory:
             raise
-        if isinstance(error, FileNotFoundError) and not os.path.lexists(file.path):
-            complain(f"{file.path}: it was removed while the directory was read")
-            return True
-        complain(reason_of(error))
-        return False
+        if isinstance(error, FileNotFoundError) and not os.path.lexists(path):
+            complain(f"{path}: it was removed while the directory was read")
+        else:
+            complain(reason_of(error))
+            is_whole = False
     return is_whole
-
-
-def _tell_rest(file: "SegmentFile", profile: "Profile | None") -> None:
-    """Say on stderr what bytes at the end of the file were not shown."""
-    from segproof_harness.reading.rows import unread_bytes
-
-    rest = unread_bytes(file, profile)
-    if rest:
-        complain(f"{file.path}: {rest}")

@@ -181,8 +181,6 @@ def _answer_partition(
         else:
             opened = PartitionAsFound(name, release)
             guard = nullcontext()
-    except OSError as error:
-        refuse(reason_of(error))
     except SegproofError as error:
         refuse(str(error))
     with guard:

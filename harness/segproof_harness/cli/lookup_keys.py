@@ -109,14 +109,14 @@ class Asked:
 
 
 def is_of_rocketmq(name: str) -> bool:
-    """Return whether a path is a store of RocketMQ, a folder of index files, or one of them."""
+    """Return whether a path is a store of RocketMQ, a folder of index files, or one of them.
+
+    Raises: OSError.
+    """
     from segproof.files import REAL_FILES
     from segproof.verifying.rocketmq.places import place_of
 
-    try:
-        return place_of(name, REAL_FILES) is not None
-    except OSError as error:
-        refuse(reason_of(error))
+    return place_of(name, REAL_FILES) is not None
 
 
 def answer_store(name: str, asked: Asked, release: "Profile | None", output_format: Format) -> None:
@@ -131,8 +131,6 @@ def answer_store(name: str, asked: Asked, release: "Profile | None", output_form
             reader: Any = StoreReader(name, hash_slot_num=asked.hash_slots)
         else:
             reader = StoreAsFound(name, release, hash_slot_num=asked.hash_slots)
-    except OSError as error:
-        refuse(reason_of(error))
     except SegproofError as error:
         refuse(str(error))
     asks_keys = bool(asked.keys or asked.keys_file)

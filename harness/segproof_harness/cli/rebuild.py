@@ -23,7 +23,6 @@ from segproof_harness.cli.common import (
     known_profile,
     plural,
     progress,
-    reason_of,
     refuse,
     summarise,
     write_findings,
@@ -194,8 +193,6 @@ def _rebuild(directory: Path, out: Path | None, **options: Any) -> "Rebuilt":
             return rebuild(directory, out, on_progress=show, **options)
     except SegproofError as error:
         refuse(str(error))
-    except OSError as error:
-        refuse(reason_of(error))
 
 
 def _index_key(profile: str | None) -> Literal["last_offset", "first_offset"]:

@@ -19,7 +19,6 @@ from segproof_harness.cli.common import (
     complain,
     plural,
     progress,
-    reason_of,
     refuse,
     summarise,
     write_findings,
@@ -56,14 +55,11 @@ class StoreRebuild:
 
 
 def is_store(path: Path) -> bool:
-    """Return whether a directory is a store of RocketMQ; refuses what can't be looked into."""
+    """Return whether a directory is a store of RocketMQ. Raises: OSError."""
     from segproof.files import REAL_FILES
     from segproof.verifying.rocketmq.places import PlaceKind, place_of
 
-    try:
-        place = place_of(os.fspath(path), REAL_FILES)
-    except OSError as error:
-        refuse(reason_of(error))
+    place = place_of(os.fspath(path), REAL_FILES)
     return place is not None and place.kind is PlaceKind.STORE
 
 
@@ -97,8 +93,6 @@ def _rebuild(asked: StoreRebuild) -> "RebuiltIndex":
             )
     except SegproofError as error:
         refuse(str(error))
-    except OSError as error:
-        refuse(reason_of(error))
 
 
 def _geometry(asked: StoreRebuild) -> "Geometry":

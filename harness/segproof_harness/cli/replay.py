@@ -15,7 +15,6 @@ from segproof_harness.cli.common import (
     Format,
     FormatOption,
     progress,
-    reason_of,
     refuse,
     summarise,
     write_findings,
@@ -104,8 +103,6 @@ def command(
             )
     except (TraceError, OracleError) as error:
         refuse(str(error))
-    except OSError as error:
-        refuse(reason_of(error))
     _show(result, time.monotonic() - started)
     if result.findings:
         raise typer.Exit(EXIT_FINDINGS)

@@ -159,21 +159,18 @@ def _told(
 def _found(asked: Asked, show: Show) -> "Iterator[Finding]":
     from segproof.verification import verify
 
-    try:
-        for path in asked.paths:
-            yield from verify(
-                path,
-                deep=asked.deep,
-                laws=asked.laws,
-                position=asked.position,
-                on_progress=show,
-                jobs=asked.jobs,
-                limit=asked.limit,
-                hash_slots=asked.hash_slots,
-                segment_index_bytes=asked.segment_index_bytes,
-            )
-    except OSError as error:  # the path itself has gone; what is below it is a finding
-        refuse(reason_of(error))
+    for path in asked.paths:
+        yield from verify(
+            path,
+            deep=asked.deep,
+            laws=asked.laws,
+            position=asked.position,
+            on_progress=show,
+            jobs=asked.jobs,
+            limit=asked.limit,
+            hash_slots=asked.hash_slots,
+            segment_index_bytes=asked.segment_index_bytes,
+        )
 
 
 def known_laws(given: list[str] | None) -> frozenset[str] | None:

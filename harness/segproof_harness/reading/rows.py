@@ -260,7 +260,7 @@ class _LargeBatch:
             computed = checksum(self._source.pread(size, batch.position + at), computed)
         return computed == batch.crc
 
-    def record_blocks(self, limit: int) -> Iterator[Any]:
+    def record_blocks(self, limit: int | None = None) -> Iterator[Any]:
         """Refuse."""
         raise self._too_large()
 

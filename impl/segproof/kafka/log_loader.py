@@ -247,7 +247,8 @@ class _Loader:
         """Open a segment; recover it if its indexes need that, and nothing else will.
 
         Those that are not flushed are recovered when all are open, since what that cuts ends the
-        log. Kafka does it here, and keeps the segments behind the cut: a hole.
+        log. Kafka does it here, and keeps the segments behind the cut: a hole. A flushed one whose
+        batch is damaged is cut here as in Kafka, which leaves a hole too.
         """
         segment = self._files.open_segment(base_offset, exists=True)
         try:

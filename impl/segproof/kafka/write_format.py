@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a segment writes where Kafka's releases differ: a choice of the caller.
 
-Upstream: Kafka, LogSegment.append and recover (0.11 to 4.3.1).
+Upstream: Kafka, LogSegment.append and recover (since 0.11).
 Laws: SEG-4, SEG-5, SEG-22.
 Used by: log_segment, partition_log.
 """

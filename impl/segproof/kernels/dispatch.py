@@ -37,6 +37,8 @@ __all__ = [
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
+NUMBA_SETTINGS = ".numba_config.yaml"
+"""What numba reads when it is imported, and again whenever it compiles."""
 _NUMBA_LOCK = threading.Lock()
 """Held while numba's folder is ours: it is one for the whole process."""
 COMPILE_AFTER_WORK = 100_000
@@ -54,8 +56,17 @@ def kernel_mode() -> str:
 
 
 def numba_available() -> bool:
-    """Return whether numba can be imported; does not import it."""
-    return find_spec("numba") is not None
+    """Return whether numba is there and may be used; does not import it.
+
+    Its settings in the present directory may be anybody's: they name classes that it imports, or
+    keep it from being imported at all.
+    """
+    if find_spec("numba") is None:
+        return False
+    if os.path.lexists(NUMBA_SETTINGS):
+        _tell(f"slow, since nothing is compiled beside {os.path.abspath(NUMBA_SETTINGS)!a}")
+        return False
+    return True
 
 
 class Kernel(Generic[Parameters, Result]):
@@ -151,6 +162,7 @@ def _may_keep(folder: str) -> bool:
     return is_ours
 
 
+@cache
 def _tell(text: str) -> None:
     if sys.stderr is not None:
         print(f"segproof: {text}", file=sys.stderr)
@@ -160,7 +172,10 @@ def compile_function(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile `function`, and the kernels it calls, keeping the result in the user's cache.
 
     Out of a zip, or where nothing may be kept, it is compiled anew in each process.
+    Raises: RuntimeError beside settings of numba.
     """
+    if os.path.lexists(NUMBA_SETTINGS):
+        raise RuntimeError(f"nothing is compiled beside {os.path.abspath(NUMBA_SETTINGS)!a}")
     config: Any = import_module("numba.core.config")
     with _NUMBA_LOCK:
         before, config.CACHE_DIR = config.CACHE_DIR, cache_folder()

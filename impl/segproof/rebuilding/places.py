@@ -5,7 +5,7 @@ Both are entered before anything is built, completed once, and left with nothing
 built beside is removed where it was not put in place.
 
 Upstream: Kafka 4.3.1: LogManager.lockLogDirs, LogLoader.
-Laws: LOAD-1.
+Laws: LOAD-1, LOAD-5.
 Used by: rebuilding/running.py.
 """
 
@@ -17,10 +17,12 @@ from typing import Protocol, Self
 
 from segproof.errors import SegproofError
 from segproof.files import File, SharedFiles
+from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.numbers import INT64_MAX
 from segproof.rebuilding.planning import BESIDE, MARKER, Partition, check_unchanged
 from segproof.rebuilding.segment_build import BuiltSegment
 from segproof.verifying.names import SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX, NameKind, read_file_name
+from segproof.verifying.small_files import EPOCHS
 
 __all__ = ["InPlace", "NewDirectory", "Place", "snapshots_behind"]
 
@@ -50,11 +52,15 @@ def snapshots_behind(partition: Partition, built: Sequence[BuiltSegment]) -> lis
 
     A broker that cuts a log when it recovers it removes them, since they tell of what is gone.
     """
-    end = next((one.end_offset for one in built if one.is_cut), INT64_MAX)
+    end = _cut_at(built)
     known = ((name, read_file_name(name)) for name in partition.others)
     return [
         name for name, read in known if read.suffix == SNAPSHOT_SUFFIX and read.base_offset > end
     ]
+
+
+def _cut_at(built: Sequence[BuiltSegment]) -> int:
+    return next((one.end_offset for one in built if one.is_cut), INT64_MAX)
 
 
 class InPlace:
@@ -185,6 +191,8 @@ class NewDirectory:
         for name in self._partition.others:
             if name not in left_out:
                 self._bring(name, None)
+        if EPOCHS in self._partition.others:
+            self._cut_epochs(_cut_at(built))
         check_unchanged(self._partition, self._files)
         for index in (index for one in built for index in one.indexes):
             if self._files.status(self._path(index.name + BESIDE)) is not None:
@@ -195,6 +203,14 @@ class NewDirectory:
         self._is_complete = True
         with contextlib.suppress(OSError):  # all is durable; at worst the marker comes back
             self._files.sync_directory(self._directory)
+
+    def _cut_epochs(self, end_offset: int) -> None:
+        """Drop the epochs that begin behind a cut, as a broker does that loads the log."""
+        path = self._path(EPOCHS)
+        with contextlib.suppress(SegproofError):  # what can't be read stays as it is
+            LeaderEpochFileCache.open(path, files=self._files).truncate_from_end(end_offset)
+            with contextlib.suppress(PermissionError):
+                self._files.take_access(path, os.path.join(self._partition.directory, EPOCHS))
 
     def _bring(self, name: str, size: int | None) -> None:
         """Link or copy one file; with a size, copy its first bytes."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from segproof.errors import InvalidArgumentError, SegproofError
-from segproof.files import Files, FileStatus
+from segproof.files import NOT_REGULAR, Files, FileStatus
 from segproof.findings import Finding, Severity
 from segproof.kafka.segment_names import segment_file_name
 from segproof.verifying.names import SEGMENT_SUFFIXES, NameKind, read_file_name
@@ -116,10 +116,10 @@ class _Planner:
     def _take_irregular(self, name: str, path: str, is_segment: bool) -> None:
         """Report a log that is a directory, a device or a link to nothing; leave out the rest."""
         if is_segment and name.endswith(SEGMENT_SUFFIXES[0]):
-            error = OSError(errno.EINVAL, "no regular file, so a broker passes it by")
+            error = OSError(errno.EISDIR, f"{NOT_REGULAR}, so a broker passes it by")
             report_unreadable(path, error, self.reporter, "record-file")
         else:
-            self._leave(name, "no regular file")
+            self._leave(name, NOT_REGULAR)
 
     def _take_segment(self, path: str, base: int, suffix: str, status: FileStatus) -> None:
         if suffix != ".log":

@@ -92,8 +92,8 @@ def rebuild(
 
     `out` is a new or an empty directory. Logs and what else belongs to the partition are linked
     into it, or copied with `copy` and where no link is possible; nothing changes in `directory`.
-    With `cut_tail` the last log is copied up to the first batch that is not valid, and producer
-    snapshots behind that are left out, as a recovery removes them.
+    With `cut_tail` the last log is copied up to the first batch that is not valid; producer
+    snapshots and leader epochs behind that are left out, as a recovery removes them.
 
     Findings, and then nothing is written: a log that holds something else than valid batches, a
     file that can't be read, a log that a broker would not find.

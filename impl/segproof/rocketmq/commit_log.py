@@ -20,7 +20,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple, Self
 
 from segproof.errors import InvalidArgumentError, TooLargeError
-from segproof.files import REAL_FILES, File, Files
+from segproof.files import NOT_REGULAR, REAL_FILES, File, Files
 from segproof.rocketmq.message import (
     BORN_HOST_V6,
     FAILED,
@@ -252,7 +252,7 @@ def _found_files(folder: str, files: Files) -> list[LogFile]:
         if status is None:
             raise FileNotFoundError(errno.ENOENT, "no such file", path)
         if not status.is_regular:
-            raise OSError(errno.EINVAL, "not a regular file", path)
+            raise IsADirectoryError(errno.EISDIR, NOT_REGULAR, path)
         found.append(LogFile(start, path, status.size_bytes))
     return found
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The leader epochs of a log's batches: in order, and as `leader-epoch-checkpoint` tells them.
 
-Upstream: Kafka 0.11.0 to 4.3.1: LeaderEpochFileCache, UnifiedLog.append.
+Upstream: Kafka since 0.11.0: LeaderEpochFileCache, UnifiedLog.append.
 Laws: DISK-28, DISK-37.
 Not covered: epochs beyond the first RUNS_MAX of a segment or log.
 Used by: verifying/segment_checks.py, verifying/partition_checks.py.

@@ -5,7 +5,7 @@ Entries that are whole and right say nothing of those that are gone. What tells 
 the last one: how much of it a broker leaves without an entry, and the entries that the time index
 got meanwhile.
 
-Upstream: Kafka 0.11.0 to 4.3.1: LogSegment.append writes both indexes, LogSegment.recover too.
+Upstream: Kafka since 0.11.0: LogSegment.append writes both indexes, LogSegment.recover too.
 Laws: DISK-24.
 Used by: verifying/segment_checks.py.
 """

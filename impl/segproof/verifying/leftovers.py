@@ -9,7 +9,7 @@ closed, is looked at here: entries that are broken up to the last one become one
 where all before them are sound and the log behind those is no longer than a broker leaves without
 an entry.
 
-Upstream: Kafka 0.11.0 to 4.3.1: AbstractIndex.truncateToEntries, resize, trimToValidSize.
+Upstream: Kafka since 0.11.0: AbstractIndex.truncateToEntries, resize, trimToValidSize.
 Laws: ABSIDX-20; SEG-7, OFFIDX-2, DISK-8; DISK-9, TIMEIDX-7.
 Used by: verifying/segment_checks.py.
 """

@@ -5,7 +5,7 @@ The segments hand on what they saw, in order; here it is joined, and held agains
 Defects of a partition whose files are no longer those that were listed are reported only if a
 second look at all of it finds them too.
 
-Upstream: Kafka 0.11.0 to 4.3.1: LogManager, LogLoader, UnifiedLog, ProducerStateManager.
+Upstream: Kafka since 0.11.0: LogManager, LogLoader, UnifiedLog, ProducerStateManager.
 Laws: DISK-28 to DISK-34, DISK-36 to DISK-38, DISK-43, DISK-44; PROD-14, and those of small_files.
 Not covered: what is before the first batch of a log, and behind batches that can't be read.
 Used by: verifying/running.py.

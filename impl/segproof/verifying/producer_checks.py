@@ -5,7 +5,7 @@ The batches of one block are sorted by producer, so that a few passes compare ea
 before it. What is known of each producer is one row of a table, which a block hands on to the next,
 and a segment to the next.
 
-Upstream: Kafka 0.11.0 to 4.3.1: ProducerAppendInfo, ProducerStateManager.
+Upstream: Kafka since 0.11.0: ProducerAppendInfo, ProducerStateManager.
 Laws: DISK-29, DISK-30, DISK-31, DISK-44.
 Not covered: producers beyond PRODUCERS_MAX, of which a note speaks; the sequence numbers of
     `__consumer_offsets`, whose coordinator writes 0 each time.

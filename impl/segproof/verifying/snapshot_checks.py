@@ -4,7 +4,7 @@
 The log may know less: producers expire, and retention and compaction remove batches. So only what
 no such history explains is reported.
 
-Upstream: Kafka 0.11.0 to 4.3.1: ProducerStateManager, ProducerStateEntry.
+Upstream: Kafka since 0.11.0: ProducerStateManager, ProducerStateEntry.
 Laws: PROD-14.
 Not covered: timestamps and coordinator epochs; producers that a snapshot leaves out, which may have
     expired, unless they have a transaction open.

@@ -2,7 +2,7 @@
 """What the offset index and the time index share: capacity, slots, search, resize, trim, reset.
 
 Mirrors: impl/segproof/kafka/abstract_index.py.
-Upstream: Kafka, AbstractIndex (1.1.1 to 4.3.1).
+Upstream: Kafka, AbstractIndex (since 1.1.1).
 Layout: fixed-size entries back to back, nothing else in the file.
 Laws: ABSIDX-1 to ABSIDX-26.
 Not covered: directories that vanish under a file.

@@ -2,7 +2,7 @@
 """The lazy index: an index file that is opened, or created, on its first use.
 
 Mirrors: impl/segproof/kafka/lazy_index.py.
-Upstream: Kafka, LazyIndex (2.4.1 to 4.3.1).
+Upstream: Kafka, LazyIndex (since 2.4.1).
 Laws: LAZY-1 to LAZY-6.
 Not covered: threads that load at once; two loads one after the other give one index.
 Used by: log_segment.

@@ -2,7 +2,7 @@
 """The leader epochs of a log: at which offset each began.
 
 Mirrors: impl/segproof/kafka/leader_epoch_cache.py.
-Upstream: Kafka, LeaderEpochFileCache (1.1.1 to 4.3.1).
+Upstream: Kafka, LeaderEpochFileCache (since 1.1.1).
 Layout: the file is a checkpoint with the entries `epoch startOffset`, see checkpoint_file.
 Laws: EPOCH-1 to EPOCH-11.
 Not covered: a directory that is gone when the scheduled write runs. Up to 1.1 a negative epoch is

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages of magic 0 and 1, and the wrappers that hold them compressed.
 
-Upstream: Kafka, LegacyRecord, AbstractLegacyRecordBatch (0.11.0 to 4.3.1).
+Upstream: Kafka, LegacyRecord, AbstractLegacyRecordBatch (since 0.11.0).
 Layout: int64 offset, int32 size of the rest, uint32 CRC-32 of what follows, int8 magic, int8
 attributes, int64 timestamp (magic 1), int32 length and key, int32 length and value. A negative
 length is null. A wrapper's value is the compressed concatenation of such messages.

@@ -2,7 +2,7 @@
 """What a crash leaves behind in a directory: files to be removed, splits and swaps not finished.
 
 Mirrors: impl/segproof/kafka/log_loader.py.
-Upstream: Kafka, LogLoader (3.0 to 4.3.1), in older releases Log.removeTempFilesAndCollectSwapFiles.
+Upstream: Kafka, LogLoader (since 3.0), in older releases Log.removeTempFilesAndCollectSwapFiles.
 Laws: LOAD-1 to LOAD-3.
 Not covered: in which order a directory is listed; it decides which other leftovers are gone where a
     name without an offset ends loading.

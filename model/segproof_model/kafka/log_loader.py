@@ -2,7 +2,7 @@
 """Loading the log of a partition from its directory, after a clean stop or a crash.
 
 Mirrors: impl/segproof/kafka/log_loader.py.
-Upstream: Kafka, LogLoader (3.0 to 4.3.1), in older releases Log.loadSegments and recoverLog.
+Upstream: Kafka, LogLoader (since 3.0), in older releases Log.loadSegments and recoverLog.
 Laws: LOAD-2 and LOAD-4 to LOAD-17; with log_leftovers, LOAD-1 to LOAD-3.
 Not covered: files that cannot be read; a directory that is being deleted (`-delete`); of releases
     up to 2.8 in which order swaps are completed.

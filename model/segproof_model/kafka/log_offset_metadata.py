@@ -2,7 +2,7 @@
 """Where an offset lies: in which segment, and at which byte of it.
 
 Mirrors: impl/segproof/kafka/log_offset_metadata.py.
-Upstream: Kafka, LogOffsetMetadata (3.9 to 4.3.1).
+Upstream: Kafka, LogOffsetMetadata (since 3.9).
 Used by: log_segment, producer_state, partition_log.
 """
 

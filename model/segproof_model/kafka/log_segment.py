@@ -2,7 +2,7 @@
 """The segment: a log, its offset, time and transaction index, and when to begin the next one.
 
 Mirrors: impl/segproof/kafka/log_segment.py.
-Upstream: Kafka, LogSegment (1.1.1 to 4.3.1).
+Upstream: Kafka, LogSegment (since 1.1.1).
 Laws: SEG-1 to SEG-49, FILE-3 to FILE-5.
 Not covered: a `-future` directory whose files were moved away; reading a log through a slice.
 Used by: log_segments, partition_log, the harness.

@@ -2,7 +2,7 @@
 """The segments of a log, in the order of their base offsets.
 
 Mirrors: impl/segproof/kafka/log_segments.py.
-Upstream: Kafka, LogSegments (3.9.0 to 4.3.1); before, the skip list inside Log.
+Upstream: Kafka, LogSegments (since 3.9.0); before, the skip list inside Log.
 Laws: LOG-1 to LOG-3.
 Not covered: threads that change the set while another iterates.
 Used by: partition_log, the harness.

@@ -2,7 +2,7 @@
 """The offset index: which byte of the log to start reading at for an offset.
 
 Mirrors: impl/segproof/kafka/offset_index.py.
-Upstream: Kafka, OffsetIndex (1.1.1 to 4.3.1).
+Upstream: Kafka, OffsetIndex (since 1.1.1).
 Layout: entry i is bytes 8i..8i+7: int32 offset - base offset, int32 position in the log.
 Laws: OFFIDX-1 to OFFIDX-23.
 Not covered: whether a position is the start of a batch; that needs the log.

@@ -3,7 +3,7 @@
 
 Mirrors: impl/segproof/kafka/producer_snapshot.py.
 Upstream: Kafka, ProducerStateManager.readSnapshot and writeSnapshot, ProducerStateEntry,
-    BatchMetadata (0.11.0 to 4.3.1).
+    BatchMetadata (since 0.11.0).
 Layout: int16 version 1, uint32 CRC-32C of all bytes from 6 to the end of the file, int32 count, and
     per entry 46 bytes: int64 producer id, int16 epoch, int32 last sequence, int64 last offset,
     int32 offset delta, int64 timestamp, int32 coordinator epoch, int64 first offset of the open

@@ -2,7 +2,7 @@
 """The record file: batches back to back, the logical end, slices, and searches by scanning.
 
 Mirrors: impl/segproof/kafka/record_file.py.
-Upstream: Kafka, FileRecords, FileLogInputStream, ByteBufferLogInputStream (0.11.0 to 4.3.1).
+Upstream: Kafka, FileRecords, FileLogInputStream, ByteBufferLogInputStream (since 0.11.0).
 Layout: batches back to back (record_batch); behind the logical end a preallocated tail.
 Laws: SCAN-1 to SCAN-20.
 Not covered: changing the file through a slice, which is a view here and refuses it; conversion

@@ -2,7 +2,7 @@
 """The names of a segment's files.
 
 Mirrors: impl/segproof/kafka/segment_names.py.
-Upstream: Kafka, LogFileUtils (3.5 to 4.3.1), in older releases Log.
+Upstream: Kafka, LogFileUtils (since 3.5), in older releases Log.
 Laws: FILE-1, FILE-2.
 Used by: log_segment, producer_state, partition_log and its parts, log_loader, log_leftovers.
 """

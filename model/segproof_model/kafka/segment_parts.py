@@ -2,7 +2,7 @@
 """What a segment is made of: four files in one directory, and how an operation on one is seen.
 
 Mirrors: the files of impl/segproof/kafka/log_segment.py.
-Upstream: Kafka, LogSegment (1.1.1 to 4.3.1).
+Upstream: Kafka, LogSegment (since 1.1.1).
 Laws: SEG-44 to SEG-48.
 Used by: log_segment, segment_recovery.
 """

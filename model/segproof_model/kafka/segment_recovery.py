@@ -2,7 +2,7 @@
 """Recovery of a segment: keep the batches that are valid, and build every index anew.
 
 Mirrors: the recovery of impl/segproof/kafka/log_segment.py.
-Upstream: Kafka, LogSegment.recover (1.1.1 to 4.3.1).
+Upstream: Kafka, LogSegment.recover (since 1.1.1).
 Laws: SEG-20 to SEG-30.
 Not covered: in 2.4 and 2.8 an offset of the largest timestamp that is loaded later than it.
 Used by: log_segment.

@@ -2,7 +2,7 @@
 """Splitting a segment whose offsets are too far from its base for an index.
 
 Mirrors: the splitting of impl/segproof/kafka/partition_log.py.
-Upstream: Kafka, UnifiedLog.splitOverflowedSegment, LocalLog.replaceSegments (1.1.1 to 4.3.1).
+Upstream: Kafka, UnifiedLog.splitOverflowedSegment, LocalLog.replaceSegments (since 1.1.1).
 Laws: LOG-19, LOG-20.
 Used by: log_loader, partition_log.
 """

@@ -2,7 +2,7 @@
 """When a segment ends and the next one begins: its age, its fullness, its largest timestamp.
 
 Mirrors: the rolling of impl/segproof/kafka/log_segment.py.
-Upstream: Kafka, LogSegment and RollParams (1.1.1 to 4.3.1).
+Upstream: Kafka, LogSegment and RollParams (since 1.1.1).
 Laws: SEG-36 to SEG-38, SEG-40.
 Used by: log_segment.
 """

@@ -2,7 +2,7 @@
 """The time index: from which offset on to look for a timestamp.
 
 Mirrors: impl/segproof/kafka/time_index.py.
-Upstream: Kafka, TimeIndex (1.1.1 to 4.3.1).
+Upstream: Kafka, TimeIndex (since 1.1.1).
 Layout: entry i is bytes 12i..12i+11: int64 timestamp in ms, int32 offset - base offset.
 Laws: TIMEIDX-1 to TIMEIDX-19.
 Not covered: whether a timestamp is that of a batch; that needs the log.

@@ -2,7 +2,7 @@
 """The transaction index: which transactions of a segment were aborted.
 
 Mirrors: impl/segproof/kafka/transaction_index.py.
-Upstream: Kafka, TransactionIndex and AbortedTxn (1.1.1 to 4.3.1).
+Upstream: Kafka, TransactionIndex and AbortedTxn (since 1.1.1).
 Layout: entry i is bytes 34i..34i+33: int16 version, int64 producer id, int64 first offset, int64
     last offset, int64 last stable offset.
 Laws: TXNIDX-1 to TXNIDX-18.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Integers of variable length, as the records of magic 2 hold them.
 
-Upstream: Kafka, ByteUtils (0.11.0 to 4.3.1).
+Upstream: Kafka, ByteUtils (since 0.11.0).
 Layout: zigzag (0, -1, 1, -2 ... become 0, 1, 2, 3 ...), then 7 bits a byte, the lowest first; the
 high bit of a byte says that another byte follows.
 Laws: BATCH-7.

@@ -35,9 +35,9 @@ from segproof_model.laws.registry import Transition, law
 from segproof_model.outcomes import ErrorKind, Raised
 
 STRUCTURE = "abstract-index"
-OPENING = "Kafka AbstractIndex constructor, 1.1.1 to 4.3.1"
-RESIZING = "Kafka AbstractIndex.resize, 1.1.1 to 4.3.1"
-SEARCHING = "Kafka AbstractIndex.indexSlotRangeFor, 1.1.1 to 4.3.1"
+OPENING = "Kafka AbstractIndex constructor, since 1.1.1"
+RESIZING = "Kafka AbstractIndex.resize, since 1.1.1"
+SEARCHING = "Kafka AbstractIndex.indexSlotRangeFor, since 1.1.1"
 FAILED_RESIZE = (ErrorKind.INVALID_ARGUMENT,)
 HALF_ENTRY = (ErrorKind.INDEX_OFFSET_OVERFLOW, ErrorKind.BUFFER_OVERFLOW)
 
@@ -115,7 +115,7 @@ def every_whole_slot_is_an_entry(transition: Transition) -> bool:
     return bool(counts == (len(image), slots, entries, entries * size))
 
 
-@law("ABSIDX-5", structure=STRUCTURE, scope="step", source="Kafka AbstractIndex, 1.1.1 to 4.3.1")
+@law("ABSIDX-5", structure=STRUCTURE, scope="step", source="Kafka AbstractIndex, since 1.1.1")
 def position_is_that_of_the_count(transition: Transition) -> bool:
     """The position of a mapped index is that of its count, and the count has its room.
 

@@ -37,7 +37,7 @@ OFFSETS = "offset-index"
 TIMES = "time-index"
 TRANSACTIONS = "transaction-index"
 DUMP = "Kafka DumpLogSegments 4.3.1"
-SEGMENT = "Kafka LogSegment.append, recover, 0.11.0 to 4.3.1"
+SEGMENT = "Kafka LogSegment.append, recover, since 0.11.0"
 OWN = "segproof"
 
 SEGMENT_NAME = re.compile(r"(-?[0-9]{20,})(\.log|\.index|\.timeindex|\.txnindex)")

@@ -12,7 +12,7 @@ from segproof_model.integers import INT64_MAX
 from segproof_model.laws.registry import law
 from segproof_model.outcomes import Raised
 
-SOURCE = "Kafka LogFileUtils.filenamePrefixFromOffset, offsetFromFileName, 1.1.1 to 4.3.1"
+SOURCE = "Kafka LogFileUtils.filenamePrefixFromOffset, offsetFromFileName, since 1.1.1"
 
 
 @law("FILE-1", structure="log-segment", scope="pure", source=SOURCE)

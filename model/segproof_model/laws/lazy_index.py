@@ -13,7 +13,7 @@ from segproof_model.laws.registry import Transition, law
 from segproof_model.outcomes import Raised
 
 STRUCTURE = "log-segment"
-CLASS = "Kafka LazyIndex, 2.4.1 to 4.3.1"
+CLASS = "Kafka LazyIndex, since 2.4.1"
 
 
 def _is_unloaded(transition: Transition) -> bool:
@@ -24,7 +24,7 @@ def _is_unloaded(transition: Transition) -> bool:
     return before.profile.unloaded_index_stays_unloaded and transition.operation != "get"
 
 
-@law("LAZY-1", structure=STRUCTURE, scope="step", source="Kafka LazyIndex, 2.6.0 to 4.3.1")
+@law("LAZY-1", structure=STRUCTURE, scope="step", source="Kafka LazyIndex, since 2.6.0")
 def unloaded_index_creates_no_file(transition: Transition) -> bool:
     """Renaming, deleting and closing an index that is not loaded create no file.
 
@@ -36,7 +36,7 @@ def unloaded_index_creates_no_file(transition: Transition) -> bool:
     return not after.is_loaded and len(after.directory.files) <= len(before.directory.files)
 
 
-@law("LAZY-2", structure=STRUCTURE, scope="step", source="Kafka LazyIndex, 2.6.0 to 4.3.1")
+@law("LAZY-2", structure=STRUCTURE, scope="step", source="Kafka LazyIndex, since 2.6.0")
 def missing_file_can_be_renamed(transition: Transition) -> bool:
     """Renaming an index that is not loaded raises nothing, also without a file, and changes the
     name."""

@@ -43,7 +43,7 @@ from segproof_model.laws.segment_judging import Batch, indexed_by_recovery
 from segproof_model.outcomes import ErrorKind, Raised
 from segproof_model.profiles import NEWEST_KAFKA
 
-CLASS = "Kafka LogLoader, 3.0 to 4.3.1"
+CLASS = "Kafka LogLoader, since 3.0"
 TEMPORARY = (".deleted", ".cleaned", ".swap")
 INDEXES = (".index", ".timeindex", ".txnindex")
 SEGMENT_SWAP = re.compile(r"[0-9]{20}[.](log|index|timeindex|txnindex)[.]swap", re.ASCII)
@@ -264,7 +264,7 @@ def clean_loads_trust_the_indexes(transition: Transition) -> bool:
     )
 
 
-@law("LOAD-11", structure=STRUCTURE, scope="step", source="Kafka LogManager.loadLogs, 2.8 to 4.3.1")
+@law("LOAD-11", structure=STRUCTURE, scope="step", source="Kafka LogManager.loadLogs, since 2.8")
 def marker_goes_first(transition: Transition) -> bool:
     """The clean marker is removed before loading begins (releases >= 2.8), so a crash inside
     loading is followed by an unclean load."""

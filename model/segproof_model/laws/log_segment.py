@@ -37,9 +37,9 @@ from segproof_model.laws.segment_judging import (
 )
 from segproof_model.outcomes import ErrorKind, Raised
 
-APPEND = "Kafka LogSegment.append, 1.1.1 to 4.3.1"
-READ = "Kafka LogSegment.read, 1.1.1 to 4.3.1"
-TRUNCATE = "Kafka LogSegment.truncateTo, 1.1.1 to 4.3.1"
+APPEND = "Kafka LogSegment.append, since 1.1.1"
+READ = "Kafka LogSegment.read, since 1.1.1"
+TRUNCATE = "Kafka LogSegment.truncateTo, since 1.1.1"
 CORRUPT_INDEX = Raised(ErrorKind.CORRUPT_INDEX)
 DAMAGED = (Raised(ErrorKind.CORRUPT_RECORD), Raised(ErrorKind.KAFKA_ERROR))
 Pairs = tuple[tuple[int, int], ...]
@@ -248,7 +248,7 @@ def failed_indexing_keeps_the_bytes(transition: Transition) -> bool:
     return count in [met for _, met in counters(before, batches)]
 
 
-@law("SEG-11", structure=STRUCTURE, scope="pure", source="Kafka LogSegment.append, 1.1.1 to 4.3.1")
+@law("SEG-11", structure=STRUCTURE, scope="pure", source="Kafka LogSegment.append, since 1.1.1")
 def eight_batches_leave_their_trace(
     batches_per_call: int, interval: int, is_per_batch: bool, offsets: Pairs, times: Pairs
 ) -> bool:
@@ -352,7 +352,7 @@ def incomplete_looks_at_the_size(transition: Transition) -> bool:
     return info.first_entry_incomplete is (size < first.size_bytes)
 
 
-@law("SEG-18", structure=STRUCTURE, scope="step", source="Kafka LogSegment.read, 3.8.0 to 4.3.1")
+@law("SEG-18", structure=STRUCTURE, scope="step", source="Kafka LogSegment.read, since 3.8.0")
 def nothing_asked_is_nothing_read(transition: Transition) -> bool:
     """read with an adjusted size of 0 or without a max_position returns metadata, no records."""
     read = _read(transition)

@@ -15,7 +15,7 @@ from segproof_model.laws.registry import Transition, law
 from segproof_model.outcomes import ErrorKind, Raised
 
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
-CLASS = "Kafka LogSegments, 3.9.0 to 4.3.1; Log before"
+CLASS = "Kafka LogSegments, since 3.9.0; Log before"
 
 
 def _base_of(segment: Any) -> int | None:

@@ -35,12 +35,12 @@ from segproof_model.laws.registry import Transition, law
 from segproof_model.outcomes import ErrorKind, Raised
 
 STRUCTURE = "offset-index"
-APPEND = "Kafka OffsetIndex.append, 1.1.1 to 4.3.1"
-LOOKUP = "Kafka OffsetIndex.lookup, 1.1.1 to 4.3.1"
-ENTRY = "Kafka OffsetIndex.entry, 1.1.1 to 4.3.1"
-UPPER = "Kafka OffsetIndex.fetchUpperBoundOffset, 1.1.1 to 4.3.1"
-TRUNCATE = "Kafka OffsetIndex.truncateTo, 1.1.1 to 4.3.1"
-SANITY = "Kafka OffsetIndex.sanityCheck, 1.1.1 to 4.3.1"
+APPEND = "Kafka OffsetIndex.append, since 1.1.1"
+LOOKUP = "Kafka OffsetIndex.lookup, since 1.1.1"
+ENTRY = "Kafka OffsetIndex.entry, since 1.1.1"
+UPPER = "Kafka OffsetIndex.fetchUpperBoundOffset, since 1.1.1"
+TRUNCATE = "Kafka OffsetIndex.truncateTo, since 1.1.1"
+SANITY = "Kafka OffsetIndex.sanityCheck, since 1.1.1"
 WARM_ENTRIES = 1024
 
 
@@ -67,7 +67,7 @@ def _must_succeed(transition: Transition) -> bool:
     return ready and is_regular(index)
 
 
-@law("OFFIDX-1", structure=STRUCTURE, scope="file", source="Kafka OffsetIndex, 1.1.1 to 4.3.1")
+@law("OFFIDX-1", structure=STRUCTURE, scope="file", source="Kafka OffsetIndex, since 1.1.1")
 def file_is_whole_entries(image: bytes, base_offset: int) -> bool:
     """The file is entries of 8 bytes, int32 offset - base and int32 position, and nothing else."""
     return len(image) % OFFSET_ENTRY.size == 0

@@ -239,7 +239,7 @@ def large_sets_are_refused(transition: Transition) -> bool:
     return bool(after.size - before.size <= before.config.segment_bytes)
 
 
-@law("LOG-11", structure=STRUCTURE, scope="step", source="Kafka UnifiedLog.maybeRoll, 2.0 to 4.3.1")
+@law("LOG-11", structure=STRUCTURE, scope="step", source="Kafka UnifiedLog.maybeRoll, since 2.0")
 def new_segments_begin_at_the_log_end(transition: Transition) -> bool:
     """The new base at roll is max(expected, log end): expected = first offset when known (>= 2.0),
     else last offset - 2147483647."""
@@ -260,7 +260,7 @@ def new_segments_begin_at_the_log_end(transition: Transition) -> bool:
     return new == [max(expected, before.log_end_offset)]
 
 
-@law("LOG-12", structure=STRUCTURE, scope="step", source="Kafka LocalLog.roll, 2.1 to 4.3.1")
+@law("LOG-12", structure=STRUCTURE, scope="step", source="Kafka LocalLog.roll, since 2.1")
 def an_empty_active_segment_is_replaced(transition: Transition) -> bool:
     """roll onto the base of the active, empty segment replaces it; onto any other existing base, or
     below the active base, it raises the Kafka error and deletes nothing.

@@ -44,7 +44,7 @@ INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
     "BATCH-1",
     structure="record-batch",
     scope="file",
-    source="Records, LegacyRecord, DefaultRecordBatch (0.11.0 to 4.3.1)",
+    source="Records, LegacyRecord, DefaultRecordBatch (since 0.11.0)",
 )
 def size_and_magic_are_in_place(data: bytes) -> bool:
     """The total size of a batch or message is 12 + the int32 at offset 8, and its magic is the

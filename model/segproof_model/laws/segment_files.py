@@ -30,9 +30,9 @@ from segproof_model.laws.segment_judging import (
 from segproof_model.outcomes import ErrorKind, Raised
 from segproof_model.values import replace
 
-ROLL = "Kafka LogSegment.shouldRoll, 1.1.1 to 4.3.1"
-CLOSE = "Kafka LogSegment.close, 1.1.1 to 4.3.1"
-FILES = "Kafka LogFileUtils, LogSegment, 1.1.1 to 4.3.1"
+ROLL = "Kafka LogSegment.shouldRoll, since 1.1.1"
+CLOSE = "Kafka LogSegment.close, since 1.1.1"
+FILES = "Kafka LogFileUtils, LogSegment, since 1.1.1"
 FILE_NAME = re.compile(
     r"(.*/)?(-?[0-9]{20,}\.(log|index|timeindex|txnindex|snapshot)"
     r"|leader-epoch-checkpoint|partition\.metadata)(\.(deleted|cleaned|swap|tmp))?",
@@ -324,7 +324,7 @@ def deletion_leaves_no_file(transition: Transition) -> bool:
     }
 
 
-@law("SEG-48", structure=STRUCTURE, scope="step", source="Kafka LogSegment.flush, 2.3.0 to 4.3.1")
+@law("SEG-48", structure=STRUCTURE, scope="step", source="Kafka LogSegment.flush, since 2.3.0")
 def flush_loads_the_indexes(transition: Transition) -> bool:
     """flush loads indexes that are not loaded, and so creates their files."""
     after = after_of(transition)
@@ -373,7 +373,7 @@ def transactions_make_their_file(transition: Transition) -> bool:
     return not new or (completed is not None and completed.is_aborted)
 
 
-@law("FILE-4", structure=STRUCTURE, scope="step", source="Kafka LogSegment.open, 2.3.0 to 4.3.1")
+@law("FILE-4", structure=STRUCTURE, scope="step", source="Kafka LogSegment.open, since 2.3.0")
 def opening_creates_the_log_only(transition: Transition) -> bool:
     """Opening a segment creates its log and no other file; up to 2.2 both indexes as well."""
     both, after = _directories(transition), after_of(transition)

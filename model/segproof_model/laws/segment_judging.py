@@ -28,7 +28,7 @@ from segproof_model.laws.remembering import remembered, remembered_by
 from segproof_model.outcomes import Raised
 
 STRUCTURE = "log-segment"
-CLASS = "Kafka LogSegment, 1.1.1 to 4.3.1"
+CLASS = "Kafka LogSegment, since 1.1.1"
 
 
 class Batch(NamedTuple):

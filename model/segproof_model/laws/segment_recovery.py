@@ -30,8 +30,8 @@ from segproof_model.laws.segment_judging import (
 )
 from segproof_model.outcomes import Raised
 
-RECOVER = "Kafka LogSegment.recover, 1.1.1 to 4.3.1"
-APPEND_AND_RECOVER = "Kafka LogSegment.append and recover, 1.1.1 to 4.3.1"
+RECOVER = "Kafka LogSegment.recover, since 1.1.1"
+APPEND_AND_RECOVER = "Kafka LogSegment.append and recover, since 1.1.1"
 
 
 def _valid(segment: LogSegment) -> list[RecordBatch]:
@@ -126,7 +126,7 @@ def recovery_rebuilds_the_live_index(live: LogSegment, recovered: LogSegment) ->
     return offset_entries(live) == offset_entries(recovered) and is_time_kept
 
 
-@law("SEG-26", structure=STRUCTURE, scope="pure", source="Kafka LogSegment, 4.1.0 to 4.3.1")
+@law("SEG-26", structure=STRUCTURE, scope="pure", source="Kafka LogSegment, since 4.1.0")
 def recovery_rebuilds_what_batches_left(live: LogSegment, recovered: LogSegment) -> bool:
     """Where append indexes each batch, SEG-25 also holds for calls with several batches."""
     if not live.profile.index_per_batch:

@@ -37,8 +37,8 @@ from segproof_model.laws.registry import Transition, law
 from segproof_model.outcomes import ErrorKind, Raised
 
 STRUCTURE = "time-index"
-APPEND = "Kafka TimeIndex.maybeAppend, 1.1.1 to 4.3.1"
-TRUNCATE = "Kafka TimeIndex.truncateTo, 1.1.1 to 4.3.1"
+APPEND = "Kafka TimeIndex.maybeAppend, since 1.1.1"
+TRUNCATE = "Kafka TimeIndex.truncateTo, since 1.1.1"
 WARM_ENTRIES = 682
 
 
@@ -89,7 +89,7 @@ def _half_written(transition: Transition) -> bool:
     return bool(transition.after == replace(before, directory=directory, position=start + 8))
 
 
-@law("TIMEIDX-1", structure=STRUCTURE, scope="file", source="Kafka TimeIndex, 1.1.1 to 4.3.1")
+@law("TIMEIDX-1", structure=STRUCTURE, scope="file", source="Kafka TimeIndex, since 1.1.1")
 def file_is_whole_entries(image: bytes, base_offset: int) -> bool:
     """The file is entries of 12 bytes, int64 timestamp and int32 offset - base, nothing else."""
     return len(image) % TIME_ENTRY.size == 0

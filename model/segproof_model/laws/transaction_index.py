@@ -21,11 +21,11 @@ from segproof_model.laws.registry import Transition, law
 from segproof_model.outcomes import ErrorKind, Raised
 
 STRUCTURE = "transaction-index"
-CLASS = "Kafka TransactionIndex, 1.1.1 to 4.3.1"
-CODEC = "Kafka AbortedTxn, 1.1.1 to 4.3.1"
-APPEND = "Kafka TransactionIndex.append, 1.1.1 to 4.3.1"
-COLLECT = "Kafka TransactionIndex.collectAbortedTxns, 1.1.1 to 4.3.1"
-TRUNCATE = "Kafka TransactionIndex.truncateTo, 1.1.1 to 4.3.1"
+CLASS = "Kafka TransactionIndex, since 1.1.1"
+CODEC = "Kafka AbortedTxn, since 1.1.1"
+APPEND = "Kafka TransactionIndex.append, since 1.1.1"
+COLLECT = "Kafka TransactionIndex.collectAbortedTxns, since 1.1.1"
+TRUNCATE = "Kafka TransactionIndex.truncateTo, since 1.1.1"
 
 
 class Slot(NamedTuple):

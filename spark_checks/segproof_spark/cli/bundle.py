@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from segproof_harness.cli.common import reason_of, refuse, summarise
+from segproof_harness.cli.common import refuse, summarise
 
 
 def command(
@@ -40,10 +40,7 @@ def command(
 
     if output.suffix not in (".zip", ".egg"):
         refuse(f"{output}: Spark puts only .zip and .egg on the path of its workers")
-    try:
-        size = write_bundle(output)
-        if script is not None:
-            script.write_text(SCRIPT, encoding="ascii")
-    except OSError as error:
-        refuse(reason_of(error))
+    size = write_bundle(output)
+    if script is not None:
+        script.write_text(SCRIPT, encoding="ascii")
     summarise(f"{output}: {size} bytes")

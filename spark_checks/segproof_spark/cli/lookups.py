@@ -16,7 +16,6 @@ from segproof_harness.cli.common import (
     Format,
     FormatOption,
     progress,
-    reason_of,
     refuse,
     summarise,
 )
@@ -124,11 +123,8 @@ def _units_of(
             return generated_units(count or USUAL_COUNT, structures, seed=seed, subject=subject)
         name = structures[0]
         return [Unit(name, seed, index, count or LOOKUPS[name], subject=subject)]
-    try:
-        places = expand(paths)
-        units = real_units(places, structures, count, seed=seed, subject=subject, index=index)
-    except OSError as error:
-        refuse(reason_of(error))
+    places = expand(paths)
+    units = real_units(places, structures, count, seed=seed, subject=subject, index=index)
     if not units:
         refuse(f"{' '.join(paths)}: no index and no log with indexes to look up in")
     return units

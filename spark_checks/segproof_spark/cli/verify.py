@@ -111,24 +111,21 @@ def command(
     places = _places(paths)
     _check_checkpoint(checkpoint)
     started, totals = time.monotonic(), Totals()
-    try:
-        with running(master, "verify", remote=remote, settings=RETRIES.by_name()) as session:
-            found = verify_on_spark(
-                session,
-                places,
-                deep=deep,
-                limit=limit_bytes,
-                laws=laws,
-                position=position,
-                hash_slots=hash_slots,
-                segment_index_bytes=segment_index_bytes,
-                checkpoint=checkpoint,
-                task_bytes=task_bytes,
-                totals=totals,
-            )
-            counts, hidden = _told(found, output_format, max_findings, no_notes)
-    except OSError as error:  # a path has gone, or a URL is wrong; what is below is a finding
-        refuse(reason_of(error))
+    with running(master, "verify", remote=remote, settings=RETRIES.by_name()) as session:
+        found = verify_on_spark(
+            session,
+            places,
+            deep=deep,
+            limit=limit_bytes,
+            laws=laws,
+            position=position,
+            hash_slots=hash_slots,
+            segment_index_bytes=segment_index_bytes,
+            checkpoint=checkpoint,
+            task_bytes=task_bytes,
+            totals=totals,
+        )
+        counts, hidden = _told(found, output_format, max_findings, no_notes)
     more = f", {plural(hidden, 'finding')} not shown" if hidden else ""
     summarise(
         f"{plural(counts['error'], 'error')}, {plural(counts['warning'], 'warning')}, "
@@ -143,10 +140,7 @@ def _places(paths: list[str]) -> list[str]:
     """Return what globs match; refuse a path that can't be read."""
     from segproof_spark.arrow_files import expand, is_url
 
-    try:
-        places = expand(paths)
-    except OSError as error:
-        refuse(reason_of(error))
+    places = expand(paths)
     for place in places:
         if not is_url(place):
             check_readable(Path(place))

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.errors import CorruptRecordError, SegproofError
-from segproof.files import Files
+from segproof.files import Files, holds_zeros
 from segproof.kafka.batch_table import BATCH_DTYPE, BatchScan, CheckedBatches, check_batches
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES
-from segproof.kafka.record_file import RecordFile
+from segproof.kafka.record_file import LogAsFound, RecordFile
 from segproof_spark.tables.index_files import genuine_entries
 from segproof_spark.tables.request import Request
 from segproof_spark.tables.schemas import TABLES
@@ -50,8 +50,12 @@ class Headers(NamedTuple):
 
 @contextmanager
 def opened(unit: Unit, files: Files) -> Iterator[RecordFile]:
-    """Open a log to read it. Raises: OSError; SegproofError for a file too large for a log."""
-    log = RecordFile.open(unit.path, mutable=False, files=files)
+    """Open a log to read it; the last one of a partition may end in preallocated zeros.
+
+    Raises: OSError; SegproofError for a file too large for a log.
+    """
+    kind = LogAsFound if unit.next_base_offset is None else RecordFile
+    log = kind.open(unit.path, mutable=False, files=files)
     try:
         yield log
     finally:
@@ -98,7 +102,9 @@ class LogReader:
 
 def refuse_left_over(log: RecordFile, end_position: int) -> None:
     """Raise CorruptRecordError if the log goes on behind its last whole batch."""
-    if left := log.end - end_position:
+    left = log.end - end_position
+    may_be_zeros = isinstance(log, LogAsFound)
+    if left and not (may_be_zeros and holds_zeros(log.file, end_position, log.end)):
         raise CorruptRecordError(
             f"{left} bytes behind the last whole batch", path=log.name, position=end_position
         )

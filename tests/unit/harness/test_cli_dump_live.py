@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 import segproof_harness
+from segproof.verifying.rocketmq.places import Place, PlaceKind
 from segproof_harness import cli
-from segproof_harness.reading import rows
+from segproof_harness.demo import stores
+from segproof_harness.reading import rows, store_rows
 
 PLAIN = Path(segproof_harness.__file__).parent / "data" / "kafka" / "plain" / "plain-0"
 
@@ -59,6 +61,23 @@ def test_file_removed_meanwhile(
     shown = capsys.readouterr()
     assert f"{second}: it was removed while the directory was read" in shown.err
     assert max(folder.glob("*.index")).name in shown.out
+
+
+def test_file_of_a_store_removed_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A broker removes old files of a store too; it was exit code 1."""
+    store = shutil.copytree(next(iter(stores())), tmp_path / "store")
+    found = store_rows.files_of(Place(PlaceKind.STORE, str(store)))
+    last = Path(found[-1].path)
+
+    def files_of(place: Place) -> list[Place]:
+        last.unlink()
+        return found
+
+    monkeypatch.setattr(store_rows, "files_of", files_of)
+    assert 0 == cli.run(["dump", str(store)])
+    assert f"{last}: it was removed while the directory was read" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("behind", [0, -1])

@@ -6,6 +6,7 @@ the present directory. Each case is a process of its own, forked from one that h
 Used by: the tox environments `quick` and `py311` to `py313`.
 """
 
+import errno
 import json
 import os
 import shlex
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -193,15 +195,28 @@ def test_the_folder_of_temporary_files(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert str(tmp_path / "none") == tempfile.tempdir
 
 
-@pytest.mark.parametrize(("number", "code"), [("ENOSPC", 2), ("EROFS", 2), ("EMFILE", 2)])
+@pytest.mark.parametrize("number", ["ENOSPC", "EROFS", "EMFILE", "EINVAL"])
 def test_an_error_of_the_system_is_one_line(
-    number: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    number: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Where no verb expects one, it is told as it is, and is no defect of ours."""
 
     def fail(*_: object) -> None:
-        raise OSError(getattr(__import__("errno"), number), "no such luck", "/a/\x1b[31mplace")
+        raise OSError(getattr(errno, number), "no such luck", "/a/\x1b[31mplace")
 
     monkeypatch.setattr("segproof_harness.cli.doctor.checks", fail)
-    assert code == cli.run(["doctor"])
+    assert 2 == cli.run(["doctor"])
     assert "segproof: /a/\\x1b[31mplace: no such luck\n" == capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.EINVAL, "no name"), OSError(errno.EBADF, "closed", "x"), OSError("?")]
+)
+def test_a_mistake_of_ours_is_told_by_every_verb(
+    error: OSError, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Eight verbs took every error of the system for one of the path that they were given."""
+    monkeypatch.setattr("segproof.files.REAL_FILES.status", Mock(side_effect=error))
+    for verb in (["dump"], ["lookup", "--offset", "0"], ["rebuild", "--out", "out"], ["verify"]):
+        assert 3 == cli.run([*verb, PLAIN]), verb
+        assert "internal error" in capsys.readouterr().err, verb

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from segproof.files import RealFiles
+from segproof.kafka import RecordFile
+from segproof.kafka.checkpoint_file import write_checkpoint
 from segproof_harness import cli
 from segproof_harness.demo import scenarios, stores
 from segproof_harness.reading.conformance import partition_of
@@ -103,6 +105,28 @@ def test_a_torn_tail(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == cli.run(["rebuild", str(copy), "--out", str(out), "--cut-tail"])
     assert "left out: the last 100 bytes of the last log" in capsys.readouterr().err
     assert (out / last.name).stat().st_size == last.stat().st_size - 100
+
+
+def test_epochs_behind_the_cut_are_left_out(copy: Path) -> None:
+    """A broker that loads the log drops them; the old directory, of links to it, keeps them."""
+
+    def cut(name: str, text: bytes) -> Path:
+        epochs.unlink(missing_ok=True)
+        epochs.write_bytes(text)
+        out = copy.parent / name
+        assert 0 == cli.run(["rebuild", str(copy), "--out", str(out), "--cut-tail"])
+        assert text == epochs.read_bytes()
+        return out
+
+    last, epochs = max(copy.glob("*.log")), copy / "leader-epoch-checkpoint"
+    os.truncate(last, last.stat().st_size - 3)
+    out = cut("unreadable", b"no epochs")
+    assert b"no epochs" == (out / epochs.name).read_bytes()
+    with RecordFile.open(str(out / last.name), mutable=False) as log:
+        end = max(batch.next_offset for batch in log.batches())
+    begins = ["0 0", f"1 {end - 1}", f"2 {end}", f"3 {end + 9}"]
+    kept = (cut("cut", write_checkpoint(begins)) / epochs.name).read_bytes()
+    assert write_checkpoint(begins[:2]) == kept
 
 
 def test_what_is_left_out_is_named(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -204,6 +204,31 @@ def test_nothing_is_kept_of_a_zip(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert ["code.zip"] == [path.name for path in tmp_path.iterdir()]
 
 
+def test_settings_in_the_present_directory_are_not_read(
+    compiled: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """numba imports what they name, and a list in their place ended each verb there."""
+    monkeypatch.setattr(dispatch, "find_spec", lambda name: name)
+    monkeypatch.setenv("SEGPROOF_KERNELS", "auto")
+    monkeypatch.chdir(tmp_path)
+    assert dispatch.numba_available()
+    (tmp_path / dispatch.NUMBA_SETTINGS).write_text("- 7\n", encoding="ascii")
+    one, other = fresh(), fresh()
+    for each in (one, other):
+        each.announce(COMPILE_AFTER_WORK + 1)
+        assert 2 == each(1)
+    assert [] == compiled
+    told = f"segproof: slow, since nothing is compiled beside {str(tmp_path)[:-1]!a}"[:-1]
+    assert 1 == capsys.readouterr().err.count(told)
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RuntimeError, match="nothing is compiled beside"):
+        dispatch.compile_function(doubled.source)
+
+
 @pytest.fixture
 def numba_without_code(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For each function that numba is told to compile, whether it may load and keep the result."""

@@ -417,7 +417,7 @@ def test_a_log_that_is_no_regular_file_is_a_finding() -> None:
     files.make_directory(f"{DIR}/{name(60, '.log')}")
     (finding,) = stopped(files).findings
     assert (finding.law, finding.path) == ("DISK-1", f"{DIR}/{name(60, '.log')}")
-    assert "no regular file" in finding.message
+    assert "not a regular file" in finding.message
 
 
 @pytest.mark.parametrize(("offset", "words"), [(3, "nor split it"), (2**40, "splits it in two")])

@@ -73,11 +73,10 @@ def damaged(draw: st.DrawFn) -> bytes:
     return bytes(data[: draw(st.sampled_from([None, len(data) - 1, len(data) // 2]))])
 
 
-@pytest.fixture(params=["interpreted", "compiled"])
+@pytest.fixture(params=["interpreted", pytest.param("compiled", marks=pytest.mark.needs("numba"))])
 def compiled(request: pytest.FixtureRequest) -> None:
     """Run with the kernels as they are written, and again with what numba makes of them."""
     if request.param == "compiled":
-        pytest.importorskip("numba")
         kernels.walk_messages.compile()
         kernels.hash_keys.compile()
 

@@ -256,9 +256,11 @@ def test_units_before_the_log_are_counted(store: Path) -> None:
     """So it is after files have expired, and where the first one was lost: a note tells of both."""
     log = (store / LOG).rename(store / "commitlog" / f"{16384:020d}")
     log.write_bytes(bytes(log.stat().st_size))
-    (found,) = [one for one in verify(store) if one.law == "RMQDISK-37"]
-    assert found.severity is Severity.NOTE
-    assert "units lead to messages before the first one" in found.message
+    before = "lead to messages before the first one of the commit log, which expired with their"
+    found = [one for one in verify(store) if f"{before} file or were lost with it" in one.message]
+    assert {"RMQDISK-28", "RMQDISK-37"} == {one.law for one in found}
+    assert {Severity.NOTE} == {one.severity for one in found}
+    assert all("look for the first file of the log" in (one.hint or "") for one in found)
 
 
 @pytest.mark.checks("RMQDISK-35")

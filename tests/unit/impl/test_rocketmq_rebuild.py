@@ -66,11 +66,10 @@ def messages(draw: st.DrawFn) -> Message:
     )
 
 
-@pytest.fixture(params=["interpreted", "compiled"])
+@pytest.fixture(params=["interpreted", pytest.param("compiled", marks=pytest.mark.needs("numba"))])
 def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Run with the kernels as they are written, and again with what numba makes of them."""
     if request.param == "compiled":
-        pytest.importorskip("numba")
         for kernel in KERNELS:
             kernel.compile()
         yield

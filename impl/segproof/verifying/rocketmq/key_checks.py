@@ -28,7 +28,12 @@ from segproof.rocketmq.key_hash import index_key_hash_many
 from segproof.verifying.reporting import Described, Reporter
 from segproof.verifying.rocketmq.index_checks import IndexSummary
 from segproof.verifying.rocketmq.index_rows import stored_difference
-from segproof.verifying.rocketmq.log_records import LogBlock, LogRecords
+from segproof.verifying.rocketmq.log_records import (
+    BEFORE_LOG,
+    BEFORE_LOG_HINT,
+    LogBlock,
+    LogRecords,
+)
 from segproof.verifying.rocketmq.record_keys import keys_of, tag_key_of
 
 __all__ = ["KeyChecks"]
@@ -362,11 +367,10 @@ class KeyChecks:
                     "RMQDISK-28",
                     path,
                     f"{count} entries lead to messages before the first one of the commit log,"
-                    " which were removed with their file",
+                    f" {BEFORE_LOG}",
                     actual=count,
                     severity=Severity.NOTE,
-                    hint="nothing: log files expire, and an index file stays while its last message"
-                    " is there",
+                    hint=f"nothing where log files expire: an index file {BEFORE_LOG_HINT}",
                     reproduce_path=self._store,
                 )
         self._coverage(reached)

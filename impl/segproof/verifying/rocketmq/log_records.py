@@ -36,9 +36,15 @@ from segproof.verifying.reporting import Reporter
 from segproof.verifying.rocketmq.store_checks import numbered_files
 from segproof.verifying.segments import PAUSES_SECONDS, report_failure, wait_for_a_step
 
-__all__ = ["LogBlock", "LogRecords", "list_log"]
+__all__ = ["BEFORE_LOG", "BEFORE_LOG_HINT", "LogBlock", "LogRecords", "list_log"]
 
 SERVICE = "index-service"
+BEFORE_LOG = "which expired with their file or were lost with it: no file tells which"
+"""A broker removes its oldest log files itself, and corrects where the queues begin (RocketMQ,
+CommitLog.deleteExpiredFile, ConsumeQueue.correctMinOffset): a lost first file looks the same."""
+BEFORE_LOG_HINT = (
+    "stays while its last message is there; else look for the first file of the log on a replica"
+)
 BLOCK_RECORDS = 4096
 BLOCK_BYTES = 1 << 18
 """A block ends with the record that reaches it: one record can have many keys."""

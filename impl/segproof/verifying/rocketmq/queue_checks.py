@@ -25,7 +25,12 @@ from numpy.typing import NDArray
 from segproof.files import Files, first_byte_of
 from segproof.findings import Severity
 from segproof.verifying.reporting import Described, Reporter, Wanted
-from segproof.verifying.rocketmq.log_records import LogBlock, LogRecords
+from segproof.verifying.rocketmq.log_records import (
+    BEFORE_LOG,
+    BEFORE_LOG_HINT,
+    LogBlock,
+    LogRecords,
+)
 from segproof.verifying.rocketmq.store_checks import (
     Inside,
     is_folder,
@@ -371,12 +376,11 @@ class QueueChecks:
                 "RMQDISK-37",
                 posixpath.join(self._store, "consumequeue"),
                 f"{self._expired} units lead to messages before the first one of the commit log,"
-                " which were removed with their file, or lost with it",
+                f" {BEFORE_LOG}",
                 actual=self._expired,
                 severity=Severity.NOTE,
                 reproduce_path=self._store,
-                hint="nothing where log files expire: a file of a queue stays while its last"
-                " message is there; else look for the first file of the log on a replica",
+                hint=f"nothing where log files expire: a file of a queue {BEFORE_LOG_HINT}",
             )
 
     def _report_lacking(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from segproof.files import Files, FileStatus
+from segproof.files import NOT_REGULAR, Files, FileStatus
 from segproof.findings import Severity
 from segproof.rocketmq.commit_log import LogFile, named_offset
 from segproof.rocketmq.geometry import index_file_names
@@ -116,7 +116,7 @@ def numbered_files(
         else:
             unread.append(start)
             if one.status is not None:
-                _report_kind(one.path, "it is no regular file", reporter, store)
+                _report_kind(one.path, NOT_REGULAR, reporter, store)
     return found, unread
 
 
