@@ -31,6 +31,7 @@ from segproof_harness.oracle.jars import class_path, extra_folders
 from segproof_harness.oracle.jvm import Adapter, Jvm
 from segproof_harness.oracle.messages import (
     ADAPTERS,
+    LIBRARIES,
     SCRATCH_PREFIX,
     Absent,
     Failed,
@@ -175,9 +176,10 @@ def watch(parent: int) -> None:
 def leave() -> NoReturn:
     """End this process, whatever threads the JVM still has; nobody else removes its files."""
     LEAVING.acquire()  # both threads may come here, and neither must end the other halfway
-    scratch = Path(os.environ.get("TMPDIR", ""))
-    if scratch.name.startswith(SCRATCH_PREFIX):
-        shutil.rmtree(scratch, ignore_errors=True)
+    for variable in ("TMPDIR", LIBRARIES):
+        folder = Path(os.environ.get(variable, ""))
+        if folder.name.startswith(SCRATCH_PREFIX):
+            shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)
 
 

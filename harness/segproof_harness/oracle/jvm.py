@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import jpype
 
+from segproof_harness.oracle.messages import LIBRARIES
 from segproof_harness.oracle.releases import Release
 from segproof_harness.outcomes import Outcome, of_error
 
@@ -66,6 +67,7 @@ class Jvm:
         jpype.startJVM(
             *release.java_options,
             f"-Duser.home={os.environ.get('TMPDIR', '/tmp')}",
+            f"-Djava.io.tmpdir={os.environ.get(LIBRARIES, '/tmp')}",
             classpath=[*map(str, folders), *map(str, class_path)],
             convertStrings=True,
         )

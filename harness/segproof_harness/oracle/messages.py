@@ -17,7 +17,11 @@ from segproof_harness.outcomes import Outcome
 from segproof_harness.structures import Setup
 
 SCRATCH_PREFIX = "segproof-oracle-"
-"""How the name of a child's scratch folder begins."""
+"""How the names of a child's folders begin."""
+LIBRARIES = "SEGPROOF_ORACLE_LIBRARIES"
+"""Variable of the environment: the folder where a child's JVM unpacks libraries to execute."""
+BEGINNINGS = frozenset({"history", "start"})
+"""What a history begins with; before it, no child holds anything that is needed."""
 ADAPTERS = {
     "record-batch": "segproof_harness.oracle.kafka.record_batch:RecordBatch",
     "record-file": "segproof_harness.oracle.kafka.record_file:RecordFile",
