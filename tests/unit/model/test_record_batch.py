@@ -576,10 +576,7 @@ def test_beyond_the_limit_nothing_is_answered() -> None:
         assert isinstance(stored, bytes)
         with pytest.raises(BeyondLimitError):
             inflate(codec, stored, 2, CODECS)
-    data = write_batch([Record(0, 1, None, bytes(2**20))], base_offset=0)
-    batch = read_batch(data, codecs=CODECS) if isinstance(data, bytes) else data
-    assert isinstance(batch, RecordBatch)
-    assert batch.is_valid() is True
+    batch = batch_of(write_batch([Record(0, 1, None, bytes(2**20))], base_offset=0))
     with pytest.raises(BeyondLimitError):
         batch.records()
 
