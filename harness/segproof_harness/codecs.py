@@ -17,17 +17,28 @@ import cramjam
 import numpy
 import xxhash
 
-from segproof_model.kafka.compression import GZIP, LZ4, SNAPPY, ZSTD, Codecs, CutShortError
+from segproof_model.kafka.compression import (
+    GZIP,
+    LZ4,
+    SNAPPY,
+    ZSTD,
+    BeyondLimitError,
+    Codecs,
+    CutShortError,
+)
 
 LIMIT_BYTES = 64 << 20
 """What a batch may inflate to; the same as the implementation's default."""
 _SMALLEST_TARGET_BYTES = 1 << 16
+_WINDOW_BYTES = 256
+"""What a member of a gzip stream is given first; the smallest takes 20 bytes."""
 
 
 def inflate(codec: int, data: bytes, limit_bytes: int) -> bytes:
     """Return the inflated stream (gzip, zstd) or block (snappy, lz4).
 
-    Raises: ValueError for damaged data, and beyond `limit_bytes`.
+    Raises: ValueError for damaged data; BeyondLimitError beyond `limit_bytes`, but of an lz4
+    block, where either looks the same, ValueError.
     """
     try:
         if codec == GZIP:
@@ -35,7 +46,7 @@ def inflate(codec: int, data: bytes, limit_bytes: int) -> bytes:
         if codec == SNAPPY:
             size = cramjam.snappy.decompress_raw_len(data)
             if size > limit_bytes:
-                raise ValueError(f"a snappy block of {size} bytes, more than {limit_bytes}")
+                raise BeyondLimitError(limit_bytes)
             return bytes(cramjam.snappy.decompress_raw(data))
         if codec == LZ4:
             return _into(cramjam.lz4.decompress_block_into, data, limit_bytes)
@@ -47,30 +58,38 @@ def inflate(codec: int, data: bytes, limit_bytes: int) -> bytes:
 
 
 def _gunzip(data: bytes, limit_bytes: int) -> bytes:
-    """Inflate every member of a gzip stream."""
+    """Inflate every member of a gzip stream.
+
+    zlib copies what a member leaves over of its input, so each is given more and more of it.
+    """
     if not data:
         raise ValueError("the gzip stream is empty")
     parts: list[bytes] = []
-    room = limit_bytes
-    while data:
+    rest, room, window = memoryview(data), limit_bytes, _WINDOW_BYTES
+    while rest:
         stream = zlib.decompressobj(wbits=31)
+        given = rest[:window]
         try:
-            part = stream.decompress(data, room + 1)
+            part = stream.decompress(given, room + 1)
         except zlib.error as error:
             is_in_tail = str(error).endswith(("incorrect data check", "incorrect length check"))
-            last = _before_tail(data) if is_in_tail else b""
+            last = _before_tail(given) if is_in_tail else b""
             raise CutShortError(str(error), b"".join([*parts, last])) from error
         if len(part) > room:
-            raise ValueError(f"more than {limit_bytes} bytes")
+            raise BeyondLimitError(limit_bytes)
+        if not stream.eof and len(given) < len(rest):
+            window *= 2
+            continue
         if not stream.eof:
             raise CutShortError("the gzip stream is cut", b"".join([*parts, part]))
         parts.append(part)
         room -= len(part)
-        data = stream.unused_data
+        rest = rest[len(given) - len(stream.unused_data) :]
+        window = _WINDOW_BYTES
     return b"".join(parts)
 
 
-def _before_tail(data: bytes) -> bytes:
+def _before_tail(data: memoryview) -> bytes:
     """Return what the first member of a gzip stream stands for, whose checksums are wrong."""
     stream, parts = zlib.decompressobj(wbits=31), []
     for byte in data:
@@ -88,7 +107,9 @@ def _into(decompress_into: Any, data: bytes, limit_bytes: int) -> bytes:
         target = numpy.empty(capacity, numpy.uint8)  # untouched pages cost nothing
         try:
             return target[: decompress_into(data, target)].tobytes()
-        except cramjam.DecompressionError:
+        except cramjam.DecompressionError as error:
+            if capacity >= limit_bytes and "whole buffer" in str(error):
+                raise BeyondLimitError(limit_bytes) from error
             if capacity >= limit_bytes:
                 raise
             capacity = min(limit_bytes, 8 * capacity)

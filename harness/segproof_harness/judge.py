@@ -12,14 +12,16 @@ Used by: the verb `verify --against model`, tests/stateful/kafka/test_verificati
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from segproof.files import REAL_FILES
 from segproof.findings import Finding, Severity
 from segproof.lookup import segment_file_name
 from segproof.verification import VERIFIED_LAWS, verify
-from segproof_harness.codecs import CODECS
+from segproof_harness.codecs import CODECS as ALL_CODECS
 from segproof_harness.reading.rows import segment_files
+from segproof_harness.reading.segments import BATCH_LIMIT_BYTES, limited
 from segproof_model.directory import Directory
 from segproof_model.kafka.checkpoint_file import epoch_of, read_checkpoint
 from segproof_model.kafka.partition_metadata_file import read_partition_metadata
@@ -32,6 +34,7 @@ from segproof_model.outcomes import ErrorKind, Raised
 
 LIMIT_BYTES = 8 << 20
 """Larger directories take the model too long."""
+CODECS = replace(ALL_CODECS, limit_bytes=BATCH_LIMIT_BYTES)
 DIRECTORY_LAWS = frozenset(
     {"DISK-3", "DISK-4", "DISK-5", "DISK-20", "DISK-27", "DISK-41", "DISK-42", "LOAD-1"}
 )
@@ -276,7 +279,8 @@ def disagreements(directory: Path) -> Iterator[Finding]:
     """Yield a finding for each law on which `verify` and the model part.
 
     A law that is reported must be broken; where no defect is reported, every law must hold.
-    Raises: OSError; ValueError for a directory above LIMIT_BYTES.
+    Raises: OSError; ValueError for a directory above LIMIT_BYTES; TooLargeError for a batch above
+    BATCH_LIMIT_BYTES.
     """
     paths = [Path(file.path) for file in segment_files(os.fspath(directory))]
     paths += [path for path in directory.iterdir() if SMALL_FILE.fullmatch(path.name)]
@@ -288,14 +292,15 @@ def disagreements(directory: Path) -> Iterator[Finding]:
     judge = Judge({path.name: contents_of(path) for path in paths})
     findings = list(verify(directory, deep=True))
     found = {each.law for each in findings}
-    for law_id in sorted({each.law for each in findings if each.is_defect} - NOT_JUDGED):
-        if not judge.breaks(law_id):
-            yield disagreement(law_id, directory, reported=True)
-    if any(each.is_defect for each in findings):
-        return
-    for law_id in judge.broken():
-        if law_id not in found:
-            yield disagreement(law_id, directory, reported=False)
+    with limited(os.fspath(directory)):
+        for law_id in sorted({each.law for each in findings if each.is_defect} - NOT_JUDGED):
+            if not judge.breaks(law_id):
+                yield disagreement(law_id, directory, reported=True)
+        if any(each.is_defect for each in findings):
+            return
+        for law_id in judge.broken():
+            if law_id not in found:
+                yield disagreement(law_id, directory, reported=False)
 
 
 def disagreement(law_id: str, directory: Path, *, reported: bool) -> Finding:

@@ -62,7 +62,8 @@ def command(
             "--limit-bytes",
             min=1,
             help="Bytes a record may have, and a batch have and inflate to, to be shown by "
-            "--records. Default: 8 MiB a record, and of a batch as for verify --deep.",
+            "--records. Default: 8 MiB a record, and of a batch as for verify --deep; with "
+            "--profile 3 MiB of either.",
         ),
     ] = None,
     output_format: FormatOption = Format.TEXT,

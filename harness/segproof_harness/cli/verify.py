@@ -189,6 +189,7 @@ def known_laws(given: list[str] | None) -> frozenset[str] | None:
 
 def _compare(path: Path, output_format: Format) -> int:
     """Hold verify's findings against the model's laws; return on how many laws they part."""
+    from segproof.errors import TooLargeError
     from segproof_harness.judge import disagreements, partitions_below
     from segproof_harness.judge_rocketmq import store_disagreements, stores_below
 
@@ -204,7 +205,7 @@ def _compare(path: Path, output_format: Format) -> int:
             for finding in compare(directory):
                 _write(finding, output_format)
                 count += 1
-        except ValueError as error:
+        except (ValueError, TooLargeError) as error:
             summarise(f"model: not run: {error}")
         except OSError as error:
             summarise(f"model: not run: {reason_of(error)}")

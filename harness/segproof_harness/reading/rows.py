@@ -25,7 +25,13 @@ from segproof.files import REAL_FILES, File, Files, data_end, holds_zeros
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import MAX_FILE_BYTES, LogAsFound
 from segproof.kafka.transaction_index import TransactionIndex
-from segproof_harness.reading.segments import ModelRaisedError, SegmentAsFound
+from segproof_harness.reading.segments import (
+    BATCH_LIMIT_BYTES,
+    ModelRaisedError,
+    SegmentAsFound,
+    limited,
+)
+from segproof_model.kafka.compression import BeyondLimitError
 from segproof_model.outcomes import Raised
 from segproof_model.profiles import Profile
 
@@ -114,24 +120,25 @@ def rows_of(
 
     Batches and records that are too large to be shown are left out, and `on_large` is told of
     each; None: they are raised. `limit` is how many bytes a record may have, and a batch have and
-    inflate to; by default 8, 16 and 64 MiB, and 128 times the stored bytes for all batches.
+    inflate to; by default 8, 16 and 64 MiB, and 128 times the stored bytes for all batches; under a
+    profile `BATCH_LIMIT_BYTES`.
 
     Raises: OSError if it can't be read; SegproofError where reading it fails, behind the rows
     before the damage.
     """
-    reader = _implementation_rows(limit) if profile is None else _model_rows(profile)
-    for row in reader(file, files):
+    if profile is None:
+        rows, records_of = _rows_as_found(file, limit, files), _record_rows
+    else:
+        rows, records_of = _model_rows(file, profile, limit, files), _model_record_rows
+    for row in rows:
         if isinstance(row, dict):
             yield row
             continue
         yield batch_row(row)
         if not with_records:
             continue
-        if profile is not None:
-            yield from map(record_row, _records(row, file.path))
-            continue
         try:
-            for shown in _record_rows(row, limit):
+            for shown in records_of(row, limit, file.path):
                 if isinstance(shown, dict):
                     yield shown
                 elif on_large is None:
@@ -145,9 +152,9 @@ def rows_of(
             on_large(error)
 
 
-def _record_rows(batch: Any, limit: int | None) -> Iterator[Row | TooLargeError]:
+def _record_rows(batch: Any, limit: int | None, path: str) -> Iterator[Row | TooLargeError]:
     """Yield the rows of the records of a batch; of one that is too large why it is not shown."""
-    for block in batch.record_blocks(limit=inflation_limit(batch.size_bytes, limit)):
+    for block in batch.record_blocks():
         room = limit or LARGE_RECORD_BYTES
         headers = limit or MANY_HEADERS
         if len(block.data) <= room and int(block.header_counts.max()) <= headers:
@@ -160,22 +167,37 @@ def _record_rows(batch: Any, limit: int | None) -> Iterator[Row | TooLargeError]
                 continue
             count = int(block.header_counts[row])
             words = f"of {size} bytes" if size is not None else f"with {count} headers"
-            yield TooLargeError(
-                f"the record of offset {offset}, {words}, is not shown",
-                position=batch.position,
-                expected=f"at most {room} bytes and {headers} headers",
-                hint=HIGHER,
-            )
+            most = f"at most {room} bytes and {headers} headers"
+            yield _not_shown(offset, words, most, batch)
 
 
-def _implementation_rows(limit: int | None) -> Callable[[SegmentFile, Files], Iterator[Any]]:
-    return lambda file, files: _rows_as_found(file, limit, files)
+def _model_record_rows(batch: Any, limit: int | None, path: str) -> Iterator[Row | TooLargeError]:
+    """Yield the same, as the model reads the batch."""
+    headers = limit or MANY_HEADERS
+    with limited(path):
+        records = _records(batch, path)
+    for record in records:
+        if (count := len(record.headers)) <= headers:
+            yield record_row(record)
+        else:
+            most = f"at most {headers} headers"
+            yield _not_shown(record.offset, f"with {count} headers", most, batch)
+
+
+def _not_shown(offset: int, words: str, most: str, batch: Any) -> TooLargeError:
+    return TooLargeError(
+        f"the record of offset {offset}, {words}, is not shown",
+        position=batch.position,
+        expected=most,
+        hint=HIGHER,
+    )
 
 
 def _rows_as_found(file: SegmentFile, limit: int | None, files: Files) -> Iterator[Any]:
     if file.suffix == ".log":
         with LogAsFound.open(file.path, mutable=False, files=files) as log:
             for batch in log.batches():
+                batch.limit = inflation_limit(batch.size_bytes, limit)
                 large = batch.size_bytes > (limit or LARGE_BATCH_BYTES)
                 yield _LargeBatch(batch, log.file) if large else batch
     elif file.suffix in INDEX_ENTRIES:
@@ -260,7 +282,7 @@ class _LargeBatch:
             computed = checksum(self._source.pread(size, batch.position + at), computed)
         return computed == batch.crc
 
-    def record_blocks(self, limit: int | None = None) -> Iterator[Any]:
+    def record_blocks(self) -> Iterator[Any]:
         """Refuse."""
         raise self._too_large()
 
@@ -273,30 +295,30 @@ class _LargeBatch:
         )
 
 
-def _model_rows(profile: Profile) -> Callable[[SegmentFile, Files], Iterator[Any]]:
-    def read(file: SegmentFile, files: Files) -> Iterator[Any]:
-        segment = _NamedSegment(file, profile, files)
-        if file.suffix == ".log":
-            yield from segment.scan.batches
-            _refuse(segment.scan.error, file.path)
-        elif file.suffix == ".index":
-            yield from map(_named, segment.offset_index.entries_list())
-        elif file.suffix == ".timeindex":
-            yield from map(_named, segment.time_index.entries_list())
-        else:
-            entries = segment.transaction_index.all_aborted_txns()
-            if isinstance(entries, Raised):
-                raise ModelRaisedError(entries, file.path)
-            yield from map(_named, entries)
-
-    return read
+def _model_rows(
+    file: SegmentFile, profile: Profile, limit: int | None, files: Files
+) -> Iterator[Any]:
+    segment = _NamedSegment(file, profile, limit or BATCH_LIMIT_BYTES, files)
+    if file.suffix == ".log":
+        yield from segment.scan.batches
+        _refuse(segment.scan.error, file.path)
+    elif file.suffix == ".index":
+        yield from map(_named, segment.offset_index.entries_list())
+    elif file.suffix == ".timeindex":
+        yield from map(_named, segment.time_index.entries_list())
+    else:
+        entries = segment.transaction_index.all_aborted_txns()
+        if isinstance(entries, Raised):
+            raise ModelRaisedError(entries, file.path)
+        yield from map(_named, entries)
 
 
 class _NamedSegment(SegmentAsFound):
     """A segment of which one file is read, whatever was put behind its name."""
 
-    def __init__(self, file: SegmentFile, profile: Profile, files: Files) -> None:
-        super().__init__(os.path.dirname(file.path), file.base_offset, profile, files=files)
+    def __init__(self, file: SegmentFile, profile: Profile, limit: int, files: Files) -> None:
+        folder = os.path.dirname(file.path)
+        super().__init__(folder, file.base_offset, profile, limit=limit, files=files)
         self._path = file.path
 
     def path(self, suffix: str) -> str:
@@ -330,7 +352,7 @@ def field_of(batch: Any, attribute: str) -> Any:
     try:
         value = getattr(batch, attribute)
         value = value() if callable(value) else value
-    except SegproofError:
+    except (SegproofError, BeyondLimitError):
         return None
     return None if isinstance(value, Raised) else value
 
@@ -340,7 +362,7 @@ def _count(batch: Any) -> int | None:
         if hasattr(batch, "record_blocks"):
             return sum(map(len, batch.record_blocks()))
         return sum(1 for _ in _records(batch, ""))
-    except SegproofError:
+    except (SegproofError, BeyondLimitError):
         return None
 
 

@@ -13,7 +13,8 @@ Used by: the verbs `dump` and `lookup` with `--profile`, conformance.
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -30,6 +31,7 @@ from segproof.lookup import (
 )
 from segproof_harness.codecs import CODECS
 from segproof_model.directory import Directory
+from segproof_model.kafka.compression import BeyondLimitError
 from segproof_model.kafka.offset_index import OffsetIndex, OffsetPosition
 from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.kafka.record_file import (
@@ -44,6 +46,10 @@ from segproof_model.outcomes import Raised
 from segproof_model.profiles import Profile
 
 Answer = TypeVar("Answer")
+
+BATCH_LIMIT_BYTES = 3 << 20
+"""What the records of a batch may take, stored and inflated, to be read under a profile: the model
+makes an object of each record and header, of up to 40 times their bytes."""
 
 
 class ModelRaisedError(SegproofError):
@@ -63,6 +69,15 @@ class FetchedBytes:
     position: int
     size_bytes: int
     first_entry_incomplete: bool
+
+
+@contextmanager
+def limited(path: str) -> Iterator[None]:
+    """Name the file where a batch has more bytes than are read. Raises: TooLargeError."""
+    try:
+        yield
+    except BeyondLimitError as error:
+        raise TooLargeError(f"a batch whose records take {error} is not read", path=path) from error
 
 
 def read_whole(path: str, limit: int, files: Files = REAL_FILES) -> bytes:
@@ -89,11 +104,18 @@ class SegmentAsFound:
     """
 
     def __init__(
-        self, directory: str, base_offset: int, profile: Profile, *, files: Files = REAL_FILES
+        self,
+        directory: str,
+        base_offset: int,
+        profile: Profile,
+        *,
+        limit: int = BATCH_LIMIT_BYTES,
+        files: Files = REAL_FILES,
     ) -> None:
         self.base_offset = base_offset
         self.profile = profile
         self._directory = directory
+        self._limit = limit
         self._files = files
 
     def path(self, suffix: str) -> str:
@@ -136,7 +158,7 @@ class SegmentAsFound:
             mutable=False,
             directory=self._image(".log"),
             profile=self.profile,
-            codecs=CODECS,
+            codecs=replace(CODECS, limit_bytes=self._limit),
         )
         return self._state(opened.after, RecordFile, ".log")
 
@@ -164,7 +186,8 @@ class SegmentAsFound:
     def translate_offset(self, offset: int) -> LogOffsetPosition | None:
         """Return where the first batch is whose last offset is not below the offset (SEG-12)."""
         entry = self.lookup_offset_index(offset)
-        found = self.log.search_for_offset_with_size(offset, entry.position)
+        with limited(self.path(".log")):
+            found = self.log.search_for_offset_with_size(offset, entry.position)
         return self._answer(found, ".log")
 
     def read(self, start_offset: int, max_size_bytes: int) -> FetchedBytes | None:
@@ -173,7 +196,8 @@ class SegmentAsFound:
         if found is None:
             return None
         size = min(self.log.size_in_bytes() - found.position, max_size_bytes)
-        base_offset = self._answer(self._batches(found.position)[0].base_offset, ".log")
+        with limited(self.path(".log")):
+            base_offset = self._answer(self._batches(found.position)[0].base_offset, ".log")
         return FetchedBytes(base_offset, found.position, size, max_size_bytes < found.size_bytes)
 
     def read_next_offset(self) -> int:
@@ -207,7 +231,8 @@ class SegmentAsFound:
     ) -> TimestampAndOffset | None:
         """Return the first record at or after timestamp and offset (SEG-39)."""
         start = self.timestamp_search_start(timestamp, starting_offset)
-        found = self.log.search_for_timestamp(timestamp, start.position, starting_offset)
+        with limited(self.path(".log")):
+            found = self.log.search_for_timestamp(timestamp, start.position, starting_offset)
         return self._answer(found, ".log")
 
     def timestamp_search_start(self, timestamp: int, starting_offset: int) -> OffsetPosition:

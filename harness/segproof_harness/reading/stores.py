@@ -21,7 +21,7 @@ from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.geometry import find_geometries
 from segproof.rocketmq.index_table import Geometry
 from segproof.store_lookup import NOT_FOUND, KeyAnswer, StoreReader
-from segproof_harness.reading.segments import ModelRaisedError
+from segproof_harness.reading.segments import ModelRaisedError, read_whole
 from segproof_model.directory import Directory
 from segproof_model.outcomes import Raised
 from segproof_model.profiles import Profile
@@ -34,10 +34,15 @@ INT64_MAX = (1 << 63) - 1
 
 
 def contents(path: str, files: Files, limit: int | None = None, position: int = 0) -> bytes:
-    """Return the bytes of a file, at most `limit` of them. Raises: OSError."""
+    """Return the bytes of a file, at most `limit` of them.
+
+    Raises: OSError; TooLargeError where all are asked for and no release maps so many.
+    """
+    if limit is None:
+        return read_whole(path, INT32_MAX, files)
     file = files.open(path)
     try:
-        return file.pread(file.size() if limit is None else limit, position)
+        return file.pread(limit, position)
     finally:
         file.close()
 

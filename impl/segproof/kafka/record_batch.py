@@ -137,8 +137,8 @@ class RecordBatch:
         "_header",
         "_in_file",
         "_legacy_base_offset",
-        "_limit",
         "_source",
+        "limit",
         "magic",
         "position",
         "size_bytes",
@@ -163,7 +163,8 @@ class RecordBatch:
         """The format: 0, 1 or 2."""
         self._source = source
         self._in_file = in_file
-        self._limit = limit
+        self.limit = limit
+        """Bytes it may have in a file, and inflate to, where a question gives no limit."""
         self._fields: array[int] | None = None
         self._legacy_base_offset: int | None = None
         """Once known: of a compressed message it takes inflating it."""
@@ -507,7 +508,7 @@ class RecordBatch:
 
     def _whole(self, limit: int | None) -> tuple[memoryview, int]:
         """Return the bytes of the batch, and what they may inflate to; the size may be a lie."""
-        limit = self._limit if limit is None else limit
+        limit = self.limit if limit is None else limit
         if self._in_file and self.size_bytes > limit:
             raise TooLargeError(
                 f"a batch of {self.size_bytes} bytes is not read into memory",

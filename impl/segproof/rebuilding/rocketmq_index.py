@@ -25,7 +25,7 @@ import numpy as np
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, Files, FileStatus, SharedFiles, first_byte_of
 from segproof.findings import Finding, Severity
-from segproof.rebuilding.rocketmq_log import LogReader, MessageBlock, announce
+from segproof.rebuilding.rocketmq_log import LogReader, MessageBlock
 from segproof.rebuilding.rocketmq_places import Built, IndexInPlace, NewIndexDirectory
 from segproof.rebuilding.rocketmq_releases import counts_puts_in_old_index, tags_in_old_index
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog
@@ -230,7 +230,6 @@ class _Rebuild:
 
     def _build(self, service: IndexService, reader: LogReader) -> None:
         first, last = self._log.min_offset, self._log.max_offset
-        announce(sum(log_file.size_bytes for log_file in self._log.log_files))
         for block in reader.blocks():
             _feed(service, block)
             self._messages += len(block.rows)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.files import File, Files
+from segproof.files import File, Files, data_end
 from segproof.kernels import rocketmq_records as kernels
 from segproof.rocketmq.commit_log import CommitLog, LogFile
 from segproof.rocketmq.message import (
@@ -26,7 +26,7 @@ from segproof.rocketmq.message import (
     dispatch_request_of,
 )
 
-__all__ = ["Entries", "LogReader", "MessageBlock", "announce"]
+__all__ = ["Entries", "LogReader", "MessageBlock"]
 
 CHUNK_BYTES = 4 << 20
 ROWS = 8192
@@ -108,8 +108,8 @@ def _hashes_of_decoded(data: bytes, row: Int64Array, index_tags: bool) -> Int64A
     return _hashes(b"".join(parts), decoded.reshape(1, -1), index_tags)[0]
 
 
-def announce(log_bytes: int) -> None:
-    """Say how long the log is that will be read: what pays to be compiled is compiled now."""
+def _announce(log_bytes: int) -> None:
+    """Say how many bytes will be read: what pays to be compiled is compiled now."""
     for kernel in (kernels.walk_messages, kernels.hash_keys):
         kernel.announce(log_bytes // USUAL_MESSAGE_BYTES * UNITS_OF_A_MESSAGE)
 
@@ -135,6 +135,7 @@ class LogReader:
             self.end_offset = log_file.start
             file = self._files.open(log_file.path)
             try:
+                _announce(data_end(file))
                 yield from self._blocks_of(file, log_file)
             finally:
                 file.close()

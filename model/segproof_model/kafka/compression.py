@@ -51,22 +51,31 @@ class CutShortError(ValueError):
         self.inflated = inflated
 
 
+class BeyondLimitError(Exception):
+    """Records have more bytes than the limit. No release has one, so no answer is given."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(f"more than {limit_bytes} bytes")
+
+
 @dataclass(frozen=True, slots=True)
 class Codecs:
-    """The codecs as functions; what they refuse (damaged, longer than the limit) is a ValueError,
-    a `CutShortError` where a gzip stream is cut, or ends with wrong checksums.
+    """The codecs as functions; what they refuse as damaged is a ValueError, a `CutShortError`
+    where a gzip stream is cut, or ends with wrong checksums; beyond a limit: BeyondLimitError.
 
     A whole gzip or zstd stream, and one raw block of snappy or lz4, are each one call.
     """
 
     inflate: Callable[[int, bytes, int], bytes]
-    """(codec number, compressed bytes, most bytes to return) -> bytes."""
+    """(codec number, compressed bytes, most bytes to return) -> bytes. An lz4 block that grows
+    beyond them is damaged: it states them."""
     deflate: Callable[[int, bytes], bytes]
     """(codec number, bytes) -> compressed bytes."""
     xxhash32: Callable[[bytes], int]
     """The 32-bit xxHash with seed 0."""
     limit_bytes: int = INT32_MAX
-    """No records inflate to more bytes than this."""
+    """Records of one batch that have more bytes, inflated or never compressed, are not read: every
+    question about them raises BeyondLimitError."""
 
 
 def _no_codec(*_: object) -> bytes:
@@ -183,16 +192,18 @@ def deflate(codec: int, data: bytes, magic: int, codecs: Codecs) -> bytes | Rais
 def _inflate_snappy(data: bytes, codecs: Codecs) -> bytes:
     if not data.startswith(SNAPPY_HEADER[:8]):
         return codecs.inflate(SNAPPY, data, codecs.limit_bytes)
-    inflated = b""
+    inflated = bytearray()
     position = len(SNAPPY_HEADER)
     while position + 4 <= len(data):
         length = int32_at(data, position)
         block = data[position + 4 : position + 4 + max(length, 0)]
         if length < 0 or len(block) < length:
             raise ValueError("a snappy block is cut")
-        inflated += codecs.inflate(SNAPPY, block, codecs.limit_bytes - len(inflated))
+        inflated += codecs.inflate(SNAPPY, block, codecs.limit_bytes)
+        if len(inflated) > codecs.limit_bytes:
+            raise BeyondLimitError(codecs.limit_bytes)
         position += 4 + length
-    return inflated
+    return bytes(inflated)
 
 
 def _deflate_snappy(data: bytes, codecs: Codecs) -> bytes:
@@ -246,11 +257,10 @@ def _lz4_blocks(
             if codecs.xxhash32(block) != _uint32_le(frame, position):
                 raise ValueError("an lz4 block has a wrong checksum")
             position += 4
-        room = min(block_size, codecs.limit_bytes - total)
-        inflated = block if length >= LZ4_STORED else codecs.inflate(LZ4, block, room)
+        inflated = block if length >= LZ4_STORED else codecs.inflate(LZ4, block, block_size)
         total += len(inflated)
         if total > codecs.limit_bytes:
-            raise ValueError("an lz4 frame grows beyond the limit")
+            raise BeyondLimitError(codecs.limit_bytes)
         yield inflated
 
 

@@ -31,6 +31,7 @@ from segproof_model.kafka.batch_writing import (
 from segproof_model.kafka.compression import (
     COMPRESSIONS,
     NO_CODECS,
+    BeyondLimitError,
     Codecs,
     crc32,
     crc32c,
@@ -328,6 +329,8 @@ class RecordBatch:
             self._at(35, 8) if self.timestamp_type == "LogAppendTime" else None,
         )
         stored = self.data[BATCH_HEADER_BYTES:]
+        if compression == "none" and len(stored) > self.codecs.limit_bytes:
+            raise BeyondLimitError(self.codecs.limit_bytes)
         if compression == "none":
             return decode_records(stored, count, base, self.profile)
         codec = COMPRESSIONS.index(compression)

@@ -3,27 +3,41 @@
 
 import json
 import os
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+import cramjam
 import pytest
 
 from segproof.compression import inflation_limit
 from segproof.files import REAL_FILES, data_end, first_byte
 from segproof.kafka.record_batch import Record, RecordHeader, write_batch
+from segproof.kernels.dispatch import Kernel
+from segproof.rebuilding.rocketmq_index import rebuild_index
 from segproof.verification import verify
 from segproof_harness import cli
+from segproof_harness.codecs import CODECS
 from segproof_harness.memory_files import MemoryFiles
+from segproof_harness.memory_stores import message_of, write_log
+from segproof_model.kafka.compression import (
+    GZIP,
+    SNAPPY,
+    SNAPPY_HEADER,
+    inflate,
+    inflate_until_error,
+)
+from segproof_model.outcomes import ErrorKind, Raised
 
 NotRun = Callable[[str], None]
 
 MIB = 1 << 20
 
 
-def bomb(offset: int, compression: str, size_bytes: int = MIB - 64) -> bytes:
+def bomb(offset: int, compression: str, size_bytes: int = MIB - 64, magic: int = 2) -> bytes:
     """Return a batch with one record of zeros: about a thousand bytes for each MiB."""
     record = Record(offset, 1_700_000_000_000, None, bytes(size_bytes))
-    return write_batch([record], base_offset=offset, compression=compression)
+    return write_batch([record], base_offset=offset, compression=compression, magic=magic)
 
 
 def log(folder: Path, *batches: bytes) -> Path:
@@ -75,6 +89,77 @@ def test_a_record_that_is_too_large_to_show_is_named(
     assert 0 == cli.run(["dump", str(partition), "--records", "--limit-bytes", str(10 * MIB)])
 
 
+@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_a_profile_reads_no_batch_beyond_a_limit(
+    compression: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A gzip batch of 39 KB took a GB: the model's records are objects, each with its own."""
+    small = write_batch([Record(1, 1, b"key", b"")], base_offset=1)
+    partition = log(tmp_path, bomb(0, compression, 4 * MIB), small)
+    for suffix in ("index", "timeindex"):
+        (partition / f"00000000000000000000.{suffix}").touch()
+    profile = ("--profile", "kafka-4.3.1")
+    shown = ("dump", str(partition), "--records", "--format", "jsonl", *profile)
+    assert 1 == cli.run(shown)
+    found = capsys.readouterr()
+    rows = [row for row in map(json.loads, found.out.splitlines()) if "offset" in row]
+    assert [1] == [row["offset"] for row in rows if "headers" in row]
+    assert "byte 0" in found.err
+    assert "more than 3145728 bytes" in found.err
+    assert "--limit-bytes" in found.err
+    assert 0 == cli.run([*shown, "--limit-bytes", str(8 * MIB)])
+    capsys.readouterr()
+    (partition / "00000000000000000000.timeindex").write_bytes(bytes(6) + b"\xff" * 2 + bytes(4))
+    assert 1 == cli.run(["lookup", str(partition), "--timestamp", "1", *profile])
+    assert "more than 3145728 bytes" in capsys.readouterr().out
+    (partition / "00000000000000000000.timeindex").unlink()
+    cli.run(["verify", str(partition), "--against", "model"])
+    assert "model: not run" in capsys.readouterr().err
+
+
+def test_what_a_message_wraps_is_counted_within_the_limit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its offset and its count are in what it inflates to: 10 MB of bombs took a minute."""
+    partition = log(tmp_path, bomb(7, "gzip", 9 * MIB, magic=1))
+    shown = ("dump", str(partition), "--format", "jsonl")
+    for more, base_offset, count in (((), None, None), (("--limit-bytes", str(16 * MIB)), 7, 1)):
+        assert 0 == cli.run([*shown, *more])
+        row = json.loads(capsys.readouterr().out)
+        assert (base_offset, 7, count) == (
+            row["base_offset"], row["last_offset"], row["record_count"],
+        )  # fmt: skip
+
+
+def test_a_profile_shows_no_record_with_too_many_headers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The row of a record takes several times the memory of its headers."""
+    record = Record(0, 1, None, b"", (RecordHeader("", None),) * 70_000)
+    partition = log(tmp_path, write_batch([record, Record(1, 1, None, b"")], base_offset=0))
+    shown = ("dump", str(partition), "--records", "--format", "jsonl", "--profile", "kafka-4.3.1")
+    assert 1 == cli.run(shown)
+    found = capsys.readouterr()
+    assert '"offset": 1' in found.out
+    assert "the record of offset 0, with 70000 headers, is not shown" in found.err
+    assert 0 == cli.run([*shown, "--limit-bytes", str(MIB)])
+
+
+def test_tiny_members_and_blocks_are_inflated_one_by_one() -> None:
+    """What was left over was copied for each of them: 4 MB of nothing took minutes."""
+    count = 200_000
+    members = zlib.compress(b"a", wbits=31) + zlib.compress(b"", wbits=31) * count
+    assert b"a" == inflate(GZIP, members, 2, CODECS)
+    block = bytes(cramjam.snappy.compress_raw(b"a"))
+    blocks = (len(block).to_bytes(4, "big") + block) * count
+    assert b"a" * count == inflate(SNAPPY, SNAPPY_HEADER + blocks, 2, CODECS)
+    data = zlib.compress(bytes(range(256)) * 40, 0, wbits=31)
+    assert bytes(range(256)) * 80 == inflate(GZIP, data * 2, 2, CODECS)
+    for cut in (data[:-5], data[:-1] + b"\1"):
+        found = inflate_until_error(GZIP, data + cut, 2, CODECS)
+        assert (bytes(range(256)) * 80, Raised(ErrorKind.KAFKA_ERROR)) == found
+
+
 SPARSE_BYTES = 10 << 40
 
 
@@ -105,6 +190,32 @@ def test_a_hole_is_not_read(
     built = tmp_path / "built"
     cli.run(["rebuild", str(partition), "--out", str(built)])
     assert sum(each.stat().st_blocks * 512 for each in built.rglob("*")) < MIB
+
+
+def test_the_hole_of_a_log_of_rocketmq_is_no_work(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    not_run: NotRun,
+) -> None:
+    """For twelve messages and a hole of 10 TB the kernels were compiled, in 17 s."""
+    store = tmp_path / "store"
+    messages = [message_of("T", {"KEYS": "k"}) for _ in range(12)]
+    write_log(REAL_FILES, str(store), messages, 10_000)
+    log_file = store / "commitlog" / "00000000000000000000"
+    try:
+        os.truncate(log_file, SPARSE_BYTES)
+    except OSError as error:
+        not_run(f"the file system refuses a file of 10 TB: {error}")
+    with log_file.open("rb") as file:
+        if os.lseek(file.fileno(), SPARSE_BYTES - 1, os.SEEK_HOLE) >= SPARSE_BYTES:
+            not_run("the file system tells no holes")
+    announced: list[int] = []
+    monkeypatch.setattr(Kernel, "announce", lambda _, work: announced.append(work))
+    assert 12 == rebuild_index(store, tmp_path / "built", 8, 50).messages
+    assert 1000 > max(announced)
+    assert 1 == cli.run(["dump", str(log_file), "--profile", "rocketmq-4.9.8"])
+    assert "not read into memory" in capsys.readouterr().err
 
 
 def test_data_ranges_of_real_files_and_of_memory(tmp_path: Path) -> None:

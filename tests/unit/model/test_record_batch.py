@@ -21,6 +21,7 @@ from segproof_model.kafka.compression import (
     LZ4,
     NO_CODECS,
     SNAPPY,
+    BeyondLimitError,
     Codecs,
     crc32c,
     deflate,
@@ -73,7 +74,7 @@ def _inflate(codec: int, data: bytes, limit: int) -> bytes:
     except cramjam.DecompressionError as error:
         raise ValueError(str(error)) from error
     if len(inflated) > limit:
-        raise ValueError("too long")
+        raise BeyondLimitError(limit)
     return bytes(inflated)
 
 
@@ -568,12 +569,16 @@ def test_a_frame_of_linked_blocks_is_refused() -> None:
     assert inflate(LZ4, linked, 2, CODECS) == KAFKA_ERROR
 
 
-def test_more_than_the_limit_is_the_kafka_error() -> None:
-    """A small stream that grows beyond the limit."""
+def test_beyond_the_limit_nothing_is_answered() -> None:
+    """A small stream that grows beyond the limit; records that are larger without a codec."""
     for codec in range(1, 5):
         stored = deflate(codec, bytes(2**20 + 1), 2, CODECS)
         assert isinstance(stored, bytes)
-        assert inflate(codec, stored, 2, CODECS) == KAFKA_ERROR
+        with pytest.raises(BeyondLimitError):
+            inflate(codec, stored, 2, CODECS)
+    batch = batch_of(write_batch([Record(0, 1, None, bytes(2**20))], base_offset=0))
+    with pytest.raises(BeyondLimitError):
+        batch.records()
 
 
 def test_without_codecs_compressed_records_are_the_kafka_error() -> None:
