@@ -21,6 +21,7 @@ from segproof_harness.generation import (
     INT32_MAX,
     INT64_MAX,
     INT64_MIN,
+    MAGIC_NEWEST,
     Choose,
     beside,
     one_in,
@@ -366,7 +367,8 @@ def _broken(choose: Choose, name: str, kinds: tuple[str, ...]) -> Damage:
 def _leftover(choose: Choose, logs: list[str]) -> Damage:
     """Draw a file that a crash left in the middle of something, an index without a log as well."""
     base = _base_of(choose.one_of(logs))
-    kind, suffix = choose.one_of(LEFTOVERS)
+    leftovers = LEFTOVERS if choose.magic_max == MAGIC_NEWEST else LEFTOVERS[:-1]
+    kind, suffix = choose.one_of(leftovers)
     if kind != ".log":
         base += choose.one_of((0, 1, 1000)) if not suffix else 0
         return segment_file_name(base, kind + suffix), "replaced", 0, draw_index(choose, base, kind)
