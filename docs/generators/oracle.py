@@ -41,9 +41,11 @@ by name, as the oracle sees to it in a directory in memory on Linux.
 Steps are left out of what is asked where the real class must not be asked them: it would never
 end, or answer by the computer's time or by the order of a hash; or a leader would compress records
 anew, of which Java's codecs make other bytes. The tables below count them for the runs that did.
-Not drawn at all: the cleaner; a `compression.type` that makes a leader compress (a batch would have
-other bytes, and so other positions, indexes and rolls behind it: a test of its own compares what
-4.3.1 and 2.8.2 answer, and the records when they are read again). A log that is closed is asked all
+Leaders of topics that want `uncompressed` batches write anew what comes compressed. Not drawn at
+all: the cleaner; in the runs of these tables, a `compression.type` that makes a leader compress (a
+batch would have other bytes, and so other positions, indexes and rolls behind it: a test draws what
+does not go by these, and compares answers, and the records when they are read again, with 4.4.0,
+4.3.1, 3.9.2, 2.8.2 and 0.11.0.3, for each codec that they know). A log that is closed is asked all
 the same as an open one, to be closed once more too: from 4.4 on it refuses what would change it,
 before that its closed files and indexes decide. Left out, and counted, is only what truncates a
 closed log of 0.11 and before, and fails when no segment is left. To close a log as the end of a
