@@ -384,9 +384,10 @@ def _base_of(name: str) -> int:
 def _swap_state(choose: Choose, situation: Situation) -> tuple[Value, ...]:
     """Draw a segment as a crash leaves it while it replaces itself: some of its files are swaps.
 
-    The files that have these names already are still there, or went before.
+    The files that have these names already are still there, or went before. None of an odd name:
+    what the oldest releases make of such a swap is in no profile.
     """
-    names = [name for name in situation.directory if name.endswith(".log")]
+    names = [name for name in situation.directory if name.endswith(".log") and not is_odd(name)]
     stem = choose.one_of(names).removesuffix(".log") if names else segment_file_name(0, "")
     suffix = choose.one_of((".swap", ".swap", ".swap", ".cleaned"))
     is_gone, found = choose.boolean(), list[Damage]()
