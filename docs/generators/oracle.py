@@ -41,11 +41,15 @@ by name, as the oracle sees to it in a directory in memory on Linux.
 Steps are left out of what is asked where the real class must not be asked them: it would never
 end, or answer by the computer's time or by the order of a hash; or a leader would compress records
 anew, of which Java's codecs make other bytes. The tables below count them for the runs that did.
-Not drawn at all: the cleaner; a `compression.type` that makes a leader compress (a batch would have
-other bytes, and so other positions, indexes and rolls behind it: a test of its own compares what
-4.3.1 and 2.8.2 answer, and the records when they are read again). A log is closed, and its files
-are compared then; all that a closed log is asked is to be opened again, as after a crash, since
-most of it no broker does.
+Leaders of topics that want `uncompressed` batches write anew what comes compressed. Not drawn at
+all: the cleaner; in the runs of these tables, a `compression.type` that makes a leader compress (a
+batch would have other bytes, and so other positions, indexes and rolls behind it: a test draws what
+does not go by these, and compares answers, and the records when they are read again, with 4.4.0,
+4.3.1, 3.9.2, 2.8.2 and 0.11.0.3, for each codec that they know). A log that is closed is asked all
+the same as an open one, to be closed once more too: from 4.4 on it refuses what would change it,
+before that its closed files and indexes decide. Left out, and counted, is only what truncates a
+closed log of 0.11 and before, and fails when no segment is left. To close a log as the end of a
+process does is part of the next opening after a crash.
 
 There are two kinds of runs. The first tables are of seeds that were also used to mend by: they find
 nothing more, and say that nothing has come back. Those of **fresh seeds** are of seeds that nothing
@@ -53,8 +57,9 @@ had been mended by when they were run: what they found says how much more there 
 fresh run stays in its table with what it found, though that is mended since
 ([defects](defects.md)). 2 000 fresh whole logs each of 4.3.1, 3.9.2, 2.8.2 and 0.11.0.3, which were
 drawn before that, showed 1, 1, 0 and 5 differences on 2026-11-23, which are mended, too. All whole
-logs of these tables were run before a history could close one, those of the seeds up to 799 999
-before histories varied `message.timestamp.after.max.ms` as well: these seeds make other logs now.
+logs of these tables were run before a history could close one and ask it on, those of the seeds up
+to 799 999 before histories varied `message.timestamp.after.max.ms` as well: these seeds make other
+logs now.
 """
 TABLE = """
 ## {system}: seeds that were also used to mend by

@@ -56,6 +56,15 @@ class LogFlags(EarlyFlags):
     )
 
     # Logs
+    closed_log_is_refused: bool = flag(
+        True,
+        "what would change a closed log, or needs one of its bounds, is refused; else its files and"
+        " indexes, which are closed, decide",
+        "LOG-5",
+        "LOG-9",
+        "LOG-11",
+        "LOG-13",
+    )
     replaced_segment_loads_indexes: bool = flag(
         True,
         "rolling onto the active, empty segment loads its indexes, which creates their files",

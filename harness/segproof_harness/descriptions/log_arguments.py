@@ -21,6 +21,7 @@ from segproof_harness.generation import (
     INT32_MAX,
     INT64_MAX,
     INT64_MIN,
+    MAGIC_NEWEST,
     Choose,
     beside,
     one_in,
@@ -366,7 +367,8 @@ def _broken(choose: Choose, name: str, kinds: tuple[str, ...]) -> Damage:
 def _leftover(choose: Choose, logs: list[str]) -> Damage:
     """Draw a file that a crash left in the middle of something, an index without a log as well."""
     base = _base_of(choose.one_of(logs))
-    kind, suffix = choose.one_of(LEFTOVERS)
+    leftovers = LEFTOVERS if choose.magic_max == MAGIC_NEWEST else LEFTOVERS[:-1]
+    kind, suffix = choose.one_of(leftovers)
     if kind != ".log":
         base += choose.one_of((0, 1, 1000)) if not suffix else 0
         return segment_file_name(base, kind + suffix), "replaced", 0, draw_index(choose, base, kind)
@@ -382,9 +384,10 @@ def _base_of(name: str) -> int:
 def _swap_state(choose: Choose, situation: Situation) -> tuple[Value, ...]:
     """Draw a segment as a crash leaves it while it replaces itself: some of its files are swaps.
 
-    The files that have these names already are still there, or went before.
+    The files that have these names already are still there, or went before. None of an odd name:
+    what the oldest releases make of such a swap is in no profile.
     """
-    names = [name for name in situation.directory if name.endswith(".log")]
+    names = [name for name in situation.directory if name.endswith(".log") and not is_odd(name)]
     stem = choose.one_of(names).removesuffix(".log") if names else segment_file_name(0, "")
     suffix = choose.one_of((".swap", ".swap", ".swap", ".cleaned"))
     is_gone, found = choose.boolean(), list[Damage]()

@@ -18,8 +18,12 @@ from segproof_model.outcomes import ErrorKind, Raised
 
 
 def is_asked(event: Event) -> bool:
-    """Return whether a release is asked this step; a closed log is opened again only."""
-    if getattr(event.before, "is_closed", False) and event.operation.name != "crash_reopen":
+    """Return whether a release is asked this step; not one that leaves a log without a segment.
+
+    Truncating a closed log does so in the oldest releases; all that follows trips over it.
+    """
+    segments = getattr(event.after, "log_segments", None)
+    if segments is not None and not segments.number_of_segments:
         return False
     ask = ASKED.get(event.operation.name)
     has_log = getattr(event.after, "profile", None) is not None

@@ -22,6 +22,10 @@ def _done(event: Event, *names: str) -> bool:
     return event.operation.name in names and event.outcome.error is None
 
 
+def _asks_a_closed_log(event: Event) -> bool:
+    return getattr(event.before, "is_closed", False) and event.operation.name not in OPENINGS
+
+
 def _has_grown(event: Event) -> bool:
     return _done(event, *APPENDS) and event.after.log_end_offset > event.before.log_end_offset
 
@@ -215,5 +219,6 @@ SOMETIMES = {
     "swap-completed-at-load": _completes_a_swap,
     "index-without-a-log-removed-at-load": _loses_an_index_without_a_log,
     "odd-name-refused": _is_refused_for_a_name,
+    "asked-when-closed": _asks_a_closed_log,
     **OPENED_AGAIN,
 }

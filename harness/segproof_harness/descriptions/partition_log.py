@@ -263,7 +263,7 @@ BOUNDS = (
     OperationKind(
         "now", (Parameter("now_ms", "int64", draw.some_now, draw.is_time),), 8, sets_clock=True
     ),
-    OperationKind("close", weight=1, laws=("LOAD-16",), ends=True),
+    OperationKind("close", weight=3, laws=("LOAD-16",), ends=True),
     OperationKind("close_handlers", weight=1, laws=("LOAD-16",), ends=True),
 )
 

@@ -25,7 +25,7 @@ from segproof_model.kafka.log_validator import (
     order_refusal,
     validated,
 )
-from segproof_model.kafka.partition_parts import UNMAPPED, ProducerUpdates
+from segproof_model.kafka.partition_parts import KAFKA_ERROR, UNMAPPED, ProducerUpdates
 from segproof_model.kafka.partition_reading import ReadingLog
 from segproof_model.kafka.producer_append_info import (
     INVALID_PRODUCER_EPOCH,
@@ -41,7 +41,6 @@ from segproof_model.kafka.segment_rolling import RollParams
 from segproof_model.outcomes import ErrorKind, Raised, Step
 from segproof_model.values import replace
 
-KAFKA_ERROR = Raised(ErrorKind.KAFKA_ERROR)
 RECORD_BATCH_TOO_LARGE = Raised(ErrorKind.RECORD_BATCH_TOO_LARGE)
 NAMED_OFFSETS = 10
 """How many offsets the error of an append below the log's end names."""
@@ -102,6 +101,8 @@ class AppendingLog(ReadingLog):
         )
         if isinstance(info, Raised) or info.valid_bytes == 0:
             return Step(self, info)
+        if self.is_found_closed:
+            return Step(self, KAFKA_ERROR)
         valid = records[: info.valid_bytes]
         given: tuple[LogAppendInfo, bytes, int | None] | Raised
         if is_leader:
@@ -400,6 +401,8 @@ class AppendingLog(ReadingLog):
         """
         if self.is_refused:
             return Step(self, UNMAPPED)
+        if self.is_found_closed:
+            return Step(self, KAFKA_ERROR)
         base_offset = max(expected_next_offset or 0, self.log_end_offset)
         if self._cannot_begin_at(base_offset):
             return self._refused_at(base_offset)
@@ -516,6 +519,8 @@ class AppendingLog(ReadingLog):
             step = step.after.on_producers(lambda known: known.delete_snapshots_before(kept))
         if isinstance(step.outcome, Raised):
             return step
+        if self.is_found_closed:
+            return Step(step.after, KAFKA_ERROR)
         moved = max(self.recovery_point, offset)
         return Step(replace(step.after, recovery_point=moved))
 

@@ -4,8 +4,8 @@
 Mirrors: impl/segproof/kafka/partition_log.py.
 Upstream: Kafka, UnifiedLog and LocalLog (4.3.1; Log up to 2.8).
 Laws: LOG-1 to LOG-21, LOAD-1 to LOAD-17, PROD-14.
-Not covered: remote storage, partition.metadata, a rename to `-delete`; what a closed log does in
-    Kafka; of older releases what no flag of the profile says.
+Not covered: remote storage, partition.metadata, a rename to `-delete`; of older releases what no
+    flag of the profile says.
 Used by: log_manager, the harness.
 """
 
@@ -24,7 +24,7 @@ from segproof_model.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof_model.kafka.log_segment import LogSegment
 from segproof_model.kafka.log_validator import LogAppendInfo
 from segproof_model.kafka.partition_appending import AppendingLog
-from segproof_model.kafka.partition_parts import UNMAPPED
+from segproof_model.kafka.partition_parts import KAFKA_ERROR, UNMAPPED
 from segproof_model.kafka.partition_reading import OUT_OF_RANGE
 from segproof_model.kafka.producer_state import ProducerStateManager
 from segproof_model.kafka.segment_parts import INVALID_ARGUMENT, run
@@ -125,6 +125,8 @@ class PartitionLog(AppendingLog):
         if target_offset >= end and not is_done:
             step = self.on_epochs(lambda one: one.truncate_from_end(end))
             return Step(step.after, step.outcome if isinstance(step.outcome, Raised) else False)
+        if self.is_found_closed:
+            return Step(self, KAFKA_ERROR)
         if self.log_segments.base_offsets()[0] > target_offset:
             step = self.truncate_fully_and_start_at(target_offset)
         else:
@@ -202,6 +204,8 @@ class PartitionLog(AppendingLog):
         """
         if self.is_refused:
             return Step(self, UNMAPPED)
+        if self.is_found_closed:
+            return Step(self, KAFKA_ERROR)
         if not self.profile.full_truncation_rebuilds:
             return self._begun_anew(new_offset)
         *doomed, last = self.log_segments
@@ -281,6 +285,8 @@ class PartitionLog(AppendingLog):
         bound = self.high_watermark if knows else min(self.high_watermark, self.log_end_offset)
         if new_log_start_offset > bound:
             return Step(self, OUT_OF_RANGE)
+        if self.is_found_closed:
+            return Step(self, KAFKA_ERROR)
         return self._begun_at(new_log_start_offset)
 
     def _begun_at(self, start: int) -> Step[Self]:
@@ -385,6 +391,8 @@ class PartitionLog(AppendingLog):
 
     def _deleted(self, bases: list[int]) -> Step[Self]:
         """Delete these segments at the beginning; a new one is begun if no other is left."""
+        if self.is_found_closed:
+            return Step(self, KAFKA_ERROR)
         rolled: Step[Self] = Step(self)
         if len(bases) == self.log_segments.number_of_segments:
             rolled = self.roll()
@@ -438,15 +446,21 @@ class PartitionLog(AppendingLog):
     # --- the end -------------------------------------------------------------------------------
 
     def close(self) -> Step[Self]:
-        """Write a snapshot of the producers, and close every segment."""
+        """Write a snapshot of the producers, and close every segment.
+
+        A release that refuses what a closed log is asked takes none for closed that failed here.
+        """
         if self.is_refused:
             return Step(self)
+        if self.is_found_closed:
+            return Step(self, KAFKA_ERROR)
         step = run(
             self,
             lambda one: one.on_producers(lambda known: known.take_snapshot()),
             lambda one: one.on_segments(one.log_segments, lambda segment: segment.close()),
         )
-        return Step(replace(step.after, is_closed=True), step.outcome)
+        failed = isinstance(step.outcome, Raised) and self.profile.closed_log_is_refused
+        return Step(replace(step.after, is_closed=not failed), step.outcome)
 
     def prepare_active_segment_for_close(self) -> Step[Self]:
         """Write and cut in the active segment what closing does up to 4.3; then do nothing."""

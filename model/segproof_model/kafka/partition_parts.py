@@ -37,6 +37,7 @@ from segproof_model.profiles import Profile
 from segproof_model.values import replace
 
 UNMAPPED = Raised(ErrorKind.UNMAPPED)
+KAFKA_ERROR = Raised(ErrorKind.KAFKA_ERROR)
 NO_SEGMENTS = LogSegments()
 BEGINNING = LogOffsetMetadata(0)
 
@@ -129,6 +130,11 @@ class PartitionParts:
     def is_refused(self) -> bool:
         """Whether the profile refuses any use, because the log is closed."""
         return self.profile.closed_is_closed and self.is_closed
+
+    @property
+    def is_found_closed(self) -> bool:
+        """Whether a call raises kafka-error where it finds the log closed, as some releases do."""
+        return self.profile.closed_log_is_refused and self.is_closed
 
     # --- one part does something, all the others see it ----------------------------------------
 

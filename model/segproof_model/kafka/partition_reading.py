@@ -14,7 +14,7 @@ from typing import Literal, Self
 from segproof_model.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof_model.kafka.log_segment import FetchDataInfo, LogSegment
 from segproof_model.kafka.offset_index import OffsetPosition
-from segproof_model.kafka.partition_parts import UNMAPPED, PartitionParts
+from segproof_model.kafka.partition_parts import KAFKA_ERROR, UNMAPPED, PartitionParts
 from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.kafka.record_file import LogOffsetPosition, TimestampAndOffset
 from segproof_model.kafka.segment_parts import INVALID_ARGUMENT
@@ -80,6 +80,8 @@ class ReadingLog(PartitionParts):
         """Return the offset that a reader does not pass, with its place."""
         if isolation == "log_end":
             return Step(self, self.log_end)
+        if self.is_found_closed:
+            return Step(self, KAFKA_ERROR)
         unstable = self.first_unstable
         is_bound = unstable is not None and unstable.message_offset < self.high_watermark
         is_needed = isolation == "high_watermark" or not is_bound
@@ -137,6 +139,8 @@ class ReadingLog(PartitionParts):
 
         The place of one that was begun since the producers were loaded is known.
         """
+        if self.is_found_closed:
+            return Step(self, KAFKA_ERROR)
         offset = self.producer_state_manager.first_unstable_offset()
         if offset is None:
             return Step(replace(self, first_unstable=None))

@@ -14,6 +14,7 @@ from typing import Any
 
 from segproof_model.directory import Directory
 from segproof_model.integers import wrap32
+from segproof_model.kafka.log_leftovers import is_odd
 from segproof_model.kafka.log_manager import CLEAN_SHUTDOWN, LogManager
 from segproof_model.kafka.partition_log import PartitionLog
 from segproof_model.kafka.segment_names import offset_of_name
@@ -373,10 +374,11 @@ def loading_twice_is_loading_once(transition: Transition) -> bool:
 
     Between the two the log is closed, if the loads are those after a clean stop. Releases that
     check all indexes may recover in the second load what the first has left, cut it at a batch that
-    is not valid, so that it ends before, and fail where an index is too small for that.
+    is not valid, so that it ends before, and fail where an index is too small for that. A log whose
+    name is not as Kafka writes it begins a segment in each load of a release that takes it.
     """
     loading = loading_of(transition)
-    if loading is None:
+    if loading is None or any(map(is_odd, names_in(loading.log.directory, loading.prefix, ".log"))):
         return True
     log = loading.log
     left = log.prepare_active_segment_for_close().after.close().after if loading.is_clean else log

@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Histories for a release that knows messages of magic 0 and 1 only have no others."""
 
+from typing import Any
+
 import pytest
 
 from segproof_harness.descriptions.alike import bytes_in, has_messages_only
-from segproof_harness.workloads import make_history
+from segproof_harness.descriptions.log_arguments import ODD_NAMES, draw_damage
+from segproof_harness.structures import structure_named
+from segproof_harness.subjects import ModelSubject
+from segproof_harness.workloads import choose_for, make_history
 from segproof_model.kafka.record_batch import Record, write_batch
+from segproof_model.profiles import profile_named
 
 RELEASE = "kafka-0.10.2.2"
 STRUCTURES = ("record-batch", "record-file", "log-segment")
@@ -34,6 +40,17 @@ def test_other_histories_have_batches_of_magic_2(structure_id: str) -> None:
     ]
     files = [data for one in histories for data in one.setup.files.values()]
     assert not all(map(has_messages_only, (*given, *files)))
+
+
+def test_no_transaction_index_before_magic_2() -> None:
+    """A crash leaves a whole log none either: that release would not touch it."""
+    structure, profile = structure_named("partition-log"), profile_named(RELEASE)
+    choose, model = choose_for("partition-log", 0, [profile]), ModelSubject(structure, profile)
+    model.start(structure.draw_setup(choose))
+    drawn: Any = [draw_damage(choose, model.situation()) for _ in range(3000)]
+    names = {name for damage in drawn for name, *_ in damage} - set(ODD_NAMES)
+    assert any(name.endswith(".timeindex") for name in names)
+    assert not any(name.endswith(".txnindex") for name in names)
 
 
 def test_formats_are_looked_for_wherever_a_scan_may_begin() -> None:

@@ -53,6 +53,8 @@ OLD_KINDS = {
     "kafka.common.KafkaException": "kafka-error",
 }
 """What releases before 2.0 throw instead."""
+OFFLINE_RELEASES = ((2, 8), (3,))
+"""From which release on, and up to which, a log remembers itself that its directory failed."""
 EXPIRY = "PeriodicProducerExpirationCheck"
 Answer = TypeVar("Answer")
 
@@ -197,7 +199,12 @@ class PartitionLog(Adapter):
         stamp(self._directory, self._clock())
         if self._failed is not None:
             self._failed.clear()
-        if self._log is None or self._jitter_ms is None:
+        if self._log is None:
+            return
+        first, end = OFFLINE_RELEASES
+        if first <= self.jvm.release.number < end:
+            self.jvm.set_field(self._log, "logDirOffline", JBoolean(False))
+        if self._jitter_ms is None:
             return
         for segment in self._segments():
             if segment.rollJitterMs() != self._jitter_ms:
