@@ -270,6 +270,8 @@ BOUNDS = (
 
 def _parts(state: PartitionLog) -> Iterable[Any]:
     yield state.leader_epoch_cache
+    if state.is_closed:
+        return  # up to 2.0 a roll makes files anew whose segment it then refuses
     for segment in state.log_segments:
         yield segment
         yield segment.log
