@@ -30,6 +30,8 @@ from segproof_model.kafka.compression import (
 LIMIT_BYTES = 64 << 20
 """What a batch may inflate to; the same as the implementation's default."""
 _SMALLEST_TARGET_BYTES = 1 << 16
+_SNAPPY_GROWTH = 22
+"""No block of snappy grows more: three bytes stand for 64 at most."""
 _WINDOW_BYTES = 256
 """What a member of a gzip stream is given first; the smallest takes 20 bytes."""
 
@@ -45,6 +47,8 @@ def inflate(codec: int, data: bytes, limit_bytes: int) -> bytes:
             return _gunzip(data, limit_bytes)
         if codec == SNAPPY:
             size = cramjam.snappy.decompress_raw_len(data)
+            if size > _SNAPPY_GROWTH * len(data):
+                raise ValueError(f"a snappy block of {len(data)} bytes states {size}")
             if size > limit_bytes:
                 raise BeyondLimitError(limit_bytes)
             return bytes(cramjam.snappy.decompress_raw(data))

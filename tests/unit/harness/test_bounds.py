@@ -160,6 +160,15 @@ def test_tiny_members_and_blocks_are_inflated_one_by_one() -> None:
         assert (bytes(range(256)) * 80, Raised(ErrorKind.KAFKA_ERROR)) == found
 
 
+def test_a_snappy_block_that_states_too_much_is_damaged() -> None:
+    """It can't grow to that, and is no question of a limit; releases answer for it."""
+    for stated in (b"\x80\x80\x80\x40", b"\xff\xff\xff\xff\x0f"):
+        found = inflate(SNAPPY, stated + b"\0a", 2, CODECS)
+        assert Raised(ErrorKind.KAFKA_ERROR) == found
+    block = bytes(cramjam.snappy.compress_raw(bytes(60 * MIB)))
+    assert bytes(60 * MIB) == inflate(SNAPPY, block, 2, CODECS)
+
+
 SPARSE_BYTES = 10 << 40
 
 
