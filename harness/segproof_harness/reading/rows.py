@@ -21,7 +21,7 @@ from typing import Any
 from segproof.checksums import crc32, crc32c
 from segproof.compression import inflation_limit
 from segproof.errors import CorruptIndexError, SegproofError, TooLargeError
-from segproof.files import REAL_FILES, File, Files, data_end, holds_zeros
+from segproof.files import REAL_FILES, File, Files, first_byte_of, holds_zeros
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import MAX_FILE_BYTES, LogAsFound
 from segproof.kafka.transaction_index import TransactionIndex
@@ -64,6 +64,8 @@ LARGE_RECORD_BYTES = 8 << 20
 """A larger record is not shown: as text it takes several times as much memory."""
 MANY_HEADERS = 1 << 16
 """Nor is one with more headers."""
+HOLE_BYTES = 1 << 20
+"""What follows a longer hole in an index is not shown; a piece is shorter."""
 HIGHER = "to see it, give a higher limit: --limit-bytes"
 INDEX_ENTRIES: dict[str, tuple[struct.Struct, Callable[[int, int, int], Row]]] = {
     ".index": (
@@ -206,15 +208,19 @@ def _rows_as_found(file: SegmentFile, limit: int | None, files: Files) -> Iterat
         if files.status(file.path) is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), file.path)
         with TransactionIndex(file.base_offset, file.path, False, files=files) as transactions:
-            used = -(-_end_of_data(file, files) // TRANSACTION_BYTES)
+            used = -(-_shown_end(file, files) // TRANSACTION_BYTES)
             yield from map(_named, islice(transactions, used))
 
 
-def _end_of_data(file: SegmentFile, files: Files) -> int:
-    """Return where the hole at the end of a file begins."""
-    opened = files.open(file.path)
+def _shown_end(file: SegmentFile, files: Files) -> int:
+    """Return where the first long hole of an index begins: nothing behind it is shown."""
+    opened, end = files.open(file.path), 0
     try:
-        return data_end(opened)
+        for begin, behind in opened.data_ranges(0, opened.size()):
+            if begin - end > HOLE_BYTES:
+                break
+            end = behind
+        return end
     finally:
         opened.close()
 
@@ -226,7 +232,7 @@ def _genuine_entries(file: SegmentFile, files: Files) -> Iterator[Row]:
     """
     layout, to_row = INDEX_ENTRIES[file.suffix]
     zeros = 0
-    for data in _pieces(file.path, layout.size * 8192, files):
+    for data in _pieces(file, layout.size * 8192, files):
         whole = len(data) // layout.size * layout.size
         for entry in layout.iter_unpack(data[:whole]):
             if not any(entry):
@@ -238,21 +244,21 @@ def _genuine_entries(file: SegmentFile, files: Files) -> Iterator[Row]:
             yield to_row(file.base_offset, *entry)
 
 
-def _pieces(path: str, size: int, files: Files) -> Iterator[bytes]:
-    """Yield the bytes of an index, but for a hole at its end.
+def _pieces(file: SegmentFile, size: int, files: Files) -> Iterator[bytes]:
+    """Yield the bytes of an index before its first long hole.
 
     Raises: CorruptIndexError if they are too many for an index.
     """
-    opened = files.open(path)
+    end = _shown_end(file, files)
+    if end > MAX_FILE_BYTES:
+        raise CorruptIndexError(
+            "the file is too large for an index",
+            path=file.path,
+            expected=f"at most {MAX_FILE_BYTES} bytes",
+            actual=end,
+        )
+    opened, position = files.open(file.path), 0
     try:
-        position, end = 0, data_end(opened)
-        if end > MAX_FILE_BYTES:
-            raise CorruptIndexError(
-                "the file is too large for an index",
-                path=path,
-                expected=f"at most {MAX_FILE_BYTES} bytes",
-                actual=end,
-            )
         while position < end and (data := opened.pread(size, position)):
             yield data
             position += len(data)
@@ -401,17 +407,15 @@ def unread_bytes(file: SegmentFile, profile: Profile | None, files: Files = REAL
             kind = "zero bytes" if holds_zeros(log.file, end, size) else "bytes"
         return f"{size - end} {kind} behind the last whole batch" if size > end else ""
     entry_size = {".index": 8, ".timeindex": 12, ".txnindex": TRANSACTION_BYTES}[file.suffix]
+    shown = size if profile is not None else _shown_end(file, files)
+    if shown < size and first_byte_of(files, file.path, shown, size) is not None:
+        return f"{size - shown} bytes from byte {shown} on, behind a hole, are not shown"
     if partial := size % entry_size:
         return f"{partial} bytes behind the last whole entry"
     if profile is None and file.suffix in INDEX_ENTRIES:
-        used = 0
-        for number, data in enumerate(_pieces(file.path, entry_size * 8192, files)):
+        shown = 0
+        for number, data in enumerate(_pieces(file, entry_size * 8192, files)):
             if kept := data.rstrip(b"\0"):
-                used = number * entry_size * 8192 + -(-len(kept) // entry_size) * entry_size
-        if size > used:
-            return f"{size - used} bytes of zeros behind the last entry"
-    if profile is None and file.suffix == ".txnindex":
-        used = -(-_end_of_data(file, files) // entry_size) * entry_size
-        if size > used:
-            return f"{size - used} bytes of zeros, a hole, behind the last entry"
-    return ""
+                shown = number * entry_size * 8192 + len(kept)
+    used = -(-shown // entry_size) * entry_size
+    return f"{size - used} bytes of zeros behind the last entry" if size > used else ""

@@ -194,6 +194,12 @@ def test_a_hole_is_not_read(
     cli.run(["dump", str(partition)])
     shown = capsys.readouterr()
     assert ("too large" if suffix == ".log" else "behind the last") in shown.err
+    if suffix != ".log":
+        with path.open("r+b") as file:
+            file.seek(SPARSE_BYTES)
+            file.write(b"x" * 40)
+        cli.run(["dump", str(path)])
+        assert "behind a hole, are not shown" in capsys.readouterr().err
     for question in (("--offset", "0"), ("--timestamp", "0")):
         assert cli.run(["lookup", str(partition), *question]) in (0, 1)
     built = tmp_path / "built"
