@@ -72,7 +72,8 @@ def command(
 
     There is one line for each entry, batch or record. Of a RocketMQ index file the header comes
     first. The zeros at the end of an index that was never trimmed are not shown; with --profile
-    they are, as the release reads them. Keys, values and header values are base64. A record or
+    they are, as the release reads them. What lies behind a long hole of an index is named on
+    stderr and left out. Keys, values and header values are base64. A record or
     batch that is too large is named on stderr and left out. With --profile a whole file is read
     into memory.
 
