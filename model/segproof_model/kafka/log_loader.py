@@ -79,9 +79,10 @@ def _with_recovered_swaps(log: PartitionParts, names: list[str]) -> Step[Partiti
 
 def _with_recovered_swap(log: PartitionParts, base_offset: int) -> Step[PartitionParts]:
     """Recover a swap; it takes the place of the segments that reach into its range."""
-    name = log.prefix + segment_file_name(base_offset, LOG + SWAP)
-    if name not in log.directory:
-        log = log.sees(log.directory.write(name, b""))
+    name = segment_file_name(base_offset, LOG + SWAP)
+    if log.prefix + name not in log.directory:
+        log = without(log, [name])  # and its time
+        log = log.sees(log.directory.write(log.prefix + name, b""))
     segment = log.new_segment(base_offset, True, SWAP)
     if isinstance(segment, Raised):
         return Step(log, segment)
