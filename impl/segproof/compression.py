@@ -26,9 +26,9 @@ from segproof.errors import InvalidArgumentError, SegproofError, TooLargeError
 __all__ = [
     "COMPRESSION_NAMES",
     "UNCOMPRESSED_LIMIT_BYTES",
+    "Inflation",
     "compress",
     "decompress",
-    "inflation_limit",
 ]
 
 COMPRESSION_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -39,7 +39,7 @@ UNCOMPRESSED_LIMIT_BYTES = 64 << 20
 enough for `verify` to stay below 256 MiB beside a batch that lies about its size."""
 INFLATED_PER_BYTE = 128
 """Logs of text shrink to a tenth, of equal records to a fiftieth; deflate can shrink to 1/1032."""
-SMALL_BATCH_LIMIT_BYTES = 8 << 20
+SMALL_BATCH_LIMIT_BYTES = 1 << 20
 
 Bytes = bytes | bytearray | memoryview
 
@@ -65,13 +65,26 @@ _LZ4_BLOCK_CHECKSUM = 16
 _LZ4_CONTENT_SIZE = 8
 
 
-def inflation_limit(stored_bytes: int, limit: int | None = None) -> int:
-    """Return what a batch of a file of others may inflate to, so that its size bounds the work.
+class Inflation:
+    """What the batches of one file may inflate to, so that its size bounds the work.
 
-    `limit`, or by default 8 MiB, and for a larger batch 128 times its size, up to 64 MiB.
+    Each to `limit`; by default to 1 MiB, and a larger one to 128 times its size, up to 64 MiB. What
+    they take beyond 128 times their sizes is 64 MiB together; behind that none may take more. So a
+    batch that grows less is judged by itself, whatever lies before it.
     """
-    most = max(SMALL_BATCH_LIMIT_BYTES, INFLATED_PER_BYTE * stored_bytes)
-    return limit or min(UNCOMPRESSED_LIMIT_BYTES, most)
+
+    def __init__(self, limit: int | None = None) -> None:
+        self._limit = limit
+        self._spare = UNCOMPRESSED_LIMIT_BYTES
+
+    def limit_of(self, stored_bytes: int) -> int:
+        """Return what the next batch may inflate to."""
+        most = max(INFLATED_PER_BYTE * stored_bytes, min(SMALL_BATCH_LIMIT_BYTES, self._spare))
+        return self._limit or min(UNCOMPRESSED_LIMIT_BYTES, most)
+
+    def count(self, stored_bytes: int, inflated_bytes: int) -> None:
+        """Say what a batch has inflated to."""
+        self._spare -= max(0, inflated_bytes - INFLATED_PER_BYTE * stored_bytes)
 
 
 def decompress(

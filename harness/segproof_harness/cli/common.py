@@ -60,8 +60,8 @@ LimitOption = Annotated[
         "--limit-bytes",
         min=1,
         help="Bytes a batch may have, and inflate to, to be read by --deep. What is larger is a "
-        "warning. Default: 16 MiB; inflated 8 MiB, and for a larger batch 128 times its size, up "
-        "to 64 MiB.",
+        "warning. Default: 16 MiB; inflated 1 MiB, and for a larger batch 128 times its size, up "
+        "to 64 MiB; where small ones take 64 MiB beyond 128 times their sizes, none takes more.",
     ),
 ]
 

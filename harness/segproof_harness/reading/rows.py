@@ -19,7 +19,7 @@ from itertools import islice
 from typing import Any
 
 from segproof.checksums import crc32, crc32c
-from segproof.compression import inflation_limit
+from segproof.compression import Inflation
 from segproof.errors import CorruptIndexError, SegproofError, TooLargeError
 from segproof.files import REAL_FILES, File, Files, first_byte_of, holds_zeros
 from segproof.kafka.record_batch import RecordBatch
@@ -122,8 +122,8 @@ def rows_of(
 
     Batches and records that are too large to be shown are left out, and `on_large` is told of
     each; None: they are raised. `limit` is how many bytes a record may have, and a batch have and
-    inflate to; by default 8, 16 and 64 MiB, and 128 times the stored bytes for all batches; under a
-    profile `BATCH_LIMIT_BYTES`.
+    inflate to; by default 8 MiB, 16 MiB and what `Inflation` allows; under a profile
+    `BATCH_LIMIT_BYTES`.
 
     Raises: OSError if it can't be read; SegproofError where reading it fails, behind the rows
     before the damage.
@@ -198,10 +198,12 @@ def _not_shown(offset: int, words: str, most: str, batch: Any) -> TooLargeError:
 def _rows_as_found(file: SegmentFile, limit: int | None, files: Files) -> Iterator[Any]:
     if file.suffix == ".log":
         with LogAsFound.open(file.path, mutable=False, files=files) as log:
+            inflation = Inflation(limit)
             for batch in log.batches():
-                batch.limit = inflation_limit(batch.size_bytes, limit)
+                batch.limit = inflation.limit_of(batch.size_bytes)
                 large = batch.size_bytes > (limit or LARGE_BATCH_BYTES)
                 yield _LargeBatch(batch, log.file) if large else batch
+                inflation.count(batch.size_bytes, batch.inflated_bytes)
     elif file.suffix in INDEX_ENTRIES:
         yield from _genuine_entries(file, files)
     else:

@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.checksums import crc32, crc32c, crc32c_of_parts
-from segproof.compression import inflation_limit
+from segproof.compression import Inflation
 from segproof.errors import CorruptRecordError, SegproofError, TooLargeError
-from segproof.kafka.legacy_records import legacy_blocks
-from segproof.kafka.record_batch import BATCH_HEADER_BYTES, read_batch
+from segproof.kafka.record_batch import BATCH_HEADER_BYTES, RecordBatch, read_batch
 from segproof.kernels import records as kernels
 
 __all__ = [
@@ -193,7 +192,7 @@ class BatchScan:
         self._file = file
         self._end = end
         self._deep = deep
-        self._limit = limit
+        self._inflation = Inflation(limit)
         self._chunk_bytes = chunk_bytes
         # What is read at once is held anyway.
         self._max_batch_bytes = max(max_batch_bytes, chunk_bytes)
@@ -409,13 +408,15 @@ class BatchScan:
         summaries["offsets_rise"] = found[:, 4] != 0
         for row in np.flatnonzero(found[:, 0] != kernels.RECORDS_GOOD).tolist():
             position, size_bytes = self._rows[row].tolist()
+            batch = read_batch(bytes(self._buffer[position : position + size_bytes]))
+            batch.limit = self._inflation.limit_of(size_bytes)
             try:
-                limit = inflation_limit(size_bytes, self._limit)
-                summaries[row] = _summary(self._buffer[position : position + size_bytes], limit)
+                summaries[row] = _summary(batch)
             except SegproofError as error:
                 error.position = int(table["position"][row])
                 errors[row] = _without_frames(error)
                 summaries[row] = 0
+            self._inflation.count(size_bytes, batch.inflated_bytes)
         return summaries, errors
 
     def _oversized(self, size_bytes: int) -> CheckedBatches:
@@ -475,8 +476,8 @@ def check_batches(
 ) -> BatchScan:
     """Return a scan that checks each batch in [start, end) of a file, or of bytes.
 
-    Sizes and checksums always; with `deep` every record too, decompressed to at most
-    `inflation_limit` bytes of the batch and `limit`. Memory: the largest batch up to 32 MiB, and
+    Sizes and checksums always; with `deep` every record too, decompressed to what
+    `Inflation` allows under `limit`. Memory: the largest batch up to 32 MiB, and
     what it inflates to; larger batches are summed in pieces.
     Laws: BATCH-14, BATCH-16, SCAN-1 to SCAN-7, SCAN-10.
     """
@@ -531,12 +532,11 @@ def _without_frames(error: SegproofError) -> SegproofError:
     return error.with_traceback(None)
 
 
-def _summary(data: memoryview, limit: int) -> tuple[int, int, int, bool]:
+def _summary(batch: RecordBatch) -> tuple[int, int, int, bool]:
     """Return the SUMMARY_DTYPE row of one batch, read by itself; raise what reading it raises."""
-    batch = read_batch(bytes(data))
     if batch.is_legacy:
-        return _legacy_summary(data, limit)
-    count, last_delta, rise, largest = batch.check_records(limit=limit)
+        return _legacy_summary(batch)
+    count, last_delta, rise, largest = batch.check_records()
     if count == 0:
         return 0, -1, -1, True
     if batch.timestamp_type == "LogAppendTime":
@@ -546,10 +546,10 @@ def _summary(data: memoryview, limit: int) -> tuple[int, int, int, bool]:
     return count, kernels.add_int64(batch.base_offset, last_delta), max_timestamp, rise
 
 
-def _legacy_summary(message: memoryview, limit: int) -> tuple[int, int, int, bool]:
+def _legacy_summary(message: RecordBatch) -> tuple[int, int, int, bool]:
     """Return the SUMMARY_DTYPE row of one message of magic 0 or 1; raise what reading it raises."""
     count, last, largest, rise = 0, -1, -1, True
-    for block in legacy_blocks(message, limit):
+    for block in message.record_blocks():
         offsets, timestamp = block.offsets, int(block.timestamps.max())
         rise = rise and bool((offsets[:-1] < offsets[1:]).all())
         rise = rise and (count == 0 or last < int(offsets[0]))

@@ -161,12 +161,12 @@ def _messages(message: memoryview, limit: int) -> _Messages:
 
     Raises: what upstream meets before the first record.
     """
+    codec = compression_code(message[17])
+    if codec == 0:
+        return _Messages(message)
     row = np.empty(kernels.LEGACY_ROW, np.int64)
     kernels.walk_legacy_messages(message, 0, len(message), 1, row.data)
     outer = row.tolist()
-    codec = compression_code(outer[6])
-    if codec == 0:
-        return _Messages(message)
     value = _wrapped_value(message, outer, codec)
     data = decompress(COMPRESSION_NAMES[codec], value, magic=outer[7], limit=limit)
     last = -1

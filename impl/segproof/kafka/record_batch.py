@@ -138,6 +138,7 @@ class RecordBatch:
         "_in_file",
         "_legacy_base_offset",
         "_source",
+        "inflated_bytes",
         "limit",
         "magic",
         "position",
@@ -165,6 +166,8 @@ class RecordBatch:
         self._in_file = in_file
         self.limit = limit
         """Bytes it may have in a file, and inflate to, where a question gives no limit."""
+        self.inflated_bytes = 0
+        """What its records have inflated to; the limit, where they could not be inflated."""
         self._fields: array[int] | None = None
         self._legacy_base_offset: int | None = None
         """Once known: of a compressed message it takes inflating it."""
@@ -191,9 +194,10 @@ class RecordBatch:
         if not self.is_legacy:
             # The scanner has read it, so it is known even where the file ends inside the header.
             return kernels.decode_int64(self._header or self._source.pread(8, self.position), 0)
+        if self.compression == "none":
+            return self._field(0)
         if self._legacy_base_offset is None:
-            whole, limit = self._whole(None)
-            self._legacy_base_offset = legacy_base_offset(whole, limit)
+            self._legacy_base_offset = legacy_base_offset(*self._whole(None))
         return self._legacy_base_offset
 
     @property
@@ -219,7 +223,7 @@ class RecordBatch:
     @property
     def compression(self) -> str:
         """The codec's name. Raises: InvalidArgumentError for codes 5 to 7 (BATCH-18)."""
-        codec = kernels.compression_code(self.attributes)
+        codec = self.attributes & 7
         if codec >= len(COMPRESSION_NAMES):
             raise InvalidArgumentError(
                 f"{codec} is no codec", law="BATCH-18", position=self.position, actual=codec
@@ -347,7 +351,9 @@ class RecordBatch:
         No block is empty. The same records come before an error as there. Raises: as `records`.
         """
         if self.is_legacy:
-            yield from legacy_blocks(*self._whole(limit), rows_at_once)
+            for block in legacy_blocks(*self._whole(limit), rows_at_once):
+                self.inflated_bytes = len(block.data)
+                yield block
         else:
             yield from self._blocks(limit, rows_at_once)
 
@@ -443,10 +449,12 @@ class RecordBatch:
         count = kernels.decode_int32(whole, 57)
         if count == 0:
             return 0, memoryview(b""), 0
-        compression = self.compression
-        if compression == "none":
+        if self.compression == "none":
             return count, whole, BATCH_HEADER_BYTES
-        return count, decompress(compression, whole[BATCH_HEADER_BYTES:], limit=limit), 0
+        self.inflated_bytes = limit
+        data = decompress(self.compression, whole[BATCH_HEADER_BYTES:], limit=limit)
+        self.inflated_bytes = len(data)
+        return count, data, 0
 
     def _columns(self, data: memoryview, rows: Int64Array) -> RecordColumns:
         if self.attributes & LOG_APPEND_TIME_BIT:
@@ -484,7 +492,7 @@ class RecordBatch:
         return fields[index]
 
     def _flag(self, bit: int) -> bool:
-        return kernels.attribute_bit(self.attributes, bit) == 1
+        return self.attributes >> bit & 1 == 1
 
     def _load_header(self) -> "array[int]":
         needed = LEGACY_MIN_BYTES if self.is_legacy else BATCH_HEADER_BYTES

@@ -104,15 +104,13 @@ class RecordColumns:
 
     def headers(self, row: int) -> tuple[RecordHeader, ...]:
         """Return the headers of one record."""
-        found = []
-        position = int(self.header_positions[row])
-        for _ in range(int(self.header_counts[row])):
-            position, key, key_length, value, value_length = kernels.next_header(
-                self.data, position, len(self.data)
+        return tuple(
+            RecordHeader(
+                str(self.data[key : key + key_length], errors="replace"),
+                self._slice(value, value_length),
             )
-            name = bytes(self.data[key : key + key_length]).decode(errors="replace")
-            found.append(RecordHeader(name, self._slice(value, value_length)))
-        return tuple(found)
+            for _, key, key_length, value, value_length in self._header_places(row)
+        )
 
     def size_bytes(self, row: int, most_headers: int) -> int | None:
         """Return the bytes of key, value and headers; None for more headers than are walked."""
@@ -120,8 +118,8 @@ class RecordColumns:
         if count > most_headers:
             return None
         start = position = int(self.header_positions[row])
-        for _ in range(count):
-            position = kernels.next_header(self.data, position, len(self.data))[0]
+        for place in self._header_places(row):
+            position = place[0]
         lengths = max(int(self.key_lengths[row]), 0) + max(int(self.value_lengths[row]), 0)
         return lengths + position - start
 
@@ -147,6 +145,15 @@ class RecordColumns:
         for row, (offset, timestamp, key, value, sequence) in enumerate(rows):
             headers = self.headers(row) if counts[row] else ()
             yield Record(offset, timestamp, key, value, headers, sequence)
+
+    def _header_places(self, row: int) -> Iterator[tuple[int, int, int, int, int]]:
+        """Yield what `next_header` says of each; to call what is compiled for one takes longer."""
+        next_header = kernels.next_header.interpreted
+        position = int(self.header_positions[row])
+        for _ in range(int(self.header_counts[row])):
+            place = next_header(self.data, position, len(self.data))
+            yield place
+            position = place[0]
 
     def _slices(self, positions: Int64Array, lengths: Int64Array) -> Iterator[bytes | None]:
         return map(self._slice, positions.tolist(), lengths.tolist())

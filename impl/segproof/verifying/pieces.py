@@ -4,7 +4,8 @@
 The entries of the offset index say where to cut. They may be wrong, so a cut is proved: a piece
 counts only where the batches before it end exactly at its first byte. Otherwise whoever judges the
 log reads on by himself, up to the next piece that fits. So the batches that are judged, and all
-findings, are those of one scan of the whole log, whatever the index says.
+findings, are those of one scan of the whole log, whatever the index says. Only what bombs may
+inflate to together, `Inflation`, is counted for each piece by itself.
 
 Laws: none of its own; see verifying/segment_checks.py.
 Used by: the Spark checks.

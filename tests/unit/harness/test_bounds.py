@@ -10,10 +10,12 @@ from pathlib import Path
 import cramjam
 import pytest
 
-from segproof.compression import inflation_limit
+from segproof.compression import Inflation
 from segproof.files import REAL_FILES, data_end, first_byte
-from segproof.kafka.record_batch import Record, RecordHeader, write_batch
+from segproof.kafka.record_batch import Record, RecordHeader, read_batch, write_batch
 from segproof.kernels.dispatch import Kernel
+from segproof.kernels.legacy_records import walk_legacy_messages
+from segproof.kernels.records import next_header
 from segproof.rebuilding.rocketmq_index import rebuild_index
 from segproof.verification import verify
 from segproof_harness import cli
@@ -50,10 +52,54 @@ def log(folder: Path, *batches: bytes) -> Path:
 
 def test_what_a_batch_may_inflate_to_goes_by_its_size() -> None:
     """So bombs cost in proportion to their bytes, and each batch is judged by itself."""
-    assert [8 * MIB, 8 * MIB, 16 * MIB, 64 * MIB] == [
-        inflation_limit(size) for size in (61, MIB // 16, MIB // 8, 100 * MIB)
+    assert [MIB, MIB, 16 * MIB, 64 * MIB] == [
+        Inflation().limit_of(size) for size in (61, MIB // 128, MIB // 8, 100 * MIB)
     ]
-    assert MIB == inflation_limit(100 * MIB, MIB)
+    assert MIB == Inflation(MIB).limit_of(100 * MIB)
+
+
+def test_the_batches_of_a_file_share_what_bombs_take() -> None:
+    """Each small batch might take the least limit: 1 MiB of them were 8 GiB, and once 24."""
+    inflation = Inflation()
+    inflation.count(100, 12_800)
+    inflation.count(MIB, 128 * MIB)
+    assert [MIB] * 64 == [take_all(inflation, 0) for _ in range(64)]
+    assert [12_800, 12_800] == [take_all(inflation, 100) for _ in range(2)]
+    assert 64 * MIB == inflation.limit_of(MIB)
+    wished = Inflation(9 * MIB)
+    assert [9 * MIB] * 20 == [take_all(wished, 100) for _ in range(20)]
+
+
+def take_all(inflation: Inflation, stored_bytes: int) -> int:
+    """Inflate a batch to its limit."""
+    limit = inflation.limit_of(stored_bytes)
+    inflation.count(stored_bytes, limit)
+    return limit
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_verify_and_dump_count_what_they_inflate(
+    is_refused: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Eight bombs in a thousand bytes: what is allowed beyond their sizes is soon used up."""
+    monkeypatch.setattr("segproof.compression.UNCOMPRESSED_LIMIT_BYTES", 4 * MIB)
+    size = 2 * MIB if is_refused else MIB - 64
+    partition = log(tmp_path, *(bomb(offset, "zstd", size) for offset in range(8)))
+    found = [one for one in verify(partition, deep=True, jobs=1) if one.is_defect]
+    least = 0 if is_refused else 4
+    assert 8 - least == len(found)
+    assert {"DISK-18"} == {one.law for one in found}
+    limits = [int(str(one.expected).split()[2]) for one in found]
+    assert 40_000 > limits[-1]
+    assert (4 if is_refused else 0) == limits.count(MIB)
+    assert 1 == cli.run(["dump", str(partition), "--records", "--format", "jsonl"])
+    shown = capsys.readouterr()
+    assert least == shown.out.count('"headers"')
+    assert 8 - least == shown.err.count("--limit-bytes")
+    assert 0 == cli.run(["dump", str(partition), "--records", "--limit-bytes", str(4 * MIB)])
 
 
 def test_a_file_of_bombs_is_verified_in_proportion_to_its_size(tmp_path: Path) -> None:
@@ -61,7 +107,8 @@ def test_a_file_of_bombs_is_verified_in_proportion_to_its_size(tmp_path: Path) -
     partition = log(tmp_path, *(bomb(offset, "gzip", 9 * MIB) for offset in range(3)))
     found = [one for one in verify(partition, deep=True) if one.is_defect]
     assert ["DISK-18"] * 3 == [one.law for one in found]
-    assert all("8388608 bytes" in one.message for one in found)
+    limits = [int(str(one.expected).split()[2]) for one in found]
+    assert all(MIB <= limit < 2 * MIB for limit in limits)
     assert all("--limit-bytes" in (one.hint or "") for one in found)
     assert [] == [one for one in verify(partition, deep=True, limit=16 * MIB) if one.is_defect]
 
@@ -143,6 +190,23 @@ def test_a_profile_shows_no_record_with_too_many_headers(
     assert '"offset": 1' in found.out
     assert "the record of offset 0, with 70000 headers, is not shown" in found.err
     assert 0 == cli.run([*shown, "--limit-bytes", str(MIB)])
+
+
+def test_headers_and_plain_messages_cost_few_calls_of_kernels() -> None:
+    """A kernel that is called for each header, or thrice for each message, took seconds a MB."""
+    headers = (RecordHeader("a", b"b"), RecordHeader("", None)) * 500
+    columns = read_batch(
+        write_batch([Record(0, 1, None, b"", headers)], base_offset=0)
+    ).record_columns()
+    before = next_header._work
+    assert headers == columns.headers(0)
+    assert 1000 * 2 + 500 * 2 == columns.size_bytes(0, 1000)
+    assert before == next_header._work
+    message = read_batch(write_batch([Record(7, 1, b"k", b"v")], base_offset=7, magic=1))
+    before = walk_legacy_messages._work
+    assert 7 == message.base_offset
+    assert 1 == len(message.record_columns())
+    assert 1 >= walk_legacy_messages._work - before
 
 
 def test_tiny_members_and_blocks_are_inflated_one_by_one() -> None:
