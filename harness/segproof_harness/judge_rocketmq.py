@@ -119,9 +119,7 @@ STORE_LAWS: dict[str, StoreLaw] = {
     "RMQDISK-17": lambda one: rocketmq_disk.files_follow_each_other(one.images),
     "RMQDISK-18": lambda one: rocketmq_disk.files_have_one_length(one.images),
     "RMQDISK-19": lambda one: rocketmq_disk.earlier_files_are_full(one.images, one.hash_slot_num),
-    "RMQDISK-20": lambda one: (
-        one.checkpoint is None or rocketmq_disk.checkpoint_is_sound(one.checkpoint)
-    ),
+    "RMQDISK-20": lambda one: rocketmq_disk.checkpoint_is_sound(one.store),
     "RMQDISK-21": lambda one: (
         one.checkpoint is None
         or rocketmq_disk.checkpoint_knows_the_index(one.checkpoint, one.images)

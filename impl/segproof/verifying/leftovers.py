@@ -7,7 +7,7 @@ batches that are no longer in the log, until new ones are written over them. Clo
 recovery makes the index new, so only an index with a preallocated tail, of a segment that is not
 closed, is looked at here: entries that are broken up to the last one become one note for each law,
 where all before them are sound and the log behind those is no longer than a broker leaves without
-an entry.
+an entry. A truncation cuts the log: entries for what is zeros now tell of batches that were lost.
 
 Upstream: Kafka since 0.11.0: AbstractIndex.truncateToEntries, resize, trimToValidSize.
 Laws: ABSIDX-20; SEG-7, OFFIDX-2, DISK-8; DISK-9, TIMEIDX-7.
@@ -32,9 +32,13 @@ GAPS = 8
 
 
 def soften_leftovers(
-    stream: IndexStream, log_end: int, segment: Segment, reporter: Reporter
+    stream: IndexStream, log_end: int, zeros_end: int, segment: Segment, reporter: Reporter
 ) -> None:
-    """Put a note in the place of each law's findings, if a truncation explains them all."""
+    """Put a note in the place of each law's findings, if a truncation explains them all.
+
+    The last batch ends at `log_end`, and zeros behind it at `zeros_end`: what leads there is a
+    warning.
+    """
     laws = LAWS[stream.form.suffix]
     broken = {law: reporter.broken(law, stream.path) for law in laws}
     is_kept_by_a_broker = not segment.is_closed and stream.count < stream.slots
@@ -49,6 +53,21 @@ def soften_leftovers(
         return  # sound entries follow: they were not left behind
     if stream.form is OFFSET_FORM and _goes_on(stream, first, log_end):
         return
+    are_lost = False
+    if stream.form is OFFSET_FORM:
+        at = stream.read(first, 1)["position"].astype(np.int64)
+        are_lost = bool(((at >= log_end) & (at < zeros_end)).any())
+    why = "they were left by a truncation, or are damaged"
+    hint = (
+        "nothing, while or before a broker runs on this directory: it writes over these entries or"
+        " makes the index new; elsewhere make it new with `segproof rebuild`"
+    )
+    if are_lost:
+        why = f"there are zeros from byte {log_end} on, and batches when these were written"
+        hint = (
+            "copy the segment from another replica before a broker starts here: it takes the log"
+            " to end before the zeros"
+        )
     for law, each in broken.items():
         if not each.places:
             continue
@@ -58,12 +77,11 @@ def soften_leftovers(
             law,
             stream.path,
             f"entries from number {number} on, of {stream.count}, do not fit the log, up to the"
-            " last one: they were left by a truncation, or are damaged",
+            f" last one: {why}",
             position=each.first,
             actual=each.places,
-            severity=Severity.NOTE,
-            hint="nothing, while or before a broker runs on this directory: it writes over these"
-            " entries or makes the index new; elsewhere make it new with `segproof rebuild`",
+            severity=Severity.WARNING if are_lost else Severity.NOTE,
+            hint=hint,
         )
 
 

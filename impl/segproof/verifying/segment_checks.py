@@ -277,7 +277,8 @@ class SegmentCheck:
         if end_check:
             end_check.finish()
         for stream in filter(None, (offsets, times)):
-            soften_leftovers(stream, scan.end_position, segment, reporter)
+            zeros_end = size if log.tail_is_empty else scan.end_position
+            soften_leftovers(stream, scan.end_position, zeros_end, segment, reporter)
         markers.finish(is_read, segment.base_offset + reach)
         carry.producers, carry.left_out = producers.table, producers.left_out
         carry.runs, carry.missing = epochs.runs, producers.missing

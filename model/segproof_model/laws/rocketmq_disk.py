@@ -308,9 +308,24 @@ def earlier_files_are_full(images: Sequence[bytes], hash_slot_num: int) -> bool:
     )
 
 
+def parts_of(store: Directory) -> set[str]:
+    """Return what of a store is there."""
+    known = {"commitlog", "consumequeue", "index", "checkpoint", "abort"}
+    return {name.partition("/")[0] for name in store} & known
+
+
+def lies_alone(store: Directory) -> bool:
+    """Return whether only a commit log is there, as where a broker keeps it apart."""
+    return parts_of(store) == {"commitlog"}
+
+
 @law("RMQDISK-20", structure=SERVICE, scope="disk", source="RocketMQ StoreCheckpoint")
-def checkpoint_is_sound(checkpoint: bytes) -> bool:
-    """A store's checkpoint has 4096 bytes, and none of its three times is negative."""
+def checkpoint_is_sound(store: Directory) -> bool:
+    """A store with a log or queues has a checkpoint, unless the log lies alone; it has 4096 bytes,
+    and none of its three times is negative."""
+    checkpoint = store.read("checkpoint")
+    if checkpoint is None:
+        return lies_alone(store) or parts_of(store).isdisjoint({"commitlog", "consumequeue"})
     times = struct.unpack(">3q", checkpoint[:24].ljust(24, b"\0"))
     return len(checkpoint) == 4096 and min(times) >= 0
 

@@ -31,6 +31,7 @@ from segproof_model.laws.rocketmq_disk import (
     entries_of,
     header_of,
     is_empty,
+    lies_alone,
 )
 from segproof_model.rocketmq.key_hash import build_key, index_key_hash
 from segproof_model.rocketmq.message import (
@@ -429,18 +430,18 @@ def queues_rise(store: Directory) -> bool:
 @law("RMQDISK-37", structure=SERVICE, scope="disk", source=QUEUE)
 def units_lead_to_their_records(store: Directory) -> bool:
     """Each unit leads to the record of its topic, queue and place, and each record of a topic with
-    queues has its unit.
+    queues has its unit; where no topic has one, each record.
 
-    Not prepared or rolled back ones; of what has expired, or is dark, nothing is asked. Beside
-    `abort` units may be missing behind the last one, from the furthest message on that a queue or
-    the index knows. There are queues if the checkpoint's time for them is above 0, and no `abort`.
+    Not prepared or rolled back ones; of what has expired, or is dark, nothing is asked, and of a
+    log that lies alone no unit. Beside `abort` units may be missing behind the last one, from the
+    furthest message on that a queue or the index knows. There is a queue if the checkpoint's time
+    for them is above 0.
     """
     checkpoint = store.read("checkpoint") or b""
     is_known = len(checkpoint) >= 40 and int.from_bytes(checkpoint[8:16], signed=True) > 0
-    has_folder = any(name.startswith("consumequeue/") for name in store)
-    if log_files(store) and is_known and not has_folder and not is_running(store):
-        return False
     queues, dark = queues_of(store), dark_stretches(store)
+    if log_files(store) and is_known and not queues:
+        return False
     first = min((one.start for one in log_files(store)), default=0)
     records = _records_of_queues(store)
     for queue, files in queues.items() if log_files(store) else ():
@@ -450,6 +451,8 @@ def units_lead_to_their_records(store: Directory) -> bool:
                 if is_asked and records.get(queue, {}).get((number, at)) != size:
                     return False
     topics, reached = {topic for topic, _ in queues}, furthest(store)
+    if not topics and not lies_alone(store):
+        topics = {topic for topic, _ in records}
     for queue, own in records.items():
         begin, end = _places_of(queues.get(queue, []))
         for place, at in own if queue[0] in topics else ():

@@ -237,13 +237,15 @@ def test_verify_and_the_laws_agree(data: st.DataObject, messages: list[Sent], ab
         event(law)
 
 
-@pytest.mark.checks("DISK-1", "RMQDISK-23", "RMQDISK-35", "RMQDISK-37", "RMQDISK-39")
+@pytest.mark.checks(
+    "DISK-1", "RMQDISK-20", "RMQDISK-21", "RMQDISK-23", "RMQDISK-35", "RMQDISK-37", "RMQDISK-39"
+)
 @settings(max_examples=80, deadline=None)
 @given(data=st.data(), messages=st.lists(SENT, min_size=2, max_size=14), abort=st.booleans())
 def test_files_that_are_missing_or_none(
     data: st.DataObject, messages: list[Sent], abort: bool
 ) -> None:
-    """What is no file is named; a file of log or queue can't be missing unnoticed."""
+    """What is no file is named; no file of log or queue, nor all, can be missing unnoticed."""
     files = write_store(messages, abort)
     odd: dict[str, str] = {}
     for _ in range(data.draw(st.integers(1, 2))):
@@ -253,15 +255,23 @@ def test_files_that_are_missing_or_none(
 
 
 def misplace(data: st.DataObject, files: dict[str, bytes], odd: dict[str, str]) -> None:
-    """Remove a file, put something else in its place, or copy it to a name far away."""
+    """Remove a file or all of a part, put something else in its place, or copy it far away."""
     names = [name for name in sorted(files) if files[name]]
     if not names:
         return
     name = data.draw(st.sampled_from(names))
-    folder, what = name.rpartition("/")[0], data.draw(st.sampled_from(["gone", "odd", "far"]))
+    folder = name.rpartition("/")[0]
+    what = data.draw(st.sampled_from(["gone", "odd", "far", "all"]))
     if what == "far" and folder:
         far = f"{folder}/{data.draw(st.sampled_from(FAR_NAMES))}"
         files[far] = files[name]
+        return
+    if what == "all" and folder:
+        part = folder.partition("/")[0]
+        for one in [one for one in files if one.startswith(f"{part}/")]:
+            del files[one]
+        left = data.draw(st.sampled_from(["", f"{part}/", f"{folder}/"]))
+        files |= {left: b""} if left else {}
         return
     del files[name]
     if what == "odd" and os.path.basename(name) not in FAR_NAMES:

@@ -162,7 +162,7 @@ def test_each_difference_has_its_name(
 
 def test_all_of_a_record_is_compared() -> None:
     """What the lookup of an offset answers is the whole record."""
-    found = [answer for (kind, _), answer in answers(STORE) if kind == "--offset"]
+    found = [answer for (kind, _), answer in answers(STORE) if kind == "--phy-offset"]
     assert found != []
     assert all(isinstance(answer, Message) for answer in found)
 

@@ -4,6 +4,7 @@
 Used by: the tox environments `py311` to `py313`.
 """
 
+import errno
 import os
 import shutil
 import tracemalloc
@@ -12,12 +13,15 @@ from pathlib import Path
 
 import pytest
 
+from segproof.files import RealFiles
 from segproof.findings import Finding, Severity
 from segproof.rocketmq.message import MAGIC_V1, Message, encode_message
 from segproof.verification import verify
+from segproof.verifying.rocketmq import queue_checks
 from segproof_harness.broken_stores import entry
 from segproof_harness.cli import run
 from segproof_harness.damages import int32, int64, overwrite
+from segproof_harness.judge_rocketmq import store_disagreements
 
 DATA = Path(__file__).resolve().parents[3] / "harness/segproof_harness/data/rocketmq"
 INDEX = "index/20261121011453849"
@@ -117,10 +121,106 @@ def test_a_lost_queue_is_told(is_running: bool, tmp_path: Path) -> None:
 
 @pytest.mark.checks("RMQDISK-37")
 def test_a_topic_that_was_deleted_is_no_defect(tmp_path: Path) -> None:
-    """RocketMQ removes the queues of a topic, and its messages stay in the log for a while."""
+    """RocketMQ removes the queues of a topic, and its messages stay in the log for a while.
+
+    Nothing at all was said, though the queues may be lost as well.
+    """
     store = copied("rolled-4.9.8", tmp_path)
     shutil.rmtree(store / "consumequeue/TopicA")
-    assert [] == defects(store)
+    (found,) = verify(store)
+    assert ("RMQDISK-37", Severity.NOTE) == (found.law, found.severity)
+    assert "these are 1, such as TopicA" in found.message
+
+
+@pytest.mark.checks("RMQDISK-37")
+@pytest.mark.parametrize("is_running", [False, True])
+@pytest.mark.parametrize("keeps_checkpoint", [False, True])
+@pytest.mark.parametrize("gone", ["consumequeue", "consumequeue/*", "consumequeue/*/*"])
+def test_no_queue_at_all_is_told(
+    gone: str, keeps_checkpoint: bool, is_running: bool, tmp_path: Path
+) -> None:
+    """With the folder left, and nothing in it, nothing was said; beside `abort` a note."""
+    store = copied("rolled-4.9.8", tmp_path)
+    for path in store.glob(gone):
+        shutil.rmtree(path)
+    if is_running:
+        (store / "abort").touch()
+    if not keeps_checkpoint:
+        (store / "checkpoint").unlink()
+    found = {(one.law, one.path, one.severity) for one in defects(store)}
+    assert ("RMQDISK-37", f"{store}/consumequeue", Severity.WARNING) in found
+
+
+@pytest.mark.checks("RMQDISK-37")
+def test_queues_that_may_come_yet_are_no_finding(tmp_path: Path) -> None:
+    """A broker that runs has written its first messages, and no queue and no index yet."""
+    store = copied("rolled-4.9.8", tmp_path)
+    for name in ("consumequeue", "index"):
+        shutil.rmtree(store / name)
+    (store / "checkpoint").write_bytes(bytes(4096))
+    (store / "abort").touch()
+    assert ["RMQDISK-22"] == [one.law for one in verify(store)]
+
+
+def test_queues_that_only_the_log_has_take_bounded_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is not told apart any more is counted all the same."""
+    monkeypatch.setattr(queue_checks, "LOST_MAX", 1)
+    store = copied("rolled-4.9.8", tmp_path)
+    for name in ("TopicA/0", "TopicB"):
+        shutil.rmtree(store / "consumequeue" / name)
+    told = [one for one in verify(store) if one.law == "RMQDISK-37"]
+    counted = sum(int(one.actual or 0) for one in told)
+    monkeypatch.undo()
+    assert 2 == len(told)
+    assert counted == sum(int(one.actual or 0) for one in verify(store) if one.law == "RMQDISK-37")
+
+
+@pytest.mark.checks("RMQDISK-20")
+@pytest.mark.parametrize("is_running", [False, True])
+def test_a_checkpoint_that_is_gone_is_told(is_running: bool, store: Path) -> None:
+    """Each broker makes it when it loads a store; nothing was said."""
+    (store / "checkpoint").unlink()
+    if is_running:
+        (store / "abort").touch()
+    (found,) = defects(store)
+    assert ("RMQDISK-20", str(store / "checkpoint")) == (found.law, found.path)
+    assert Severity.WARNING is found.severity
+
+
+@pytest.mark.checks("RMQDISK-20")
+def test_a_log_that_lies_alone_is_a_note(store: Path) -> None:
+    """A broker may keep its log apart from the rest (storePathCommitLog)."""
+    for name in ("consumequeue", "index"):
+        shutil.rmtree(store / name)
+    (store / "checkpoint").unlink()
+    (found,) = verify(store)
+    assert ("RMQDISK-20", Severity.NOTE) == (found.law, found.severity)
+    assert [] == list(store_disagreements(store))
+
+
+class Unlisted(RealFiles):
+    """Files of which one folder can't be listed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = str(folder)
+
+    def list_directory(self, path: str) -> list[str]:
+        """List a folder, or fail."""
+        if path == self._folder:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return super().list_directory(path)
+
+
+@pytest.mark.checks("DISK-1")
+@pytest.mark.parametrize(
+    "name", ["commitlog", "consumequeue", "consumequeue/TopicTest", "consumequeue/TopicTest/0"]
+)
+def test_what_is_in_a_folder_without_rights_is_not_called_lost(name: str, store: Path) -> None:
+    """The log was said to hold no file, and the queue to lack its messages."""
+    found = verify(store, files=Unlisted(store / name))
+    assert [("DISK-1", f"{store}/{name}")] == [(one.law, one.path) for one in found]
 
 
 # --- how much memory
@@ -207,7 +307,8 @@ def test_abort_excuses_what_no_queue_knows_only(keeps_queues: bool, tmp_path: Pa
     max((store / "index").iterdir()).unlink()
     if not keeps_queues:
         shutil.rmtree(store / "consumequeue")
-    assert (["RMQDISK-33"] if keeps_queues else []) == [one.law for one in defects(store)]
+    told = "RMQDISK-33" if keeps_queues else "RMQDISK-37"
+    assert [told] == [one.law for one in defects(store)]
     (note,) = (one for one in verify(store) if one.law == "RMQDISK-33")
     assert ("indexes them when it runs" in note.message) is not keeps_queues
 
@@ -248,8 +349,6 @@ def test_a_folder_that_is_gone_is_told(
     (found,) = verify(store)
     assert (law, severity) == (found.law, found.severity)
     assert words in found.message
-    (store / "checkpoint").unlink()
-    assert defects(store) == []
 
 
 def test_units_before_the_log_are_counted(store: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 import segproof_harness
 from segproof.files import REAL_FILES, Files
-from segproof.findings import Finding
+from segproof.findings import Finding, Severity
 from segproof.kafka import read_batch, write_empty_batch
 from segproof.verification import verify
 
@@ -194,6 +194,20 @@ def test_entries_left_by_a_truncation(tmp_path: Path) -> None:
     index.write_bytes(whole)
     (tmp_path / ".kafka_cleanshutdown").write_bytes(b"")
     assert {"SEG-7", "DISK-9", "DISK-6"} <= {one.law for one in run_on(REAL_FILES, folder)}
+
+
+@pytest.mark.checks("SEG-7")
+@pytest.mark.parametrize("kept", [0, 3])
+def test_entries_that_lead_into_zeros_tell_of_lost_batches(kept: int, tmp_path: Path) -> None:
+    """A truncation cuts a log; of one that was overwritten with zeros only notes were told."""
+    folder = copy("plain", tmp_path)
+    log = max(folder.glob("*.log"))
+    index = log.with_suffix(".index")
+    position = int.from_bytes(index.read_bytes()[8 * kept + 4 :][:4], "big") if kept else 0
+    log.write_bytes(log.read_bytes()[:position].ljust(1 << 18, b"\0"))
+    assert [("SEG-7", str(index), 8 * kept, Severity.WARNING)] == [
+        (one.law, one.path, one.position, one.severity) for one in verify(folder) if one.is_defect
+    ]
 
 
 @pytest.mark.checks("DISK-6")

@@ -4,11 +4,12 @@
 A broker that runs, or was killed, may not have entered the newest messages yet. It goes through the
 log in order: what lies before a message that some queue, or the index, knows is entered, or lost.
 
-Cost: one byte of memory for each unit that is there, where the log is at hand.
+Cost: one byte of memory for each unit that is there, where the log is at hand; names of LOST_MAX
+  queues, and as many topics, that are in the log alone.
 Laws: RMQDISK-35 to RMQDISK-37, RMQDISK-39.
 Not covered: queues that other queues' messages are dispatched to (names with %LMQ%), whose units
-  lead to messages of other topics; the extension files of queues; a topic without any queue, as
-  one that was deleted.
+  lead to messages of other topics; the extension files of queues; queues kept in RocksDB; a topic
+  without any queue beside others, as one that was deleted, is only noted.
 Used by: verifying/rocketmq/running.py.
 """
 
@@ -38,6 +39,7 @@ from segproof.verifying.rocketmq.store_checks import (
     numbered_files,
     report_stray,
 )
+from segproof.verifying.rules import RULES
 from segproof.verifying.segments import FILE_SIZE_MAX_BYTES, report_failure
 
 __all__ = ["UNIT_BYTES", "QueueChecks", "check_queue_file"]
@@ -51,6 +53,11 @@ NEAR_UNITS = 64
 FILLER_SIZE = (1 << 31) - 1
 PLACES_MAX = 1000
 """Units of one queue of which the record that should be there is remembered, for its words."""
+LOST_MAX = 10_000
+"""Queues without a folder, and topics without any queue, that are told apart; the messages of
+further ones are counted together."""
+NAME_MAX = 127
+"""Characters of a topic that are shown."""
 TRANSACTION_BITS = 12
 SPOKEN_FOR_OTHERS = "%LMQ%"
 Units = NDArray[Any]
@@ -165,7 +172,7 @@ class _Walk:
         """Return how many units stand before the zeros of one file."""
         count, ended = 0, False
         for first, units in _pieces(one, self._files):
-            is_valid = (units["offset"] >= 0) & (units["size"] > 0)
+            is_valid = _are_units(units)
             ended = not is_valid.all()
             stop = int(np.argmin(is_valid)) if ended else len(units)
             self._rises(one, first, units[:stop])
@@ -173,17 +180,26 @@ class _Walk:
             if ended:
                 break
         at = first_byte_of(self._files, one.path, count * UNIT_BYTES, one.size_bytes)
-        if ended and at is not None:
+        if ended and at is not None and not self._is_unit_now(one, count):
             self._report(
                 "RMQDISK-35", one.path, "this is no unit, and no zeros behind the last one",
                 at // UNIT_BYTES * UNIT_BYTES,
             )  # fmt: skip
-        elif ended and not is_last:
+        elif ended and at is None and not is_last:
             self._report(
                 "RMQDISK-35", one.path, "the units end here, and a later file follows",
                 count * UNIT_BYTES,
             )  # fmt: skip
         return count
+
+    def _is_unit_now(self, one: QueueFile, place: int) -> bool:
+        """Return whether a unit stands where none was a moment ago: a broker is writing it."""
+        file = self._files.open(one.path)
+        try:
+            unit = file.pread(UNIT_BYTES, place * UNIT_BYTES).ljust(UNIT_BYTES, b"\0")
+        finally:
+            file.close()
+        return bool(_are_units(np.frombuffer(unit, UNIT)).all())
 
     def _rises(self, one: QueueFile, first: int, units: Units) -> None:
         offsets = units["offset"].astype(np.int64)
@@ -219,6 +235,12 @@ class _Walk:
         self._reporter.add(law, path, words, position=position, reproduce_path=self._store)
 
 
+def _are_units(units: Units) -> NDArray[np.bool_]:
+    """Return which of them count."""
+    are_units: NDArray[np.bool_] = (units["offset"] >= 0) & (units["size"] > 0)
+    return are_units
+
+
 def _pieces(one: QueueFile, files: Files) -> Iterator[tuple[int, Units]]:
     """Yield the number of the first unit and a piece of a file."""
     file = files.open(one.path)
@@ -236,15 +258,30 @@ def _pieces(one: QueueFile, files: Files) -> Iterator[tuple[int, Units]]:
 class QueueChecks:
     """All queues of a store; takes the blocks of the log, if there is one."""
 
-    def __init__(self, store: str, files: Files, reporter: Reporter) -> None:
+    def __init__(self, store: str, files: Files, reporter: Reporter, is_running: bool) -> None:
         self._store = store
+        self._folder = posixpath.join(store, "consumequeue")
         self._files = files
         self._reporter = reporter
+        self._is_running = is_running
+        self.is_whole = True
+        """Whether each folder that should be there could be looked into."""
+        self._has_queues = False
+        self._listed: set[str] = set()
+        """The folders of topics when the reading began."""
         self._queues: dict[tuple[str, int], Queue] = {}
         self._topics: dict[str, str] = {}
         """The folders of the topics that have a queue."""
         self.furthest = -1
         """The largest offset in the log that a unit of any queue leads to."""
+        self.reached = -1
+        """The same of queues and index."""
+        self._folderless = 0
+        """Queues without a folder beside others of their topic."""
+        self._lost: Counter[str] = Counter()
+        """The messages of each topic that has no queue; those of too many under no name."""
+        self._last_lost = -1
+        """The offset of the last of them."""
         self._lengths: dict[str, int] = {}
         """Of each file of a queue."""
         self._expired = 0
@@ -252,7 +289,8 @@ class QueueChecks:
 
     def check(self, with_log: bool) -> None:
         """Find all queues and judge them by themselves."""
-        for topic in self._folders(posixpath.join(self._store, "consumequeue")):
+        for topic in self._folders(self._folder):
+            self._listed.add(topic.name)
             for one in self._folders(topic.path):
                 if one.name.isascii() and one.name.isdigit() and len(one.name) <= 9:
                     self._queue(Queue(topic.name, int(one.name), one.path), topic.path, with_log)
@@ -280,10 +318,13 @@ class QueueChecks:
                 report_stray(one.path, self._reporter, self._store, words, Severity.WARNING)
             elif is_folder(one, self._reporter, self._store):
                 found.append(one)
+            else:
+                self.is_whole = False
         return found
 
     def _queue(self, queue: Queue, topic_folder: str, with_log: bool) -> None:
         self._walk(queue, self._reporter)
+        self._has_queues = True
         self._lengths |= {one.path: one.size_bytes for one in queue.queue_files}
         self.furthest = max(self.furthest, queue.furthest)
         if not with_log or SPOKEN_FOR_OTHERS in queue.topic:
@@ -309,11 +350,22 @@ class QueueChecks:
                 places[request.topic or "", block.queue_ids[place]].append(place)
         for key, rows in places.items():
             queue = self._queues.get(key)
-            if queue is None and key[0] in self._topics:
+            if queue is None and key[0] in self._topics and self._folderless < LOST_MAX:
                 folder = posixpath.join(self._topics[key[0]], str(key[1]))
                 queue = self._queues[key] = Queue(*key, folder)
+                self._folderless += 1
             if queue is not None:
                 self._records(queue, block, rows)
+            elif SPOKEN_FOR_OTHERS not in key[0]:
+                self._lose(key[0], [block.offsets[row] for row in rows])
+
+    def _lose(self, topic: str, offsets: list[int]) -> None:
+        """Count records without a queue; for the newest ones a broker that runs may make it yet."""
+        lost = [one for one in offsets if one < self.reached or not self._is_running]
+        if lost:
+            is_named = topic in self._lost or len(self._lost) < LOST_MAX
+            self._lost[topic if is_named else ""] += len(lost)
+            self._last_lost = lost[-1]
 
     def _records(self, queue: Queue, block: LogBlock, rows: list[int]) -> None:
         wanted = np.array([block.requests[row].consume_queue_offset for row in rows], np.int64)
@@ -359,14 +411,16 @@ class QueueChecks:
             file.close()
         return found
 
-    def finish(self, records: LogRecords, is_running: bool, index_end: int) -> None:
+    def finish(self, records: LogRecords, time: int) -> None:
         """Report units that no record has accounted for, and records without a unit.
 
-        `index_end` is the last offset that the index knows. Raises: OSError.
+        `time` is the checkpoint's for queues. Raises: OSError.
         """
+        if self.is_whole:
+            self._report_lost(records, time)
         for queue in self._queues.values():
             if queue.is_whole and queue.lacking:
-                self._report_lacking(queue, records, is_running, max(self.furthest, index_end))
+                self._report_lacking(queue, records)
             for one in queue.queue_files:
                 for first in range(0, one.units, PIECE_UNITS):
                     part = one.seen[first : first + PIECE_UNITS]
@@ -374,7 +428,7 @@ class QueueChecks:
         if self._expired:
             self._reporter.add(
                 "RMQDISK-37",
-                posixpath.join(self._store, "consumequeue"),
+                self._folder,
                 f"{self._expired} units lead to messages before the first one of the commit log,"
                 f" {BEFORE_LOG}",
                 actual=self._expired,
@@ -383,14 +437,42 @@ class QueueChecks:
                 hint=f"nothing where log files expire: a file of a queue {BEFORE_LOG_HINT}",
             )
 
-    def _report_lacking(
-        self, queue: Queue, records: LogRecords, is_running: bool, reached: int
-    ) -> None:
+    def _report_lost(self, records: LogRecords, time: int) -> None:
+        """Report records whose topics have no queue, and that there is none at all."""
+        if self._is_running and self._listed:  # some may have been made meanwhile
+            for topic in set(self._files.list_directory(self._folder)) - self._listed:
+                self._lost.pop(topic, None)
+        is_there = bool(self._lost) and self._last_lost >= records.first_now()
+        which = "these topics were" if self._has_queues else "every topic was"
+        hint = (
+            f"nothing if {which} deleted: a broker removes the queues, and the messages go with"
+            f" the files of the log; else {RULES['RMQDISK-37'].hint}"
+        )
+        if not self._has_queues and (time > 0 or is_there):
+            words = f"{self._lost.total()} messages are in the commit log, and no queue is here"
+            if time > 0:
+                words = f"the checkpoint calls queues durable up to {time}, and there are none"
+            self._reporter.add(
+                "RMQDISK-37", self._folder,
+                f"{words}: no message of the log can be consumed until they are made new",
+                actual=time, severity=Severity.WARNING, hint=hint, reproduce_path=self._store,
+            )  # fmt: skip
+        elif is_there:
+            names = ", ".join(one[:NAME_MAX] for one in sorted(self._lost)[:3] if one)
+            self._reporter.add(
+                "RMQDISK-37", self._folder,
+                f"{self._lost.total()} messages are in the commit log, and no queue of their"
+                f" topics is here; these are {len(self._lost)}, such as {names}",
+                actual=self._lost.total(), severity=Severity.NOTE, hint=hint,
+                reproduce_path=self._store,
+            )  # fmt: skip
+
+    def _report_lacking(self, queue: Queue, records: LogRecords) -> None:
         """Report records without a unit, but for those that expired while the log was read."""
         if queue.lacks is None and queue.lacks_before < records.first_now():
             return
-        is_late = is_running and queue.lacks_before < records.first_now()
-        if is_late and queue.lacks is not None and queue.lacks[1] < reached:
+        is_late = self._is_running and queue.lacks_before < records.first_now()
+        if is_late and queue.lacks is not None and queue.lacks[1] < self.reached:
             again = Queue(queue.topic, queue.queue_id, queue.folder)
             self._walk(again, Reporter(Wanted()))
             is_late = again.stop > queue.lacks[0]

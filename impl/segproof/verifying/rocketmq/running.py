@@ -27,6 +27,7 @@ from segproof.verifying.rocketmq.store_checks import (
     is_time_name,
     look_inside,
     read_checkpoint,
+    report_no_checkpoint,
     report_stray,
 )
 from segproof.verifying.segments import report_unreadable
@@ -151,12 +152,13 @@ def _unreadable(path: str, files: Files, reporter: Reporter, folder: str) -> Non
 
 def _store(store: str, wanted: Wanted, files: Files, advance: Advance) -> Iterator[Finding]:
     reporter = Reporter(wanted)
+    checkpoint = posixpath.join(store, "checkpoint")
+    stored = read_checkpoint(checkpoint, files)  # first: what it knows of is there already
     inside = look_inside(store, files, reporter, store, KNOWN_NAMES.__contains__)
     folders = {one.name for one in inside if one.name in PARTS and is_folder(one, reporter, store)}
     there = {one.name: one.status for one in inside if one.status is not None}
     names = {one.name for one in inside}
-    checkpoint = posixpath.join(store, "checkpoint")
-    stored = read_checkpoint(checkpoint, files)
+    is_log_alone = names == {COMMIT_LOG}
     time = stored.index_msg_timestamp
     summaries: list[IndexSummary] = []
     is_complete = True
@@ -167,15 +169,19 @@ def _store(store: str, wanted: Wanted, files: Files, advance: Advance) -> Iterat
     if "checkpoint" in there:
         is_told = is_complete and ("index" in folders or "index" not in names)
         check_checkpoint(checkpoint, summaries, files, reporter, time, is_told)
+    elif "checkpoint" not in names and not names.isdisjoint((COMMIT_LOG, "consumequeue")):
+        report_no_checkpoint(checkpoint, is_log_alone, reporter)
     is_running = "abort" in there
     if is_running:
         abort = posixpath.join(store, "abort")
         check_abort(abort, there["abort"], summaries, reporter, time)
     yield from reporter.drain()
     # Before the log is listed: what a queue leads to is in the log, also beside a writer.
-    queues = QueueChecks(store, files, reporter)
+    queues = QueueChecks(store, files, reporter, is_running)
     if "consumequeue" in folders:
         queues.check("commitlog" in folders)
+    else:
+        queues.is_whole = "consumequeue" not in names and not is_log_alone
     if COMMIT_LOG not in names and queues.furthest >= 0:
         reporter.add(
             "RMQDISK-23", posixpath.join(store, COMMIT_LOG),
@@ -187,35 +193,16 @@ def _store(store: str, wanted: Wanted, files: Files, advance: Advance) -> Iterat
     if "commitlog" in folders:
         log, unread = list_log(store, files, reporter)
         if log.log_files:
-            if "consumequeue" not in names:
-                _report_no_queues(store, stored.logics_msg_timestamp, is_running, reporter)
             records = LogRecords(store, files, reporter, log, unread)
             index = summaries if "index" in folders and (is_complete or summaries) else None
             checks = _Checks(store, files, reporter, queues, is_running, is_complete)
-            yield from checks.run(records, index, advance)
+            yield from checks.run(records, index, advance, stored.logics_msg_timestamp)
         elif not unread and (queues.furthest >= 0 or any(not one.is_empty for one in summaries)):
             reporter.add(
                 "RMQDISK-23", posixpath.join(store, COMMIT_LOG),
                 "it holds no file, and index or queues lead into it", reproduce_path=store,
             )  # fmt: skip
     yield from reporter.finish()
-
-
-def _report_no_queues(store: str, time: int, is_running: bool, reporter: Reporter) -> None:
-    """Report that the queues are gone, if the checkpoint's time for them says that there were.
-
-    Beside `abort` it is a note: the next start makes queues new.
-    """
-    if time > 0:
-        reporter.add(
-            "RMQDISK-37",
-            posixpath.join(store, "consumequeue"),
-            f"the checkpoint calls queues durable up to {time}, and there are none: no message of"
-            " the log can be consumed until they are made new",
-            actual=time,
-            severity=Severity.NOTE if is_running else Severity.WARNING,
-            reproduce_path=store,
-        )
 
 
 class _Checks(NamedTuple):
@@ -230,7 +217,11 @@ class _Checks(NamedTuple):
     """Whether each index file could be read."""
 
     def run(
-        self, records: LogRecords, index: Sequence[IndexSummary] | None, advance: Advance
+        self,
+        records: LogRecords,
+        index: Sequence[IndexSummary] | None,
+        advance: Advance,
+        queue_time: int,
     ) -> Iterator[Finding]:
         """Yield the findings of the commit log, and of what is compared with it."""
         yield from self.reporter.drain()
@@ -238,6 +229,7 @@ class _Checks(NamedTuple):
         ends = [one.header.end_phy_offset for one in summaries if not one.is_empty]
         usable = (one.header.end_phy_offset for one in summaries if one.stop > 1)
         records.known_end = max(usable, default=-1)
+        self.queues.reached = max(self.queues.furthest, max(ends, default=-1))
         records.check_names()
         keys = None
         try:
@@ -254,7 +246,7 @@ class _Checks(NamedTuple):
                 yield from self.reporter.drain()
             if keys is not None:
                 keys.finish(self.queues.furthest)
-            self.queues.finish(records, self.is_running, max(ends, default=-1))
+            self.queues.finish(records, queue_time)
         except OSError as error:
             self.reporter.add(
                 "DISK-2", _path_of(error, self.store), "it vanished, or could not be read any more,"

@@ -30,6 +30,7 @@ __all__ = [
     "look_inside",
     "numbered_files",
     "read_checkpoint",
+    "report_no_checkpoint",
     "report_stray",
 ]
 
@@ -57,7 +58,8 @@ def look_inside(
 ) -> list[Inside]:
     """Return what is in a folder, sorted; report what can't be looked at, the folder too.
 
-    What a broker removes meanwhile is left out.
+    What a broker removes meanwhile is left out; a folder that can't be listed holds one without
+    a name.
     """
     found: list[Inside] = []
     lost: list[int] = []
@@ -75,7 +77,7 @@ def look_inside(
         still = set(files.list_directory(folder)) if lost else set()
     except OSError as error:
         report_unreadable(folder, error, reporter, SERVICE, reproduce_path=store)
-        return found
+        return [*found, Inside("", folder, None)]
     for place in reversed(lost):
         if found[place].name in still:
             _report_kind(found[place].path, "it leads to nothing", reporter, store)
@@ -108,7 +110,7 @@ def numbered_files(
     found: list[LogFile] = []
     unread: list[int] = []
     for one in look_inside(folder, files, reporter, store):
-        start = named_offset(one.name)
+        start = named_offset(one.name) if one.name else 0
         if start is None:
             report_stray(one.path, reporter, store, "no broker starts with it")
         elif one.status is not None and one.status.is_regular:
@@ -256,6 +258,30 @@ def check_checkpoint(
             )  # fmt: skip
     if summaries is not None:
         _compare_index_time(path, index_time, summaries, is_complete, reporter)
+
+
+def report_no_checkpoint(path: str, is_log_alone: bool, reporter: Reporter) -> None:
+    """Report that there is none; `is_log_alone`: nothing but a commit log is there."""
+    store = posixpath.dirname(path) or "."
+    if is_log_alone:
+        reporter.add(
+            "RMQDISK-20", path, "it is not here, and no index and no queues: the log lies alone",
+            severity=Severity.NOTE, reproduce_path=store,
+            hint="nothing if the broker keeps its log apart (storePathCommitLog); else look for"
+            " the others in lost+found or on a replica",
+        )  # fmt: skip
+        return
+    reporter.add(
+        "RMQDISK-20",
+        path,
+        "it is not here, and each broker makes it before it takes a message: the next start makes"
+        " one of zeros, by which nothing is durable, so after an abnormal stop 5.1.0 and later"
+        " delete all index files, and go through the whole log again, 5.4.0 and later through its"
+        " last ten files only",
+        reproduce_path=store,
+        hint="look for it in lost+found; else nothing, if the broker stopped cleanly and somebody"
+        " removed it: its next start makes it new",
+    )
 
 
 def _compare_index_time(
