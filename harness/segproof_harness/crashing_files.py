@@ -2,8 +2,10 @@
 """Files in memory that tell before each change, and know what a crash would leave then.
 
 A killed process leaves all that was done. A loss of power leaves what was synced, and of the rest
-what the system happened to write: here nothing of it, all names, all bytes, or the removals alone.
-A name is durable once its directory was synced, bytes once their file or its mapping was.
+what the system happened to write: here nothing of it, all names, all bytes, or the removals alone,
+or the newest name, with the removals or without.
+A name is durable once its directory was synced and has a durable name itself, bytes once their file
+or its mapping was.
 Not covered: part of a write; one of two names, or of two files, that wait to be written.
 
 Used by: the tests of what a crash leaves at each step of a change.
@@ -65,6 +67,8 @@ class CrashingFiles(MemoryFiles):
         self.durable_bytes: dict[Any, bytes] = {}
         self._removed: set[str] = set()
         """What was removed since its directory was synced."""
+        self._new_directories: set[str] = set()
+        """Those that were made since the directory above was synced."""
 
     def after_kill(self) -> Image:
         """Return what a killed process would leave."""
@@ -72,19 +76,31 @@ class CrashingFiles(MemoryFiles):
 
     def after_power_loss(self) -> list[Image]:
         """Return what a loss of power may leave; what it leaves at least is the first."""
-        kept = self.durable_bytes
-        left = {p: inode for p, inode in self.durable_names.items() if p not in self._removed}
+        synced, kept = self.durable_names, self.durable_bytes
+        new = tuple(f"{path}/" for path in self._new_directories)
+        least = {path: inode for path, inode in synced.items() if not path.startswith(new)}
+        left = {path: inode for path, inode in synced.items() if path not in self._removed}
+        newest = dict(list(self._names.items())[-1:])
         return [
-            {path: kept.get(inode, b"") for path, inode in self.durable_names.items()},
-            {path: kept.get(inode, b"") for path, inode in left.items()},
-            {path: inode.image() for path, inode in self.durable_names.items()},
-            {path: kept.get(inode, b"") for path, inode in self._names.items()},
+            *(
+                {path: kept.get(inode, b"") for path, inode in names.items()}
+                for names in (least, left, synced | newest, left | newest, self._names)
+            ),
+            {path: inode.image() for path, inode in least.items()},
         ]
 
     def make_durable(self) -> None:
         """Let all that is there be durable, as if it had lain there for long."""
         self.durable_names = dict(self._names)
         self.durable_bytes = {inode: inode.image() for inode in self._names.values()}
+        self._new_directories.clear()
+
+    def make_directory(self, path: str) -> None:
+        """Tell, and make it."""
+        self.before_step()
+        before = set(self._directories)
+        super().make_directory(path)
+        self._new_directories |= self._directories - before
 
     def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
         """Open, and watch the file."""
@@ -120,6 +136,7 @@ class CrashingFiles(MemoryFiles):
             return name.startswith(folder) and "/" not in name[len(folder) :]
 
         self._removed = {name for name in self._removed if not is_in(name)}
+        self._new_directories = {name for name in self._new_directories if not is_in(name)}
         elsewhere = {name: one for name, one in self.durable_names.items() if not is_in(name)}
         self.durable_names = elsewhere | {n: one for n, one in self._names.items() if is_in(n)}
 

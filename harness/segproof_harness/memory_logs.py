@@ -33,6 +33,7 @@ class Place:
         self.now_ms = START_MS
         self.files = MemoryFiles(clock_ms=lambda: self.now_ms) if files is None else files
         self.files.make_directory(DIRECTORY)
+        self.files.sync_directory("/")
 
     @classmethod
     def of(cls, image: Mapping[str, bytes]) -> Self:

@@ -27,8 +27,8 @@ from contextlib import suppress
 from time import sleep
 from typing import Any, Self, TypeVar
 
-from segproof.errors import CorruptIndexError, SegproofError
-from segproof.files import REAL_FILES, Files
+from segproof.errors import CorruptIndexError, CorruptRecordError, SegproofError
+from segproof.files import REAL_FILES, Files, holds_zeros
 from segproof.kafka.offset_index import OffsetIndex, OffsetPosition
 from segproof.kafka.record_file import LogAsFound, LogOffsetPosition, TimestampAndOffset
 from segproof.kafka.segment_names import segment_file_name
@@ -36,6 +36,7 @@ from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kafka.transaction_index import TransactionIndex
 from segproof.lookup_answers import LookupStep, OffsetAnswer, TimestampAnswer
 from segproof.recent_changes import PAUSES_SECONDS, changed_recently, until_steady
+from segproof.verifying.log_checks import next_sound_batch
 
 __all__ = [
     "INDEX_BYTES_MAX",
@@ -174,6 +175,29 @@ class SegmentReader:
                 break
         return count
 
+    def check_read_to_end(self, start: int) -> None:
+        """Refuse a log that a scan from `start` does not read to its end. Law: DUMP-6.
+
+        Of the last segment the last batch may be torn: no sound one follows it.
+        """
+        position, reached = start, self.base_offset - 1
+        for batch in self.log.batches(start):
+            position, reached = batch.position + batch.size_bytes, batch.last_offset
+        file, end = self.log.file, self.log.size_in_bytes()
+        if holds_zeros(file, position, end):
+            return
+        found, searched_to = next_sound_batch(file, position + 1, end, reached)
+        if self.is_last and found is None and searched_to >= end:
+            return
+        follows = "" if found is None else f"; sound batches follow, from byte {found[0]} on"
+        raise CorruptRecordError(
+            f"the log can't be read from here to its end at byte {end}{follows}",
+            law="DUMP-6",
+            path=self.log.name,
+            position=position,
+            hint="`segproof verify` tells what is wrong",
+        )
+
     def _may_have_leftovers(self, index: Index) -> bool:
         """Return whether a truncation may have left entries: only in a file with free slots."""
         return self.is_last and 0 < index.entries < index.max_entries
@@ -267,6 +291,7 @@ class SegmentReader:
                 last = self.lookup_time_index(INT64_MAX)
         start = self.lookup_offset_index(last.offset)
         self._check_entry(start)
+        self.check_read_to_end(start.position)
         return max(last.timestamp, self.log.largest_timestamp_after(start.position).timestamp)
 
 
@@ -436,6 +461,7 @@ class PartitionReader:
             steps.add_scan(segment, entry.position, found)
             if found is not None:
                 return OffsetAnswer(target, base_offset, *entry, *found, steps=steps.taken())
+            segment.check_read_to_end(entry.position)
         assert first is not None
         reason = f"no batch of the partition reaches offset {target}{self._told_end()}"
         return OffsetAnswer(target, floor, *first, reason=reason, steps=steps.taken())
@@ -481,6 +507,7 @@ class PartitionReader:
         steps.add_index(segment, max(entry.offset, self.base_offsets[0]), start)
         found = segment.find_offset_by_timestamp(target, self.base_offsets[0])
         if found is None:
+            segment.check_read_to_end(start.position)
             reason = f"no record of segment {base_offset} has a timestamp of {target} or later"
             return TimestampAnswer(target, reason=reason, steps=steps.taken())
         if explain:

@@ -125,7 +125,8 @@ def command(
     whose last offset is not below it, searched in the last segment that begins at or below the
     offset, or in the next one where that segment ends before it. The answer for a timestamp is the
     first record at or after it, in the first segment that reaches it. Without an answer the line
-    has nulls and a reason, and the exit code is still 0; it is 1 where the files are damaged.
+    has nulls and a reason, and the exit code is still 0; it is 1 where the files are damaged. With
+    --profile the answer is that of the release, which may take damage for the end of the log.
 
     In a store of RocketMQ keys are looked up, as TOPIC#KEY, and offsets of the commit log. The
     answer for a key is the offsets of its messages, newest first. Where the commit log is at hand

@@ -310,7 +310,7 @@ class PartitionAsFound:
                     steps=_taken(steps, explain),
                 )
         assert first is not None
-        reason = f"no batch of the partition reaches offset {target}"
+        reason = f"the release finds no batch that reaches offset {target}"
         return OffsetAnswer(target, floors[-1], *first, reason=reason, steps=_taken(steps, explain))
 
     def lookup_timestamp(self, target: int, *, explain: bool = False) -> TimestampAnswer:

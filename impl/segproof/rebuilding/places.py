@@ -106,8 +106,7 @@ class InPlace:
             self._lock = None
 
     def complete(self, built: Sequence[BuiltSegment]) -> None:
-        """Rename what differs over the old files, once the names beside are durable."""
-        self._files.sync_directory(self._directory)
+        """Rename what differs over the old files, durably."""
         for index in (index for one in built for index in one.indexes):
             path = os.path.join(self._directory, index.name)
             if index.changed and self._files.status(path + BESIDE) is not None:
@@ -169,11 +168,7 @@ class NewDirectory:
                 )
 
     def _begin(self, names: Sequence[str]) -> None:
-        marker = self._files.open(self._path(MARKER), writable=True, create=True)
-        try:
-            marker.sync()
-        finally:
-            marker.close()
+        self._files.open(self._path(MARKER), writable=True, create=True).close()
         self._files.sync_directory(self._directory)
         for name in names:
             if name != MARKER:

@@ -105,6 +105,7 @@ class IndexInPlace:
         """
         files = self._files
         files.make_directory(self.directory)
+        files.sync_directory(self._store)
         renamed = [one for one in built if one.name in changed]
         for one in renamed:
             old = os.path.join(self.directory, one.name)

@@ -160,3 +160,43 @@ def test_zeros_and_more_are_damage(tmp_path: Path, capsys: pytest.CaptureFixture
     for verb in (["lookup", str(tmp_path), "--offset", "1"], ["dump", str(tmp_path)]):
         assert 1 == cli.run(verb)
         assert "SCAN-2" in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize("question", ["--offset=102", "--timestamp=1002"])
+@pytest.mark.parametrize("is_last", [False, True])
+@pytest.mark.checks("DUMP-6")
+def test_a_wrong_size_before_the_answer(
+    holes: Path, is_last: bool, question: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It ends a scan as a torn batch does; the answer was a later batch, or that none is there."""
+    log = first_log(holes, is_last)
+    data = log.read_bytes()
+    log.write_bytes(data[:8] + b"\x7f" + data[9:])
+    assert 1 == cli.run(["lookup", str(holes), question])
+    shown = capsys.readouterr().out
+    assert f"{log}: byte 0: the log can't be read" in shown
+    assert f"sound batches follow, from byte {len(data) // 2} on [DUMP-6]" in shown
+
+
+@pytest.mark.parametrize("question", ["--offset=112", "--timestamp=2002"])
+@pytest.mark.parametrize("is_last", [False, True])
+@pytest.mark.checks("DUMP-6")
+def test_a_torn_batch(
+    holes: Path, is_last: bool, question: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of the last segment it is what a crash leaves, and no batch; of another one it is damage."""
+    log = first_log(holes, is_last)
+    data = log.read_bytes()
+    log.write_bytes(data[:-1])
+    assert int(not is_last) == cli.run(["lookup", str(holes), question])
+    shown = capsys.readouterr().out
+    assert (f"{log}: byte {len(data) // 2}: the log can't be read" in shown) != is_last
+    assert ("the last one ends at 104" in shown or "the largest is 1004" in shown) == is_last
+
+
+def first_log(folder: Path, is_last: bool) -> Path:
+    """Return the first log, which may become the last one."""
+    first, *others = sorted(folder.glob("*.log"))
+    for log in others if is_last else ():
+        log.unlink()
+    return first

@@ -108,6 +108,19 @@ def test_power_is_lost_while_an_empty_segment_is_replaced() -> None:
         assert Place.of(image).open(is_clean=False).log_end_offset == 30
 
 
+def test_power_is_lost_while_a_segment_is_split() -> None:
+    """All records are there, in the old segment or in those that take its place."""
+    files = CrashingFiles()
+    place = Place(files)
+    data = batch(3) + batch(3, 2**31 + 7)
+    place.put(f"{0:020d}.log", data)
+    files.make_durable()
+    images = crash_images(files, lambda: place.open(is_clean=False), kill=False)
+    assert len(images) > 5
+    for image in images:
+        assert data == bytes_of(Place.of(image).open(is_clean=False))
+
+
 def test_all_is_durable_before_the_clean_mark() -> None:
     """Else the last time entry is lost, and nothing tells a later start to make it anew."""
     files = CrashingFiles()

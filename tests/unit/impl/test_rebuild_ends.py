@@ -11,7 +11,7 @@ import pytest
 
 from segproof import rebuild
 from segproof.rebuilding.planning import BESIDE, MARKER
-from segproof_harness.crashing_files import CrashingFiles, crash_images
+from segproof_harness.crashing_files import CrashingFiles, Image, crash_images
 from segproof_harness.demo import scenarios
 from segproof_harness.ending_files import Ended, EndingFiles
 from segproof_harness.reading.conformance import partition_of
@@ -41,9 +41,12 @@ def damaged(files: Kind) -> Kind:
     return files
 
 
-def rebuilt(files: EndingFiles | CrashingFiles, in_place: bool) -> dict[str, bytes]:
+def rebuilt(
+    files: EndingFiles | CrashingFiles, in_place: bool, copy: bool = False
+) -> dict[str, bytes]:
     """Rebuild, and return what lies in the place of the new files."""
-    rebuild(DIR, None if in_place else OUT, in_place=in_place, max_index_bytes=ROOM, files=files)
+    out = None if in_place else OUT
+    rebuild(DIR, out, in_place=in_place, copy=copy, max_index_bytes=ROOM, files=files)
     return files.images(DIR if in_place else OUT)
 
 
@@ -114,25 +117,32 @@ def test_a_device_that_is_full_keeps_the_old_files_and_nothing_else(in_place: bo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("in_place", [False, True], ids=["out", "in-place"])
-def test_a_loss_of_power_at_any_change_leaves_each_file_whole(in_place: bool) -> None:
+@pytest.mark.parametrize("how", ["out", "copy", "in_place"])
+def test_a_loss_of_power_at_any_change_leaves_each_file_whole(how: str) -> None:
     """No name stands for a file whose bytes were not durable before it had that name."""
     files = damaged(CrashingFiles())
     files.make_durable()
+    in_place = how == "in_place"
     top = DIR if in_place else OUT
     old = files.images(top) if in_place else {}
-    images = crash_images(files, lambda: rebuilt(files, in_place), kill=False)
+    images = crash_images(files, lambda: rebuilt(files, in_place, how == "copy"), kill=False)
     new = files.images(top)
     assert len(images) > 5
     for image in images:
-        found = {
-            path.removeprefix(f"{top}/"): data
-            for path, data in image.items()
-            if path.startswith(f"{top}/") and not path.endswith(BESIDE)
-        }
+        found = files_of(image, top)
         is_marked = MARKER in found
         assert set(old) <= set(found)
+        assert is_marked or set(found) in (set(old), set(new))
         for name, data in found.items():
             assert is_marked or data in (old.get(name), new[name]), name
-    durable = files.after_power_loss()[0]
-    assert new == {name: durable.get(f"{top}/{name}") for name in new}
+    assert new == files_of(files.after_power_loss()[0], top)
+
+
+def files_of(image: Image, folder: str) -> Image:
+    """Return the files of a folder by name, without what a rebuild makes beside them."""
+    start = f"{folder}/"
+    return {
+        path.removeprefix(start): data
+        for path, data in image.items()
+        if path.startswith(start) and not path.endswith(BESIDE)
+    }

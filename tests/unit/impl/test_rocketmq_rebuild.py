@@ -485,17 +485,23 @@ def test_a_full_device(in_place: bool, old_names: tuple[str, ...]) -> None:
     assert {(errno.ENOSPC, True)} == {(one.errno, bool(one.filename)) for one in errors}
 
 
-@pytest.mark.parametrize("old_names", [OLD_NAMES, OLD_NAMES[:2]], ids=["as many", "fewer"])
+@pytest.mark.parametrize("count_puts", [False, True], ids=["", "puts"])
+@pytest.mark.parametrize("old_names", [OLD_NAMES, OLD_NAMES[:2], ()], ids=["many", "fewer", "none"])
 @pytest.mark.parametrize("in_place", [False, True], ids=["out", "in-place"])
-def test_a_loss_of_power_at_any_change(in_place: bool, old_names: tuple[str, ...]) -> None:
+def test_a_loss_of_power_at_any_change(
+    in_place: bool, old_names: tuple[str, ...], count_puts: bool
+) -> None:
     """No name stands for a file whose bytes were not durable before it had that name.
 
     In place the old files go when the new ones are durable.
     """
     files = ending_store(CrashingFiles(), old_names)
+    if not old_names:
+        files.remove_directory("/s/index")
     files.make_durable()
     old = files.images("/s/index")
-    images = crash_images(files, partial(rebuilt, files, in_place=in_place), kill=False)
+    again = partial(rebuilt, files, in_place=in_place, count_puts=count_puts)
+    images = crash_images(files, again, kill=False)
     top = "/s/index" if in_place else "/new"
     new = files.images(top)
     assert len(images) > 5
