@@ -470,12 +470,12 @@ def test_single_log_is_no_whole_log(tmp_path: Path) -> None:
 
 @pytest.mark.checks("PROD-3")
 def test_huge_small_files_are_not_read(tmp_path: Path) -> None:
-    """A snapshot of a terabyte is a note; one that can't be read is a finding."""
+    """A snapshot of a terabyte is a warning; one that can't be read is an error."""
     folder = log(tmp_path / "t-0", (0, [batch(0)]))
     path = folder / name_of(1, ".snapshot")
     with path.open("wb") as file:
         file.truncate(1 << 40)
-    assert [("PROD-3", NOTE)] == found(folder)
+    assert [("PROD-3", WARNING)] == found(folder)
     path.unlink()
     path.mkdir()
     assert [("DISK-1", ERROR)] == found(folder, "DISK-1")
