@@ -277,7 +277,7 @@ def test_loading_in_the_order_of_names() -> None:
 
 def test_loading_files_of_another_size() -> None:
     """Upstream grows a short one; segproof refuses it, and changes nothing."""
-    short = Directory().write("index/5", b"").write("index/6", bytes(176))
+    short = Directory().write("index/5", b"\0").write("index/6", bytes(176))
     for profile in RELEASES:
         step = service_of(profile, short).load(True)
         assert (True, ["5", "6"]) == (step.outcome, names(step.after))
