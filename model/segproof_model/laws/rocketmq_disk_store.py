@@ -349,8 +349,11 @@ def times_are_those_of_the_messages(store: Directory, hash_slot_num: int) -> boo
 def index_covers_the_log(store: Directory, hash_slot_num: int) -> bool:
     """No message with keys lies before the first or behind the last message that is indexed.
 
-    Beside `abort` those behind the last may, from the last one on that a queue knows.
+    Beside `abort` those behind the last may, from the last one on that a queue knows. Of a log that
+    lies alone nothing is asked.
     """
+    if lies_alone(store):
+        return True
     stretch, reached = covered(store), furthest(store)
     for offset, message in messages_of(store).items():
         is_before = stretch is not None and offset < stretch[0]

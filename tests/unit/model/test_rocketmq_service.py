@@ -284,7 +284,7 @@ def test_loading_files_of_another_size() -> None:
         assert bytes(176) == step.after.directory.read("index/5")
     refused = service_of(SEGPROOF, short).load(True)
     assert Raised(ErrorKind.CORRUPT_INDEX) == refused.outcome
-    assert b"" == refused.after.directory.read("index/5")
+    assert b"\0" == refused.after.directory.read("index/5")
 
 
 @pytest.mark.parametrize("profile", ALL)

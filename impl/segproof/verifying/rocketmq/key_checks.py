@@ -41,6 +41,10 @@ __all__ = ["KeyChecks"]
 SERVICE = "index-service"
 HASHES = 1 << 32
 """Room for a hash in a number that begins with a message: also for a negative, unlawful one."""
+NO_INDEX_HINT = (
+    "nothing if the broker makes no index (messageIndexEnable=false); else make it new from the"
+    " commit log: these messages are found by offset and not by key"
+)
 BLOCK_ENTRIES = 1 << 14
 """Entries of each file that are in memory."""
 
@@ -410,12 +414,14 @@ class KeyChecks:
                 words + (": the broker indexes them when it runs" if is_behind else ""),
                 actual=count,
                 severity=Severity.NOTE if is_behind else None,
+                hint=None if has_index else NO_INDEX_HINT,
             )
 
     def _end_now(self) -> int:
         """Return up to which offset the index files go now. Raises: OSError."""
-        folder = posixpath.join(self._store, "index")
-        end = -1
+        folder, end = posixpath.join(self._store, "index"), -1
+        if self._files.status(folder) is None:
+            return end
         for name in index_file_names(self._files.list_directory(folder)):
             file = self._files.open(posixpath.join(folder, name))
             try:

@@ -182,10 +182,13 @@ def _store(store: str, wanted: Wanted, files: Files, advance: Advance) -> Iterat
         queues.check("commitlog" in folders)
     else:
         queues.is_whole = "consumequeue" not in names and not is_log_alone
-    if COMMIT_LOG not in names and queues.furthest >= 0:
+    has_entries = any(not one.is_empty for one in summaries)
+    if COMMIT_LOG not in names and (
+        queues.furthest >= 0 or (has_entries and "checkpoint" in names)
+    ):
         reporter.add(
             "RMQDISK-23", posixpath.join(store, COMMIT_LOG),
-            "it is not here, and queues lead into it: they are judged by themselves",
+            "it is not here, and index or queues lead into it: they are judged by themselves",
             severity=Severity.NOTE, reproduce_path=store,
             hint="nothing if the broker keeps it elsewhere (storePathCommitLog); else look for it"
             " in lost+found or on a replica",
@@ -194,10 +197,11 @@ def _store(store: str, wanted: Wanted, files: Files, advance: Advance) -> Iterat
         log, unread = list_log(store, files, reporter)
         if log.log_files:
             records = LogRecords(store, files, reporter, log, unread)
-            index = summaries if "index" in folders and (is_complete or summaries) else None
+            has_place = "index" in folders or ("index" not in names and not is_log_alone)
+            index = summaries if has_place and (is_complete or summaries) else None
             checks = _Checks(store, files, reporter, queues, is_running, is_complete)
             yield from checks.run(records, index, advance, stored.logics_msg_timestamp)
-        elif not unread and (queues.furthest >= 0 or any(not one.is_empty for one in summaries)):
+        elif not unread and (queues.furthest >= 0 or has_entries):
             reporter.add(
                 "RMQDISK-23", posixpath.join(store, COMMIT_LOG),
                 "it holds no file, and index or queues lead into it", reproduce_path=store,
