@@ -222,7 +222,16 @@ def _guarded(arguments: list[str]) -> int:
             _show_traceback(error)
             complain(reason_of(error))
             return EXIT_USAGE
+        if _asks_for_kernels(error):
+            complain(str(error))
+            return EXIT_USAGE
         return _internal_error(error)
+
+
+def _asks_for_kernels(error: Exception) -> bool:
+    from segproof.kernels.dispatch import KernelsError  # imported by whatever raises it
+
+    return isinstance(error, KernelsError)
 
 
 def _is_ours(error: OSError) -> bool:

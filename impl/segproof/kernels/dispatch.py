@@ -26,6 +26,7 @@ from segproof.files import own_directory
 __all__ = [
     "COMPILE_AFTER_WORK",
     "Kernel",
+    "KernelsError",
     "cache_folder",
     "compile_function",
     "kernel",
@@ -47,26 +48,42 @@ one record or one search: so as much time is lost at most as importing numba tak
 unit; bulk callers announce more."""
 
 
+class KernelsError(ValueError):
+    """`SEGPROOF_KERNELS` is no mode, or asks for what can't be had here."""
+
+
 def kernel_mode() -> str:
-    """Return `auto`, `compiled` or `interpreted`, from `SEGPROOF_KERNELS`."""
+    """Return `auto`, `compiled` or `interpreted`, from `SEGPROOF_KERNELS`. Raises: KernelsError."""
     mode = os.environ.get("SEGPROOF_KERNELS", "auto")
     if mode not in ("auto", "compiled", "interpreted"):
-        raise ValueError(f"SEGPROOF_KERNELS is {mode!r}; it must be auto, compiled or interpreted")
+        raise KernelsError(
+            f"SEGPROOF_KERNELS is {mode!a}; it must be auto, compiled or interpreted"
+        )
     return mode
 
 
 def numba_available() -> bool:
-    """Return whether numba is there and may be used; does not import it.
-
-    Its settings in the present directory may be anybody's: they name classes that it imports, or
-    keep it from being imported at all.
-    """
+    """Return whether numba is there and may be used; does not import it."""
     if find_spec("numba") is None:
         return False
-    if os.path.lexists(NUMBA_SETTINGS):
-        _tell(f"slow, since nothing is compiled beside {os.path.abspath(NUMBA_SETTINGS)!a}")
-        return False
-    return True
+    if beside := _settings():
+        _tell(f"slow, since {beside}")
+    return not beside
+
+
+def _missing() -> str:
+    return "" if find_spec("numba") is not None else "numba is not installed (segproof[fast])"
+
+
+def _settings() -> str:
+    """Return in words that settings of numba keep it from being used, or nothing.
+
+    In the present directory they may be anybody's: they name classes that numba imports, or keep
+    it from being imported at all.
+    """
+    if not os.path.lexists(NUMBA_SETTINGS):
+        return ""
+    return f"nothing is compiled beside {os.path.abspath(NUMBA_SETTINGS)!a}"
 
 
 class Kernel(Generic[Parameters, Result]):
@@ -117,6 +134,8 @@ class Kernel(Generic[Parameters, Result]):
             return
         self._was_decided = True
         mode = kernel_mode()
+        if mode == "compiled" and (why_not := _settings() or _missing()):
+            raise KernelsError(f"SEGPROOF_KERNELS is compiled, and {why_not}")
         if mode == "interpreted" or (mode == "auto" and not numba_available()):
             self.call = self.interpreted
         elif mode == "compiled" or self._work > COMPILE_AFTER_WORK:
@@ -172,10 +191,10 @@ def compile_function(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile `function`, and the kernels it calls, keeping the result in the user's cache.
 
     Out of a zip, or where nothing may be kept, it is compiled anew in each process.
-    Raises: RuntimeError beside settings of numba.
+    Raises: KernelsError beside settings of numba; ModuleNotFoundError without numba.
     """
-    if os.path.lexists(NUMBA_SETTINGS):
-        raise RuntimeError(f"nothing is compiled beside {os.path.abspath(NUMBA_SETTINGS)!a}")
+    if beside := _settings():
+        raise KernelsError(beside)
     config: Any = import_module("numba.core.config")
     with _NUMBA_LOCK:
         before, config.CACHE_DIR = config.CACHE_DIR, cache_folder()

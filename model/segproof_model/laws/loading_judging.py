@@ -7,11 +7,12 @@ Used by: laws.log_loader.
 from typing import NamedTuple
 
 from segproof_model.directory import Directory
-from segproof_model.integers import INT64_MAX
+from segproof_model.integers import INT64_MAX, int32_at
 from segproof_model.kafka.partition_log import PartitionLog
 from segproof_model.kafka.segment_names import offset_of_name
 from segproof_model.laws.log_judging import bases_of, batches_of_file, file_of, is_far
 from segproof_model.laws.registry import Transition
+from segproof_model.laws.segment_judging import Batch
 
 
 class Loading(NamedTuple):
@@ -75,10 +76,23 @@ def range_of_swaps(loading: Loading) -> tuple[int, int] | None:
     for base in swaps:
         name = file_of(loading.prefix, base, ".log.swap")
         batches = batches_of_file(loading.found, name)
-        if batches is None:
+        if batches is None or not _shows_end(loading, base, batches):
             return None
         end = max([end, base, *(batch.last_offset + 1 for batch in batches)])
     return min(swaps, default=INT64_MAX), end
+
+
+def _shows_end(loading: Loading, base: int, batches: list[Batch]) -> bool:
+    """Return whether the last entry of a swap's index leads to a batch before its end.
+
+    From there Kafka reads on to find the end.
+    """
+    index = loading.found.read(file_of(loading.prefix, base, ".index.swap")) or b""
+    entry = index[: len(index) // 8 * 8][-8:]
+    return not entry or (
+        int32_at(entry, 4) in [batch.position for batch in batches]
+        and base + int32_at(entry, 0) <= batches[-1].last_offset
+    )
 
 
 def is_untouched(loading: Loading) -> bool:

@@ -361,10 +361,12 @@ def epochs_fit_the_log(transition: Transition) -> bool:
     if is_emptied and not loading.log.profile.emptied_log_forgets:
         return True
     starts = [entry.start_offset for entry in loading.log.leader_epoch_cache.entries]
+    at_checkpoint = loading.log.profile.epochs_begin_at_checkpoint
+    begin = loading.start if at_checkpoint else loading.log.log_start_offset
     end = loading.log.log_end_offset
-    is_moved = starts == [loading.start] and end <= loading.start
+    is_moved = starts == [begin] and end <= begin
     is_within = is_moved or all(one < end for one in starts)
-    return is_within and all(one > loading.start for one in starts[1:])
+    return is_within and all(one > begin for one in starts[1:])
 
 
 @law("LOAD-16", structure=STRUCTURE, scope="step", source=CLASS)

@@ -114,6 +114,16 @@ def test_internal_error_is_exit_code_3(
 
 
 @pytest.mark.slow
+def test_an_unknown_mode_of_kernels_is_usage() -> None:
+    """It was an internal error."""
+    done = subprocess.run(
+        [*COMMAND, "verify", str(PLAIN)], capture_output=True, text=True,
+        env={**os.environ, "SEGPROOF_KERNELS": "fast"},
+    )  # fmt: skip
+    assert (2, "") == (done.returncode, done.stdout)
+    assert "SEGPROOF_KERNELS is 'fast'; it must be auto, compiled or interpreted" in done.stderr
+
+
 def test_a_closed_pipe_ends_quietly() -> None:
     """A reader that goes away, as `head` does, gives neither a traceback nor a message."""
     process = subprocess.Popen(

@@ -127,10 +127,19 @@ def test_interpreted_is_never_compiled(
 
 def test_compiled_from_the_first_call(compiled: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the first answer."""
+    monkeypatch.setattr(dispatch, "find_spec", lambda name: name)
     monkeypatch.setenv("SEGPROOF_KERNELS", "compiled")
     one = fresh()
     assert 2 == one(1)
     assert (["doubled"], True) == (compiled, one.is_compiled)
+
+
+def test_what_cannot_be_compiled_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was an internal error of the command line."""
+    monkeypatch.setattr(dispatch, "find_spec", lambda name: None)
+    monkeypatch.setenv("SEGPROOF_KERNELS", "compiled")
+    with pytest.raises(dispatch.KernelsError, match="compiled, and numba is not installed"):
+        fresh()(1)
 
 
 @pytest.mark.needs("numba")
@@ -225,7 +234,7 @@ def test_settings_in_the_present_directory_are_not_read(
     assert 1 == capsys.readouterr().err.count(told)
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(RuntimeError, match="nothing is compiled beside"):
+    with pytest.raises(dispatch.KernelsError, match="nothing is compiled beside"):
         dispatch.compile_function(doubled.source)
 
 

@@ -35,10 +35,10 @@ from segproof_harness.oracle.kafka.leader_epochs import make_epochs, shown_epoch
 from segproof_harness.oracle.kafka.producer_state import make_producers, shown_producers
 from segproof_harness.oracle.kafka.records import (
     KINDS,
-    has_null_record,
     is_of_block,
     may_be_of_block,
     record_class,
+    trips_over_null_record,
     wrapped,
 )
 from segproof_harness.oracle.kafka.reflection import invoked, reflected
@@ -143,7 +143,9 @@ class LogSegment(Adapter):
         if segment is None or outcome.error == "out-of-memory":
             return outcome
         appended, segment._appended = segment._appended, b""
-        if outcome.error == "unmapped" and segment._trips_over_null_record():
+        if outcome.error == "unmapped" and trips_over_null_record(
+            cls.jvm, segment._segment, segment._log_bytes()
+        ):
             return replace(outcome, error="null")
         is_possible = may_be_of_block(outcome.error, outcome.detail)
         if not is_possible or not segment._is_of_block(outcome, appended):
@@ -161,20 +163,6 @@ class LogSegment(Adapter):
         with suppress(FileNotFoundError):
             return Path(self._path).read_bytes()
         return b""
-
-    def _trips_over_null_record(self) -> bool:
-        """Return whether a NullPointerException is that of a record, and not of an index.
-
-        Up to 2.8 Kafka hands out null for a record that is too long. An index without a mapping is
-        met before any record, so both must be mapped, and the log must have such a record.
-        """
-        if self.jvm.release.number >= (3, 0) or not has_null_record(self.jvm, self._log_bytes()):
-            return False  # no index is asked where it need not be: that can make its file
-        offset_index = "offsetIndex" if hasattr(self._segment, "offsetIndex") else "index"
-        with suppress(JException):
-            names = (offset_index, "timeIndex")
-            return all(getattr(self._segment, name)().mmap() is not None for name in names)
-        return True
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         before = type(self)._open_one

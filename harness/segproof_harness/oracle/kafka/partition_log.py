@@ -38,6 +38,7 @@ from segproof_harness.oracle.kafka.records import (
     is_of_block,
     may_be_of_block,
     record_class,
+    trips_over_null_record,
     wrapped,
 )
 from segproof_harness.outcomes import Outcome
@@ -170,9 +171,24 @@ class PartitionLog(Adapter):
         outcome = super().outcome_of_error(inner)
         if (outcome.detail or "").startswith(OUT_OF_ORDER):
             return replace(outcome, error="offset-order")
+        if outcome.error == "unmapped" and cls._trips_over_null_record():
+            return replace(outcome, error="null")
         if cls._is_of_block(outcome):
             return replace(outcome, error="kafka-error")
         return outcome
+
+    @classmethod
+    def _trips_over_null_record(cls) -> bool:
+        """Return whether a NullPointerException is that of a record of one of the segments."""
+        log = PartitionLog._last
+        if log is None:
+            return False
+        logs = {int(one.baseOffset()): one for one in log._segments()}
+        return any(
+            trips_over_null_record(cls.jvm, logs[int(one.stem)], one.read_bytes())
+            for one in Path(log._directory).glob("*.log")
+            if one.stem.isdigit() and int(one.stem) in logs
+        )
 
     @classmethod
     def _is_of_block(cls, outcome: Outcome) -> bool:

@@ -6,7 +6,7 @@ Used by: oracle.kafka.record_batch, oracle.kafka.record_file.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from typing import Any
 
@@ -204,6 +204,21 @@ def has_null_record(jvm: Jvm, data: bytes) -> bool:
     Before 0.11 it trips over a wrapper without a value.
     """
     return any(_has_null_record(jvm, one.data) for one in _batches(data))
+
+
+def trips_over_null_record(jvm: Jvm, segment: Any, data: bytes) -> bool:
+    """Return whether a NullPointerException is that of a record of a segment, and not of an index.
+
+    Up to 2.8 Kafka hands out null for a record that is too long. An index without a mapping is met
+    before any record, so both must be mapped, and the log's bytes must have such a record.
+    """
+    if jvm.release.number >= (3, 0) or not has_null_record(jvm, data):
+        return False  # no index is asked where it need not be: that can make its file
+    offset_index = "offsetIndex" if hasattr(segment, "offsetIndex") else "index"
+    with suppress(jpype.JException):
+        names = (offset_index, "timeIndex")
+        return all(getattr(segment, name)().mmap() is not None for name in names)
+    return True
 
 
 def _has_null_record(jvm: Jvm, data: bytes) -> bool:
