@@ -47,9 +47,10 @@ batch would have other bytes, and so other positions, indexes and rolls behind i
 does not go by these, and compares answers, and the records when they are read again, with 4.4.0,
 4.3.1, 3.9.2, 2.8.2 and 0.11.0.3, for each codec that they know). A log that is closed is asked all
 the same as an open one, to be closed once more too: from 4.4 on it refuses what would change it,
-before that its closed files and indexes decide. Left out, and counted, is only what truncates a
-closed log of 0.11 and before, and fails when no segment is left. To close a log as the end of a
-process does is part of the next opening after a crash.
+before that its closed files and indexes decide. Left out, and counted, is what truncates a closed
+log of 0.11 and before, and fails when no segment is left; and a roll of such a release that fails
+after it has removed the file of its own segment. To close a log as the end of a process does is
+part of the next opening after a crash.
 
 There are two kinds of runs. The first tables are of seeds that were also used to mend by: they find
 nothing more, and say that nothing has come back. Those of **fresh seeds** are of seeds that nothing

@@ -18,17 +18,28 @@ from segproof_model.outcomes import ErrorKind, Raised
 
 
 def is_asked(event: Event) -> bool:
-    """Return whether a release is asked this step; not one that leaves a log without a segment.
+    """Return whether a release is asked this step; not one that leaves a log without a segment, or
+    with one whose file is gone.
 
-    Truncating a closed log does so in the oldest releases; all that follows trips over it.
+    In the oldest releases truncating a closed log does the first, and a roll that fails the second:
+    it removes files that stand in its way, those that it goes on reading among them.
     """
     segments = getattr(event.after, "log_segments", None)
     if segments is not None and not segments.number_of_segments:
+        return False
+    if event.outcome.error is not None and _has_lost_its_file(event.after):
         return False
     ask = ASKED.get(event.operation.name)
     has_log = getattr(event.after, "profile", None) is not None
     may = ask is None or not has_log or ask(event, event.operation.arguments)
     return may and alike.is_asked(event)
+
+
+def _has_lost_its_file(log: Any) -> bool:
+    segments = getattr(log, "log_segments", None)
+    if segments is None or log.profile.empty_segment_is_replaced:
+        return False
+    return segments.active_segment.names[0] not in log.directory
 
 
 def _may_begin(event: Event, given: Any) -> bool:

@@ -113,7 +113,8 @@ def _wrapped(offset: int, base_offset: int) -> int:
 def _is_recovered(log: PartitionLog, base_offset: int) -> bool:
     """Return whether a segment is what a recovery leaves: valid batches, and their entries.
 
-    One that was cut to its base keeps the batches before that, and no entries.
+    One that was cut to its base, at an entry that was refused, keeps the batches before that, and
+    the entries that were made until then.
     """
     segment = log.log_segments.get(base_offset)
     assert segment is not None
@@ -125,7 +126,9 @@ def _is_recovered(log: PartitionLog, base_offset: int) -> bool:
         entries = [(_wrapped(offset, base_offset), position) for offset, position in entries]
     found = index_entries(log, base_offset)
     is_before = all(batch.last_offset < base_offset for batch in batches)
-    is_indexed = segment.offset_index is None or found == entries or (is_before and not found)
+    if is_before:
+        entries = entries[: len(found)]
+    is_indexed = segment.offset_index is None or found == entries
     return is_whole and are_valid and is_indexed
 
 
@@ -183,7 +186,8 @@ def unflushed_segments_are_recovered(transition: Transition) -> bool:
     """Without the clean marker every segment from the one containing the recovery point is
     recovered, in order.
 
-    One that an invalid offset has cut to its base keeps the batches before that, without entries.
+    One that an invalid offset has cut to its base keeps the batches before that, and the entries
+    that were made until then.
     """
     loading = loading_of(transition)
     return loading is None or all(

@@ -29,6 +29,7 @@ from segproof_harness.oracle.kafka.classes import (
 from segproof_harness.oracle.kafka.log_environment import (
     Scheduler,
     failure_channel,
+    java_time,
     new_log,
     scala_object,
     some,
@@ -137,6 +138,7 @@ class PartitionLog(Adapter):
                 made._channel,
             )
         )
+        made._date_parts()
         made._settle()
         PartitionLog._last = made
         if not cls._knows_high_watermark:
@@ -225,6 +227,15 @@ class PartitionLog(Adapter):
         for segment in self._segments():
             if segment.rollJitterMs() != self._jitter_ms:
                 self._set_jitter(segment)
+
+    def _date_parts(self) -> None:
+        """Give parts of a split our time: Kafka makes them with the clock of the system."""
+        java = self.jvm.java("org.apache.kafka.common.utils.Time")
+        for segment in self._segments():
+            with contextlib.suppress(LookupError):
+                if isinstance(self.jvm.field(segment, "time"), java):  # ours is of Python
+                    self.jvm.set_field(segment, "time", java_time(self._clock))
+                    self.jvm.set_field(segment, "created", JLong(self._clock()))
 
     def _set_jitter(self, segment: Any) -> None:
         assert self._jitter_ms is not None
@@ -440,6 +451,7 @@ class PartitionLog(Adapter):
         if segment is None:
             raise InvalidArgumentError(f"there is no segment at {base_offset}")
         parts = self._asked(lambda: self._log.splitOverflowedSegment(segment))
+        self._date_parts()
         return [int(one.baseOffset()) for one in answers.each(parts)]
 
     # --- bounds --------------------------------------------------------------------------------
