@@ -12,6 +12,7 @@ Used by: mutants.
 import random
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from difflib import SequenceMatcher
 from functools import cache
@@ -212,15 +213,16 @@ def _by_log(folder: Path, questions: Sequence[Question], scratch: Path) -> Itera
 def _asked(path: Path, questions: Sequence[Question]) -> Iterator[tuple[Question, Any]]:
     """Yield each question with its answer, or with the error in words."""
     try:
-        reader: Any = StoreReader(path) if is_store(path) else PartitionReader(path)
+        opened: Any = nullcontext(StoreReader(path)) if is_store(path) else PartitionReader(path)
     except (SegproofError, OSError) as error:
         yield from ((question, f"error: {error}") for question in questions)
         return
-    for question in questions:
-        try:
-            yield question, _answer(reader, *question)
-        except (SegproofError, OSError) as error:
-            yield question, f"error: {error}"
+    with opened as reader:
+        for question in questions:
+            try:
+                yield question, _answer(reader, *question)
+            except (SegproofError, OSError) as error:
+                yield question, f"error: {error}"
 
 
 def _is_error(answer: Any) -> bool:

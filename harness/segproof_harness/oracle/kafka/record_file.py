@@ -25,6 +25,10 @@ from segproof_model.integers import wrap32
 from segproof_model.profiles import PROFILES
 
 
+UNKNOWN_CODEC = "Unknown compression type"
+"""How the error of a codec that Kafka does not know begins."""
+
+
 class OwnFile(NamedTuple):
     """A file that was opened besides."""
 
@@ -146,6 +150,8 @@ class RecordFile(Adapter):
             for batch in self.batches(starting_position):
                 if batch.max_timestamp >= target_timestamp:
                     batch.read_times()
+                    if UNKNOWN_CODEC in str(error) and batch.record_count == 0:
+                        raise  # alone it is not opened
             raise
         return None if found is None else _shown_time(found)
 

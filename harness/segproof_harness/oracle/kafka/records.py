@@ -132,7 +132,7 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
 
 
 BAD_BLOCK_KINDS = frozenset(
-    ("kafka-error", "invalid-record", "corrupt-record", "out-of-memory", CODEC_ERROR)
+    ("kafka-error", "invalid-record", "corrupt-record", "index-error", "out-of-memory", CODEC_ERROR)
 )
 """What Kafka raises in the middle of a block that can't be inflated to its end."""
 NOT_OF_BLOCK = (
