@@ -43,6 +43,14 @@ def test_a_part_of_the_run() -> None:
     assert [] == _wrong(range(24)), f"seed {SEED}"
 
 
+def test_mutants_leave_no_file_open() -> None:
+    """A run of 20 000 ended for want of descriptors."""
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(len(SOURCES)):
+        list(answers.__wrapped__(SOURCES[number]))
+    assert before == len(os.listdir("/proc/self/fd"))
+
+
 def _ends_badly(arguments: list[str]) -> int:
     return 3
 

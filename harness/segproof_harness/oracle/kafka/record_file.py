@@ -24,7 +24,6 @@ from segproof_harness.oracle.kafka.records import (
 from segproof_model.integers import wrap32
 from segproof_model.profiles import PROFILES
 
-
 UNKNOWN_CODEC = "Unknown compression type"
 """How the error of a codec that Kafka does not know begins."""
 
