@@ -17,7 +17,7 @@ from jpype import JBoolean, JInt, JLong, JShort
 
 from segproof.errors import InvalidArgumentError
 from segproof.kafka.transaction_index import AbortedTxn
-from segproof_harness.oracle.jvm import Adapter
+from segproof_harness.oracle.jvm import Adapter, kind_of
 from segproof_harness.oracle.kafka import early_log
 from segproof_harness.oracle.kafka import log_answers as answers
 from segproof_harness.oracle.kafka.classes import (
@@ -36,6 +36,7 @@ from segproof_harness.oracle.kafka.log_environment import (
     stamp,
 )
 from segproof_harness.oracle.kafka.records import (
+    RefusedError,
     is_of_block,
     may_be_of_block,
     record_class,
@@ -43,6 +44,7 @@ from segproof_harness.oracle.kafka.records import (
     wrapped,
 )
 from segproof_harness.outcomes import Outcome
+from segproof_model.kafka.segment_names import segment_file_name
 
 WRAPPERS = ("RecordValidationException", "KafkaStorageException", "UncheckedIOException")
 """Exceptions that only carry another one."""
@@ -173,24 +175,9 @@ class PartitionLog(Adapter):
         outcome = super().outcome_of_error(inner)
         if (outcome.detail or "").startswith(OUT_OF_ORDER):
             return replace(outcome, error="offset-order")
-        if outcome.error == "unmapped" and cls._trips_over_null_record():
-            return replace(outcome, error="null")
         if cls._is_of_block(outcome):
             return replace(outcome, error="kafka-error")
         return outcome
-
-    @classmethod
-    def _trips_over_null_record(cls) -> bool:
-        """Return whether a NullPointerException is that of a record of one of the segments."""
-        log = PartitionLog._last
-        if log is None:
-            return False
-        logs = {int(one.baseOffset()): one for one in log._segments()}
-        return any(
-            trips_over_null_record(cls.jvm, logs[int(one.stem)], one.read_bytes())
-            for one in Path(log._directory).glob("*.log")
-            if one.stem.isdigit() and int(one.stem) in logs
-        )
 
     @classmethod
     def _is_of_block(cls, outcome: Outcome) -> bool:
@@ -394,16 +381,22 @@ class PartitionLog(Adapter):
     def fetch_offset_by_timestamp(
         self, target_timestamp: int
     ) -> tuple[int, int, int | None] | None:
-        """Call fetchOffsetByTimestamp."""
+        """Call fetchOffsetByTimestamp, which reads records."""
         number, target = self.jvm.release.number, JLong(target_timestamp)
-        if number < (2, 2):
-            return answers.timestamp_and_offset(
-                self._asked(lambda: self._log.fetchOffsetsByTimestamp(target))
-            )
+        name = "fetchOffsetByTimestamp" if number >= (2, 2) else "fetchOffsetsByTimestamp"
         more = (self._option(None),) if number >= (3, 6) else ()
-        return answers.timestamp_and_offset(
-            self._asked(lambda: self._log.fetchOffsetByTimestamp(target, *more))
-        )
+        try:
+            found = self._asked(lambda: getattr(self._log, name)(target, *more))
+        except jpype.JException as error:
+            is_null = kind_of(error, {}) == "null"
+            if is_null and any(map(self._trips_over_null_record, self._segments())):
+                raise RefusedError("null", str(error)) from None
+            raise
+        return answers.timestamp_and_offset(found)
+
+    def _trips_over_null_record(self, segment: Any) -> bool:
+        path = Path(self._directory, segment_file_name(int(segment.baseOffset()), ".log"))
+        return path.exists() and trips_over_null_record(self.jvm, segment, path.read_bytes())
 
     def collect_aborted_transactions(
         self, start_offset: int, upper_bound_offset: int
