@@ -56,7 +56,7 @@ There are two kinds of runs. The first tables are of seeds that were also used t
 nothing more, and say that nothing has come back. Those of **fresh seeds** are of seeds that nothing
 had been mended by when they were run: what they found says how much more there is to find. Each
 fresh run stays in its table with what it found, though that is mended since
-([defects](defects.md)). Of seeds up to 799 999 no history varied
+([defects](defects.md)); the last run says what is left. Of seeds up to 799 999 no history varied
 `message.timestamp.after.max.ms`; up to 1 199 999, of 4.4.0 and 4.3.1 up to 2 999 999, none asked a
 closed log: those seeds make other whole logs now. So 2 000 fresh ones each of 4.3.1, 3.9.2, 2.8.2
 and 0.11.0.3 are in no table; they showed 1, 1, 0 and 5 differences on 2026-11-23, which are mended,
@@ -75,10 +75,10 @@ FRESH = """
 ## {system}: fresh seeds
 
 {histories} histories, {operations} operations, {answers} answers and {megabytes} MB of files
-compared: **{divergences} divergences**.
+compared: **{divergences} divergences**, {last} of them in the last run of a structure.
 
-| release | structure | histories | divergences | seeds | dates |
-| --- | --- | --- | --- | --- | --- |
+| release | structure | histories | divergences | of these in the last run | seeds | dates |
+| --- | --- | --- | --- | --- | --- | --- |
 """
 LEFT_OUT = """
 ### {system}: steps that are left out
@@ -136,7 +136,7 @@ def _head(template: str, title: str, rows: Rows, **more: str) -> str:
 
 
 def _fresh(title: str, rows: Rows, releases: list[Release], structures: list[str]) -> str:
-    text = _head(FRESH, title, rows)
+    lines, in_last = "", 0
     for release in releases:
         for structure in structures:
             runs = [
@@ -145,11 +145,14 @@ def _fresh(title: str, rows: Rows, releases: list[Release], structures: list[str
             if not runs:
                 continue
             dates = sorted({run.date for run in runs})
-            text += (
+            last = max(runs, key=lambda run: run.first_seed)
+            in_last += last.divergences
+            lines += (
                 f"| {release.version} | {structure} | {sum(run.histories for run in runs)} | "
-                f"{sum(run.divergences for run in runs)} | {_seeds(runs)} | {', '.join(dates)} |\n"
+                f"{sum(run.divergences for run in runs)} | {last.divergences} of"
+                f" {last.histories} | {_seeds(runs)} | {', '.join(dates)} |\n"
             )
-    return text
+    return _head(FRESH, title, rows, last=str(in_last)) + lines
 
 
 def _left_out(title: str, rows: Rows, structures: list[str]) -> str:
