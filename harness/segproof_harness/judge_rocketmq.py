@@ -106,8 +106,6 @@ def _with_index(
     """
 
     def judge(judged: StoreJudge) -> bool:
-        if not any(name.startswith("index/") for name in judged.store):
-            return True
         store = judged.followed
         is_whole = store == judged.store
         return (needs_all and not is_whole) or predicate(store, judged.hash_slot_num)
