@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from segproof_harness.operations import to_json_value
-from segproof_model.outcomes import Raised
+from segproof_model.language.outcomes import Raised
 
 NOT_OPEN = "not-open"
 """The kind of error when an operation meets no open object, since opening it failed."""

@@ -18,7 +18,7 @@ from segproof_harness.operations import Operation, Value
 from segproof_harness.outcomes import Outcome
 from segproof_model.laws.checking import broken_state_laws, broken_step_laws
 from segproof_model.laws.registry import Transition
-from segproof_model.outcomes import ErrorKind
+from segproof_model.language.outcomes import ErrorKind
 from segproof_model.profiles import PROFILES, SEGPROOF
 
 Kind = Literal["int64", "int32", "size", "flag", "name", "bytes", "other"]

@@ -15,7 +15,7 @@ from segproof_harness.operations import Operation
 from segproof_harness.structures import OperationKind, Setup, Structure, structure_named
 from segproof_harness.subjects.model import ModelSubject
 from segproof_harness.traces import Trace
-from segproof_model.outcomes import ErrorKind
+from segproof_model.language.outcomes import ErrorKind
 from segproof_model.profiles import Profile, profile_named
 
 OTHERS = "others"

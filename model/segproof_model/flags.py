@@ -9,7 +9,7 @@ from typing import Literal
 
 from segproof_model.declaring import flag
 from segproof_model.log_flags import LogFlags
-from segproof_model.outcomes import ErrorKind
+from segproof_model.language.outcomes import ErrorKind
 
 __all__ = ["Profile"]
 

@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from segproof_model.flags import Profile
-from segproof_model.outcomes import ErrorKind
+from segproof_model.language.outcomes import ErrorKind
 
 __all__ = [
     "KAFKA_PROFILES",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from segproof_model.declaring import flag
-from segproof_model.outcomes import ErrorKind
+from segproof_model.language.outcomes import ErrorKind
 
 __all__ = ["RocketMQFlags"]
 

@@ -25,7 +25,7 @@ from segproof_model.kafka.log_validator import LogAppendInfo
 from segproof_model.kafka.partition_log import PartitionLog
 from segproof_model.kafka.producer_snapshot import read_snapshot
 from segproof_model.kafka.record_file import TimestampAndOffset
-from segproof_model.outcomes import Raised, Step
+from segproof_model.language.outcomes import Raised, Step
 from segproof_model.profiles import KAFKA_4_3_1
 
 HISTORIES = json.loads((Path(__file__).parent / "log_histories.json").read_text(encoding="ascii"))

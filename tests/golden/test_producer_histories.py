@@ -18,7 +18,7 @@ import pytest
 from segproof_model.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof_model.kafka.producer_state import CompletedTxn, ProducerStateManager, TxnMetadata
 from segproof_model.kafka.record_batch import RecordBatch, read_batch
-from segproof_model.outcomes import Raised
+from segproof_model.language.outcomes import Raised
 
 HISTORIES = json.loads(
     (Path(__file__).parent / "producer_histories.json").read_text(encoding="ascii")

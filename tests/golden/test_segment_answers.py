@@ -25,7 +25,7 @@ from segproof_model.kafka.leader_epoch_cache import LeaderEpochFileCache as Mode
 from segproof_model.kafka.log_config import LogConfig as ModelConfig
 from segproof_model.kafka.log_segment import LogSegment as ModelSegment
 from segproof_model.kafka.producer_state import ProducerStateManager as ModelProducers
-from segproof_model.outcomes import Raised
+from segproof_model.language.outcomes import Raised
 from segproof_model.profiles import KAFKA_4_3_1
 
 LARGE_READ_BYTES = 100_000

@@ -13,7 +13,7 @@ from tests.oracle.planted import first_finding
 from segproof.findings import Finding
 from segproof_harness.compare import Comparison
 from segproof_model.kafka.log_segment import Appended, LogSegment
-from segproof_model.outcomes import Raised, Step
+from segproof_model.language.outcomes import Raised, Step
 from segproof_model.profiles import KAFKA_4_3_1, PROFILES
 from segproof_model.values import replace
 

@@ -19,7 +19,7 @@ from segproof_harness import cli
 from segproof_model.kafka.log_segment import LogSegment as ModelLogSegment
 from segproof_model.kafka.offset_index import OffsetIndex as ModelOffsetIndex
 from segproof_model.kafka.offset_index import OffsetPosition
-from segproof_model.outcomes import Step
+from segproof_model.language.outcomes import Step
 from segproof_model.rocketmq.key_hash import index_key_hash
 from segproof_spark.cli import app
 from segproof_spark.lookups.drawing import Draw

@@ -21,8 +21,8 @@ from segproof_harness.structures import (
     Situation,
     Structure,
 )
-from segproof_model.integers import int32_at
-from segproof_model.outcomes import Step
+from segproof_model.language.integers import int32_at
+from segproof_model.language.outcomes import Step
 from segproof_model.rocketmq import message as model_message
 from segproof_model.rocketmq.commit_log import CommitLog
 from segproof_model.rocketmq.message import SCHEDULE_TOPIC

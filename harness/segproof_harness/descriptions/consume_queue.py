@@ -23,7 +23,7 @@ from segproof_harness.structures import (
     Structure,
 )
 from segproof_model.directory import Directory
-from segproof_model.outcomes import Step
+from segproof_model.language.outcomes import Step
 from segproof_model.profiles import SEGPROOF, Profile
 from segproof_model.rocketmq.commit_log import CommitLog
 from segproof_model.rocketmq.consume_queue import UNIT_SIZE, ConsumeQueue

@@ -29,8 +29,8 @@ from segproof_harness.structures import (
     Structure,
 )
 from segproof_model.directory import Directory
-from segproof_model.integers import wrap32
-from segproof_model.outcomes import ErrorKind, Raised, Step
+from segproof_model.language.integers import wrap32
+from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import SEGPROOF
 from segproof_model.rocketmq.index_file import IndexFile
 

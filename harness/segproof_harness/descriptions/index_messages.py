@@ -26,7 +26,7 @@ from segproof_harness.generation import (
 from segproof_harness.operations import Value
 from segproof_harness.structures import Setup, Situation, is_file_path
 from segproof_model.directory import Directory
-from segproof_model.outcomes import Raised
+from segproof_model.language.outcomes import Raised
 from segproof_model.profiles import SEGPROOF
 from segproof_model.rocketmq.index_service import IndexService
 from segproof_model.rocketmq.message import DispatchRequest

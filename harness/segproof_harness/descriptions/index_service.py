@@ -16,7 +16,7 @@ from segproof_harness.descriptions.index_file import is_geometry
 from segproof_harness.descriptions.index_service_states import SOMETIMES
 from segproof_harness.generation import one_in
 from segproof_harness.structures import Event, OperationKind, Parameter, Structure
-from segproof_model.outcomes import ErrorKind
+from segproof_model.language.outcomes import ErrorKind
 from segproof_model.rocketmq.index_service import IndexService
 from segproof_model.rocketmq.message import DispatchRequest
 

@@ -27,7 +27,7 @@ from segproof_harness.structures import (
     Situation,
     Structure,
 )
-from segproof_model.outcomes import Raised
+from segproof_model.language.outcomes import Raised
 
 BASE_OFFSETS = (0, 100, 1, 5, 2**31 - 1, 2**31, 2**31 + 7, 2**40, 2**62)
 BORDERS = (2**31 - 1, 2**31, 2**31 - 2, -1, 2**32, 2**32 - 1)

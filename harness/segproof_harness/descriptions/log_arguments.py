@@ -32,7 +32,7 @@ from segproof_harness.operations import Value
 from segproof_harness.structures import Setup, Situation, is_file_name
 from segproof_model.kafka.log_leftovers import is_odd
 from segproof_model.kafka.segment_names import offset_of_name, segment_file_name
-from segproof_model.outcomes import Raised
+from segproof_model.language.outcomes import Raised
 
 EPOCHS = "leader-epoch-checkpoint"
 START_MS = 1_000_000

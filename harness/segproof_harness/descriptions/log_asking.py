@@ -14,7 +14,7 @@ from segproof_model.kafka.early_validator import early_validated
 from segproof_model.kafka.log_validator import CURRENT_MAGIC
 from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.kafka.record_file import scan_memory
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.outcomes import ErrorKind, Raised
 
 
 def is_asked(event: Event) -> bool:

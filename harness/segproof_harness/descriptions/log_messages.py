@@ -13,7 +13,7 @@ from segproof_harness.generation import INT32_MAX, INT32_MIN, Choose, one_in, we
 from segproof_harness.memory_stores import FIRST_TIMESTAMP_MS, log_images, message_of
 from segproof_harness.operations import Value
 from segproof_model.directory import Directory
-from segproof_model.integers import int32_at, int32_bytes
+from segproof_model.language.integers import int32_at, int32_bytes
 from segproof_model.rocketmq.message import BLANK_MAGIC, MAGIC_V1, MAGIC_V2, SCHEDULE_TOPIC
 
 FOLDER = f"{COMMIT_LOG}/"

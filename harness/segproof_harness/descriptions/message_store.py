@@ -30,8 +30,8 @@ from segproof_harness.structures import (
     is_file_path,
 )
 from segproof_model.directory import Directory
-from segproof_model.integers import int64_bytes
-from segproof_model.outcomes import ErrorKind, Raised, Step
+from segproof_model.language.integers import int64_bytes
+from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import SEGPROOF
 from segproof_model.rocketmq.commit_log import CommitLog
 from segproof_model.rocketmq.consume_queue import ConsumeQueue

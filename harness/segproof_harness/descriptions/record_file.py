@@ -32,7 +32,7 @@ from segproof_harness.structures import (
     Structure,
 )
 from segproof_model.kafka.record_file import RecordFile, Scan
-from segproof_model.outcomes import Raised, Step
+from segproof_model.language.outcomes import Raised, Step
 from segproof_model.values import replace
 
 NAME = "segment.log"

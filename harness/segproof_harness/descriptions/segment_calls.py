@@ -38,7 +38,7 @@ from segproof_model.kafka.record_file import RecordFile, scan_memory
 from segproof_model.kafka.segment_parts import CORRUPT_INDEX, UNMAPPED
 from segproof_model.kafka.segment_recovery import Recovered
 from segproof_model.kafka.segment_rolling import RollParams
-from segproof_model.outcomes import ErrorKind, Raised, Step
+from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import SEGPROOF
 
 SOURCE = "source.log"

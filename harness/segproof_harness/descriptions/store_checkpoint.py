@@ -19,7 +19,7 @@ from segproof_harness.structures import (
     Situation,
     Structure,
 )
-from segproof_model.integers import int64_bytes
+from segproof_model.language.integers import int64_bytes
 from segproof_model.rocketmq.store_checkpoint import FIELDS, FILE_SIZE, SAFETY_MS, StoreCheckpoint
 
 FILE_NAMES = ("checkpoint", "c")

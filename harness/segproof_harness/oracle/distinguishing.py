@@ -24,7 +24,7 @@ from segproof_harness.structures import STRUCTURE_IDS, Structure, structure_name
 from segproof_harness.subjects import ModelSubject, OracleSubject
 from segproof_harness.traces import Trace
 from segproof_harness.workloads import make_history
-from segproof_model.outcomes import ErrorKind
+from segproof_model.language.outcomes import ErrorKind
 from segproof_model.profiles import KAFKA_PROFILES, ROCKETMQ_PROFILES, Profile
 
 __all__ = [

@@ -25,7 +25,7 @@ from segproof.kafka.offset_index import OffsetPosition
 from segproof.lookup import SegmentReader
 from segproof_harness.reading.rows import field_of
 from segproof_harness.reading.segments import SegmentAsFound
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import PROFILES, Profile, profile_named
 
 LARGE_READ_BYTES = 100_000

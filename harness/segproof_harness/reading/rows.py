@@ -32,7 +32,7 @@ from segproof_harness.reading.segments import (
     limited,
 )
 from segproof_model.kafka.compression import BeyondLimitError
-from segproof_model.outcomes import Raised
+from segproof_model.language.outcomes import Raised
 from segproof_model.profiles import Profile
 
 Row = dict[str, Any]

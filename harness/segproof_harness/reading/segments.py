@@ -42,7 +42,7 @@ from segproof_model.kafka.record_file import (
 )
 from segproof_model.kafka.time_index import TimeIndex, TimestampOffset
 from segproof_model.kafka.transaction_index import TransactionIndex
-from segproof_model.outcomes import Raised
+from segproof_model.language.outcomes import Raised
 from segproof_model.profiles import Profile
 
 Answer = TypeVar("Answer")

@@ -27,7 +27,7 @@ from segproof_harness.reading.rows import HIGHER, LARGE_RECORD_BYTES
 from segproof_harness.reading.segments import ModelRaisedError
 from segproof_harness.reading.stores import contents
 from segproof_model.directory import Directory
-from segproof_model.outcomes import Raised
+from segproof_model.language.outcomes import Raised
 from segproof_model.profiles import Profile
 from segproof_model.rocketmq.index_file import IndexFile
 from segproof_model.rocketmq.message import check_message_and_return_size

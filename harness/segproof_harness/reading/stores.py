@@ -23,7 +23,7 @@ from segproof.rocketmq.index_table import Geometry
 from segproof.store_lookup import NOT_FOUND, KeyAnswer, StoreReader
 from segproof_harness.reading.segments import ModelRaisedError, read_whole
 from segproof_model.directory import Directory
-from segproof_model.outcomes import Raised
+from segproof_model.language.outcomes import Raised
 from segproof_model.profiles import Profile
 from segproof_model.rocketmq.index_service import IndexService, QueryOffsetResult
 from segproof_model.rocketmq.message import CheckResult, check_message_and_return_size

@@ -15,7 +15,7 @@ from segproof_harness.subjects.base import OPENED
 from segproof_model.directory import Directory
 from segproof_model.laws.checking import opening
 from segproof_model.laws.registry import Transition
-from segproof_model.outcomes import Raised, Step
+from segproof_model.language.outcomes import Raised, Step
 from segproof_model.profiles import Profile
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from segproof_model.directory import Directory
-from segproof_model.integers import INT32_MAX, truncated_multiple, wrap64
-from segproof_model.outcomes import ErrorKind, Raised, Step
+from segproof_model.language.integers import INT32_MAX, truncated_multiple, wrap64
+from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import Profile
 from segproof_model.values import replace
 

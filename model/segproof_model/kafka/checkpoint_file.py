@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from segproof_model.directory import Directory
-from segproof_model.outcomes import ErrorKind, Raised, Step
+from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace
 

@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from segproof_model.integers import INT32_MAX, int32_at, int32_bytes
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.integers import INT32_MAX, int32_at, int32_bytes
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import Profile
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)

@@ -15,7 +15,7 @@ from typing import Any
 from segproof_model.directory import Directory
 from segproof_model.kafka.offset_index import OffsetIndex
 from segproof_model.kafka.time_index import TimeIndex
-from segproof_model.outcomes import Raised, Step
+from segproof_model.language.outcomes import Raised, Step
 from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace
 

@@ -10,7 +10,7 @@ Used by: log_segment, partition_log, the harness.
 from dataclasses import dataclass
 from typing import Literal
 
-from segproof_model.integers import INT64_MAX
+from segproof_model.language.integers import INT64_MAX
 
 
 @dataclass(frozen=True, slots=True)

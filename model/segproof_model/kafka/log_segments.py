@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from segproof_model.directory import Directory
 from segproof_model.kafka.log_segment import LogSegment
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.values import replace
 
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)

@@ -16,7 +16,7 @@ from typing import NamedTuple, Self
 
 from segproof_model.directory import Directory
 from segproof_model.kafka.checkpoint_file import lines_of, parsed_int
-from segproof_model.outcomes import ErrorKind, Raised, Step
+from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace
 

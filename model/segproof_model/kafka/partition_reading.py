@@ -20,7 +20,7 @@ from segproof_model.kafka.record_file import LogOffsetPosition, TimestampAndOffs
 from segproof_model.kafka.segment_parts import INVALID_ARGUMENT
 from segproof_model.kafka.time_index import TimestampOffset
 from segproof_model.kafka.transaction_index import AbortedTxn, TxnIndexSearchResult
-from segproof_model.outcomes import ErrorKind, Raised, Step
+from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.values import replace
 
 Isolation = Literal["log_end", "high_watermark", "txn_committed"]

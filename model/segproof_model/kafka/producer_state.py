@@ -27,7 +27,7 @@ from segproof_model.kafka.producer_snapshot import (
 )
 from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.kafka.segment_names import offset_of_name, segment_file_name
-from segproof_model.outcomes import ErrorKind, Raised, Step
+from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace
 

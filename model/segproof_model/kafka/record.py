@@ -11,14 +11,14 @@ Used by: record_batch, legacy_record.
 
 from dataclasses import dataclass
 
-from segproof_model.integers import INT32_MAX, int32_at, wrap32, wrap64
+from segproof_model.language.integers import INT32_MAX, int32_at, wrap32, wrap64
 from segproof_model.kafka.varint import (
     decode_varint,
     decode_varlong,
     encode_varint,
     encode_varlong,
 )
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import NEWEST_KAFKA, Profile
 
 INVALID_RECORD = Raised(ErrorKind.INVALID_RECORD)

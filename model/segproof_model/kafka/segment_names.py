@@ -9,8 +9,8 @@ Used by: log_segment, producer_state, partition_log and its parts, log_loader, l
 
 import re
 
-from segproof_model.integers import INT64_MAX
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.integers import INT64_MAX
+from segproof_model.language.outcomes import ErrorKind, Raised
 
 
 def segment_file_name(base_offset: int, suffix: str) -> str:

@@ -20,7 +20,7 @@ from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.kafka.record_file import NO_TIMESTAMP
 from segproof_model.kafka.segment_parts import run
 from segproof_model.kafka.time_index import TimestampOffset
-from segproof_model.outcomes import ErrorKind, Raised, Step
+from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.values import replace
 
 CORRUPT_RECORD = Raised(ErrorKind.CORRUPT_RECORD)

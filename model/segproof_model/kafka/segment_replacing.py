@@ -14,7 +14,7 @@ from segproof_model.kafka.log_segment import LogSegment
 from segproof_model.kafka.partition_parts import PartitionParts
 from segproof_model.kafka.segment_names import segment_file_name
 from segproof_model.kafka.segment_parts import INVALID_ARGUMENT, run
-from segproof_model.outcomes import ErrorKind, Raised, Step
+from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.values import replace
 
 ILLEGAL_STATE = Raised(ErrorKind.ILLEGAL_STATE)

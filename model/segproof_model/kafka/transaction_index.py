@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Self
 
 from segproof_model.directory import Directory
-from segproof_model.integers import int64_at, int64_bytes
-from segproof_model.outcomes import ErrorKind, Raised, Step
+from segproof_model.language.integers import int64_at, int64_bytes
+from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace
 

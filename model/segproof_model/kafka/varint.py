@@ -8,8 +8,8 @@ Laws: BATCH-7.
 Used by: record, record_batch.
 """
 
-from segproof_model.integers import wrap32, wrap64
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.integers import wrap32, wrap64
+from segproof_model.language.outcomes import ErrorKind, Raised
 
 VARINT_MAX_BYTES = 5
 VARLONG_MAX_BYTES = 10

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
 from segproof_model.directory import Directory
-from segproof_model.integers import INT32_MAX, int32_at
+from segproof_model.language.integers import INT32_MAX, int32_at
 from segproof_model.kafka.compression import NO_CODECS, Codecs
 from segproof_model.kafka.record_batch import (
     RecordBatch,
@@ -27,7 +27,7 @@ from segproof_model.laws.judging import (
     without_zero_tail,
 )
 from segproof_model.laws.registry import law
-from segproof_model.outcomes import Raised
+from segproof_model.language.outcomes import Raised
 
 FILE = "log-segment"
 LOG = "record-file"

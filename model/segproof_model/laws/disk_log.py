@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from segproof_model.directory import Directory
-from segproof_model.integers import INT32_MAX
+from segproof_model.language.integers import INT32_MAX
 from segproof_model.kafka.checkpoint_file import EpochEntry, epoch_of, read_checkpoint
 from segproof_model.kafka.compression import Codecs
 from segproof_model.kafka.producer_snapshot import ProducerStateEntry, read_snapshot
@@ -28,7 +28,7 @@ from segproof_model.laws.disk import (
     valid_batches,
 )
 from segproof_model.laws.registry import law
-from segproof_model.outcomes import Raised
+from segproof_model.language.outcomes import Raised
 
 PARTITION = "partition-log"
 BATCH = "record-batch"

@@ -27,7 +27,7 @@ from segproof_model.laws.key_judging import (
 )
 from segproof_model.laws.registry import Transition, law
 from segproof_model.laws.remembering import remembered
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.outcomes import ErrorKind, Raised
 
 ROLLBACK = 12
 BATCH = 64

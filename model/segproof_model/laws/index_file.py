@@ -38,7 +38,7 @@ from segproof_model.laws.key_judging import (
 )
 from segproof_model.laws.registry import Transition, law
 from segproof_model.laws.remembering import remembered
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.rocketmq.index_file import IndexFile
 from segproof_model.rocketmq.index_header import IndexHeader
 

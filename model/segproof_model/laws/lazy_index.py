@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from segproof_model.kafka.lazy_index import LazyIndex
 from segproof_model.laws.registry import Transition, law
-from segproof_model.outcomes import Raised
+from segproof_model.language.outcomes import Raised
 
 STRUCTURE = "log-segment"
 CLASS = "Kafka LazyIndex, since 2.4.1"

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from segproof_model.directory import Directory
-from segproof_model.integers import INT32_MAX
+from segproof_model.language.integers import INT32_MAX
 from segproof_model.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof_model.kafka.partition_log import PartitionLog
 from segproof_model.kafka.record_file import RecordFile

@@ -35,7 +35,7 @@ from segproof_model.laws.segment_judging import (
     time_entries,
     txn_entries,
 )
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.outcomes import ErrorKind, Raised
 
 APPEND = "Kafka LogSegment.append, since 1.1.1"
 READ = "Kafka LogSegment.read, since 1.1.1"

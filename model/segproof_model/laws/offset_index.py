@@ -32,7 +32,7 @@ from segproof_model.laws.judging import (
     without_zero_tail,
 )
 from segproof_model.laws.registry import Transition, law
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.outcomes import ErrorKind, Raised
 
 STRUCTURE = "offset-index"
 APPEND = "Kafka OffsetIndex.append, since 1.1.1"

@@ -10,7 +10,7 @@ Used by: the harness, the generated pages.
 from itertools import pairwise
 from typing import Any
 
-from segproof_model.integers import INT32_MAX
+from segproof_model.language.integers import INT32_MAX
 from segproof_model.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof_model.kafka.log_segment import FetchDataInfo
 from segproof_model.kafka.log_validator import LogAppendInfo
@@ -32,7 +32,7 @@ from segproof_model.laws.log_judging import (
     log_images,
 )
 from segproof_model.laws.registry import Transition, law
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.outcomes import ErrorKind, Raised
 
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
 CORRUPT_INDEX = Raised(ErrorKind.CORRUPT_INDEX)

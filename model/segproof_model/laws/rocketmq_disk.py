@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from segproof_model.directory import Directory
-from segproof_model.integers import wrap64
+from segproof_model.language.integers import wrap64
 from segproof_model.laws.judging import never_falls
 from segproof_model.laws.registry import law
 

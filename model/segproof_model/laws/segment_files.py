@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from segproof_model.directory import Directory
-from segproof_model.integers import INT64_MIN
+from segproof_model.language.integers import INT64_MIN
 from segproof_model.kafka.log_segment import LogSegment
 from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.laws.judging import TIME_ENTRY, greatest_not_above, is_rising, raised, succeeded
@@ -27,7 +27,7 @@ from segproof_model.laws.segment_judging import (
     offset_entries,
     time_entries,
 )
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.values import replace
 
 ROLL = "Kafka LogSegment.shouldRoll, since 1.1.1"

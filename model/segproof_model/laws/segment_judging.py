@@ -25,7 +25,7 @@ from segproof_model.laws.judging import (
 )
 from segproof_model.laws.registry import Transition
 from segproof_model.laws.remembering import remembered, remembered_by
-from segproof_model.outcomes import Raised
+from segproof_model.language.outcomes import Raised
 
 STRUCTURE = "log-segment"
 CLASS = "Kafka LogSegment, since 1.1.1"

@@ -28,7 +28,7 @@ from segproof_model.laws.segment_judging import (
     time_entries,
     txn_entries,
 )
-from segproof_model.outcomes import Raised
+from segproof_model.language.outcomes import Raised
 
 RECOVER = "Kafka LogSegment.recover, since 1.1.1"
 APPEND_AND_RECOVER = "Kafka LogSegment.append and recover, since 1.1.1"

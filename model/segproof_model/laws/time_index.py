@@ -34,7 +34,7 @@ from segproof_model.laws.judging import (
     without_zero_tail,
 )
 from segproof_model.laws.registry import Transition, law
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.outcomes import ErrorKind, Raised
 
 STRUCTURE = "time-index"
 APPEND = "Kafka TimeIndex.maybeAppend, since 1.1.1"

@@ -18,7 +18,7 @@ from segproof_model.laws.judging import (
     succeeded,
 )
 from segproof_model.laws.registry import Transition, law
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.outcomes import ErrorKind, Raised
 
 STRUCTURE = "transaction-index"
 CLASS = "Kafka TransactionIndex, since 1.1.1"

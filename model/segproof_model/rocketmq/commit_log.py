@@ -18,8 +18,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from segproof_model.directory import Directory
-from segproof_model.integers import INT32_MAX, INT64_MAX, int32_at, int64_at
-from segproof_model.outcomes import ErrorKind, Raised, Step
+from segproof_model.language.integers import INT32_MAX, INT64_MAX, int32_at, int64_at
+from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import ROCKETMQ_5_5_1, Profile
 from segproof_model.rocketmq.message import (
     BORN_HOST_V6,

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Self
 
 from segproof_model.directory import Directory
-from segproof_model.integers import (
+from segproof_model.language.integers import (
     INT32_MAX,
     int32_at,
     int32_bytes,
@@ -25,7 +25,7 @@ from segproof_model.integers import (
     int64_bytes,
     wrap64,
 )
-from segproof_model.outcomes import Step
+from segproof_model.language.outcomes import Step
 from segproof_model.profiles import ROCKETMQ_5_5_1, Profile
 from segproof_model.rocketmq.commit_log import CommitLog, log_file_name, path_in
 from segproof_model.values import replace

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple, Self
 
 from segproof_model.directory import Directory
-from segproof_model.integers import (
+from segproof_model.language.integers import (
     INT32_MAX,
     int32_at,
     int32_bytes,
@@ -27,7 +27,7 @@ from segproof_model.integers import (
     wrap64,
 )
 from segproof_model.kafka.checkpoint_file import parsed_int
-from segproof_model.outcomes import ErrorKind, Raised, Step
+from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import ROCKETMQ_5_5_1, Profile
 from segproof_model.rocketmq.index_header import IndexHeader
 from segproof_model.rocketmq.key_hash import index_key_hash

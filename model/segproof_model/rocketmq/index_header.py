@@ -12,7 +12,7 @@ Used by: index_file.
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from segproof_model.integers import int32_at, int32_bytes, int64_at, int64_bytes
+from segproof_model.language.integers import int32_at, int32_bytes, int64_at, int64_bytes
 from segproof_model.values import replace
 
 

@@ -15,8 +15,8 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, Self, TypeVar
 
 from segproof_model.directory import Directory
-from segproof_model.integers import INT32_MAX
-from segproof_model.outcomes import ErrorKind, Raised, Step
+from segproof_model.language.integers import INT32_MAX
+from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import ROCKETMQ_5_5_1, Profile
 from segproof_model.rocketmq.commit_log import path_in
 from segproof_model.rocketmq.index_file import IndexFile

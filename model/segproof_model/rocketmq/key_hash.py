@@ -9,7 +9,7 @@ Not covered: a null key, which its callers refuse.
 Used by: index_file, index_service.
 """
 
-from segproof_model.integers import wrap32
+from segproof_model.language.integers import wrap32
 
 
 def utf16_units(text: str) -> list[int]:

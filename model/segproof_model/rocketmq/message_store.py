@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 from segproof_model.directory import Directory
-from segproof_model.outcomes import Raised, Step
+from segproof_model.language.outcomes import Raised, Step
 from segproof_model.profiles import ROCKETMQ_5_5_1, Profile
 from segproof_model.rocketmq.commit_log import (
     COMMIT_LOG,

@@ -11,7 +11,7 @@ Used by: index_file.
 from dataclasses import dataclass
 from typing import Self
 
-from segproof_model.outcomes import Step
+from segproof_model.language.outcomes import Step
 from segproof_model.values import replace
 
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from segproof_model.directory import Directory
-from segproof_model.integers import int64_at, int64_bytes, wrap64
-from segproof_model.outcomes import ErrorKind, Raised, Step
+from segproof_model.language.integers import int64_at, int64_bytes, wrap64
+from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import ROCKETMQ_5_5_1, Profile
 from segproof_model.values import replace
 

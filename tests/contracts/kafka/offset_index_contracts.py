@@ -20,7 +20,7 @@ from segproof.kernels.index_rules import (
 )
 from segproof_model.directory import Directory
 from segproof_model.kafka.offset_index import OffsetIndex, OffsetPosition
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import SEGPROOF
 
 ENTRY = offset_index._ENTRY.format

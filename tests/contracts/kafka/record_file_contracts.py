@@ -10,7 +10,7 @@ from typing import Any
 from segproof.kernels import records as kernels
 from segproof_model.directory import Directory
 from segproof_model.kafka.record_file import RecordFile
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import SEGPROOF
 
 _walk_batches: Any = kernels.walk_batches.interpreted

@@ -20,7 +20,7 @@ from segproof.kernels import rocketmq_index as kernels
 from segproof.rocketmq import index_file as implementation
 from segproof.rocketmq import index_header, index_opening, index_table
 from segproof_model.directory import Directory
-from segproof_model.outcomes import ErrorKind, Raised, Step
+from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import SEGPROOF
 from segproof_model.rocketmq import index_file as model
 from segproof_model.rocketmq import index_header as model_header

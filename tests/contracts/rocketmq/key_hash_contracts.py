@@ -13,7 +13,7 @@ from typing import Any
 
 from segproof.kernels import rocketmq_index, rocketmq_records
 from segproof_model.directory import Directory
-from segproof_model.integers import wrap32
+from segproof_model.language.integers import wrap32
 from segproof_model.profiles import SEGPROOF
 from segproof_model.rocketmq.index_file import IndexFile
 

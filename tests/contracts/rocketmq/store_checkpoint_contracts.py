@@ -11,7 +11,7 @@ from typing import Any
 
 from segproof.rocketmq import store_checkpoint as implementation
 from segproof_model.directory import Directory
-from segproof_model.integers import int64_at
+from segproof_model.language.integers import int64_at
 from segproof_model.profiles import SEGPROOF
 from segproof_model.rocketmq.store_checkpoint import FIELDS as FIELD_NAMES
 from segproof_model.rocketmq.store_checkpoint import StoreCheckpoint

@@ -23,7 +23,7 @@ from segproof_harness.memory_files import MemoryFiles
 from segproof_model.directory import Directory
 from segproof_model.kafka.offset_index import OffsetIndex as ModelOffsetIndex
 from segproof_model.kafka.time_index import TimeIndex as ModelTimeIndex
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import SEGPROOF
 
 INT64 = st.integers(-(2**63), 2**63 - 1)

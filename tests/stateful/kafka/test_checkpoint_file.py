@@ -34,7 +34,7 @@ from segproof_model.laws.partition_metadata_file import (
     metadata_is_two_lines,
     zero_id_and_unknown_version_are_refused,
 )
-from segproof_model.outcomes import Raised
+from segproof_model.language.outcomes import Raised
 from segproof_model.profiles import KAFKA_PROFILES, SEGPROOF
 
 NUMBERS = st.integers(-3, 9).map(str) | st.sampled_from(

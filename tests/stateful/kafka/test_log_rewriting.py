@@ -26,7 +26,7 @@ from segproof_harness.memory_logs import CONFIG, START_MS, Place, bytes_of
 from segproof_harness.outcomes import Outcome, of_model, outcome_of
 from segproof_model.kafka.log_config import LogConfig
 from segproof_model.kafka.partition_log import PartitionLog
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import KAFKA_4_3_1, SEGPROOF, Profile, profile_named
 
 EPOCH = 7

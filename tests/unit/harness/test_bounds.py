@@ -29,7 +29,7 @@ from segproof_model.kafka.compression import (
     inflate,
     inflate_until_error,
 )
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.outcomes import ErrorKind, Raised
 
 NotRun = Callable[[str], None]
 

@@ -27,7 +27,7 @@ from segproof_harness.traces import Trace
 from segproof_harness.workloads import make_history
 from segproof_model.directory import Directory
 from segproof_model.kafka.offset_index import OffsetIndex
-from segproof_model.outcomes import Step
+from segproof_model.language.outcomes import Step
 from segproof_model.profiles import SEGPROOF
 
 ONE, TWO = "one", "two"

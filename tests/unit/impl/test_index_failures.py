@@ -29,7 +29,7 @@ from segproof_model.directory import Directory
 from segproof_model.kafka.offset_index import OffsetIndex as ModelOffsetIndex
 from segproof_model.kafka.record_file import RecordFile as ModelRecordFile
 from segproof_model.kafka.time_index import TimeIndex as ModelTimeIndex
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import SEGPROOF
 
 INT64_MIN = np.int64(-(2**63))

@@ -47,7 +47,7 @@ from segproof_model.laws.producer_state import (
     essentials,
     replayed,
 )
-from segproof_model.outcomes import Raised
+from segproof_model.language.outcomes import Raised
 
 DATA = Path(segproof_harness.__file__).parent / "data" / "kafka"
 SNAPSHOTS = sorted(DATA.glob("*/*/*.snapshot"))

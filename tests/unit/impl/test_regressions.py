@@ -18,7 +18,7 @@ from segproof.files import REAL_FILES
 from segproof.kafka import OffsetIndex, Record, RecordFile, read_batch, write_batch
 from segproof_model.directory import Directory
 from segproof_model.kafka.offset_index import OffsetIndex as ModelOffsetIndex
-from segproof_model.outcomes import Raised
+from segproof_model.language.outcomes import Raised
 from segproof_model.profiles import SEGPROOF
 
 

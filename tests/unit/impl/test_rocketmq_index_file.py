@@ -31,7 +31,7 @@ from segproof.rocketmq.index_file import IndexEntry, IndexFile
 from segproof.rocketmq.index_header import IndexHeader
 from segproof_harness.memory_files import MemoryFiles
 from segproof_model.directory import Directory
-from segproof_model.outcomes import Raised
+from segproof_model.language.outcomes import Raised
 from segproof_model.profiles import SEGPROOF
 from segproof_model.rocketmq.index_file import IndexFile as Model
 

@@ -18,7 +18,7 @@ from segproof_harness.crashing_files import CrashingFiles, crash_images
 from segproof_harness.memory_files import MemoryFiles
 from segproof_harness.memory_stores import message_of, write_log
 from segproof_model.directory import Directory
-from segproof_model.outcomes import Raised
+from segproof_model.language.outcomes import Raised
 from segproof_model.profiles import SEGPROOF
 from segproof_model.rocketmq.commit_log import CommitLog as ModelLog
 from segproof_model.rocketmq.consume_queue import ConsumeQueue as ModelQueue

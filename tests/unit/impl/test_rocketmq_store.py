@@ -22,7 +22,7 @@ from segproof.rocketmq.store_checkpoint import StoreCheckpoint
 from segproof_harness.memory_files import MemoryFiles
 from segproof_harness.memory_stores import FIRST_TIMESTAMP_MS, log_images, message_of, write_log
 from segproof_model.directory import Directory
-from segproof_model.outcomes import Raised
+from segproof_model.language.outcomes import Raised
 from segproof_model.profiles import SEGPROOF
 from segproof_model.rocketmq.message_store import MessageStore as ModelStore
 from segproof_model.rocketmq.message_store import MessageStoreConfig as ModelConfig

@@ -27,7 +27,7 @@ from segproof.kafka.transaction_index import (
 from segproof_harness.memory_files import MemoryFiles
 from segproof_model.directory import Directory
 from segproof_model.kafka import transaction_index as model
-from segproof_model.outcomes import Raised, Step
+from segproof_model.language.outcomes import Raised, Step
 from segproof_model.profiles import SEGPROOF
 
 ONE = AbortedTxn(0, 1, 5, 15, 13)

@@ -12,7 +12,7 @@ from segproof_model.kafka.record_batch import (
     write_empty_batch,
     write_end_transaction_marker,
 )
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.outcomes import ErrorKind, Raised
 
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
 

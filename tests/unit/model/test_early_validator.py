@@ -9,7 +9,7 @@ from segproof_model.kafka.log_config import LogConfig
 from segproof_model.kafka.log_validator import Validated
 from segproof_model.kafka.record_batch import Record, RecordBatch, write_batch
 from segproof_model.kafka.record_file import scan_memory
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import KAFKA_0_10_2_2
 
 NOW_MS = 1_000

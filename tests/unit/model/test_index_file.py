@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from segproof_model.directory import Directory
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import (
     ROCKETMQ_4_7_0,
     ROCKETMQ_5_3_3,

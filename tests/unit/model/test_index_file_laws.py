@@ -23,7 +23,7 @@ from segproof_model.laws.checking import (
 )
 from segproof_model.laws.key_judging import java_hash, kept_hash, other_key
 from segproof_model.laws.registry import LAWS, Transition
-from segproof_model.outcomes import ErrorKind, Raised, Step
+from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import (
     ROCKETMQ_4_7_0,
     ROCKETMQ_5_5_1,

@@ -26,7 +26,7 @@ from segproof_model.laws.checking import (
     structure_of,
 )
 from segproof_model.laws.registry import LAWS, Transition
-from segproof_model.outcomes import ErrorKind, Raised, Step
+from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import KAFKA_1_1_1, KAFKA_4_3_1, KAFKA_PROFILES, SEGPROOF, Profile
 
 CLASSES: Mapping[str, Any] = {

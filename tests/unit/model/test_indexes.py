@@ -8,7 +8,7 @@ import pytest
 from segproof_model.directory import Directory
 from segproof_model.kafka.offset_index import OffsetIndex, OffsetPosition
 from segproof_model.kafka.time_index import TimeIndex, TimestampOffset
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import (
     KAFKA_0_10_2_2,
     KAFKA_0_11_0_3,

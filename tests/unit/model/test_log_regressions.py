@@ -7,7 +7,7 @@ from segproof_model.directory import Directory
 from segproof_model.kafka.log_config import LogConfig
 from segproof_model.kafka.partition_log import PartitionLog
 from segproof_model.kafka.record_batch import Record, write_batch
-from segproof_model.outcomes import Raised
+from segproof_model.language.outcomes import Raised
 from segproof_model.profiles import KAFKA_2_8_2, KAFKA_4_3_1, SEGPROOF, Profile
 
 STEM = 20 * "0"

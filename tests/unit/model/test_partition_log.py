@@ -17,7 +17,7 @@ from segproof_model.kafka.record_batch import (
     write_batch,
     write_end_transaction_marker,
 )
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import KAFKA_4_3_1, KAFKA_4_4_0, SEGPROOF, Profile
 
 CONFIG = LogConfig(segment_index_bytes=240)

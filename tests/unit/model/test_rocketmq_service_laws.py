@@ -12,7 +12,7 @@ import pytest
 
 from segproof_model.directory import Directory
 from segproof_model.laws.registry import LAWS, Transition
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import ROCKETMQ_4_9_8, ROCKETMQ_5_5_1, SEGPROOF
 from segproof_model.rocketmq.consume_queue import ConsumeQueue, ConsumeQueueUnit
 from segproof_model.rocketmq.index_service import IndexService, QueryOffsetResult

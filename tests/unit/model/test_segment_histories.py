@@ -22,7 +22,7 @@ from segproof_model.kafka.record_batch import Record, write_batch, write_end_tra
 from segproof_model.kafka.record_file import RecordFile
 from segproof_model.kafka.segment_recovery import Recovered
 from segproof_model.kafka.segment_rolling import RollParams
-from segproof_model.outcomes import Raised, Step
+from segproof_model.language.outcomes import Raised, Step
 from segproof_model.profiles import KAFKA_4_3_1
 
 

@@ -29,7 +29,7 @@ from segproof_model.kafka.segment_rolling import RollParams
 from segproof_model.kafka.time_index import TimestampOffset
 from segproof_model.laws.checking import broken_step_laws
 from segproof_model.laws.registry import LAWS, Transition
-from segproof_model.outcomes import ErrorKind, Raised, Step
+from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import KAFKA_2_4_1, KAFKA_4_3_1, KAFKA_PROFILES, SEGPROOF, Profile
 
 INVALID = Raised(ErrorKind.INVALID_ARGUMENT)

@@ -12,7 +12,7 @@ from segproof_model.kafka.transaction_index import (
     TxnIndexSearchResult,
     read_aborted_txns,
 )
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import (
     KAFKA_0_10_2_2,
     KAFKA_0_11_0_3,

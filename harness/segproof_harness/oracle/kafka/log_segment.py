@@ -52,7 +52,7 @@ from segproof_harness.oracle.kafka.segment_parts import (
 )
 from segproof_harness.outcomes import Outcome
 from segproof_harness.structures import OperationKind, Structure
-from segproof_model.integers import INT32_MAX
+from segproof_model.language.integers import INT32_MAX
 from segproof_model.kafka.producer_append_info import CompletedTxn
 from segproof_model.kafka.record_file import RecordFile
 from segproof_model.kafka.segment_names import segment_file_name

@@ -28,7 +28,7 @@ from segproof_harness.oracle.kafka.records import (
     wrapped,
 )
 from segproof_harness.oracle.kafka.reflection import invoked, reflected
-from segproof_model.integers import INT32_MAX, wrap32, wrap64
+from segproof_model.language.integers import INT32_MAX, wrap32, wrap64
 from segproof_model.kafka.record import Record, RecordHeader
 
 PRODUCERS_SINCE = (0, 11)

@@ -21,7 +21,7 @@ from segproof_harness.oracle.kafka.records import (
     record_class,
     wrapped,
 )
-from segproof_model.integers import wrap32
+from segproof_model.language.integers import wrap32
 from segproof_model.profiles import PROFILES
 
 UNKNOWN_CODEC = "Unknown compression type"

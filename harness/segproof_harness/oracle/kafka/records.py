@@ -20,7 +20,7 @@ from segproof_harness.oracle.kafka.reflection import invoked, reflected
 from segproof_model.kafka.record import Record, RecordHeader
 from segproof_model.kafka.record_batch import RecordBatch, read_batch
 from segproof_model.kafka.record_file import scan_memory
-from segproof_model.outcomes import ErrorKind, Raised
+from segproof_model.language.outcomes import ErrorKind, Raised
 
 __all__ = [
     "Batch",

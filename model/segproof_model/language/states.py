@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: Apache-2.0
+"""States: plain objects that an operation changes, and that are values to whoever drives them.
+
+The model is ordinary Python. A structure is an object with attributes; its methods change them and
+call methods of its parts; `refuse` ends an operation where the caller would see an error, and what
+was changed before it stays changed. Whoever drives the model wants values instead: a state that
+stays as it was, and beside it the state that an operation left and what was seen. `apply` makes the
+one of the other, here and nowhere else: it lets the method change a draft.
+
+Rules for a State:
+
+- Its attributes are values, other States (its parts), or tuples of States. A value is replaced,
+  never changed in place.
+- Parts form a tree, but for the files: `files` is the one `Files` that a State and all its parts
+  hold. A State whose parts have files has them itself.
+- What an operation returns holds no State of its draft.
+- Only what was constructed, or handed out by `apply`, is held from one operation to the next.
+
+A draft is made of a State when it is first touched, so an operation on one part of many costs what
+that part costs.
+
+Used by: every structure of the model.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
+
+from segproof_model.language.outcomes import ErrorKind, Raised, Step
+
+if TYPE_CHECKING:
+    from segproof_model.language.behaviours import Release
+
+__all__ = [
+    "Refused",
+    "Released",
+    "State",
+    "apply",
+    "opened",
+    "outcome_of",
+    "refusal",
+    "refuse",
+    "undone_if_refused",
+]
+
+S = TypeVar("S", bound="State")
+R = TypeVar("R", bound="Released")
+A = TypeVar("A")
+VALUES = frozenset({int, str, bytes, bool, type(None)})
+"""Types of attributes that need no second look: they hold no State."""
+OWN = frozenset({"files", "_source", "_parts", "_values"})
+"""Names in a State's dictionary that are not told apart as values and parts."""
+
+
+class Refused(Exception):  # noqa: N818 - the model's word for an error that the caller sees
+    """The caller sees an error of this kind; what was changed before it stays changed."""
+
+    def __init__(self, kind: ErrorKind) -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+
+def refuse(kind: ErrorKind) -> NoReturn:
+    """End the operation with an error of this kind."""
+    raise Refused(kind)
+
+
+def refusal(do: Callable[[], object]) -> Refused | None:
+    """Do this, and return how it was refused, if it was; what it changed stays changed."""
+    try:
+        do()
+    except Refused as error:
+        return error
+    return None
+
+
+def outcome_of(ask: Callable[..., A], *arguments: Any, **named: Any) -> A | Raised:
+    """Return an answer, or as `Raised` that it is refused: for whoever asks a State directly."""
+    try:
+        return ask(*arguments, **named)
+    except Refused as error:
+        return Raised(error.kind)
+
+
+class Released:
+    """Something that releases may do otherwise: a class that behaviours change."""
+
+    release: ClassVar["Release | None"] = None
+    """The release that this class was made for; None: the newest, as its file says."""
+
+    def kind(self, structure: type[R]) -> type[R]:
+        """Return the class of another structure as the same release has it."""
+        return structure if self.release is None else self.release.kind(structure)
+
+
+class State(Released):
+    """An object that is drafted, changed, and then a value again.
+
+    >>> class Counter(State):
+    ...     def __init__(self): self.count = 0
+    ...     def add(self, number):
+    ...         self.count += number
+    ...         return self.count if number > 0 else refuse(ErrorKind.INVALID_ARGUMENT)
+    >>> two = apply(Counter(), "add", 2).after
+    >>> apply(two, "add", -1).outcome.kind.value, apply(two, "add", -1).after.count, two.count
+    ('invalid-argument', 1, 2)
+    >>> apply(two, "add", 5).after == apply(two, "add", 5).after, two == Counter()
+    (True, False)
+    >>> apply(two, "count").after is two
+    True
+    """
+
+    not_compared: ClassVar[frozenset[str]] = frozenset()
+    """Attributes that are no part of the value."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a part that was not touched yet: Python asks here for what is not in the dict."""
+        held = self.__dict__
+        is_value = "_values" in held
+        source = held if is_value else vars(held["_source"]) if "_source" in held else {}
+        parts = source.get("_parts", {})
+        if name not in parts:
+            raise AttributeError(f"{type(self).__name__} has no {name}", name=name, obj=self)
+        found, files = parts[name], held.get("files")
+        version = _beside if is_value else _drafted
+        held[name] = (
+            tuple([version(one, files) for one in found])
+            if type(found) is tuple
+            else version(found, files)
+        )
+        return held[name]
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if "_values" in self.__dict__:
+            raise TypeError(f"{type(self).__name__} is a value: change {name!r} through apply")
+        self.__dict__[name] = value
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, State) or vars(self).get("files") != vars(other).get("files"):
+            return False
+        return _is_same(self, other)
+
+    __hash__ = None  # type: ignore[assignment]  # a draft changes; values are known by identity
+
+
+def apply(state: S, operation: str | Callable[..., Any], *arguments: Any, **named: Any) -> Step[S]:
+    """Return the state that an operation leaves, and its answer or `Raised`.
+
+    The operation is the name of a method or property, or any function of the state: that is how a
+    driver does several things in one step. What changed nothing leaves the very same state.
+    """
+    draft = draft_of(state)
+    try:
+        if not isinstance(operation, str):
+            outcome = operation(draft, *arguments, **named)
+        else:
+            found = getattr(draft, operation)
+            outcome = found(*arguments, **named) if callable(found) else found
+    except Refused as error:
+        outcome = Raised(error.kind)
+    if isinstance(outcome, State):
+        raise TypeError(f"{operation} answers a State, which would be of a draft that is gone")
+    files, left = vars(state).get("files"), vars(draft).get("files")
+    is_as_before = _is_as_drafted(draft) and (left is None or _is_drafted_of(left, files))
+    return Step(state if is_as_before else frozen(draft), outcome)
+
+
+def opened(kind: Callable[..., S], files: State, *arguments: Any, **named: Any) -> Step[State]:
+    """Return a new structure over a draft of these files; after a failure only the files."""
+    left = draft_of(files)
+    try:
+        return Step(frozen(kind(left, *arguments, **named)))
+    except Refused as error:
+        return Step(frozen(left), Raised(error.kind))
+
+
+@contextmanager
+def undone_if_refused(state: State) -> Iterator[None]:
+    """Do what follows wholly or not at all: an error leaves the state, and its parts, as before.
+
+    It may stand in another one, or between changes of the same draft.
+    """
+    before = [(one, dict(vars(one))) for one in _touched(state)]
+    try:
+        yield
+    except Refused:
+        for one, held in before:
+            vars(one).clear()
+            vars(one).update(held)
+        raise
+
+
+# --- values and drafts ---------------------------------------------------------------------------
+# The dictionary of a value has two more entries: `_values`, its attributes that hold no State, and
+# `_parts`, the others. A draft begins with the values, and knows its `_source`, from which parts
+# are drafted when they are touched. A part in `_parts` may be of an older version: it holds what it
+# held, but its files are those of whoever holds it.
+
+
+def draft_of(state: S) -> S:
+    """Return a copy that may be changed; the given state is a value from now on."""
+    files = vars(frozen(state)).get("files")
+    return _drafted(state, None if files is None else _drafted(files, None))
+
+
+def frozen(state: S) -> S:
+    """Make a value of what was constructed or changed, its parts included."""
+    held = vars(state)
+    if "_values" in held:
+        return state
+    values: dict[str, Any] = {}
+    parts: dict[str, Any] = {}
+    for name, value in _content(state):
+        if type(value) in VALUES:
+            values[name] = value
+        elif isinstance(value, State):
+            parts[name] = frozen(value)
+        elif _is_of_states(value):
+            parts[name] = tuple([frozen(one) for one in value])
+        else:
+            values[name] = value
+    held.pop("_source", None)
+    held["_parts"], held["_values"] = parts, values
+    if "files" in held:
+        frozen(held["files"])
+    return state
+
+
+def _drafted(value: S, files: State | None) -> S:
+    """Return a draft of a value, over these files."""
+    draft = object.__new__(type(value))
+    held, of_value = draft.__dict__, value.__dict__
+    held.update(of_value["_values"])
+    held["_source"] = value
+    if "files" in of_value:
+        held["files"] = files
+    return draft
+
+
+def _beside(value: S, files: State | None) -> S:
+    """Return a value as it is beside these files."""
+    if vars(value).get("files") is files:
+        return value
+    made = _drafted(value, files)
+    held, of_value = vars(made), vars(value)
+    held["_parts"], held["_values"] = of_value["_parts"], of_value["_values"]
+    del held["_source"]
+    return made
+
+
+def _is_of_states(value: object) -> bool:
+    return type(value) is tuple and bool(value) and isinstance(value[0], State)
+
+
+def _content(state: State) -> Iterator[tuple[str, Any]]:
+    """Yield what a state holds beside its files, by name; a part perhaps of an older version."""
+    held = vars(state)
+    if "_values" in held:
+        yield from held["_values"].items()
+        yield from held["_parts"].items()
+        return
+    for name, value in list(held.items()):
+        if name not in OWN:
+            yield name, value
+    if "_source" in held:
+        for name, part in vars(held["_source"])["_parts"].items():
+            if name not in held:
+                yield name, part
+
+
+def _touched(state: State) -> list[State]:
+    """Return each State of a draft that is no longer as it lies in the source, the files too."""
+    found = {id(state): state}
+    waiting = [state]
+    while waiting:
+        for name, value in vars(waiting.pop()).items():
+            held = value if _is_of_states(value) else (value,)
+            for one in held:
+                if isinstance(one, State) and name != "_source" and id(one) not in found:
+                    found[id(one)] = one
+                    waiting.append(one)
+    return list(found.values())
+
+
+def _is_as_drafted(draft: State) -> bool:
+    """Return whether a draft, and each of its parts, holds what its source holds."""
+    held = vars(draft)
+    if "_source" not in held:
+        return False
+    source = vars(held["_source"])
+    values, parts = source["_values"], source["_parts"]
+    for name, now in held.items():
+        if name in values:
+            if now is not values[name] and now != values[name]:
+                return False
+        elif name in parts:
+            if not _is_drafted_of(now, parts[name]):
+                return False
+        elif name not in OWN:
+            return False
+    return True
+
+
+def _is_drafted_of(now: Any, was: Any) -> bool:
+    """Return whether these are drafts of those parts, and as they were."""
+    if type(was) is tuple:
+        return type(now) is tuple and len(now) == len(was) and all(map(_is_drafted_of, now, was))
+    return isinstance(now, State) and vars(now).get("_source") is was and _is_as_drafted(now)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Return whether two States, or values, are the same, but for the files."""
+    if one is other:
+        return True
+    if _is_of_states(one) and _is_of_states(other):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    if not isinstance(one, State) or type(one) is not type(other):
+        return not isinstance(one, State) and bool(one == other)
+    mine, others = dict(_content(one)), dict(_content(other))
+    return mine.keys() == others.keys() and all(
+        _is_same(held, others[name]) for name, held in mine.items() if name not in one.not_compared
+    )

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The releases: which behaviours each has. A behaviour says itself which releases have it.
+
+Used by: the laws, the harness, the generated pages.
+"""
+
+from segproof_model.kafka.format import index_deviations, index_releases
+from segproof_model.language.behaviours import Behaviour, Release
+
+__all__ = [
+    "BEHAVIOURS",
+    "KAFKA",
+    "NEWEST_KAFKA",
+    "NEWEST_ROCKETMQ",
+    "RELEASES",
+    "ROCKETMQ",
+    "SEGPROOF",
+    "release_named",
+]
+
+KAFKA = (
+    "4.4.0", "4.3.1", "4.2.2", "4.2.1", "4.1.2", "4.0.2", "4.0.0", "3.9.2", "3.9.0", "3.7.2",
+    "3.6.2", "3.5.2", "3.4.1", "2.8.2", "2.4.1", "2.2.2", "2.1.1", "2.0.1", "1.1.1", "0.11.0.3",
+    "0.10.2.2",
+)  # fmt: skip
+"""The releases of Kafka, the newest first."""
+ROCKETMQ = (
+    "5.5.1", "5.4.0", "5.3.3", "5.1.4", "5.0.0", "4.9.8", "4.9.3", "4.7.1", "4.7.0", "4.3.2",
+    "3.2.6",
+)  # fmt: skip
+"""The releases of RocketMQ, the newest first."""
+LINES = {"kafka": KAFKA, "rocketmq": ROCKETMQ}
+MODULES = (index_releases, index_deviations)
+"""The modules that hold behaviours."""
+
+
+def _line_of(behaviour: type[Behaviour]) -> tuple[str, ...]:
+    return LINES[behaviour.__module__.split(".")[1]]
+
+
+def _has(behaviour: type[Behaviour], system: str, number: str) -> bool:
+    """Return whether a release has a behaviour, by what that says of itself."""
+    span, line = behaviour.releases, _line_of(behaviour)
+    if span is None or line is not LINES[system] or number in span.but:
+        return False
+    oldest = span.oldest or line[-1]
+    return line.index(span.newest) <= line.index(number) <= line.index(oldest)
+
+
+def _rank(behaviour: type[Behaviour]) -> int:
+    """Return where a behaviour stands: an older release's behind a newer one's, segproof's last."""
+    line, span = _line_of(behaviour), behaviour.releases
+    return len(line) if span is None else line.index(span.newest)
+
+
+BEHAVIOURS = tuple(sorted(Behaviour.known, key=lambda one: (_rank(one), one.__module__)))
+"""Every behaviour, in the order in which they go on top of each other: of those that began with
+one release, and of segproof's, as they are written down."""
+SEGPROOF = Release("segproof", tuple(one for one in BEHAVIOURS if one.of_segproof), BEHAVIOURS)
+RELEASES = {
+    SEGPROOF.name: SEGPROOF,
+    **{
+        name: Release(
+            name, tuple(one for one in BEHAVIOURS if _has(one, system, number)), BEHAVIOURS
+        )
+        for system, line in LINES.items()
+        for number in line
+        for name in (f"{system}-{number}",)
+    },
+}
+"""segproof and every release by name, the newest first."""
+NEWEST_KAFKA, NEWEST_ROCKETMQ = RELEASES[f"kafka-{KAFKA[0]}"], RELEASES[f"rocketmq-{ROCKETMQ[0]}"]
+
+
+def release_named(name: str) -> Release:
+    """Return the release. Raises KeyError with the known names."""
+    if name not in RELEASES:
+        raise KeyError(f"no release {name!r}; known: {', '.join(RELEASES)}")
+    return RELEASES[name]
