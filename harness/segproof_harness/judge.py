@@ -28,9 +28,9 @@ from segproof_model.kafka.partition_metadata_file import read_partition_metadata
 from segproof_model.kafka.producer_snapshot import read_snapshot
 from segproof_model.kafka.record_batch import RecordBatch, end_transaction_marker
 from segproof_model.kafka.segment_names import offset_of_name
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.laws import disk, disk_log, offset_index, time_index, transaction_index
 from segproof_model.laws.registry import LAWS
-from segproof_model.language.outcomes import ErrorKind, Raised
 
 LIMIT_BYTES = 8 << 20
 """Larger directories take the model too long."""

@@ -16,9 +16,9 @@ from typing import Any, Literal
 from segproof_harness.generation import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, Choose
 from segproof_harness.operations import Operation, Value
 from segproof_harness.outcomes import Outcome
+from segproof_model.language.outcomes import ErrorKind
 from segproof_model.laws.checking import broken_state_laws, broken_step_laws
 from segproof_model.laws.registry import Transition
-from segproof_model.language.outcomes import ErrorKind
 from segproof_model.profiles import PROFILES, SEGPROOF
 
 Kind = Literal["int64", "int32", "size", "flag", "name", "bytes", "other"]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from segproof_model.declaring import flag
-from segproof_model.log_flags import LogFlags
 from segproof_model.language.outcomes import ErrorKind
+from segproof_model.log_flags import LogFlags
 
 __all__ = ["Profile"]
 

@@ -11,9 +11,9 @@ import pytest
 from tests.oracle.planted import first_finding
 
 from segproof.findings import Finding
-from segproof_model.language.integers import INT32_MAX, wrap32
 from segproof_model.kafka import record_batch
 from segproof_model.kafka.varint import decode_varint
+from segproof_model.language.integers import INT32_MAX, wrap32
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import KAFKA_4_3_1, PROFILES
 from segproof_model.values import replace

@@ -18,7 +18,6 @@ from typing import Any
 from segproof_harness.codecs import CODECS
 from segproof_harness.structures import Event
 from segproof_model.directory import Directory
-from segproof_model.language.integers import INT32_MAX, int32_at
 from segproof_model.kafka.compression import COMPRESSIONS, inflate
 from segproof_model.kafka.legacy_record import (
     LOG_OVERHEAD,
@@ -28,6 +27,7 @@ from segproof_model.kafka.legacy_record import (
 )
 from segproof_model.kafka.record_batch import HEADER_UP_TO_MAGIC_BYTES, RecordBatch
 from segproof_model.kafka.record_file import scan_memory
+from segproof_model.language.integers import INT32_MAX, int32_at
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.profiles import KAFKA_0_10_2_2
 

@@ -43,8 +43,8 @@ from segproof_model.directory import Directory
 from segproof_model.kafka import record_batch as model
 from segproof_model.kafka.compression import COMPRESSIONS
 from segproof_model.kafka.record_file import scan_memory as scan_memory_of_model
-from segproof_model.laws.registry import LAWS
 from segproof_model.language.outcomes import ErrorKind, Raised, Step
+from segproof_model.laws.registry import LAWS
 
 NAME = "batch"
 SIZE_MAX = 1 << 20

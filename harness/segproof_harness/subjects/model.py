@@ -13,9 +13,9 @@ from segproof_harness.outcomes import Outcome, of_model
 from segproof_harness.structures import Event, OperationKind, Setup, Situation, Structure
 from segproof_harness.subjects.base import OPENED
 from segproof_model.directory import Directory
+from segproof_model.language.outcomes import Raised, Step
 from segproof_model.laws.checking import opening
 from segproof_model.laws.registry import Transition
-from segproof_model.language.outcomes import Raised, Step
 from segproof_model.profiles import Profile
 
 

@@ -12,7 +12,6 @@ Used by: record_batch, which offers these names.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from segproof_model.language.integers import INT32_MAX, int32_bytes, int64_bytes
 from segproof_model.kafka.compression import (
     COMPRESSIONS,
     NO_CODECS,
@@ -24,6 +23,7 @@ from segproof_model.kafka.compression import (
 )
 from segproof_model.kafka.legacy_record import NO_TIMESTAMP, encode_messages
 from segproof_model.kafka.record import INVALID_ARGUMENT, Record, encode_record
+from segproof_model.language.integers import INT32_MAX, int32_bytes, int64_bytes
 from segproof_model.language.outcomes import Raised
 from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace

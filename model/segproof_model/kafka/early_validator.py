@@ -11,7 +11,6 @@ Used by: partition_appending.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from segproof_model.language.integers import int32_at, int64_bytes, wrap64
 from segproof_model.kafka.compression import COMPRESSIONS, Codecs, crc32, deflate
 from segproof_model.kafka.legacy_record import (
     NO_TIMESTAMP,
@@ -24,6 +23,7 @@ from segproof_model.kafka.log_config import LogConfig
 from segproof_model.kafka.log_validator import Validated
 from segproof_model.kafka.record import INVALID_ARGUMENT, INVALID_RECORD
 from segproof_model.kafka.record_batch import RecordBatch
+from segproof_model.language.integers import int32_at, int64_bytes, wrap64
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import Profile
 

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from typing import Self
 
 from segproof_model.directory import Directory
-from segproof_model.language.integers import INT32_MAX, INT64_MAX
 from segproof_model.kafka.checkpoint_file import (
     CURRENT_VERSION,
     EPOCH_FORMATTER,
     EpochEntry,
     LeaderEpochCheckpointFile,
 )
+from segproof_model.language.integers import INT32_MAX, INT64_MAX
 from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace

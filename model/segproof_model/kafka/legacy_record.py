@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from segproof_model.language.integers import int32_at, int32_bytes, int64_at, int64_bytes, wrap64
 from segproof_model.kafka.compression import (
     GZIP,
     NONE,
@@ -26,6 +25,7 @@ from segproof_model.kafka.compression import (
     is_known,
 )
 from segproof_model.kafka.record import INVALID_ARGUMENT, INVALID_RECORD, Record, Records
+from segproof_model.language.integers import int32_at, int32_bytes, int64_at, int64_bytes, wrap64
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import Profile
 

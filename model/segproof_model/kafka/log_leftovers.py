@@ -9,9 +9,9 @@ Not covered: in which order a directory is listed; it decides which other leftov
 Used by: log_loader, partition_log.
 """
 
-from segproof_model.language.integers import INT64_MAX
 from segproof_model.kafka.partition_parts import PartitionParts
 from segproof_model.kafka.segment_names import offset_of_name, segment_file_name
+from segproof_model.language.integers import INT64_MAX
 from segproof_model.language.outcomes import Raised, Step
 from segproof_model.profiles import Profile
 from segproof_model.values import replace

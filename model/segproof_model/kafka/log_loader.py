@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 from segproof_model.directory import Directory
-from segproof_model.language.integers import INT32_MAX, INT64_MAX
 from segproof_model.kafka.log_leftovers import (
     INDEXES,
     LOG,
@@ -31,6 +30,7 @@ from segproof_model.kafka.segment_names import offset_of_name, segment_file_name
 from segproof_model.kafka.segment_parts import run
 from segproof_model.kafka.segment_recovery import Recovered
 from segproof_model.kafka.segment_replacing import split_segment
+from segproof_model.language.integers import INT32_MAX, INT64_MAX
 from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.values import replace
 

@@ -19,13 +19,13 @@ from functools import partial
 from typing import Self
 
 from segproof_model.directory import Directory
-from segproof_model.language.integers import INT32_MAX
 from segproof_model.kafka.checkpoint_file import OffsetCheckpointFile
 from segproof_model.kafka.compression import NO_CODECS, Codecs
 from segproof_model.kafka.log_config import LogConfig
 from segproof_model.kafka.partition_log import PartitionLog
 from segproof_model.kafka.partition_metadata_file import PartitionMetadataFile
 from segproof_model.kafka.segment_parts import run
+from segproof_model.language.integers import INT32_MAX
 from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace

@@ -17,7 +17,6 @@ from functools import partial
 from typing import NamedTuple, Self
 
 from segproof_model.directory import Directory
-from segproof_model.language.integers import INT32_MAX, INT64_MIN, wrap32
 from segproof_model.kafka.compression import NO_CODECS, Codecs
 from segproof_model.kafka.lazy_index import LazyIndex
 from segproof_model.kafka.leader_epoch_cache import LeaderEpochFileCache
@@ -43,6 +42,7 @@ from segproof_model.kafka.transaction_index import (
     TransactionIndex,
     TxnIndexSearchResult,
 )
+from segproof_model.language.integers import INT32_MAX, INT64_MIN, wrap32
 from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace

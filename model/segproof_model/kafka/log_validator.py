@@ -13,7 +13,6 @@ Used by: partition_appending.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from segproof_model.language.integers import INT32_MAX, int32_bytes, int64_bytes
 from segproof_model.kafka.batch_writing import LOG_APPEND_TIME_BIT, write_batch
 from segproof_model.kafka.compression import Codecs, crc32, crc32c
 from segproof_model.kafka.legacy_record import LegacyRecord, read_messages
@@ -22,6 +21,7 @@ from segproof_model.kafka.producer_append_info import AppendOrigin
 from segproof_model.kafka.record import Record
 from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.kafka.record_file import Scan
+from segproof_model.language.integers import INT32_MAX, int32_bytes, int64_bytes
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import Profile
 from segproof_model.values import replace

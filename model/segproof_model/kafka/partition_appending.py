@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Self
 
-from segproof_model.language.integers import INT32_MAX
 from segproof_model.kafka.early_validator import early_validated
 from segproof_model.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof_model.kafka.log_segment import LogSegment
@@ -38,6 +37,7 @@ from segproof_model.kafka.record_file import scan_memory
 from segproof_model.kafka.segment_names import segment_file_name
 from segproof_model.kafka.segment_parts import run
 from segproof_model.kafka.segment_rolling import RollParams
+from segproof_model.language.integers import INT32_MAX
 from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.values import replace
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Self
 
 from segproof_model.directory import Directory
-from segproof_model.language.integers import INT64_MAX
 from segproof_model.kafka.compression import NO_CODECS, Codecs
 from segproof_model.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof_model.kafka.log_config import LogConfig
@@ -29,6 +28,7 @@ from segproof_model.kafka.partition_reading import OUT_OF_RANGE
 from segproof_model.kafka.producer_state import ProducerStateManager
 from segproof_model.kafka.segment_parts import INVALID_ARGUMENT, run
 from segproof_model.kafka.segment_replacing import split_segment
+from segproof_model.language.integers import INT64_MAX
 from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace

@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any, NamedTuple, Self
 
 from segproof_model.directory import Directory
-from segproof_model.language.integers import INT32_MAX
 from segproof_model.kafka.compression import Codecs
 from segproof_model.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof_model.kafka.log_config import LogConfig
@@ -32,6 +31,7 @@ from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.kafka.record_file import LogOffsetPosition
 from segproof_model.kafka.segment_names import segment_file_name
 from segproof_model.kafka.segment_parts import run
+from segproof_model.language.integers import INT32_MAX
 from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import Profile
 from segproof_model.values import replace

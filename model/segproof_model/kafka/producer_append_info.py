@@ -12,7 +12,6 @@ Used by: producer_state, which offers these names.
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from segproof_model.language.integers import INT32_MAX, wrap32, wrap64
 from segproof_model.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof_model.kafka.producer_snapshot import (
     NO_PRODUCER_EPOCH,
@@ -21,6 +20,7 @@ from segproof_model.kafka.producer_snapshot import (
 )
 from segproof_model.kafka.record import NO_SEQUENCE, EndTransactionMarker, end_transaction_marker
 from segproof_model.kafka.record_batch import RecordBatch
+from segproof_model.language.integers import INT32_MAX, wrap32, wrap64
 from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import Profile
 from segproof_model.values import replace

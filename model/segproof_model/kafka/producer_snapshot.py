@@ -16,10 +16,10 @@ Used by: producer_state.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from segproof_model.language.integers import int32_at, int32_bytes, int64_at, int64_bytes
 from segproof_model.kafka.compression import crc32c
 from segproof_model.kafka.record import NO_SEQUENCE, decrement_sequence
 from segproof_model.kafka.record_batch import RecordBatch
+from segproof_model.language.integers import int32_at, int32_bytes, int64_at, int64_bytes
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace

@@ -11,13 +11,13 @@ Used by: record_batch, legacy_record.
 
 from dataclasses import dataclass
 
-from segproof_model.language.integers import INT32_MAX, int32_at, wrap32, wrap64
 from segproof_model.kafka.varint import (
     decode_varint,
     decode_varlong,
     encode_varint,
     encode_varlong,
 )
+from segproof_model.language.integers import INT32_MAX, int32_at, wrap32, wrap64
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import NEWEST_KAFKA, Profile
 

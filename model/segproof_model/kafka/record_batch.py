@@ -17,7 +17,6 @@ Used by: record_file, log_segment, the harness.
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from segproof_model.language.integers import INT32_MAX, int32_at, wrap64
 from segproof_model.kafka.batch_writing import (
     CONTROL_BIT,
     DELETE_HORIZON_BIT,
@@ -69,6 +68,7 @@ from segproof_model.kafka.varint import (
     encode_varint,
     encode_varlong,
 )
+from segproof_model.language.integers import INT32_MAX, int32_at, wrap64
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from segproof_model.directory import Directory
-from segproof_model.language.integers import INT32_MAX, int32_at, wrap32
 from segproof_model.kafka.compression import NO_CODECS, Codecs
 from segproof_model.kafka.legacy_record import LOG_OVERHEAD, MIN_MESSAGE_BYTES
 from segproof_model.kafka.record_batch import (
@@ -22,6 +21,7 @@ from segproof_model.kafka.record_batch import (
     HEADER_UP_TO_MAGIC_BYTES,
     RecordBatch,
 )
+from segproof_model.language.integers import INT32_MAX, int32_at, wrap32
 from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from segproof_model.directory import Directory
-from segproof_model.language.integers import INT32_MAX, wrap64
 from segproof_model.kafka.lazy_index import LazyIndex
 from segproof_model.kafka.log_config import LogConfig
 from segproof_model.kafka.offset_index import OffsetIndex, OffsetPosition
@@ -20,6 +19,7 @@ from segproof_model.kafka.producer_append_info import CompletedTxn
 from segproof_model.kafka.record_file import RecordFile
 from segproof_model.kafka.time_index import TimeIndex, TimestampOffset
 from segproof_model.kafka.transaction_index import AbortedTxn, TransactionIndex
+from segproof_model.language.integers import INT32_MAX, wrap64
 from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import Profile
 from segproof_model.values import replace

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from segproof_model.language.integers import INT64_MAX, wrap64
 from segproof_model.kafka.segment_parts import UNMAPPED, SegmentParts, run
 from segproof_model.kafka.time_index import TimestampOffset
+from segproof_model.language.integers import INT64_MAX, wrap64
 from segproof_model.language.outcomes import Raised, Step
 from segproof_model.values import replace
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Self
 
 from segproof_model.directory import Directory
-from segproof_model.language.integers import int32_at, int32_bytes, int64_at, int64_bytes
 from segproof_model.kafka.abstract_index import (
     INDEX_ERROR,
     INVALID_ARGUMENT,
@@ -22,6 +21,7 @@ from segproof_model.kafka.abstract_index import (
     AbstractIndex,
     open_file,
 )
+from segproof_model.language.integers import int32_at, int32_bytes, int64_at, int64_bytes
 from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import NEWEST_KAFKA, Profile
 from segproof_model.values import replace

@@ -12,6 +12,7 @@ from dataclasses import replace
 from math import ceil, log2
 from typing import Any
 
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.laws.judging import (
     ENTRY_SIZES,
     cannot_resize,
@@ -32,7 +33,6 @@ from segproof_model.laws.judging import (
     without_zero_tail,
 )
 from segproof_model.laws.registry import Transition, law
-from segproof_model.language.outcomes import ErrorKind, Raised
 
 STRUCTURE = "abstract-index"
 OPENING = "Kafka AbstractIndex constructor, since 1.1.1"

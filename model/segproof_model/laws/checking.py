@@ -21,8 +21,8 @@ from segproof_model.kafka.partition_log import PartitionLog
 from segproof_model.kafka.record_file import RecordFile
 from segproof_model.kafka.time_index import TimeIndex
 from segproof_model.kafka.transaction_index import TransactionIndex
-from segproof_model.laws.registry import LAWS, Law, Scope, Transition
 from segproof_model.language.outcomes import Step
+from segproof_model.laws.registry import LAWS, Law, Scope, Transition
 from segproof_model.profiles import Profile
 from segproof_model.rocketmq.commit_log import CommitLog
 from segproof_model.rocketmq.consume_queue import ConsumeQueue

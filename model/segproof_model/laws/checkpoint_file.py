@@ -10,8 +10,8 @@ Used by: the harness, the generated pages.
 import re
 from collections.abc import Sequence
 
-from segproof_model.laws.registry import law
 from segproof_model.language.outcomes import ErrorKind, Raised
+from segproof_model.laws.registry import law
 from segproof_model.profiles import NEWEST_KAFKA, Profile
 
 IO_ERROR = Raised(ErrorKind.IO_ERROR)

@@ -13,13 +13,14 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
 from segproof_model.directory import Directory
-from segproof_model.language.integers import INT32_MAX, int32_at
 from segproof_model.kafka.compression import NO_CODECS, Codecs
 from segproof_model.kafka.record_batch import (
     RecordBatch,
     control_record_type,
 )
 from segproof_model.kafka.transaction_index import AbortedTxn, read_aborted_txns
+from segproof_model.language.integers import INT32_MAX, int32_at
+from segproof_model.language.outcomes import Raised
 from segproof_model.laws.judging import (
     OFFSET_ENTRY,
     TIME_ENTRY,
@@ -27,7 +28,6 @@ from segproof_model.laws.judging import (
     without_zero_tail,
 )
 from segproof_model.laws.registry import law
-from segproof_model.language.outcomes import Raised
 
 FILE = "log-segment"
 LOG = "record-file"

@@ -13,11 +13,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from segproof_model.directory import Directory
-from segproof_model.language.integers import INT32_MAX
 from segproof_model.kafka.checkpoint_file import EpochEntry, epoch_of, read_checkpoint
 from segproof_model.kafka.compression import Codecs
 from segproof_model.kafka.producer_snapshot import ProducerStateEntry, read_snapshot
 from segproof_model.kafka.record_batch import RecordBatch, end_transaction_marker
+from segproof_model.language.integers import INT32_MAX
+from segproof_model.language.outcomes import Raised
 from segproof_model.laws.disk import (
     batches_of,
     control_type,
@@ -28,7 +29,6 @@ from segproof_model.laws.disk import (
     valid_batches,
 )
 from segproof_model.laws.registry import law
-from segproof_model.language.outcomes import Raised
 
 PARTITION = "partition-log"
 BATCH = "record-batch"

@@ -9,8 +9,8 @@ Used by: the harness, `verify`'s tests, the generated pages.
 import re
 
 from segproof_model.language.integers import INT64_MAX
-from segproof_model.laws.registry import law
 from segproof_model.language.outcomes import Raised
+from segproof_model.laws.registry import law
 
 SOURCE = "Kafka LogFileUtils.filenamePrefixFromOffset, offsetFromFileName, since 1.1.1"
 

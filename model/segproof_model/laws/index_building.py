@@ -7,6 +7,7 @@ Used by: the harness, the generated pages.
 import re
 from typing import Any
 
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.laws.index_service import (
     CLASS,
     STRUCTURE,
@@ -27,7 +28,6 @@ from segproof_model.laws.key_judging import (
 )
 from segproof_model.laws.registry import Transition, law
 from segproof_model.laws.remembering import remembered
-from segproof_model.language.outcomes import ErrorKind, Raised
 
 ROLLBACK = 12
 BATCH = 64

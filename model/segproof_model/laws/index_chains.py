@@ -7,6 +7,7 @@ Used by: the harness, `verify`'s tests, the generated pages.
 from dataclasses import dataclass, replace
 from typing import Any
 
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.laws.judging import never_falls, raised
 from segproof_model.laws.key_judging import (
     Chain,
@@ -27,7 +28,6 @@ from segproof_model.laws.key_judging import (
 )
 from segproof_model.laws.registry import Transition, law
 from segproof_model.laws.remembering import remembered
-from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import ROCKETMQ_4_7_0, ROCKETMQ_5_5_1
 from segproof_model.rocketmq.index_file import LONGEST_LIST, IndexFile
 

@@ -10,6 +10,7 @@ Used by: the harness, `verify`'s tests, the generated pages.
 import re
 from typing import Any
 
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.laws.judging import low_32_bits, raised, refused
 from segproof_model.laws.key_judging import (
     ENTRY,
@@ -38,7 +39,6 @@ from segproof_model.laws.key_judging import (
 )
 from segproof_model.laws.registry import Transition, law
 from segproof_model.laws.remembering import remembered
-from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.rocketmq.index_file import IndexFile
 from segproof_model.rocketmq.index_header import IndexHeader
 

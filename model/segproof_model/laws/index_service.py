@@ -11,11 +11,11 @@ from datetime import datetime
 from typing import Any
 
 from segproof_model.language.integers import int64_at
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.laws.judging import succeeded
 from segproof_model.laws.key_judging import size_of
 from segproof_model.laws.registry import Transition, law
 from segproof_model.laws.remembering import remembered
-from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.rocketmq.index_service import IndexService
 
 STRUCTURE = "index-service"

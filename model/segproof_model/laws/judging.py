@@ -8,11 +8,11 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from segproof_model.language.integers import wrap32, wrap64
 from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.kafka.time_index import TimeIndex
-from segproof_model.laws.registry import Transition
+from segproof_model.language.integers import wrap32, wrap64
 from segproof_model.language.outcomes import ErrorKind, Raised
+from segproof_model.laws.registry import Transition
 
 ENTRY_SIZES = {"offset-index": 8, "time-index": 12}
 OFFSET_ENTRY = struct.Struct(">ii")

@@ -4,6 +4,7 @@
 Used by: the harness, `verify`'s tests, the generated pages.
 """
 
+from segproof_model.language.outcomes import ErrorKind
 from segproof_model.laws.judging import raised
 from segproof_model.laws.key_judging import (
     entry_at,
@@ -17,7 +18,6 @@ from segproof_model.laws.key_judging import (
     written,
 )
 from segproof_model.laws.registry import Transition, law
-from segproof_model.language.outcomes import ErrorKind
 from segproof_model.rocketmq.index_file import IndexFile
 from segproof_model.rocketmq.key_hash import build_key, hash_code, index_key_hash
 

@@ -9,8 +9,8 @@ Used by: the harness, the generated pages.
 from dataclasses import replace
 
 from segproof_model.kafka.lazy_index import LazyIndex
-from segproof_model.laws.registry import Transition, law
 from segproof_model.language.outcomes import Raised
+from segproof_model.laws.registry import Transition, law
 
 STRUCTURE = "log-segment"
 CLASS = "Kafka LazyIndex, since 2.4.1"

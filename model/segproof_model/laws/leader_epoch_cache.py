@@ -9,9 +9,9 @@ Used by: the harness, the generated pages.
 from itertools import pairwise
 
 from segproof_model.kafka.leader_epoch_cache import LeaderEpochFileCache
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.laws.checkpoint_file import text_lines
 from segproof_model.laws.registry import Transition, law
-from segproof_model.language.outcomes import ErrorKind, Raised
 
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
 STRUCTURE = "leader-epoch-cache"

@@ -7,9 +7,9 @@ Used by: laws.log_loader.
 from typing import NamedTuple
 
 from segproof_model.directory import Directory
-from segproof_model.language.integers import INT64_MAX, int32_at
 from segproof_model.kafka.partition_log import PartitionLog
 from segproof_model.kafka.segment_names import offset_of_name
+from segproof_model.language.integers import INT64_MAX, int32_at
 from segproof_model.laws.log_judging import bases_of, batches_of_file, file_of, is_far
 from segproof_model.laws.registry import Transition
 from segproof_model.laws.segment_judging import Batch

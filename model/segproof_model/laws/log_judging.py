@@ -9,11 +9,11 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from segproof_model.directory import Directory
-from segproof_model.language.integers import INT32_MAX
 from segproof_model.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof_model.kafka.partition_log import PartitionLog
 from segproof_model.kafka.record_file import RecordFile
 from segproof_model.kafka.segment_names import offset_of_name, segment_file_name
+from segproof_model.language.integers import INT32_MAX
 from segproof_model.laws.judging import ABORTED_TXN, OFFSET_ENTRY, is_rising
 from segproof_model.laws.registry import Transition
 from segproof_model.laws.remembering import remembered, remembered_by

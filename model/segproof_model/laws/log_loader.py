@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from segproof_model.directory import Directory
-from segproof_model.language.integers import wrap32
 from segproof_model.kafka.log_leftovers import is_odd
 from segproof_model.kafka.log_manager import CLEAN_SHUTDOWN, LogManager
 from segproof_model.kafka.partition_log import PartitionLog
 from segproof_model.kafka.segment_names import offset_of_name
+from segproof_model.language.integers import wrap32
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.laws.loading_judging import (
     Loading,
     is_untouched,
@@ -41,7 +42,6 @@ from segproof_model.laws.log_judging import (
 )
 from segproof_model.laws.registry import Transition, law
 from segproof_model.laws.segment_judging import Batch, indexed_by_recovery
-from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import NEWEST_KAFKA
 
 CLASS = "Kafka LogLoader, since 3.0"

@@ -11,6 +11,7 @@ Used by: the harness, the generated pages.
 from typing import Any
 
 from segproof_model.kafka.log_segment import FetchDataInfo, LogSegment
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.laws.judging import low_32_bits, never_falls, raised, succeeded
 from segproof_model.laws.registry import Transition, law
 from segproof_model.laws.segment_judging import (
@@ -35,7 +36,6 @@ from segproof_model.laws.segment_judging import (
     time_entries,
     txn_entries,
 )
-from segproof_model.language.outcomes import ErrorKind, Raised
 
 APPEND = "Kafka LogSegment.append, since 1.1.1"
 READ = "Kafka LogSegment.read, since 1.1.1"

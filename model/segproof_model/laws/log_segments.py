@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from segproof_model.kafka.log_segments import LogSegments
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.laws.log_judging import STRUCTURE
 from segproof_model.laws.registry import Transition, law
-from segproof_model.language.outcomes import ErrorKind, Raised
 
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
 CLASS = "Kafka LogSegments, since 3.9.0; Log before"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.laws.judging import (
     OFFSET_ENTRY,
     fits_31_bits,
@@ -32,7 +33,6 @@ from segproof_model.laws.judging import (
     without_zero_tail,
 )
 from segproof_model.laws.registry import Transition, law
-from segproof_model.language.outcomes import ErrorKind, Raised
 
 STRUCTURE = "offset-index"
 APPEND = "Kafka OffsetIndex.append, since 1.1.1"

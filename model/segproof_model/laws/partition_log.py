@@ -10,11 +10,12 @@ Used by: the harness, the generated pages.
 from itertools import pairwise
 from typing import Any
 
-from segproof_model.language.integers import INT32_MAX
 from segproof_model.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof_model.kafka.log_segment import FetchDataInfo
 from segproof_model.kafka.log_validator import LogAppendInfo
 from segproof_model.kafka.record_file import TimestampAndOffset, scan_memory
+from segproof_model.language.integers import INT32_MAX
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.laws.judging import is_rising
 from segproof_model.laws.log_judging import (
     APPENDS,
@@ -32,7 +33,6 @@ from segproof_model.laws.log_judging import (
     log_images,
 )
 from segproof_model.laws.registry import Transition, law
-from segproof_model.language.outcomes import ErrorKind, Raised
 
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
 CORRUPT_INDEX = Raised(ErrorKind.CORRUPT_INDEX)

@@ -7,9 +7,9 @@ Used by: the harness, the generated pages.
 import base64
 import re
 
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.laws.checkpoint_file import text_lines
 from segproof_model.laws.registry import law
-from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import NEWEST_KAFKA, Profile
 
 IO_ERROR = Raised(ErrorKind.IO_ERROR)

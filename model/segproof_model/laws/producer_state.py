@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from segproof_model.directory import Directory
-from segproof_model.language.integers import int32_at, int64_at
 from segproof_model.kafka.compression import crc32c
 from segproof_model.kafka.log_config import LogConfig
 from segproof_model.kafka.log_segment import LogSegment
@@ -29,9 +28,10 @@ from segproof_model.kafka.producer_state import (
 )
 from segproof_model.kafka.record_batch import RecordBatch, read_batch
 from segproof_model.kafka.segment_names import segment_file_name
+from segproof_model.language.integers import int32_at, int64_at
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.laws.judging import first_by_sequences
 from segproof_model.laws.registry import Transition, law
-from segproof_model.language.outcomes import ErrorKind, Raised
 
 CORRUPT_SNAPSHOT = Raised(ErrorKind.CORRUPT_SNAPSHOT)
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)

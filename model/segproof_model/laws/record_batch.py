@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from segproof_model.language.integers import INT32_MAX, int32_at, int32_bytes, int64_at
 from segproof_model.kafka.compression import GZIP, LZ4, NO_CODECS, ZSTD, Codecs, deflate, inflate
 from segproof_model.kafka.legacy_record import encode_message, inner_messages
 from segproof_model.kafka.record_batch import (
@@ -32,8 +31,9 @@ from segproof_model.kafka.record_batch import (
     write_empty_batch,
     write_end_transaction_marker,
 )
-from segproof_model.laws.registry import law
+from segproof_model.language.integers import INT32_MAX, int32_at, int32_bytes, int64_at
 from segproof_model.language.outcomes import ErrorKind, Raised
+from segproof_model.laws.registry import law
 
 CORRUPT_RECORD = Raised(ErrorKind.CORRUPT_RECORD)
 INVALID_RECORD = Raised(ErrorKind.INVALID_RECORD)

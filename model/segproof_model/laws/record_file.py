@@ -7,11 +7,11 @@ Used by: the harness, verify, the generated pages.
 """
 
 from segproof_model.directory import Directory
-from segproof_model.language.integers import INT32_MAX, INT64_MIN, int32_at, int32_bytes
 from segproof_model.kafka.record_file import RecordFile, Scan, scan_memory
+from segproof_model.language.integers import INT32_MAX, INT64_MIN, int32_at, int32_bytes
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.laws.registry import Transition, law
 from segproof_model.laws.remembering import remembered
-from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import NEWEST_KAFKA, Profile
 
 CORRUPT_RECORD = Raised(ErrorKind.CORRUPT_RECORD)

@@ -8,10 +8,10 @@ Used by: the harness, the generated pages.
 
 from typing import Any
 
+from segproof_model.language.outcomes import ErrorKind
 from segproof_model.laws.judging import raised
 from segproof_model.laws.key_judging import is_of_file, is_refused
 from segproof_model.laws.registry import Transition, law
-from segproof_model.language.outcomes import ErrorKind
 from segproof_model.rocketmq.index_file import IndexFile
 from segproof_model.rocketmq.reference_resource import ReferenceResource
 

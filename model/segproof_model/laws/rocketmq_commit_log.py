@@ -10,8 +10,8 @@ import re
 import zlib
 from collections.abc import Mapping
 
-from segproof_model.laws.registry import law
 from segproof_model.language.outcomes import Raised
+from segproof_model.laws.registry import law
 from segproof_model.profiles import ROCKETMQ_5_5_1, Profile
 from segproof_model.rocketmq.index_service import IndexService
 from segproof_model.rocketmq.message import CheckResult, DispatchRequest, Message

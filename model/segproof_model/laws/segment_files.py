@@ -8,9 +8,10 @@ import re
 from typing import Any
 
 from segproof_model.directory import Directory
-from segproof_model.language.integers import INT64_MIN
 from segproof_model.kafka.log_segment import LogSegment
 from segproof_model.kafka.record_batch import RecordBatch
+from segproof_model.language.integers import INT64_MIN
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.laws.judging import TIME_ENTRY, greatest_not_above, is_rising, raised, succeeded
 from segproof_model.laws.log_segment import next_offset_of
 from segproof_model.laws.registry import Transition, law
@@ -27,7 +28,6 @@ from segproof_model.laws.segment_judging import (
     offset_entries,
     time_entries,
 )
-from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.values import replace
 
 ROLL = "Kafka LogSegment.shouldRoll, since 1.1.1"

@@ -11,6 +11,7 @@ from segproof_model.kafka.log_segment import LogSegment
 from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.kafka.record_file import RecordFile, scan_memory
 from segproof_model.kafka.segment_recovery import Recovered
+from segproof_model.language.outcomes import Raised
 from segproof_model.laws.judging import (
     ABORTED_TXN,
     OFFSET_ENTRY,
@@ -25,7 +26,6 @@ from segproof_model.laws.judging import (
 )
 from segproof_model.laws.registry import Transition
 from segproof_model.laws.remembering import remembered, remembered_by
-from segproof_model.language.outcomes import Raised
 
 STRUCTURE = "log-segment"
 CLASS = "Kafka LogSegment, since 1.1.1"

@@ -11,6 +11,7 @@ from itertools import takewhile
 from segproof_model.kafka.log_segment import LogSegment
 from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.kafka.segment_recovery import Recovered
+from segproof_model.language.outcomes import Raised
 from segproof_model.laws.judging import first_by_sequences, is_rising, succeeded
 from segproof_model.laws.registry import Transition, law
 from segproof_model.laws.segment_judging import (
@@ -28,7 +29,6 @@ from segproof_model.laws.segment_judging import (
     time_entries,
     txn_entries,
 )
-from segproof_model.language.outcomes import Raised
 
 RECOVER = "Kafka LogSegment.recover, since 1.1.1"
 APPEND_AND_RECOVER = "Kafka LogSegment.append and recover, since 1.1.1"

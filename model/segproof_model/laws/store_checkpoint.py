@@ -7,8 +7,8 @@ Used by: the harness, the generated pages.
 from collections.abc import Sequence
 
 from segproof_model.language.integers import int64_at
-from segproof_model.laws.registry import Transition, law
 from segproof_model.language.outcomes import ErrorKind, Raised
+from segproof_model.laws.registry import Transition, law
 from segproof_model.profiles import ROCKETMQ_5_5_1, Profile
 from segproof_model.rocketmq.store_checkpoint import StoreCheckpoint
 

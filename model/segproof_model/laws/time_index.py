@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from segproof_model.kafka.time_index import TimeIndex
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.laws.judging import (
     TIME_ENTRY,
     fits_31_bits,
@@ -34,7 +35,6 @@ from segproof_model.laws.judging import (
     without_zero_tail,
 )
 from segproof_model.laws.registry import Transition, law
-from segproof_model.language.outcomes import ErrorKind, Raised
 
 STRUCTURE = "time-index"
 APPEND = "Kafka TimeIndex.maybeAppend, since 1.1.1"

@@ -10,6 +10,7 @@ Used by: the harness, `verify`'s tests, the generated pages.
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.laws.judging import (
     ABORTED_TXN,
     is_rising,
@@ -18,7 +19,6 @@ from segproof_model.laws.judging import (
     succeeded,
 )
 from segproof_model.laws.registry import Transition, law
-from segproof_model.language.outcomes import ErrorKind, Raised
 
 STRUCTURE = "transaction-index"
 CLASS = "Kafka TransactionIndex, since 1.1.1"

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple, Self
 
 from segproof_model.directory import Directory
+from segproof_model.kafka.checkpoint_file import parsed_int
 from segproof_model.language.integers import (
     INT32_MAX,
     int32_at,
@@ -26,7 +27,6 @@ from segproof_model.language.integers import (
     wrap32,
     wrap64,
 )
-from segproof_model.kafka.checkpoint_file import parsed_int
 from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import ROCKETMQ_5_5_1, Profile
 from segproof_model.rocketmq.index_header import IndexHeader

@@ -21,8 +21,8 @@ import zlib
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from segproof_model.language.integers import int32_at, int32_bytes, int64_at, int64_bytes, wrap32
 from segproof_model.kafka.checkpoint_file import parsed_int
+from segproof_model.language.integers import int32_at, int32_bytes, int64_at, int64_bytes, wrap32
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import ROCKETMQ_5_5_1, Profile
 from segproof_model.rocketmq.key_hash import hash_code

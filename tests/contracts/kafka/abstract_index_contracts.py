@@ -20,8 +20,8 @@ from segproof.kernels.slot_search import (
     lower_slots_of_rising,
     upper_slot,
 )
-from segproof_model.language import integers
 from segproof_model.kafka.abstract_index import search_by_definition, search_by_probing
+from segproof_model.language import integers
 from segproof_model.profiles import SEGPROOF
 
 _lower_slot = lower_slot.interpreted

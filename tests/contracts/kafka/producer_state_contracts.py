@@ -15,10 +15,10 @@ from typing import Literal
 from segproof.kafka import producer_snapshot as implementation
 from segproof.kernels import producer_rules as rules
 from segproof_model.directory import Directory
-from segproof_model.language.integers import wrap32, wrap64
 from segproof_model.kafka import producer_append_info as model
 from segproof_model.kafka import producer_snapshot as snapshot
 from segproof_model.kafka import producer_state as state
+from segproof_model.language.integers import wrap32, wrap64
 from segproof_model.profiles import SEGPROOF
 
 ENTRY = implementation._ENTRY.format

@@ -12,9 +12,9 @@ from typing import Any
 
 from segproof.kafka import records as implementation
 from segproof.kernels import records as kernels
-from segproof_model.language import integers
 from segproof_model.kafka import record, varint
 from segproof_model.kafka.record_batch import RecordBatch
+from segproof_model.language import integers
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import SEGPROOF
 

@@ -21,8 +21,8 @@ from segproof.kernels.index_rules import (
     time_append,
 )
 from segproof_model.directory import Directory
-from segproof_model.language.integers import wrap32, wrap64
 from segproof_model.kafka.time_index import TimeIndex, TimestampOffset
+from segproof_model.language.integers import wrap32, wrap64
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import SEGPROOF
 

@@ -13,8 +13,8 @@ from typing import cast
 
 from segproof.kafka import transaction_index as implementation
 from segproof_model.directory import Directory
-from segproof_model.language.integers import wrap64
 from segproof_model.kafka import transaction_index as model
+from segproof_model.language.integers import wrap64
 from segproof_model.language.outcomes import Raised
 from segproof_model.profiles import SEGPROOF
 

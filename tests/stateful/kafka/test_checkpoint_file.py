@@ -21,6 +21,7 @@ from segproof_harness.outcomes import of_model, outcome_of
 from segproof_model.directory import Directory
 from segproof_model.kafka import checkpoint_file as model_checkpoint_file
 from segproof_model.kafka import partition_metadata_file as model_partition_metadata_file
+from segproof_model.language.outcomes import Raised
 from segproof_model.laws.checkpoint_file import (
     Call,
     crash_leaves_old_or_new,
@@ -34,7 +35,6 @@ from segproof_model.laws.partition_metadata_file import (
     metadata_is_two_lines,
     zero_id_and_unknown_version_are_refused,
 )
-from segproof_model.language.outcomes import Raised
 from segproof_model.profiles import KAFKA_PROFILES, SEGPROOF
 
 NUMBERS = st.integers(-3, 9).map(str) | st.sampled_from(

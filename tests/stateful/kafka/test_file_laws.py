@@ -19,9 +19,9 @@ from segproof.verifying.names import SEGMENT_SUFFIXES, NameKind, read_file_name
 from segproof_harness.memory_files import MemoryFiles
 from segproof_model.directory import Directory
 from segproof_model.kafka.offset_index import OffsetIndex as ModelOffsetIndex
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.laws.checking import broken_file_laws
 from segproof_model.laws.registry import LAWS
-from segproof_model.language.outcomes import ErrorKind, Raised
 
 PATH = "/subject/file"
 BASE = 100

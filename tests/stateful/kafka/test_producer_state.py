@@ -24,8 +24,8 @@ from segproof_model.directory import Directory
 from segproof_model.kafka import producer_state as model
 from segproof_model.kafka.producer_snapshot import read_snapshot, write_snapshot
 from segproof_model.kafka.record_batch import read_batch
-from segproof_model.laws.registry import LAWS, Transition
 from segproof_model.language.outcomes import Raised
+from segproof_model.laws.registry import LAWS, Transition
 from segproof_model.profiles import SEGPROOF, Profile, profile_named
 
 FOLDER = "/t-0"

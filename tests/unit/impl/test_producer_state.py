@@ -40,6 +40,7 @@ from segproof_harness.memory_files import MemoryFiles
 from segproof_harness.outcomes import normalise
 from segproof_model.kafka import producer_snapshot as model
 from segproof_model.kafka import producer_state as model_state
+from segproof_model.language.outcomes import Raised
 from segproof_model.laws.producer_state import (
     EMPTY_SNAPSHOT,
     GOLDEN_ENTRIES,
@@ -47,7 +48,6 @@ from segproof_model.laws.producer_state import (
     essentials,
     replayed,
 )
-from segproof_model.language.outcomes import Raised
 
 DATA = Path(segproof_harness.__file__).parent / "data" / "kafka"
 SNAPSHOTS = sorted(DATA.glob("*/*/*.snapshot"))

@@ -12,9 +12,9 @@ import pytest
 from segproof_model.directory import Directory
 from segproof_model.kafka.checkpoint_file import EpochEntry
 from segproof_model.kafka.leader_epoch_cache import LeaderEpochFileCache
+from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.laws.checking import broken_state_laws, broken_step_laws
 from segproof_model.laws.registry import LAWS, Transition
-from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import KAFKA_4_3_1, SEGPROOF
 
 IO_ERROR = Raised(ErrorKind.IO_ERROR)

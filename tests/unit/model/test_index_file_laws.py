@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segproof_model.directory import Directory
+from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.laws import index_chains
 from segproof_model.laws.checking import (
     broken_state_laws,
@@ -23,7 +24,6 @@ from segproof_model.laws.checking import (
 )
 from segproof_model.laws.key_judging import java_hash, kept_hash, other_key
 from segproof_model.laws.registry import LAWS, Transition
-from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import (
     ROCKETMQ_4_7_0,
     ROCKETMQ_5_5_1,

@@ -18,6 +18,7 @@ from segproof_model.kafka.abstract_index import search_by_definition, search_by_
 from segproof_model.kafka.offset_index import OffsetIndex, OffsetPosition
 from segproof_model.kafka.time_index import TimeIndex, TimestampOffset
 from segproof_model.kafka.transaction_index import AbortedTxn, TransactionIndex
+from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.laws.checking import (
     broken_state_laws,
     broken_step_laws,
@@ -26,7 +27,6 @@ from segproof_model.laws.checking import (
     structure_of,
 )
 from segproof_model.laws.registry import LAWS, Transition
-from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import KAFKA_1_1_1, KAFKA_4_3_1, KAFKA_PROFILES, SEGPROOF, Profile
 
 CLASSES: Mapping[str, Any] = {

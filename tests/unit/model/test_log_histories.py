@@ -17,9 +17,9 @@ from segproof_model.directory import Directory
 from segproof_model.kafka.log_config import LogConfig
 from segproof_model.kafka.partition_log import PartitionLog
 from segproof_model.kafka.record_batch import Record, write_batch, write_end_transaction_marker
+from segproof_model.language.outcomes import Step
 from segproof_model.laws.checking import broken_step_laws, opening
 from segproof_model.laws.registry import Transition
-from segproof_model.language.outcomes import Step
 from segproof_model.profiles import KAFKA_PROFILES, SEGPROOF, Profile
 
 HISTORY_LAWS = (

@@ -21,9 +21,9 @@ from segproof_model.kafka.log_segments import LogSegments
 from segproof_model.kafka.partition_log import PartitionLog
 from segproof_model.kafka.record_batch import Record, write_batch, write_end_transaction_marker
 from segproof_model.kafka.record_file import TimestampAndOffset
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.laws.checking import broken_step_laws, opening
 from segproof_model.laws.registry import LAWS, Transition
-from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import KAFKA_4_3_1
 
 OUT_OF_RANGE = Raised(ErrorKind.OUT_OF_RANGE)

@@ -26,11 +26,11 @@ from segproof_model.kafka.record_batch import Record, write_batch
 from segproof_model.kafka.record_file import RecordFile
 from segproof_model.kafka.segment_recovery import Recovered
 from segproof_model.kafka.segment_rolling import RollParams
+from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.laws import log_segment as laws
 from segproof_model.laws.checking import broken_step_laws
 from segproof_model.laws.registry import Transition
 from segproof_model.laws.segment_judging import offset_entries, time_entries
-from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import (
     KAFKA_1_1_1,
     KAFKA_2_4_1,

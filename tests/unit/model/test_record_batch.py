@@ -14,7 +14,6 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segproof_model.language.integers import INT32_MAX, int32_bytes
 from segproof_model.kafka.compression import (
     COMPRESSIONS,
     GZIP,
@@ -44,9 +43,10 @@ from segproof_model.kafka.record_batch import (
     read_batch,
     write_batch,
 )
+from segproof_model.language.integers import INT32_MAX, int32_bytes
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.laws import record_batch as laws
 from segproof_model.laws.registry import LAWS
-from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import (
     KAFKA_0_10_2_2,
     KAFKA_1_1_1,

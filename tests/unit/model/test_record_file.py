@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segproof_model.directory import Directory
-from segproof_model.language.integers import INT32_MAX, int32_bytes
 from segproof_model.kafka.compression import NO_CODECS
 from segproof_model.kafka.legacy_record import encode_message
 from segproof_model.kafka.record_batch import Record, RecordBatch, write_batch
@@ -23,9 +22,10 @@ from segproof_model.kafka.record_file import (
     TimestampAndOffset,
     scan_memory,
 )
+from segproof_model.language.integers import INT32_MAX, int32_bytes
+from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.laws import record_file as laws
 from segproof_model.laws.registry import LAWS, Transition
-from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import (
     KAFKA_0_10_2_2,
     KAFKA_1_1_1,

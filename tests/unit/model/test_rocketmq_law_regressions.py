@@ -4,9 +4,9 @@
 from typing import Any
 
 from segproof_model.directory import Directory
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.laws.checking import broken_state_laws, broken_step_laws
 from segproof_model.laws.registry import Transition
-from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import SEGPROOF
 from segproof_model.rocketmq.index_file import IndexFile
 

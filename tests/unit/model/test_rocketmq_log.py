@@ -12,9 +12,9 @@ from dataclasses import replace
 import pytest
 
 from segproof_model.directory import Directory
+from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.laws.checking import broken_state_laws, broken_step_laws
 from segproof_model.laws.registry import LAWS, Transition
-from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import (
     ROCKETMQ_4_7_0,
     ROCKETMQ_4_9_8,

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from segproof_model.directory import Directory
-from segproof_model.laws.registry import LAWS, Transition
 from segproof_model.language.outcomes import ErrorKind, Raised
+from segproof_model.laws.registry import LAWS, Transition
 from segproof_model.profiles import ROCKETMQ_4_9_8, ROCKETMQ_5_5_1, SEGPROOF
 from segproof_model.rocketmq.consume_queue import ConsumeQueue, ConsumeQueueUnit
 from segproof_model.rocketmq.index_service import IndexService, QueryOffsetResult

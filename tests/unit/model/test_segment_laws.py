@@ -27,9 +27,9 @@ from segproof_model.kafka.record_file import RecordFile
 from segproof_model.kafka.segment_recovery import Recovered
 from segproof_model.kafka.segment_rolling import RollParams
 from segproof_model.kafka.time_index import TimestampOffset
+from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.laws.checking import broken_step_laws
 from segproof_model.laws.registry import LAWS, Transition
-from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.profiles import KAFKA_2_4_1, KAFKA_4_3_1, KAFKA_PROFILES, SEGPROOF, Profile
 
 INVALID = Raised(ErrorKind.INVALID_ARGUMENT)

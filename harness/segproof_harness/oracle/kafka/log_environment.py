@@ -16,10 +16,10 @@ from jpype import JBoolean, JInt, JLong, JProxy
 
 from segproof_harness.oracle.kafka import early_log
 from segproof_harness.oracle.kafka.classes import storage_class
-from segproof_model.language.integers import int64_at
 from segproof_model.kafka.compression import crc32c
 from segproof_model.kafka.producer_snapshot import ENTRY_BYTES, HEADER_BYTES
 from segproof_model.kafka.producer_state import SNAPSHOT_SUFFIX
+from segproof_model.language.integers import int64_at
 
 DELETIONS = ("delete-file", "delete-producer-snapshot")
 """Tasks that wait, whatever their delay, until the history asks for what is due."""

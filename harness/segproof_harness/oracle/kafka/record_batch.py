@@ -28,8 +28,8 @@ from segproof_harness.oracle.kafka.records import (
     wrapped,
 )
 from segproof_harness.oracle.kafka.reflection import invoked, reflected
-from segproof_model.language.integers import INT32_MAX, wrap32, wrap64
 from segproof_model.kafka.record import Record, RecordHeader
+from segproof_model.language.integers import INT32_MAX, wrap32, wrap64
 
 PRODUCERS_SINCE = (0, 11)
 COMPRESSION_OBJECTS_SINCE = (3, 8)
