@@ -4,6 +4,13 @@
 Used by: the laws, the harness, the generated pages.
 """
 
+from segproof_model.kafka.broker import (
+    checkpoint_deviations,
+    checkpoint_releases,
+    epoch_releases,
+    producer_deviations,
+    producer_releases,
+)
 from segproof_model.kafka.format import (
     index_deviations,
     index_releases,
@@ -36,11 +43,11 @@ ROCKETMQ = (
 """The releases of RocketMQ, the newest first."""
 LINES = {"kafka": KAFKA, "rocketmq": ROCKETMQ}
 MODULES = (
-    index_releases,
-    log_segment_releases,
-    index_deviations,
-    log_segment_deviations,
-)
+    index_releases, log_segment_releases,
+    index_deviations, log_segment_deviations,
+    checkpoint_releases, checkpoint_deviations, epoch_releases,
+    producer_releases, producer_deviations,
+)  # fmt: skip
 """The modules that hold behaviours."""
 
 
