@@ -4,7 +4,19 @@
 Used by: the laws, the harness, the generated pages.
 """
 
-from segproof_model.kafka.format import index_deviations, index_releases
+from segproof_model.kafka.broker import (
+    checkpoint_deviations,
+    checkpoint_releases,
+    epoch_releases,
+    producer_deviations,
+    producer_releases,
+)
+from segproof_model.kafka.format import (
+    index_deviations,
+    index_releases,
+    log_segment_deviations,
+    log_segment_releases,
+)
 from segproof_model.language.behaviours import Behaviour, Release
 
 __all__ = [
@@ -30,7 +42,12 @@ ROCKETMQ = (
 )  # fmt: skip
 """The releases of RocketMQ, the newest first."""
 LINES = {"kafka": KAFKA, "rocketmq": ROCKETMQ}
-MODULES = (index_releases, index_deviations)
+MODULES = (
+    index_releases, log_segment_releases,
+    index_deviations, log_segment_deviations,
+    checkpoint_releases, checkpoint_deviations, epoch_releases,
+    producer_releases, producer_deviations,
+)  # fmt: skip
 """The modules that hold behaviours."""
 
 
