@@ -4,6 +4,7 @@
 Used by: the laws, the harness, the generated pages.
 """
 
+from segproof_model.kafka.broker import checkpoint_deviations, checkpoint_releases, epoch_releases
 from segproof_model.kafka.format import index_deviations, index_releases
 from segproof_model.language.behaviours import Behaviour, Release
 
@@ -30,7 +31,9 @@ ROCKETMQ = (
 )  # fmt: skip
 """The releases of RocketMQ, the newest first."""
 LINES = {"kafka": KAFKA, "rocketmq": ROCKETMQ}
-MODULES = (index_releases, index_deviations)
+MODULES = (
+    index_releases, index_deviations, checkpoint_releases, checkpoint_deviations, epoch_releases,
+)  # fmt: skip
 """The modules that hold behaviours."""
 
 
