@@ -89,13 +89,18 @@ class LogLoader(CrashRemains):
         self.log.log_segments.clear()
         for name in names:
             if name.endswith(LOG):
-                self.load_segment(offset_of_name(name))
-            elif name.endswith(INDEXES) and not self.has(self.log_beside(name)):
+                self.load_segment(self.offset_of_log(name))
+            elif self.is_index_without_log(name):
                 self.remove([name])
 
-    def log_beside(self, name: str) -> str:
-        """Return the name of the log that an index belongs to."""
-        return segment_file_name(offset_of_name(name), LOG)
+    def offset_of_log(self, name: str) -> int:
+        """Return the offset in the name of a log."""
+        return offset_of_name(name)
+
+    def is_index_without_log(self, name: str) -> bool:
+        """Return whether a name is that of an index whose log is gone."""
+        is_index = name.endswith(INDEXES)
+        return is_index and not self.has(segment_file_name(offset_of_name(name), LOG))
 
     def load_segment(self, base_offset: int) -> None:
         """Open a segment; build its indexes anew where they are missing or corrupt (LOAD-5)."""

@@ -55,7 +55,10 @@ class SegmentReplacing(Released):
         """Copy the batches into new parts, as many into each as it can hold."""
         position = 0
         while position < segment.size:
-            part = self.new_part(segment.log.first_batch(position).base_offset)
+            first = next(iter(segment.log.batches(position)), None)
+            if first is None:
+                refuse(ErrorKind.ILLEGAL_STATE)
+            part = self.new_part(first.base_offset)
             parts.append(part)
             size_bytes = part.append_from_file(segment.log, position)
             if size_bytes == 0:
