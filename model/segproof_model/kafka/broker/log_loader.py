@@ -24,7 +24,7 @@ from segproof_model.language.integers import INT64_MAX
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused, refuse
 
-__all__ = ["LogLoader", "SegmentOverflow"]
+__all__ = ["LogLoader", "SegmentOverflow", "recovered"]
 
 T = TypeVar("T")
 
@@ -146,12 +146,7 @@ class LogLoader(CrashRemains):
         `epochs`: where the epochs of its batches are entered.
         """
         producers = self.producers_below(segment.base_offset)
-        try:
-            truncated_bytes = segment.recover(producers, epochs)
-        except Refused as error:
-            if error.kind is ErrorKind.SEGMENT_OVERFLOW:
-                raise SegmentOverflow(segment) from None
-            raise
+        truncated_bytes = recovered(segment, producers, epochs)
         producers.take_snapshot()
         return truncated_bytes
 
@@ -218,3 +213,15 @@ class LogLoader(CrashRemains):
         bases = self.log.log_segments.base_offsets()
         self.log.producer_state_manager.remove_stray_snapshots(bases)
         self.log.rebuild_producer_state(end, self.had_clean_shutdown)
+
+
+def recovered(
+    segment: LogSegment, producers: ProducerStateManager | None, epochs: LeaderEpochFileCache | None
+) -> int:
+    """Recover a segment; return bytes removed. Raises SegmentOverflow for one that overflows."""
+    try:
+        return segment.recover(producers, epochs)
+    except Refused as error:
+        if error.kind is ErrorKind.SEGMENT_OVERFLOW:
+            raise SegmentOverflow(segment) from None
+        raise

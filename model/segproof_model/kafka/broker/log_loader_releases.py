@@ -8,8 +8,10 @@ Used by: releases.
 
 from collections.abc import Iterable, Sequence
 
-from segproof_model.kafka.broker import crash_remains, log_loader, log_segments, producer_rebuild
+from segproof_model.kafka.broker import crash_remains, log_loader, log_segments
 from segproof_model.kafka.broker.crash_remains import DELETED, INDEXES, LOG, SWAP
+from segproof_model.kafka.broker.producer_append_info import ProducerAppendInfo
+from segproof_model.kafka.broker.producer_rebuild import ProducerRebuild
 from segproof_model.kafka.broker.producer_state import ProducerStateManager
 from segproof_model.kafka.broker.segment_replacing import SegmentReplacing
 from segproof_model.kafka.format.log_segment import LogSegment
@@ -192,10 +194,28 @@ class RecoveryAsksOwnProducers(Behaviour):
         """What loads a log."""
 
         @override
-        def rebuild_of(self, producers: ProducerStateManager) -> producer_rebuild.ProducerRebuild:
-            rebuild = super().rebuild_of(producers)
-            rebuild.known = self.log.producer_state_manager
-            return rebuild
+        def rebuild_of(self, producers: ProducerStateManager) -> ProducerRebuild:
+            log, asked = self.log, self.log.producer_state_manager
+            kind = self.kind(RebuildAskingOthers)
+            return kind(producers, log.log_segments, log.log_start_offset, asked)
+
+
+class RebuildAskingOthers(ProducerRebuild):
+    """What builds one producer state, and asks another one what batches are appended to."""
+
+    def __init__(
+        self,
+        producers: ProducerStateManager,
+        segments: log_segments.LogSegments,
+        log_start_offset: int,
+        asked: ProducerStateManager,
+    ) -> None:
+        super().__init__(producers, segments, log_start_offset)
+        self.asked = asked
+
+    @override
+    def prepare_update(self, producer_id: int) -> ProducerAppendInfo:
+        return self.asked.prepare_update(producer_id, "replication")
 
 
 class LogBeginsAtZero(Behaviour):
