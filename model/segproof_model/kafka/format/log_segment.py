@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from segproof_model.kafka.format.log_offset_metadata import LogOffsetMetadata
+from segproof_model.kafka.format.memory_records import MemoryRecords
 from segproof_model.kafka.format.offset_index import OffsetPosition
 from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.kafka.format.record_file import (
+    FileSlice,
     LogOffsetPosition,
-    MemoryRecords,
     RecordFile,
     TimestampAndOffset,
 )
@@ -44,7 +45,7 @@ class FetchDataInfo(NamedTuple):
     """What a read found."""
 
     fetch_offset_metadata: LogOffsetMetadata
-    records: RecordFile | None
+    records: FileSlice | None
     """The slice of the log; None for no records."""
     first_entry_incomplete: bool = False
     """Whether fewer bytes were asked for than the first batch has."""
@@ -177,8 +178,13 @@ class LogSegment(SegmentFiles):
         size = largest_offset = 0
         for batch in self.appendable_batches(source, position, capacity):
             size, largest_offset = size + batch.size_bytes, batch.last_offset
-        self.append(largest_offset, source.memory_records(position, size))
+        self.append(largest_offset, self.copied(source, position, size))
         return size
+
+    def copied(self, source: RecordFile, position: int, size: int) -> MemoryRecords:
+        """Return bytes of a file as records in memory."""
+        data = source.image[position : position + size]
+        return self.kind(MemoryRecords)(data, codecs=self.log.codecs)
 
     def appendable_batches(
         self, source: RecordFile, position: int, capacity: int

@@ -61,6 +61,7 @@ class SegmentFiles(State):
             init_file_size,
             preallocate,
             codecs=codecs,
+            modified_ms=modified_ms,
         )
         lazy, size = self.kind(LazyIndex), config.segment_index_bytes
         self.lazy_offset_index: LazyIndex[OffsetIndex] = lazy(
@@ -170,7 +171,7 @@ class SegmentFiles(State):
         self.is_closed = True
         refusal(self.lazy_offset_index.close_handler)
         refusal(self.lazy_time_index.close_handler)
-        self.log.close_handlers()
+        self.log.is_open = False
         self.txn_index.close()
 
     def delete_if_exists(self) -> None:

@@ -109,18 +109,27 @@ class SegmentRecovery(Released):
         self.segment.max_timestamp_and_offset_so_far = None
 
     def check(self, batch: RecordBatch) -> None:
-        """Refuse a batch that is not valid, and one that no index can hold (SEG-27)."""
+        """Refuse a batch that is not valid."""
         batch.ensure_valid()
-        self.segment.ensure_offset_in_range(batch.last_offset)
+
+    def check_offset(self, offset: int) -> None:
+        """Refuse an offset that no index can hold (SEG-27)."""
+        self.segment.ensure_offset_in_range(offset)
 
     def index(self, batch: RecordBatch) -> None:
         """Add the index entries of a batch, if they are due (SEG-22)."""
         segment = self.segment
+        self.check_offset(batch.last_offset)
         segment.take_maximum(segment.maximum_of(batch))
-        if self.valid_bytes - self.last_index_entry > segment.config.index_interval_bytes:
+        if self.is_entry_due():
             segment.enter(segment.key_of(batch), self.valid_bytes)
             self.last_index_entry = self.valid_bytes
         self.valid_bytes += batch.size_bytes
+
+    def is_entry_due(self) -> bool:
+        """Return whether the batch begins far enough behind the last one that was indexed."""
+        interval = self.segment.config.index_interval_bytes
+        return self.valid_bytes - self.last_index_entry > interval
 
     def learn_epoch(self, batch: RecordBatch) -> None:
         """Let an epoch begin that is later than the latest one (SEG-28)."""
