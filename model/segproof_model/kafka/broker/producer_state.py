@@ -72,7 +72,15 @@ class ProducerStateManager(State):
         """The offset behind the last one that the state knows; exclusive."""
         self.last_snapshot_offset = 0
         """What the map end offset must exceed for another snapshot (PROD-6)."""
-        self.forget_producers()
+        self.active_producers: Mapping[int, ProducerStateEntry] = {}
+        """What is known of each producer, by id."""
+        self.ongoing_txns: tuple[TxnMetadata, ...] = ()
+        """The open transactions, by first offset."""
+        self.unreplicated_txns: tuple[TxnMetadata, ...] = ()
+        """Those whose marker lies above the high watermark, by first offset."""
+        self.oldest_txn_last_timestamp = -1
+        """When the producer of the earliest open transaction last wrote, as it was known when that
+        transaction or its producer last changed; -1 without one."""
 
     # --- what is asked of it -------------------------------------------------------------------
 
@@ -209,15 +217,9 @@ class ProducerStateManager(State):
 
     def forget_producers(self) -> None:
         """Forget every producer and every transaction."""
-        self.active_producers: Mapping[int, ProducerStateEntry] = {}
-        """What is known of each producer, by id."""
-        self.ongoing_txns: tuple[TxnMetadata, ...] = ()
-        """The open transactions, by first offset."""
-        self.unreplicated_txns: tuple[TxnMetadata, ...] = ()
-        """Those whose marker lies above the high watermark, by first offset."""
+        self.active_producers = {}
+        self.ongoing_txns = self.unreplicated_txns = ()
         self.oldest_txn_last_timestamp = -1
-        """When the producer of the earliest open transaction last wrote, as it was known when that
-        transaction or its producer last changed; -1 without one."""
 
     # --- snapshots -----------------------------------------------------------------------------
 
