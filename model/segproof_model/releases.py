@@ -4,7 +4,14 @@
 Used by: the laws, the harness, the generated pages.
 """
 
-from segproof_model.kafka.broker import checkpoint_deviations, checkpoint_releases, epoch_releases
+from segproof_model.kafka.broker import (
+    checkpoint_deviations,
+    checkpoint_releases,
+    epoch_releases,
+    log_loader_deviations,
+    log_loader_releases,
+    log_loader_releases_before_2,
+)
 from segproof_model.kafka.format import index_deviations, index_releases
 from segproof_model.language.behaviours import Behaviour, Release
 
@@ -33,6 +40,7 @@ ROCKETMQ = (
 LINES = {"kafka": KAFKA, "rocketmq": ROCKETMQ}
 MODULES = (
     index_releases, index_deviations, checkpoint_releases, checkpoint_deviations, epoch_releases,
+    log_loader_releases, log_loader_releases_before_2, log_loader_deviations,
 )  # fmt: skip
 """The modules that hold behaviours."""
 
