@@ -11,8 +11,15 @@ from segproof_model.kafka.broker import (
     log_loader_deviations,
     log_loader_releases,
     log_loader_releases_before_2,
+    producer_deviations,
+    producer_releases,
 )
-from segproof_model.kafka.format import index_deviations, index_releases
+from segproof_model.kafka.format import (
+    index_deviations,
+    index_releases,
+    log_segment_deviations,
+    log_segment_releases,
+)
 from segproof_model.language.behaviours import Behaviour, Release
 
 __all__ = [
@@ -39,9 +46,19 @@ ROCKETMQ = (
 """The releases of RocketMQ, the newest first."""
 LINES = {"kafka": KAFKA, "rocketmq": ROCKETMQ}
 MODULES = (
-    index_releases, index_deviations, checkpoint_releases, checkpoint_deviations, epoch_releases,
-    log_loader_releases, log_loader_releases_before_2, log_loader_deviations,
-)  # fmt: skip
+    checkpoint_deviations,
+    checkpoint_releases,
+    epoch_releases,
+    log_loader_deviations,
+    log_loader_releases,
+    log_loader_releases_before_2,
+    producer_deviations,
+    producer_releases,
+    index_deviations,
+    index_releases,
+    log_segment_deviations,
+    log_segment_releases,
+)
 """The modules that hold behaviours."""
 
 

@@ -6,8 +6,10 @@ Used by: releases.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from segproof_model.kafka.format import log_segment, segment_recovery
+from segproof_model.kafka.format.lazy_index import LazyIndex
 from segproof_model.kafka.format.log_segment import LogSegment
 from segproof_model.kafka.format.memory_records import MemoryRecords
 from segproof_model.kafka.format.record_batch import BATCH_HEADER_BYTES, RecordBatch
@@ -21,7 +23,7 @@ from segproof_model.language.states import Refused, refusal, refuse, undone_if_r
 @contextmanager
 def undone_but_for_loading(segment: LogSegment) -> Iterator[None]:
     """Undo what an error leaves, but that indexes were loaded."""
-    lazy = segment.lazy_offset_index, segment.lazy_time_index
+    lazy: tuple[LazyIndex[Any], ...] = (segment.lazy_offset_index, segment.lazy_time_index)
     loaded: list[bool] = []
     try:
         with undone_if_refused(segment):

@@ -5,8 +5,7 @@ Used by: releases.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from segproof_model.kafka.format import lazy_index, log_segment, segment_recovery
@@ -24,7 +23,7 @@ from segproof_model.kafka.format.time_index import TimestampOffset
 from segproof_model.language.behaviours import Behaviour, each, override, up_to
 from segproof_model.language.integers import INT32_MAX, wrap64
 from segproof_model.language.outcomes import ErrorKind
-from segproof_model.language.states import refusal, refuse
+from segproof_model.language.states import Refused, refusal, refuse
 
 __all__ = ["Told", "append_told"]
 
@@ -64,12 +63,9 @@ NOTHING_TOLD = Told()
 def batches_until_error(records: MemoryRecords) -> list[RecordBatch]:
     """Return the batches of records before what can't be scanned."""
     found: list[RecordBatch] = []
-
-    def scan() -> None:
+    with suppress(Refused):
         for batch in records.batches():
             found.append(batch)
-
-    refusal(scan)
     return found
 
 
@@ -79,7 +75,8 @@ def maximum_of_call(
     """Return the largest timestamp of a call; what can't be read does not count."""
     found: list[TimestampOffset] = []
     for batch in batches_until_error(records):
-        refusal(lambda batch=batch: found.append(segment.maximum_of(batch)))
+        with suppress(Refused):
+            found.append(segment.maximum_of(batch))
     best = max(
         found, key=lambda one: one.timestamp, default=TimestampOffset(NO_TIMESTAMP, NO_OFFSET)
     )
@@ -410,8 +407,10 @@ class FirstOffsetIsKey(Behaviour):
 
         def key_or(self, batch: RecordBatch, largest_offset: int) -> int:
             """Return the first offset; a caller who can't read it says the largest one."""
-            unread = refusal(partial(self.key_of, batch))
-            return self.key_of(batch) if unread is None else largest_offset
+            try:
+                return self.key_of(batch)
+            except Refused:
+                return largest_offset
 
 
 class TruncationNeedsMatch(Behaviour):
@@ -470,7 +469,8 @@ class DatingPassesMissingFiles(Behaviour):
 
         @override
         def set_last_modified(self, ms: int) -> None:
-            refusal(partial(super().set_last_modified, ms))
+            with suppress(Refused):
+                super().set_last_modified(ms)
 
 
 class RecoveryLimitsMessages(Behaviour):
