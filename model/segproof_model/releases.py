@@ -8,6 +8,9 @@ from segproof_model.kafka.broker import (
     checkpoint_deviations,
     checkpoint_releases,
     epoch_releases,
+    log_loader_deviations,
+    log_loader_releases,
+    log_loader_releases_before_2,
     producer_deviations,
     producer_releases,
 )
@@ -43,11 +46,19 @@ ROCKETMQ = (
 """The releases of RocketMQ, the newest first."""
 LINES = {"kafka": KAFKA, "rocketmq": ROCKETMQ}
 MODULES = (
-    index_releases, log_segment_releases,
-    index_deviations, log_segment_deviations,
-    checkpoint_releases, checkpoint_deviations, epoch_releases,
-    producer_releases, producer_deviations,
-)  # fmt: skip
+    checkpoint_deviations,
+    checkpoint_releases,
+    epoch_releases,
+    log_loader_deviations,
+    log_loader_releases,
+    log_loader_releases_before_2,
+    producer_deviations,
+    producer_releases,
+    index_deviations,
+    index_releases,
+    log_segment_deviations,
+    log_segment_releases,
+)
 """The modules that hold behaviours."""
 
 

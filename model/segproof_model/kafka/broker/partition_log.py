@@ -241,9 +241,9 @@ class PartitionLog(State):
         producers = self.producer_state_manager
         if producers.map_end_offset != last_offset or not producers.ongoing_txns:
             self.txn_places = ()
-        self.kind(ProducerRebuild)(
-            producers, self.log_segments, self.log_start_offset
-        ).rebuild(last_offset, is_clean)
+        self.kind(ProducerRebuild)(producers, self.log_segments, self.log_start_offset).rebuild(
+            last_offset, is_clean
+        )
 
     def split_overflowed_segment(self, base_offset: int) -> tuple[int, ...]:
         """Split a segment that overflows; return the base offsets of its parts (LOG-19, LOG-20).
