@@ -118,8 +118,8 @@ class LocalLog(State):
 
         That is logged, with the room in both indexes, which are loaded for it.
         """
-        active.load_time_index()
-        active.load_offset_index()
+        active.lazy_time_index.get()
+        active.lazy_offset_index.get()
         self.create_and_delete_segment(active.base_offset, active)
 
     def refuse_roll(self, base_offset: int) -> None:

@@ -45,8 +45,8 @@ class OffsetByTime(Released):
     def earliest(self) -> TimestampAndOffset:
         """Return the log start, with the epoch if it began there or before."""
         start, first = self.log.log_start_offset, self.log.leader_epoch_cache.earliest_entry()
-        is_known = first is not None and first.start_offset <= start
-        return TimestampAndOffset(NO_TIMESTAMP, start, first.epoch if is_known else None)
+        epoch = first.epoch if first is not None and first.start_offset <= start else None
+        return TimestampAndOffset(NO_TIMESTAMP, start, epoch)
 
     def search(self, target_timestamp: int) -> TimestampAndOffset | None:
         """Search the first segment whose largest timestamp is not below, and no other (LOG-15)."""

@@ -260,7 +260,7 @@ class PartitionLog(State):
         producers = self.producer_state_manager
         names = []
         for segment in segments:
-            name = dict(producers.snapshots).get(segment.base_offset)
+            name = producers.snapshots.get(segment.base_offset)
             if producers.remove_and_mark_snapshot_for_deletion(segment.base_offset) is not None:
                 names.append(f"{name}{DELETED_SUFFIX}")
         if names:
