@@ -4,7 +4,13 @@
 Used by: the laws, the harness, the generated pages.
 """
 
-from segproof_model.kafka.format import index_deviations, index_releases
+from segproof_model.kafka.format import (
+    index_deviations,
+    index_releases,
+    record_deviations,
+    record_file_releases,
+    record_releases,
+)
 from segproof_model.language.behaviours import Behaviour, Release
 
 __all__ = [
@@ -30,7 +36,13 @@ ROCKETMQ = (
 )  # fmt: skip
 """The releases of RocketMQ, the newest first."""
 LINES = {"kafka": KAFKA, "rocketmq": ROCKETMQ}
-MODULES = (index_releases, index_deviations)
+MODULES = (
+    index_releases,
+    index_deviations,
+    record_releases,
+    record_file_releases,
+    record_deviations,
+)
 """The modules that hold behaviours."""
 
 
