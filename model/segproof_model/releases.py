@@ -23,6 +23,9 @@ from segproof_model.kafka.format import (
     index_releases,
     log_segment_deviations,
     log_segment_releases,
+    record_deviations,
+    record_file_releases,
+    record_releases,
 )
 from segproof_model.language.behaviours import Behaviour, Release
 
@@ -58,14 +61,17 @@ MODULES = (
     log_loader_releases_before_2,
     partition_log_deviations,
     partition_log_releases,
-    partition_log_releases_before_2_8,
     partition_log_releases_before_2_2,
+    partition_log_releases_before_2_8,
     producer_deviations,
     producer_releases,
     index_deviations,
     index_releases,
     log_segment_deviations,
     log_segment_releases,
+    record_deviations,
+    record_file_releases,
+    record_releases,
 )
 """The modules that hold behaviours."""
 
