@@ -13,8 +13,8 @@ Rules for a behaviour:
   so that an older release's may call a newer one's by `super()`; segproof's own last.
 - What is said of a base class stands before the derived class's own methods too. So override a step
   that no derived class overrides, not the operation around it.
-- What many operations of a structure begin with is a guard: `@guarded("append resize", check)`; what
-  is around them is a context: `@each("append resize", around)`.
+- A guard is what many operations begin with: `@guarded("append resize", check)`. A context is what
+  is around them: `@each("append resize", around)`.
 - A behaviour is right alone too, on the newest release: so differences are explained.
 
 Used by: the `*_releases` modules of the structures, releases.
