@@ -16,6 +16,9 @@ from segproof_model.kafka.format import (
     index_releases,
     log_segment_deviations,
     log_segment_releases,
+    record_deviations,
+    record_file_releases,
+    record_releases,
 )
 from segproof_model.language.behaviours import Behaviour, Release
 
@@ -43,8 +46,8 @@ ROCKETMQ = (
 """The releases of RocketMQ, the newest first."""
 LINES = {"kafka": KAFKA, "rocketmq": ROCKETMQ}
 MODULES = (
-    index_releases, log_segment_releases,
-    index_deviations, log_segment_deviations,
+    index_releases, record_releases, record_file_releases, log_segment_releases,
+    index_deviations, record_deviations, log_segment_deviations,
     checkpoint_releases, checkpoint_deviations, epoch_releases,
     producer_releases, producer_deviations,
 )  # fmt: skip
