@@ -5,7 +5,13 @@ Used by: the laws, the harness, the generated pages.
 """
 
 from segproof_model.kafka.broker import checkpoint_deviations, checkpoint_releases, epoch_releases
-from segproof_model.kafka.format import index_deviations, index_releases
+from segproof_model.kafka.format import (
+    index_deviations,
+    index_releases,
+    record_deviations,
+    record_file_releases,
+    record_releases,
+)
 from segproof_model.language.behaviours import Behaviour, Release
 
 __all__ = [
@@ -32,8 +38,15 @@ ROCKETMQ = (
 """The releases of RocketMQ, the newest first."""
 LINES = {"kafka": KAFKA, "rocketmq": ROCKETMQ}
 MODULES = (
-    index_releases, index_deviations, checkpoint_releases, checkpoint_deviations, epoch_releases,
-)  # fmt: skip
+    index_releases,
+    index_deviations,
+    record_releases,
+    record_file_releases,
+    record_deviations,
+    checkpoint_releases,
+    checkpoint_deviations,
+    epoch_releases,
+)
 """The modules that hold behaviours."""
 
 
