@@ -4,6 +4,11 @@
 Used by: the laws, the harness, the generated pages.
 """
 
+from segproof_model.kafka.broker import (
+    log_validator_deviations,
+    log_validator_releases,
+    log_validator_releases_before_0_11,
+)
 from segproof_model.kafka.format import index_deviations, index_releases
 from segproof_model.language.behaviours import Behaviour, Release
 
@@ -30,7 +35,13 @@ ROCKETMQ = (
 )  # fmt: skip
 """The releases of RocketMQ, the newest first."""
 LINES = {"kafka": KAFKA, "rocketmq": ROCKETMQ}
-MODULES = (index_releases, index_deviations)
+MODULES = (
+    index_releases,
+    index_deviations,
+    log_validator_releases,
+    log_validator_releases_before_0_11,
+    log_validator_deviations,
+)
 """The modules that hold behaviours."""
 
 
