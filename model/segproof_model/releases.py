@@ -9,7 +9,13 @@ from segproof_model.kafka.broker import (
     log_validator_releases,
     log_validator_releases_before_0_11,
 )
-from segproof_model.kafka.format import index_deviations, index_releases
+from segproof_model.kafka.format import (
+    index_deviations,
+    index_releases,
+    record_deviations,
+    record_file_releases,
+    record_releases,
+)
 from segproof_model.language.behaviours import Behaviour, Release
 
 __all__ = [
@@ -38,6 +44,9 @@ LINES = {"kafka": KAFKA, "rocketmq": ROCKETMQ}
 MODULES = (
     index_releases,
     index_deviations,
+    record_releases,
+    record_file_releases,
+    record_deviations,
     log_validator_releases,
     log_validator_releases_before_0_11,
     log_validator_deviations,
