@@ -362,15 +362,42 @@ def chosen(names: list[str] | None, is_alone: bool) -> Iterator[tuple[Release, P
             yield RELEASES[name], profile_named(name)
         return
     newest = RELEASES[f"kafka-{KAFKA[0]}"]
-    for behaviour in newest.order:
-        if behaviour.__name__ in FLAGS:
-            flag, value = FLAGS[behaviour.__name__]
-            flipped = dataclasses.replace(newest.flipped(behaviour), name=behaviour.__name__)
-            yield flipped, dataclasses.replace(profile_named(newest.name), **{flag: value})
+    for name in FLAGS:
+        names = (name, *COMPANY.get(name, ()))
+        behaviours = tuple(one for one in newest.order if one.__name__ in names)
+        release = dataclasses.replace(newest, name=" with ".join(names), behaviours=behaviours)
+        yield (
+            release,
+            dataclasses.replace(profile_named(newest.name), **dict(FLAGS[one] for one in names)),
+        )
 
 
 FLAGS: dict[str, tuple[str, Any]] = {
     # behaviour: its flag, and the value with it
+    "OrderIsCheckedLast": ("order_checked_each_batch", False),
+    "FollowerPassesEpoch": ("follower_knows_epoch", False),
+    "LeaderIndexesRecord": ("leader_indexes_record", True),
+    "OneLimitForBothSides": ("early_has_own_limit", False),
+    "GivenTimeIsRefused": ("given_time_is_refused", True),
+    "FirstRefusedNamesError": ("first_refused_names_error", True),
+    "UncountedIsRefused": ("uncounted_batch", "refused"),
+    "UncountedIsRewritten": ("uncounted_batch", "rewritten"),
+    "SeveralBatchesAreTaken": ("leader_takes_one_batch", False),
+    "MagicsMayDiffer": ("batches_share_magic", False),
+    "CountIsNotCompared": ("leader_compares_count", False),
+    "LeaderKeepsMessages": ("leader_keeps_messages", True),
+    "MissingTimeIsCompared": ("missing_time_is_taken", False),
+    "OrderErrorNamesNothing": ("order_error_names_records", False),
+}
+COMPANY = {
+    # The older functions do not say what these are without the others.
+    "SeveralBatchesAreTaken": ("LeaderIndexesRecord",),
+    "LeaderKeepsMessages": ("LeaderIndexesRecord", "GivenTimeIsRefused"),
+    "MissingTimeIsCompared": (
+        "LeaderKeepsMessages",
+        "LeaderIndexesRecord",
+        "GivenTimeIsRefused",
+    ),
 }
 
 if __name__ == "__main__":
