@@ -28,7 +28,13 @@ from segproof_model.profiles import Profile, profile_named
 from segproof_model.releases import RELEASES
 
 LOG = structure_named("partition-log")
-BOUNDS = "log_start_offset log_end_offset recovery_point high_watermark last_stable_offset".split()
+BOUNDS = [
+    "log_start_offset",
+    "log_end_offset",
+    "recovery_point",
+    "high_watermark",
+    "last_stable_offset",
+]
 INDEX = "name length entries is_mapped last_offset last_entry"
 FILE = "name size is_open last_modified"
 
