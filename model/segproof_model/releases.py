@@ -19,6 +19,9 @@ from segproof_model.kafka.format import (
     index_releases,
     log_segment_deviations,
     log_segment_releases,
+    record_deviations,
+    record_file_releases,
+    record_releases,
 )
 from segproof_model.language.behaviours import Behaviour, Release
 
@@ -58,6 +61,9 @@ MODULES = (
     index_releases,
     log_segment_deviations,
     log_segment_releases,
+    record_deviations,
+    record_file_releases,
+    record_releases,
 )
 """The modules that hold behaviours."""
 

@@ -35,8 +35,6 @@ BOUNDS = [
     "high_watermark",
     "last_stable_offset",
 ]
-INDEX = "name length entries is_mapped last_offset last_entry"
-FILE = "name size is_open last_modified"
 
 
 def named(state: Any, names: str) -> Any:

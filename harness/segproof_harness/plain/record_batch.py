@@ -5,7 +5,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from segproof_harness.descriptions import record_batch as described
-from segproof_harness.descriptions.batches import FIELDS, show_fields, show_record
+from segproof_harness.descriptions.batches import (
+    FIELDS,
+    show_fields,
+    show_record,
+    show_records_of_model,
+)
 from segproof_harness.operations import Value
 from segproof_harness.plain import Plain
 from segproof_harness.plain.batches import (
@@ -21,7 +26,7 @@ from segproof_model.kafka.format import batch_writing, record, varint
 from segproof_model.kafka.format.memory_records import MemoryRecords
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
-from segproof_model.language.outcomes import ErrorKind, Step
+from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.language.states import State, opened, refuse
 
 TAILS = (0, 20, 61)
@@ -131,8 +136,8 @@ def seen_of_old(kept: Any) -> Any:
         (
             show_fields(batch),
             old_times(batch),
-            described.show_records_of_model(batch),
-            ((), str(valid.kind)) if isinstance(valid, old.Raised) else ((valid,), None),
+            show_records_of_model(batch),
+            ((), str(valid.kind)) if isinstance(valid, Raised) else ((valid,), None),
         )
         for batch in [kept.batch, *in_file(kept.batch, remade_old)]
         if len(batch.data) >= 17

@@ -117,8 +117,10 @@ class BatchWriter(Released):
 
     codec_names: ClassVar[tuple[str, ...]] = COMPRESSIONS
     """The codecs that are known."""
-    magics: ClassVar = (0, 1, 2)
+    magics: ClassVar[tuple[int, ...]] = (0, 1, 2)
     """The formats that are written."""
+    magic_1_types: ClassVar[tuple[str, ...]] = TIMESTAMP_TYPES[1:]
+    """The types of timestamps that a message of magic 1 is written with; of magic 0 any."""
 
     def write(
         self,
@@ -165,7 +167,7 @@ class BatchWriter(Released):
     def legacy_can_say(self, magic: int, records: Sequence[Record], header: HeaderToWrite) -> bool:
         """Return whether magic 0 and 1 have a place for all of it (BATCH-6)."""
         return (
-            header.timestamp_type in TIMESTAMP_TYPES[magic:]
+            header.timestamp_type in (self.magic_1_types if magic else TIMESTAMP_TYPES)
             and header.producer_id == -1
             and not header.is_transactional
             and not header.is_control

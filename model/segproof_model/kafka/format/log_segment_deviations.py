@@ -14,7 +14,7 @@ from segproof_model.kafka.format.log_segment import LogSegment
 from segproof_model.kafka.format.memory_records import MemoryRecords
 from segproof_model.kafka.format.record_batch import BATCH_HEADER_BYTES, RecordBatch
 from segproof_model.kafka.format.time_index import TimestampOffset
-from segproof_model.language.behaviours import Behaviour, each, override
+from segproof_model.language.behaviours import Behaviour, each, guarded, override
 from segproof_model.language.integers import INT32_MAX, wrap64
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused, refusal, refuse, undone_if_refused
@@ -189,12 +189,10 @@ class EntryOutsideIsCorrupt(Behaviour):
             return position
 
 
-@contextmanager
-def while_open(segment: LogSegment) -> Iterator[None]:
+def check_open(segment: LogSegment) -> None:
     """Refuse any use of a segment that was closed."""
     if segment.is_closed:
         refuse(ErrorKind.UNMAPPED)
-    yield
 
 
 class ClosedSegmentIsClosed(Behaviour):
@@ -203,12 +201,12 @@ class ClosedSegmentIsClosed(Behaviour):
     laws = ("SEG-44", "SEG-45", "SEG-47")
     of_segproof = True
 
-    @each(
+    @guarded(
         "append append_from_file truncate_to recover translate_offset read"
         " fetch_upper_bound_offset read_next_offset find_offset_by_timestamp update_txn_index"
         " collect_aborted_txns resize_indexes sanity_check read_max_timestamp_and_offset_so_far"
         " time_waited_for_roll get_first_batch_timestamp on_become_inactive_segment flush",
-        while_open,
+        check_open,
     )
     class LogSegment(log_segment.LogSegment):
         """The segment."""

@@ -4,8 +4,7 @@
 Used by: releases.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from segproof_model.kafka.format import lazy_index, log_segment, segment_recovery
@@ -20,7 +19,7 @@ from segproof_model.kafka.format.record_file import (
     TimestampAndOffset,
 )
 from segproof_model.kafka.format.time_index import TimestampOffset
-from segproof_model.language.behaviours import Behaviour, each, override, up_to
+from segproof_model.language.behaviours import Behaviour, guarded, override, up_to
 from segproof_model.language.integers import INT32_MAX, wrap64
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused, refusal, refuse
@@ -273,20 +272,13 @@ class RecoveryKeepsOffsetOfMaximum(Behaviour):
                 self.segment.max_timestamp_and_offset_so_far = forgotten
 
 
-@contextmanager
-def once_loaded(lazy: lazy_index.LazyIndex[Any]) -> Iterator[None]:
-    """Load an index first."""
-    lazy.get()
-    yield
-
-
 class ClosingLoadsIndexes(Behaviour):
     """Renaming, deleting and closing an index that is not loaded load it."""
 
     laws = ("LAZY-1",)
     releases = up_to("2.4.1")
 
-    @each("rename_to delete_if_exists close close_handler", once_loaded)
+    @guarded("rename_to delete_if_exists close close_handler", lazy_index.LazyIndex.get)
     class LazyIndex(lazy_index.LazyIndex[Any]):
         """A lazy index."""
 

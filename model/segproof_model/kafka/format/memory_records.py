@@ -10,6 +10,7 @@ Used by: log_segment, partition_log.
 """
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 from segproof_model.kafka.format.compression import NO_CODECS, Codecs
 from segproof_model.kafka.format.legacy_record import LOG_OVERHEAD, MIN_MESSAGE_BYTES
@@ -28,6 +29,8 @@ class AbstractRecords(Released):
     """Batches back to back, in memory or in a file."""
 
     codecs: Codecs
+    head_bytes: ClassVar = HEADER_UP_TO_MAGIC_BYTES
+    """How many bytes of a batch a scanner asks for first."""
 
     def batches(self) -> Iterator[RecordBatch]:
         """Yield each batch, until one cannot be read."""

@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 
 from segproof_model.kafka.format.compression import NO_CODECS, Codecs
 from segproof_model.kafka.format.legacy_record import LOG_OVERHEAD, MIN_MESSAGE_BYTES
-from segproof_model.kafka.format.memory_records import HEADER_UP_TO_MAGIC_BYTES, AbstractRecords
+from segproof_model.kafka.format.memory_records import AbstractRecords
 from segproof_model.kafka.format.record_batch import BATCH_HEADER_BYTES, RecordBatch, Time
 from segproof_model.language.files import Files
 from segproof_model.language.integers import INT32_MAX, int32_at, wrap32
@@ -57,8 +57,6 @@ class FileRecords(AbstractRecords):
     is_open: bool
     eof_kind: ClassVar = ErrorKind.CORRUPT_RECORD
     """The error of a file that is shorter than believed (SCAN-7)."""
-    head_bytes: ClassVar = HEADER_UP_TO_MAGIC_BYTES
-    """How many bytes of a batch the scanner asks for first."""
 
     @property
     def end(self) -> int:
@@ -107,8 +105,16 @@ class FileRecords(AbstractRecords):
 
     def next_batch(self, position: int, image: bytes) -> RecordBatch | None:
         """Return the batch at `position`, or None at the end of the range (SCAN-1)."""
-        if position >= self.end - self.head_bytes:
+        end = self.end
+        if position >= end - self.head_bytes:
             return None
+        size = self.size_at(position, image)
+        if position > end - LOG_OVERHEAD - size:
+            return None
+        return self.batch_at(position, LOG_OVERHEAD + size, image)
+
+    def size_at(self, position: int, image: bytes) -> int:
+        """Return the size field of the batch at `position`."""
         if position < 0:
             refuse(ErrorKind.INVALID_ARGUMENT)
         if not self.is_open:
@@ -116,11 +122,7 @@ class FileRecords(AbstractRecords):
         if position + self.head_bytes > len(image):
             refuse(self.eof_kind)
         size = int32_at(image, position + 8)
-        if size < MIN_MESSAGE_BYTES:
-            refuse(ErrorKind.CORRUPT_RECORD)
-        if position > self.end - LOG_OVERHEAD - size:
-            return None
-        return self.batch_at(position, LOG_OVERHEAD + size, image)
+        return size if size >= MIN_MESSAGE_BYTES else refuse(ErrorKind.CORRUPT_RECORD)
 
     def batch_at(self, position: int, size_bytes: int, image: bytes) -> RecordBatch:
         """Return the batch at `position`, whatever its magic."""
