@@ -371,6 +371,20 @@ def chosen(names: list[str] | None, is_alone: bool) -> Iterator[tuple[Release, P
 
 FLAGS: dict[str, tuple[str, Any]] = {
     # behaviour: its flag, and the value with it
+    "OrderIsCheckedLast": ("order_checked_each_batch", False),
+    "FollowerPassesEpoch": ("follower_knows_epoch", False),
+    "LeaderIndexesRecord": ("leader_indexes_record", True),
+    "OneLimitForBothSides": ("early_has_own_limit", False),
+    "GivenTimeIsRefused": ("given_time_is_refused", True),
+    "FirstRefusedNamesError": ("first_refused_names_error", True),
+    "UncountedIsRefused": ("uncounted_batch", "refused"),
+    "UncountedIsRewritten": ("uncounted_batch", "rewritten"),
+    "SeveralBatchesAreTaken": ("leader_takes_one_batch", False),
+    "MagicsMayDiffer": ("batches_share_magic", False),
+    "CountIsNotCompared": ("leader_compares_count", False),
+    "LeaderKeepsMessages": ("leader_keeps_messages", True),
+    "MissingTimeIsCompared": ("missing_time_is_taken", False),
+    "OrderErrorNamesNothing": ("order_error_names_records", False),
 }
 
 if __name__ == "__main__":
