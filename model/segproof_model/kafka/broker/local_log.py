@@ -16,7 +16,6 @@ from segproof_model.kafka.format.compression import NO_CODECS, Codecs
 from segproof_model.kafka.format.log_config import LogConfig
 from segproof_model.kafka.format.log_offset_metadata import LogOffsetMetadata
 from segproof_model.kafka.format.log_segment import FetchDataInfo, LogSegment
-from segproof_model.kafka.format.memory_records import MemoryRecords
 from segproof_model.kafka.format.offset_index import OffsetPosition
 from segproof_model.kafka.format.segment_names import segment_file_name
 from segproof_model.kafka.format.transaction_index import AbortedTxn
@@ -87,11 +86,6 @@ class LocalLog(State):
 
     # --- writing -------------------------------------------------------------------------------
 
-    def append(self, last_offset: int, records: MemoryRecords) -> None:
-        """Write batches to the active segment, and let the log end behind them (LOG-9)."""
-        self.segments.active_segment.append(last_offset, records)
-        self.update_log_end_offset(last_offset + 1)
-
     def flush(self, offset: int) -> None:
         """Make the segments durable that begin before the offset, from the recovery point on."""
         for segment in self.segments.values(self.recovery_point, offset):
@@ -124,8 +118,8 @@ class LocalLog(State):
 
         That is logged, with the room in both indexes, which are loaded for it.
         """
-        active.load_time_index()
-        active.load_offset_index()
+        active.lazy_time_index.get()
+        active.lazy_offset_index.get()
         self.create_and_delete_segment(active.base_offset, active)
 
     def refuse_roll(self, base_offset: int) -> None:
@@ -240,12 +234,23 @@ class LocalLog(State):
             place = bound if is_at_bound else self.convert_to_offset_metadata(start_offset)
             return FetchDataInfo(place, None, False, () if with_aborted else None)
         while segment is not None:
-            position = self.max_position(segment, bound)
-            found = segment.read(start_offset, max_length, position, min_one_message)
+            found = self.read_segment(segment, start_offset, max_length, min_one_message, bound)
             if found is not None:
                 return self.with_aborted(start_offset, segment, found) if with_aborted else found
             segment = self.segments.higher_segment(segment.base_offset)
         return FetchDataInfo(self.log_end, None)
+
+    def read_segment(
+        self,
+        segment: LogSegment,
+        start_offset: int,
+        max_length: int,
+        min_one_message: bool,
+        bound: LogOffsetMetadata,
+    ) -> FetchDataInfo | None:
+        """Read a segment up to the bound; None if it has nothing from the offset on."""
+        position = self.max_position(segment, bound)
+        return segment.read(start_offset, max_length, position, min_one_message)
 
     def max_position(self, segment: LogSegment, bound: LogOffsetMetadata) -> int | None:
         """Return up to which byte of a segment may be read, exclusive; None if that is not known.

@@ -59,12 +59,14 @@ class LogAppend(Released):
         self.updated_producers: dict[int, ProducerAppendInfo] = {}
         """What the batches mean for each producer, before it counts."""
         self.completed_txns: list[CompletedTxn] = []
-        self.txn_places: list[LogOffsetMetadata] = []
-        """Where the transactions begin that the batches begin."""
+        self.begins_txn: list[RecordBatch] = []
+        """The batches with which a transaction begins."""
+        self.duplicate: BatchMetadata | None = None
+        """A batch of a client as it was written before."""
 
     def memory_records(self, records: bytes) -> MemoryRecords:
         """Return bytes as the records that they hold."""
-        return self.log.kind(MemoryRecords)(records, codecs=self.local_log.codecs)
+        return self.kind(MemoryRecords)(records, codecs=self.local_log.codecs)
 
     @property
     def is_follower(self) -> bool:
@@ -85,21 +87,21 @@ class LogAppend(Released):
         if len(self.records.data) > self.config.segment_bytes:
             refuse(ErrorKind.RECORD_BATCH_TOO_LARGE)
         segment = self.maybe_roll()
-        duplicate = self.check_producers(segment)
-        if duplicate is not None:
-            return self.info._replace(
-                first_offset=duplicate.first_offset,
-                last_offset=duplicate.last_offset,
-                log_append_time=duplicate.timestamp,
-            )
-        self.write(segment)
-        return self.info
+        self.check_producers()
+        if self.duplicate is None:
+            self.write(segment)
+            return self.info
+        return self.info._replace(
+            first_offset=self.duplicate.first_offset,
+            last_offset=self.duplicate.last_offset,
+            log_append_time=self.duplicate.timestamp,
+        )
 
     # --- before anything is written ------------------------------------------------------------
 
     def analyze(self) -> LogAppendInfo:
         """Check every batch on its own (LOG-10, LOG-21); a follower takes any size."""
-        self.analysis = self.log.kind(AppendAnalysis)(
+        self.analysis = self.kind(AppendAnalysis)(
             self.records, self.origin, self.leader_epoch, self.max_message_bytes()
         )
         return self.analysis.analyze_and_validate_records(self.log.log_start_offset)
@@ -117,7 +119,7 @@ class LogAppend(Released):
     def assign_offsets(self) -> None:
         """Let the leader write into the batches what it has to (LOG-10)."""
         first_offset, now_ms = self.local_log.log_end_offset, self.log.files.now_ms
-        result = self.log.kind(LogValidator)(
+        result = self.kind(LogValidator)(
             self.valid_records(), now_ms, self.config, self.leader_epoch, self.origin
         ).validate_messages_and_assign_offsets(first_offset)
         self.records = self.memory_records(result.validated_records)
@@ -151,11 +153,10 @@ class LogAppend(Released):
 
         It begins at the first offset, or where the last one can just be held (LOG-11).
         """
-        active = self.local_log.segments.active_segment
-        if not active.should_roll(self.roll_params()):
-            return active
-        self.log.roll(self.base_of_next())
-        return self.local_log.segments.active_segment
+        segments = self.local_log.segments
+        if segments.active_segment.should_roll(self.roll_params()):
+            self.log.roll(self.base_of_next())
+        return segments.active_segment
 
     def base_of_next(self) -> int:
         """Return where a new segment should begin."""
@@ -175,17 +176,16 @@ class LogAppend(Released):
 
     # --- producers -----------------------------------------------------------------------------
 
-    def check_producers(self, segment: LogSegment) -> BatchMetadata | None:
-        """Check what the producers send; return a client's batch that was written before."""
+    def check_producers(self) -> None:
+        """Check what the producers send, up to a client's batch that was written before."""
         for batch in self.records.batches():
             if batch.producer_id <= -1:
                 continue
             if not self.is_follower:
-                duplicate = self.find_duplicate(batch)
-                if duplicate is not None:
-                    return duplicate
-            self.update_producer(batch, segment)
-        return None
+                self.duplicate = self.find_duplicate(batch)
+            if self.duplicate is not None:
+                return
+            self.update_producer(batch)
 
     def find_duplicate(self, batch: RecordBatch) -> BatchMetadata | None:
         """Return the same batch as it was written before; refuse a transaction of an old epoch."""
@@ -198,8 +198,8 @@ class LogAppend(Released):
             refuse(ErrorKind.INVALID_PRODUCER_EPOCH)
         return duplicate
 
-    def update_producer(self, batch: RecordBatch, segment: LogSegment) -> None:
-        """Take in what a batch means for its producer, and where a transaction begins with it."""
+    def update_producer(self, batch: RecordBatch) -> None:
+        """Take in what a batch means for its producer."""
         producer_id = batch.producer_id
         info = self.updated_producers.get(producer_id)
         if info is None:
@@ -210,22 +210,31 @@ class LogAppend(Released):
         if completed is not None:
             self.completed_txns.append(completed)
         if len(info.started_transactions) > started and not batch.is_control:
-            position = segment.size + batch.position
-            place = LogOffsetMetadata(batch.base_offset, segment.base_offset, position)
-            self.txn_places.append(place)
+            self.begins_txn.append(batch)
 
     # --- writing -------------------------------------------------------------------------------
 
     def write(self, segment: LogSegment) -> None:
         """Write the batches, then let them count for producers and transactions (LOG-9)."""
-        self.log.txn_places = (*self.txn_places, *self.log.txn_places)
-        self.local_log.append(self.info.last_offset, self.records)
-        self.log.update_high_watermark_with_log_end_offset()
+        self.log.txn_places = (*self.txn_places(segment), *self.log.txn_places)
+        segment.append(self.info.last_offset, self.records)
+        self.end_log()
         self.learn(segment)
         self.log.maybe_increment_first_unstable_offset()
-        unflushed = self.local_log.log_end_offset - self.local_log.recovery_point
-        if unflushed >= self.config.flush_messages:
+        if self.log.log_end_offset - self.log.recovery_point >= self.config.flush_messages:
             self.log.flush()
+
+    def txn_places(self, segment: LogSegment) -> list[LogOffsetMetadata]:
+        """Return where transactions begin in the batches that are about to be written."""
+        return [
+            LogOffsetMetadata(one.base_offset, segment.base_offset, segment.size + one.position)
+            for one in self.begins_txn
+        ]
+
+    def end_log(self) -> None:
+        """Let the log end behind what was written."""
+        self.local_log.update_log_end_offset(self.info.last_offset + 1)
+        self.log.update_high_watermark_with_log_end_offset()
 
     def learn(self, segment: LogSegment) -> None:
         """Let what was written count for producers and transactions (PROD-11)."""
@@ -237,6 +246,5 @@ class LogAppend(Released):
 
     def complete(self, txn: CompletedTxn, segment: LogSegment) -> None:
         """End a transaction, and enter it into the index if it was aborted."""
-        last_stable_offset = self.producers.last_stable_offset(txn)
-        segment.update_txn_index(txn, last_stable_offset)
+        segment.update_txn_index(txn, self.producers.last_stable_offset(txn))
         self.producers.complete_txn(txn)

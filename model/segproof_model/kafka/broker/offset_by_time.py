@@ -8,9 +8,11 @@ Not covered: remote storage, whose negative timestamps are searched for as any o
 Used by: partition_log.
 """
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from segproof_model.kafka.format.log_segment import LogSegment
+from segproof_model.kafka.format.record_batch import RecordBatch, Time
 from segproof_model.kafka.format.record_file import TimestampAndOffset
 from segproof_model.language.states import Released
 
@@ -43,8 +45,8 @@ class OffsetByTime(Released):
     def earliest(self) -> TimestampAndOffset:
         """Return the log start, with the epoch if it began there or before."""
         start, first = self.log.log_start_offset, self.log.leader_epoch_cache.earliest_entry()
-        is_known = first is not None and first.start_offset <= start
-        return TimestampAndOffset(NO_TIMESTAMP, start, first.epoch if is_known else None)
+        epoch = first.epoch if first is not None and first.start_offset <= start else None
+        return TimestampAndOffset(NO_TIMESTAMP, start, epoch)
 
     def search(self, target_timestamp: int) -> TimestampAndOffset | None:
         """Search the first segment whose largest timestamp is not below, and no other (LOG-15)."""
@@ -71,11 +73,15 @@ class OffsetByTime(Released):
         for batch in segment.log.batches(position):
             if batch.max_timestamp == largest:
                 epoch = batch.partition_leader_epoch
-                for timestamp, at in batch.streamed_times():
+                for timestamp, at in self.times_of(batch):
                     if timestamp == largest and batch.magic > 0:
                         return TimestampAndOffset(timestamp, at, None if epoch < 0 else epoch)
                 return None
         return None
+
+    def times_of(self, batch: RecordBatch) -> Iterator[Time]:
+        """Return the times of a batch, of which none behind the one that is found is read."""
+        return batch.streamed_times()
 
 
 def _max_timestamp(segment: LogSegment) -> int:

@@ -74,9 +74,7 @@ class PartitionLog(State):
         """
         self.files = files
         self.local_log = self.kind(LocalLog)(files, dir, config, codecs=codecs, draw=draw)
-        self.leader_epoch_cache = self.kind(LeaderEpochFileCache)(
-            files, self.local_log.prefix + EPOCH_FILE
-        )
+        self.leader_epoch_cache = self.create_leader_epoch_cache()
         self.producer_state_manager = self.new_producer_state()
         self.log_start_offset = log_start_offset
         """The first offset that can be read, inclusive."""
@@ -88,6 +86,10 @@ class PartitionLog(State):
         """Where the transactions begin that were begun since the producers were last loaded."""
         self.kind(LogLoader)(self, modified_ms or {}).load(recovery_point, last_shutdown_clean)
         self.begin_at_start()
+
+    def create_leader_epoch_cache(self) -> LeaderEpochFileCache:
+        """Read the epochs, whose file is made if there is none."""
+        return self.kind(LeaderEpochFileCache)(self.files, self.local_log.prefix + EPOCH_FILE)
 
     def new_producer_state(self) -> ProducerStateManager:
         """Return a producer state that lists the snapshots, and knows nothing yet."""
@@ -101,7 +103,7 @@ class PartitionLog(State):
 
     def begin_at_start(self) -> None:
         """Let what bounds the log begin at its start; replication tells the high watermark."""
-        self.local_log.recovery_point = max(self.recovery_point, self.log_start_offset)
+        self.update_log_start_offset(self.log_start_offset)
         self.update_high_watermark_metadata(LogOffsetMetadata(self.log_start_offset))
 
     @property
@@ -258,7 +260,7 @@ class PartitionLog(State):
         producers = self.producer_state_manager
         names = []
         for segment in segments:
-            name = dict(producers.snapshots).get(segment.base_offset)
+            name = producers.snapshots.get(segment.base_offset)
             if producers.remove_and_mark_snapshot_for_deletion(segment.base_offset) is not None:
                 names.append(f"{name}{DELETED_SUFFIX}")
         if names:
@@ -342,12 +344,16 @@ class PartitionLog(State):
         self.local_log.check_if_memory_mapped_buffer_closed()
         if new_log_start_offset <= self.log_start_offset:
             return False
-        self.log_start_offset = new_log_start_offset
-        self.local_log.recovery_point = max(self.recovery_point, new_log_start_offset)
+        self.update_log_start_offset(new_log_start_offset)
         self.leader_epoch_cache.truncate_from_start(new_log_start_offset)
         self.producer_state_manager.on_log_start_offset_incremented(new_log_start_offset)
         self.maybe_increment_first_unstable_offset()
         return True
+
+    def update_log_start_offset(self, offset: int) -> None:
+        """Let the log begin at the offset, and be durable up to there."""
+        self.log_start_offset = offset
+        self.local_log.recovery_point = max(self.recovery_point, offset)
 
     # --- reading -------------------------------------------------------------------------------
 
