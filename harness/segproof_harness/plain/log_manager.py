@@ -29,7 +29,7 @@ from segproof_model.profiles import Profile, profile_named
 from segproof_model.releases import RELEASES
 from segproof_model.values import replace
 
-OPTIONS = {
+OPTIONS: dict[str, Any] = {
     "segment_bytes": 300,
     "segment_index_bytes": 96,
     "index_interval_bytes": 50,
