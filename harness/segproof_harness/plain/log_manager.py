@@ -121,6 +121,9 @@ class Managers:
             ("bounds", [bounds(log) for _, log in self.old.logs], list(map(bounds, self.new.logs))),
             ("flags", flags(self.old), flags(self.new)),
         ):
+            if isinstance(one, dict) and isinstance(other, dict):
+                names = [n for n in {**one, **other} if one.get(n) != other.get(n)]
+                one, other = ({n: of.get(n) for n in names} for of in (one, other))
             if one != other:
                 raise Difference(f"{name}: {what}\n    {one}\n    {other}")
 
