@@ -16,7 +16,7 @@ from typing import Any
 
 from segproof_harness.operations import Operation
 from segproof_harness.outcomes import of_model
-from segproof_harness.plain.partition_log import open_it
+from segproof_harness.plain.partition_log import PLAIN
 from segproof_harness.structures import structure_named
 from segproof_harness.subjects.model import ModelSubject
 from segproof_harness.workloads import choose_for, draw_operation
@@ -28,80 +28,6 @@ from segproof_model.profiles import Profile, profile_named
 from segproof_model.releases import RELEASES
 
 LOG = structure_named("partition-log")
-BOUNDS = "log_start_offset log_end_offset recovery_point high_watermark last_stable_offset".split()
-INDEX = "name length entries is_mapped last_offset last_entry"
-FILE = "name size is_open last_modified"
-
-
-def named(state: Any, names: str) -> Any:
-    """Return attributes of a part, or of the index that it holds lazily; None if there is none."""
-    return None if state is None else [getattr(state, name, None) for name in names.split()]
-
-
-def seen_of_old(log: Any) -> dict[str, Any]:
-    """Return what the older log holds beside the files."""
-    return {
-        **{name: getattr(log, name) for name in BOUNDS},
-        "log_end": log.log_end,
-        "first_unstable": log.first_unstable,
-        "segments": [
-            [
-                segment.base_offset,
-                named(segment.log, "name size"),
-                segment.bytes_since_last_index_entry,
-                segment.created_ms,
-                segment.rolling_based_timestamp,
-                segment.last_modified,
-                named(segment.offset_index, "name length entries last_offset"),
-                named(segment.time_index, "name length entries"),
-                named(segment.txn_index, "name is_open"),
-            ]
-            for segment in log.log_segments
-        ],
-        "producers": producers_of(log.producer_state_manager),
-        "epochs": list(log.leader_epoch_cache.epoch_entries()),
-        "pending": sorted(name for one in log.pending_deletions for name in one.names),
-    }
-
-
-def producers_of(manager: Any) -> list[Any]:
-    """Return what a producer state holds."""
-    names = "ongoing_txns unreplicated_txns map_end_offset last_snapshot_offset"
-    by_id = sorted(manager.active_producers.items())
-    held = [dict(manager.snapshots), *map(list_of, named(manager, names))]
-    return [[repr(entry) for _, entry in by_id], *held]
-
-
-def list_of(value: Any) -> Any:
-    """Return a list where there may be a tuple of either model's own values."""
-    return [tuple(one) for one in value] if isinstance(value, tuple) else value
-
-
-def seen(log: Any) -> dict[str, Any]:
-    """Return what the plain log holds beside the files."""
-    local = log.local_log
-    return {
-        **{name: getattr(log, name) for name in BOUNDS},
-        "log_end": local.log_end,
-        "first_unstable": log.first_unstable,
-        "segments": [
-            [
-                segment.base_offset,
-                named(segment.log, "name size"),
-                segment.bytes_since_last_index_entry,
-                segment.created_ms,
-                segment.rolling_based_timestamp,
-                segment.last_modified,
-                named(segment.lazy_offset_index.index, "name length entries last_offset"),
-                named(segment.lazy_time_index.index, "name length entries"),
-                named(segment.txn_index, "name is_open"),
-            ]
-            for segment in log.log_segments
-        ],
-        "producers": producers_of(log.producer_state_manager),
-        "epochs": list(log.leader_epoch_cache.epoch_entries()),
-        "pending": sorted(name for one in local.pending_deletions for name in one.names),
-    }
 
 
 class Loadings:
@@ -134,7 +60,7 @@ class Loadings:
         old = LOG.open_model(operation.arguments, directory, self.profile)
         middle = perf_counter()
         try:
-            new = open_it(operation.arguments, Files(images), self.release)
+            new = PLAIN.open(operation.arguments, Files(images), self.release)
         except Exception:
             return traceback.format_exc()[-2500:]
         self.seconds["old"] += middle - begun
@@ -147,7 +73,7 @@ class Loadings:
             held: Any = ({}, {})
             after = dict(old.after.files), dict(new.after.images)
         else:
-            held = seen_of_old(old.after), seen(new.after)
+            held = PLAIN.seen_of_old(old.after), PLAIN.seen(new.after)
             after = dict(old.after.directory.files), dict(new.after.files.images)
         lines = [
             f"    {name}:\n      {one.get(name)}\n      {other.get(name)}"

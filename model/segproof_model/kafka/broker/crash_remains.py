@@ -77,8 +77,8 @@ class CrashRemains(Released):
         names = self.names()
         self.remove([name for name in names if self.was_to_be_removed(name)])
         cleaned = [name for name in names if name.endswith(CLEANED)]
-        unfinished = self.unfinished(names, self.first_offset(cleaned))
-        self.remove([*unfinished, *cleaned])
+        swaps = self.swaps_to_remove(names, self.first_offset(cleaned))
+        self.remove([*swaps, *cleaned])
 
     def was_to_be_removed(self, name: str) -> bool:
         """Return whether a file was waiting for its removal."""
@@ -88,7 +88,7 @@ class CrashRemains(Released):
         """Return the first offset of a split or cleaning that was not finished."""
         return min(map(offset_of_name, cleaned), default=INT64_MAX)
 
-    def unfinished(self, names: Iterable[str], first_offset: int) -> list[str]:
+    def swaps_to_remove(self, names: Iterable[str], first_offset: int) -> list[str]:
         """Return the swaps that go."""
         swaps = [name for name in names if name.endswith(SWAP)]
         offsets = {name: offset_of_name(name) for name in swaps}

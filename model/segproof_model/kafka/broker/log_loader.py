@@ -41,6 +41,15 @@ class LogLoader(CrashRemains):
     """What loads a log that has no segments yet, and whose start is the checkpointed one.
 
     It leaves segments, log end and recovery point in the local log, and the log start in the log.
+
+    >>> from segproof_model.kafka.broker.partition_log import PartitionLog
+    >>> from segproof_model.kafka.format.log_config import LogConfig
+    >>> from segproof_model.language.files import Files
+    >>> name = "00000000000000000005.log"
+    >>> log = PartitionLog(Files({name: b"", "7.index": b"", f"{name}.cleaned": b""}), "",
+    ...                    LogConfig(segment_index_bytes=96), 0, 0, last_shutdown_clean=False)
+    >>> log.log_start_offset, log.log_end_offset, [n for n in log.files if name in n or "7" in n]
+    (5, 5, ['00000000000000000005.log'])
     """
 
     def load(self, recovery_point: int, had_clean_shutdown: bool) -> None:

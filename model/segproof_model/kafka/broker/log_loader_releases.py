@@ -50,7 +50,7 @@ class SwapsAreRecovered(Behaviour):
         """What loads a log."""
 
         @override
-        def unfinished(self, names: Iterable[str], first_offset: int) -> list[str]:
+        def swaps_to_remove(self, names: Iterable[str], first_offset: int) -> list[str]:
             kinds = tuple([kind + SWAP for kind in (LOG, *INDEXES)])
             offsets = {name: offset_of_name(name) for name in names if name.endswith(kinds)}
             logs = [name for name in offsets if name.endswith(LOG + SWAP)]

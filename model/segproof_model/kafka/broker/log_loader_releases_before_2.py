@@ -157,10 +157,10 @@ class IndexSwapsGo(Behaviour):
         """What loads a log."""
 
         @override
-        def unfinished(self, names: Iterable[str], first_offset: int) -> list[str]:
+        def swaps_to_remove(self, names: Iterable[str], first_offset: int) -> list[str]:
             swaps = [name for name in names if name.endswith(INDEX_SWAPS)]
             others = [name for name in names if name not in swaps]
-            return [*super().unfinished(others, first_offset), *swaps]
+            return [*super().swaps_to_remove(others, first_offset), *swaps]
 
 
 INDEX_SWAPS = tuple([kind + SWAP for kind in INDEXES])
@@ -178,7 +178,7 @@ class SwapSparesTimeIndexes(Behaviour):
         """What loads a log."""
 
         @override
-        def unfinished(self, names: Iterable[str], first_offset: int) -> list[str]:
+        def swaps_to_remove(self, names: Iterable[str], first_offset: int) -> list[str]:
             logs = [name for name in names if name.endswith(LOG + SWAP)]
             return [
                 *(name for name in names if name.endswith(INDEX_SWAPS[0])),

@@ -9,14 +9,11 @@ Used by: partition_log, log_loader, segment_replacing, the harness.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from segproof_model.kafka.format.log_segment import LogSegment
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import State, refuse
-
-if TYPE_CHECKING:
-    from segproof_model.kafka.format.log_segment import LogSegment
 
 __all__ = ["LogSegments"]
 
@@ -25,6 +22,13 @@ class LogSegments(State):
     """A set of segments with different base offsets.
 
     A search answers a segment, or None where there is none.
+
+    >>> from segproof_model.kafka.format.log_config import LogConfig
+    >>> segments = LogSegments(Files())
+    >>> for base_offset in (40, 0, 20):
+    ...     segments.add(LogSegment(segments.files, "", base_offset, LogConfig()))
+    >>> segments.base_offsets(), [one.base_offset for one in segments.values(39, 40)]
+    ([0, 20, 40], [20])
     """
 
     def __init__(self, files: Files) -> None:
@@ -32,10 +36,10 @@ class LogSegments(State):
         self.segments: tuple[LogSegment, ...] = ()
         """By rising base offset."""
 
-    def __iter__(self) -> Iterator["LogSegment"]:
+    def __iter__(self) -> Iterator[LogSegment]:
         return iter(self.segments)
 
-    def add(self, segment: "LogSegment") -> None:
+    def add(self, segment: LogSegment) -> None:
         """Add the segment in place of one with the same base offset (LOG-3)."""
         self.remove(segment.base_offset)
         by_base = sorted((*self.segments, segment), key=lambda known: known.base_offset)
@@ -50,7 +54,7 @@ class LogSegments(State):
         """Forget all segments."""
         self.segments = ()
 
-    def get(self, offset: int) -> "LogSegment | None":
+    def get(self, offset: int) -> LogSegment | None:
         """Return the segment with this base offset."""
         return next((known for known in self.segments if known.base_offset == offset), None)
 
@@ -78,37 +82,37 @@ class LogSegments(State):
         return sum(segment.size for segment in self.segments)
 
     @property
-    def active_segment(self) -> "LogSegment":
+    def active_segment(self) -> LogSegment:
         """The last segment, which takes appends. Raises IndexError without segments."""
         return self.segments[-1]
 
-    def first_segment(self) -> "LogSegment | None":
+    def first_segment(self) -> LogSegment | None:
         """Return the segment with the smallest base offset."""
         return self.segments[0] if self.segments else None
 
-    def last_segment(self) -> "LogSegment | None":
+    def last_segment(self) -> LogSegment | None:
         """Return the segment with the largest base offset."""
         return self.segments[-1] if self.segments else None
 
-    def floor_segment(self, offset: int) -> "LogSegment | None":
+    def floor_segment(self, offset: int) -> LogSegment | None:
         """Return the segment with the greatest base offset <= `offset` (LOG-1)."""
         below = [known for known in self.segments if known.base_offset <= offset]
         return below[-1] if below else None
 
-    def lower_segment(self, offset: int) -> "LogSegment | None":
+    def lower_segment(self, offset: int) -> LogSegment | None:
         """Return the segment with the greatest base offset < `offset` (LOG-1)."""
         below = [known for known in self.segments if known.base_offset < offset]
         return below[-1] if below else None
 
-    def higher_segment(self, offset: int) -> "LogSegment | None":
+    def higher_segment(self, offset: int) -> LogSegment | None:
         """Return the segment with the smallest base offset > `offset` (LOG-1)."""
         return next(iter(self.higher_segments(offset)), None)
 
-    def higher_segments(self, base_offset: int) -> tuple["LogSegment", ...]:
+    def higher_segments(self, base_offset: int) -> tuple[LogSegment, ...]:
         """Return the segments whose base offsets are > `base_offset`."""
         return tuple([known for known in self.segments if known.base_offset > base_offset])
 
-    def values(self, from_offset: int, to_offset: int) -> tuple["LogSegment", ...]:
+    def values(self, from_offset: int, to_offset: int) -> tuple[LogSegment, ...]:
         """Return the segments that a range of offsets touches (LOG-2).
 
         The range runs from the floor of `from_offset`, or from the first segment, to the last base
@@ -120,7 +124,7 @@ class LogSegments(State):
             refuse(ErrorKind.INVALID_ARGUMENT)
         return self.between_floor_and(from_offset, to_offset)
 
-    def between_floor_and(self, from_offset: int, to_offset: int) -> tuple["LogSegment", ...]:
+    def between_floor_and(self, from_offset: int, to_offset: int) -> tuple[LogSegment, ...]:
         """Return the segments from the floor of one offset, or the first, on below another."""
         floor = self.floor_segment(from_offset)
         return tuple(
@@ -132,7 +136,7 @@ class LogSegments(State):
             ]
         )
 
-    def non_active_log_segments_from(self, from_offset: int) -> tuple["LogSegment", ...]:
+    def non_active_log_segments_from(self, from_offset: int) -> tuple[LogSegment, ...]:
         """Return the segments from the floor of `from_offset` on, without the active one."""
         active = self.active_segment.base_offset
         return () if from_offset > active else self.values(from_offset, active)
