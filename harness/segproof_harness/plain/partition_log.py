@@ -122,6 +122,14 @@ def seen_of_old(log: Any) -> Any:
     return {**held, "log_end": log.log_end, "is_closed": log.is_closed}
 
 
+def has(release: Release, operation: str) -> bool:
+    """Return whether a release has an operation: one whose log begins with its first segment always
+    can't let it begin later.
+    """
+    is_kept = not any(one.__name__ == "LogBeginsWithSegment" for one in release.behaviours)
+    return is_kept or operation != "maybe_increment_log_start_offset"
+
+
 PLAIN = Plain(
     open_it,
     {
@@ -135,4 +143,5 @@ PLAIN = Plain(
     },
     seen,
     seen_of_old,
+    has=has,
 )

@@ -24,6 +24,39 @@ from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused, refuse, undone_if_refused
 
 
+class FailedAppendIsUndone(Behaviour):
+    """An append that fails has changed nothing, but for a new segment: what its indexes refuse is
+    known when it is there.
+    """
+
+    laws = ("LOG-9",)
+    of_segproof = True
+
+    class LogAppend(log_append.LogAppend):
+        """A call."""
+
+        is_rolled = False
+
+        @override
+        def append_records(self) -> LogAppendInfo:
+            size, refused = self.log.size, None
+            with undone_if_refused(self.log):
+                try:
+                    return super().append_records()
+                except Refused as error:
+                    if not self.is_rolled or self.log.size != size:
+                        raise
+                    refused = error
+            raise refused
+
+        @override
+        def maybe_roll(self) -> LogSegment:
+            active = self.local_log.segments.active_segment
+            segment = super().maybe_roll()
+            self.is_rolled = segment is not active
+            return segment
+
+
 class AppendIsCheckedFirst(Behaviour):
     """An append is refused before anything is written, as far as that can be known then."""
 
@@ -57,39 +90,6 @@ class AppendIsCheckedFirst(Behaviour):
         def check_producers(self) -> None:
             if not self.is_checked:
                 super().check_producers()
-
-
-class FailedAppendIsUndone(Behaviour):
-    """An append that fails has changed nothing, but for a new segment: what its indexes refuse is
-    known when it is there.
-    """
-
-    laws = ("LOG-9",)
-    of_segproof = True
-
-    class LogAppend(log_append.LogAppend):
-        """A call."""
-
-        is_rolled = False
-
-        @override
-        def append_records(self) -> LogAppendInfo:
-            size, refused = self.log.size, None
-            with undone_if_refused(self.log):
-                try:
-                    return super().append_records()
-                except Refused as error:
-                    if not self.is_rolled or self.log.size != size:
-                        raise
-                    refused = error
-            raise refused
-
-        @override
-        def maybe_roll(self) -> LogSegment:
-            active = self.local_log.segments.active_segment
-            segment = super().maybe_roll()
-            self.is_rolled = segment is not active
-            return segment
 
 
 class FailedCutEndsLog(Behaviour):
@@ -190,7 +190,7 @@ class FoundBoundDoesNotMove(Behaviour):
 
 
 class BoundLeavesRemovedSegment(Behaviour):
-    """A high watermark before a gap does not keep its place in a segment behind it that is removed."""
+    """A high watermark before a gap loses its place in a segment behind it that is removed."""
 
     laws = ("LOG-6",)
     of_segproof = True

@@ -21,7 +21,6 @@ from segproof_model.kafka.broker.offset_by_time import EARLIEST, EARLIEST_LOCAL,
 from segproof_model.kafka.broker.producer_append_info import CompletedTxn
 from segproof_model.kafka.broker.producer_state import ProducerStateManager
 from segproof_model.kafka.format.log_segment import LogSegment
-from segproof_model.kafka.format.log_segment_releases import InactiveSegmentIsLeft
 from segproof_model.kafka.format.record_file import TimestampAndOffset
 from segproof_model.language.behaviours import Behaviour, override, up_to
 from segproof_model.language.integers import INT32_MAX
@@ -145,10 +144,7 @@ class EmptySegmentIsNotReplaced(Behaviour):
             self.remove_files_of_segment(base_offset)
             if error is not None:
                 raise error
-            if active.release is None or not active.release.has(InactiveSegmentIsLeft):
-                active.offset_index.trim_to_valid_size()
-                active.time_index.trim_to_valid_size()
-                active.log.trim()
+            trim(active)
             self.create_segment(base_offset)
 
     class LogRetention(log_retention.LogRetention):
@@ -158,6 +154,13 @@ class EmptySegmentIsNotReplaced(Behaviour):
         def begin_log_behind(self, segment: LogSegment) -> None:
             if self.segments.higher_segment(segment.base_offset) is not None:
                 super().begin_log_behind(segment)
+
+
+def trim(segment: LogSegment) -> None:
+    """Cut what no entry and no batch of a segment uses."""
+    segment.offset_index.trim_to_valid_size()
+    segment.time_index.trim_to_valid_size()
+    segment.log.trim()
 
 
 class RebuildWritesAtSegments(Behaviour):
@@ -211,6 +214,27 @@ class RollKnowsLastOffset(Behaviour):
         @override
         def base_of_next(self) -> int:
             return self.info.last_offset - INT32_MAX
+
+
+class RollTrimsSegment(Behaviour):
+    """A roll cuts what the segment that it ends does not use: that does not cut it itself."""
+
+    laws = ("SEG-38", "LOG-11")
+    releases = up_to("0.11.0.3")
+
+    class LocalLog(local_log.LocalLog):
+        """The segments."""
+
+        @override
+        def begin_segment(self, base_offset: int) -> None:
+            active = self.segments.active_segment
+            if base_offset == active.base_offset:
+                super().begin_segment(base_offset)
+                return
+            self.remove_files_of_segment(base_offset)
+            active.on_become_inactive_segment()
+            trim(active)
+            self.create_segment(base_offset)
 
 
 class FlushRemovesSnapshots(Behaviour):
@@ -305,7 +329,7 @@ class NoProducers(ProducerStateManager):
 
 
 class LogKnowsNoProducers(Behaviour):
-    """A log knows no producers, transactions and leader epochs: it leaves their files as they are."""
+    """A log knows no producers, transactions and leader epochs, and leaves their files alone."""
 
     laws = ("PROD-14", "LOAD-15")
     releases = up_to("0.10.2.2")
@@ -370,8 +394,8 @@ class RetentionWaitsForNobody(Behaviour):
 
 
 class TruncationAtEndIsDone(Behaviour):
-    """A truncation at the log end removes an empty segment behind it, and lowers the recovery
-    point.
+    """A truncation at the log end is done: it removes an empty segment behind it, and lowers the
+    recovery point.
     """
 
     laws = ("LOG-13",)

@@ -183,7 +183,9 @@ class BoundsFollowStart(Behaviour):
 
 
 class FullTruncationOnlyForgets(Behaviour):
-    """A log that begins anew only forgets its producers, and lowers its high watermark to the end."""
+    """A log that begins anew begins with its first segment, forgets its producers, builds nothing
+    anew, and lowers its high watermark to the end.
+    """
 
     laws = ("LOG-14", "PROD-14")
     releases = up_to("2.4.1")
@@ -200,7 +202,7 @@ class FullTruncationOnlyForgets(Behaviour):
             self.leader_epoch_cache.clear_and_flush()
             self.producer_state_manager.truncate_fully_and_start_at(new_offset)
             self.maybe_increment_first_unstable_offset()
-            self.begin_log_at(new_offset if log_start_offset is None else log_start_offset)
+            self.begin_log_at(new_offset)
 
 
 class FollowerSizeIsLimited(Behaviour):
@@ -275,11 +277,11 @@ class ReplicaBound(LogOffsetMetadata):
 
 
 class ReplicaKnowsHighWatermark(Behaviour):
-    """The log does not know the high watermark: its replica does, and tells it, whatever it is.
+    """The log does not know the high watermark: its replica does, and tells it, unanswered.
 
-    It follows neither the log start nor the log end. A read is given an offset that no batch
-    reaches; where the first unstable offset is, its segment says. Retention lets the log begin
-    beyond it, too, and the recovery point stays below the log start.
+    It follows neither the log start nor the log end, and retention lets the log begin beyond it. A
+    read is given an offset that no batch reaches; where the first unstable offset is, its segment
+    says. Only a truncation moves the recovery point.
     """
 
     laws = ("LOG-6", "LOG-13", "PROD-10")
@@ -293,9 +295,8 @@ class ReplicaKnowsHighWatermark(Behaviour):
             self.update_high_watermark_metadata(LogOffsetMetadata(self.log_start_offset))
 
         @override
-        def update_high_watermark(self, high_watermark: int) -> int:
+        def update_high_watermark(self, high_watermark: int) -> None:  # type: ignore[override]
             self.update_high_watermark_metadata(LogOffsetMetadata(high_watermark))
-            return high_watermark
 
         @override
         def update_high_watermark_metadata(self, metadata: LogOffsetMetadata) -> None:
@@ -338,9 +339,20 @@ class ReplicaKnowsHighWatermark(Behaviour):
 
         @override
         def update_log_end_offset(self, offset: int) -> None:
-            recovery_point, is_cut = self.recovery_point, offset < self.log_end_offset
+            recovery_point = self.recovery_point
             super().update_log_end_offset(offset)
-            self.recovery_point = min(recovery_point, offset) if is_cut else recovery_point
+            self.recovery_point = recovery_point
+
+        @override
+        def truncate_to(self, target_offset: int) -> Sequence[LogSegment]:
+            deleted = super().truncate_to(target_offset)
+            self.recovery_point = min(self.recovery_point, target_offset)
+            return deleted
+
+        @override
+        def truncate_fully_and_start_at(self, new_offset: int) -> None:
+            super().truncate_fully_and_start_at(new_offset)
+            self.recovery_point = min(self.recovery_point, new_offset)
 
         @override
         def read_segment(
