@@ -371,13 +371,6 @@ class LogBeginsWithSegment(Behaviour):
         def log_start_offset(self) -> int:  # type: ignore[override]  # nothing is kept
             return 0 if self.log_segments.is_empty else self.log_segments.base_offsets()[0]
 
-    class LogRetention(log_retention.LogRetention):
-        """One pass over the segments."""
-
-        @override
-        def begin_log_behind(self, segment: LogSegment) -> None:
-            pass
-
 
 class RetentionWaitsForNobody(Behaviour):
     """Retention removes segments that reach beyond the high watermark, too."""
