@@ -4,7 +4,13 @@
 Used by: the laws, the harness, the generated pages.
 """
 
-from segproof_model.kafka.broker import checkpoint_deviations, checkpoint_releases, epoch_releases
+from segproof_model.kafka.broker import (
+    checkpoint_deviations,
+    checkpoint_releases,
+    epoch_releases,
+    producer_deviations,
+    producer_releases,
+)
 from segproof_model.kafka.format import (
     index_deviations,
     index_releases,
@@ -46,6 +52,8 @@ MODULES = (
     checkpoint_releases,
     checkpoint_deviations,
     epoch_releases,
+    producer_releases,
+    producer_deviations,
 )
 """The modules that hold behaviours."""
 
