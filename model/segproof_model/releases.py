@@ -14,6 +14,8 @@ from segproof_model.kafka.broker import (
 from segproof_model.kafka.format import (
     index_deviations,
     index_releases,
+    log_segment_deviations,
+    log_segment_releases,
     record_deviations,
     record_file_releases,
     record_releases,
@@ -44,17 +46,11 @@ ROCKETMQ = (
 """The releases of RocketMQ, the newest first."""
 LINES = {"kafka": KAFKA, "rocketmq": ROCKETMQ}
 MODULES = (
-    index_releases,
-    index_deviations,
-    record_releases,
-    record_file_releases,
-    record_deviations,
-    checkpoint_releases,
-    checkpoint_deviations,
-    epoch_releases,
-    producer_releases,
-    producer_deviations,
-)
+    index_releases, record_releases, record_file_releases, log_segment_releases,
+    index_deviations, record_deviations, log_segment_deviations,
+    checkpoint_releases, checkpoint_deviations, epoch_releases,
+    producer_releases, producer_deviations,
+)  # fmt: skip
 """The modules that hold behaviours."""
 
 
