@@ -7,12 +7,16 @@ from typing import Any
 
 from segproof_harness import codecs as old
 from segproof_harness.descriptions.batches import (
+    FIELDS,
     RECORDS_SHOWN_MAX,
+    show_fields,
     show_record,
+    show_records_of_model,
 )
 from segproof_harness.outcomes import normalise
 from segproof_model.kafka import compression as old_compression
 from segproof_model.kafka.format.compression import BeyondLimitError, Codecs, CutShortError
+from segproof_model.kafka.record_batch import RecordBatch
 from segproof_model.language.outcomes import Raised
 from segproof_model.language.states import Refused, outcome_of
 
@@ -52,19 +56,58 @@ def field_of(batch: Any, name: str) -> Any:
     return ("error", str(found.kind)) if isinstance(found, Raised) else found
 
 
-def old_times(batch: Any) -> Any:
-    """Return what the older model reads of times, streamed or not."""
+def times_of_old(batch: Any) -> Any:
+    """Return the times that the older model reads, as a whole or streamed."""
     return tuple(
-        (
-            normalise(found.times[:RECORDS_SHOWN_MAX]),
-            None
-            if found.error is None or len(found.times) > RECORDS_SHOWN_MAX
-            else str(found.error.kind),
-        )
+        (normalise(found.times), None if found.error is None else str(found.error.kind))
         for found in (batch.times_until_error(), batch.times_until_error(is_streamed=True))
     )
 
 
-def times(batch: Any) -> Any:
-    """Return the same of a plain batch."""
-    return until_refused(batch.times()), until_refused(batch.streamed_times())
+def is_short(batch: Any) -> bool:
+    """Return whether a batch does not claim more records than are compared."""
+    count = outcome_of(lambda: batch.record_count)
+    return not isinstance(count, int) or count < RECORDS_SHOWN_MAX
+
+
+TAILS = (0, 20, 61)
+"""What can be read of a batch in a file is tried with so many bytes less, and with more."""
+
+
+def read_of(batch: Any) -> Any:
+    """Return all that can be read of a plain batch, here and in a file."""
+    kept = [batch.data[: max(17, len(batch.data) - tail)] for tail in TAILS]
+    codecs, size = batch.codecs, batch.size_bytes
+    in_file = [type(batch)(one, 0, size, True, codecs) for one in (*kept, batch.data + bytes(61))]
+    return [
+        (
+            tuple(field_of(one, name) for name in FIELDS),
+            until_refused(ask() for ask in (one.is_valid, one.ensure_valid)),
+            records_of(one),
+            is_short(one) and (until_refused(one.times()), until_refused(one.streamed_times())),
+        )
+        for one in (batch, *in_file)
+    ]
+
+
+def read_of_old(batch: Any) -> Any:
+    """Return the same of one of the older model."""
+    kept = [batch.data[: max(17, len(batch.data) - tail)] for tail in TAILS]
+    in_file = [
+        RecordBatch(one, 0, batch.size_bytes, True, codecs=batch.codecs, profile=batch.profile)
+        for one in (*kept, batch.data + bytes(61))
+    ]
+    found = []
+    for one in (batch, *in_file):
+        answers: list[Any] = [one.is_valid(), one.ensure_valid()]
+        kinds = [str(answer.kind) for answer in answers if isinstance(answer, Raised)]
+        good = tuple(answer for answer in answers if not isinstance(answer, Raised))
+        found.append(
+            (
+                show_fields(one),
+                (good, kinds[0] if kinds else None),
+                show_records_of_model(one),
+                is_short(one) and times_of_old(one),
+            )
+        )
+    return found

@@ -5,32 +5,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from segproof_harness.descriptions import record_batch as described
-from segproof_harness.descriptions.batches import (
-    FIELDS,
-    show_fields,
-    show_record,
-    show_records_of_model,
-)
+from segproof_harness.descriptions.batches import FIELDS, show_record
 from segproof_harness.operations import Value
 from segproof_harness.plain import Plain
 from segproof_harness.plain.batches import (
     CODECS,
     field_of,
-    old_times,
+    read_of,
+    read_of_old,
     records_of,
-    times,
     until_refused,
 )
-from segproof_model.kafka import record_batch as old
 from segproof_model.kafka.format import batch_writing, record, varint
 from segproof_model.kafka.format.memory_records import MemoryRecords
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
-from segproof_model.language.outcomes import ErrorKind, Raised, Step
+from segproof_model.language.outcomes import ErrorKind, Step
 from segproof_model.language.states import State, opened, refuse
-
-TAILS = (0, 20, 61)
-"""How much of a batch in a file can be read is tried with so many bytes less or more."""
 
 
 class KeptBatch(State):
@@ -97,52 +88,14 @@ def pure(function: Any) -> Any:
     return lambda kept, **arguments: function(*arguments.values())
 
 
-def in_file(batch: Any, remake: Any) -> list[Any]:
-    """Return the batch as it would be in a file, whole or cut."""
-    kept = [batch.data[: max(0, len(batch.data) - tail)] for tail in TAILS]
-    return [remake(batch, data) for data in (*kept, batch.data + bytes(61))]
-
-
-def remade(batch: Any, data: bytes) -> Any:
-    """Return a plain batch with other bytes, in a file."""
-    return type(batch)(data, 0, batch.size_bytes, True, CODECS)
-
-
-def remade_old(batch: Any, data: bytes) -> Any:
-    """Return a batch of the older model with other bytes, in a file."""
-    return old.RecordBatch(
-        data, 0, batch.size_bytes, True, codecs=batch.codecs, profile=batch.profile
-    )
-
-
 def seen(kept: Any) -> Any:
     """Return what can be read of the batch, here and in a file."""
-    batches = [kept.batch, *in_file(kept.batch, remade)]
-    return [
-        (
-            tuple(field_of(batch, name) for name in FIELDS),
-            times(batch),
-            records_of(batch),
-            until_refused(one.is_valid() for one in (batch,)),
-        )
-        for batch in batches
-        if len(batch.data) >= 17
-    ]
+    return read_of(kept.batch)
 
 
 def seen_of_old(kept: Any) -> Any:
     """Return the same of the older model."""
-    return [
-        (
-            show_fields(batch),
-            old_times(batch),
-            show_records_of_model(batch),
-            ((), str(valid.kind)) if isinstance(valid, Raised) else ((valid,), None),
-        )
-        for batch in [kept.batch, *in_file(kept.batch, remade_old)]
-        if len(batch.data) >= 17
-        for valid in (batch.is_valid(),)
-    ]
+    return read_of_old(kept.batch)
 
 
 PLAIN = Plain(

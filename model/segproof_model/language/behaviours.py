@@ -23,7 +23,7 @@ Used by: the `*_releases` modules of the structures, releases.
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import cache, wraps
+from functools import cache, cached_property, wraps
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from segproof_model.language.states import Released
@@ -98,6 +98,11 @@ class Release:
     """All behaviours of the system, in the order in which they go on top of each other."""
 
     def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """The hash, which each class of a release is looked up by: made once."""
         return hash((self.name, self.behaviours))
 
     def has(self, behaviour: type[Behaviour]) -> bool:

@@ -11,7 +11,7 @@ Used by: the log validator, the harness.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -23,11 +23,7 @@ from segproof_model.kafka.format.compression import (
     crc32c,
     deflate,
 )
-from segproof_model.kafka.format.legacy_record import (
-    NO_TIMESTAMP,
-    TIMESTAMP_TYPE_BIT,
-    encode_message,
-)
+from segproof_model.kafka.format.legacy_record import NO_TIMESTAMP, encode_message
 from segproof_model.kafka.format.record import Record, encode_record
 from segproof_model.kafka.format.record_batch import (
     CONTROL_BIT,
@@ -38,20 +34,12 @@ from segproof_model.language.integers import INT32_MAX, int32_bytes, int64_bytes
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Released, refuse
 
-__all__ = [
-    "BatchWriter",
-    "HeaderToWrite",
-    "write_batch",
-    "write_empty_batch",
-    "write_end_transaction_marker",
-]
-
 TIMESTAMP_TYPES = ("NoTimestampType", "CreateTime", "LogAppendTime")
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeaderToWrite:
-    """The fields of a batch of magic 2 that is being written."""
+    """The fields of a batch that is being written; magic 0 and 1 have no place for most."""
 
     base_offset: int
     last_offset: int
@@ -65,8 +53,13 @@ class HeaderToWrite:
     is_transactional: bool = False
     is_control: bool = False
 
-    def can_be_written(self) -> bool:
-        """Return whether the fields go together (BATCH-13)."""
+    @property
+    def is_log_append_time(self) -> bool:
+        """Whether the broker gives the timestamps."""
+        return self.timestamp_type == "LogAppendTime"
+
+    def goes_together(self) -> bool:
+        """Return whether one batch of magic 2 can say all of it (BATCH-13)."""
         has_producer = self.producer_id != -1
         return (
             self.timestamp_type in TIMESTAMP_TYPES[1:]
@@ -77,24 +70,23 @@ class HeaderToWrite:
             and (not has_producer or self.base_sequence >= 0 or self.is_control)
         )
 
-    def can_hold(self, records: Sequence[Record]) -> bool:
+    def holds(self, records: Sequence[Record]) -> bool:
         """Return whether there are records, in order, within the batch."""
-        offsets = [record.offset for record in records]
+        offsets = [self.base_offset - 1, *(record.offset for record in records), self.last_offset]
         return (
             bool(records)
-            and all(one < next_one for one, next_one in pairwise(offsets))
-            and self.base_offset <= offsets[0]
-            and offsets[-1] <= self.last_offset
+            and all(one < two for one, two in pairwise(offsets[:-1]))
+            and offsets[-2] <= self.last_offset
             and all(record.timestamp >= NO_TIMESTAMP for record in records)
         )
 
     def to_bytes(self, codec: int, count: int, stored: bytes) -> bytes:
-        """Return the batch with these records."""
+        """Return the batch of magic 2 with these records."""
         attributes = (
             codec
-            + (LOG_APPEND_TIME_BIT if self.timestamp_type == "LogAppendTime" else 0)
-            + (TRANSACTIONAL_BIT if self.is_transactional else 0)
-            + (CONTROL_BIT if self.is_control else 0)
+            + LOG_APPEND_TIME_BIT * self.is_log_append_time
+            + TRANSACTIONAL_BIT * self.is_transactional
+            + CONTROL_BIT * self.is_control
         )
         checked = (
             attributes.to_bytes(2, "big")
@@ -128,8 +120,9 @@ class BatchWriter(Released):
         *,
         magic: int = 2,
         base_offset: int,
-        compression: str = "none",
         last_offset: int | None = None,
+        compression: str = "none",
+        timestamp_type: str = "CreateTime",
         log_append_time: int | None = None,
         codecs: Codecs = NO_CODECS,
         **fields: Any,
@@ -139,45 +132,42 @@ class BatchWriter(Released):
         `last_offset` keeps an offset whose record is gone; `fields` are more of `HeaderToWrite`.
         What the format cannot say is an invalid argument.
         """
+        timestamps = [record.timestamp for record in records] or [NO_TIMESTAMP]
+        given = log_append_time if timestamp_type == "LogAppendTime" else None
         header = HeaderToWrite(
             base_offset=base_offset,
             last_offset=records[-1].offset if records and last_offset is None else last_offset or 0,
-            base_timestamp=records[0].timestamp if records else NO_TIMESTAMP,
-            max_timestamp=max((record.timestamp for record in records), default=NO_TIMESTAMP),
+            base_timestamp=timestamps[0],
+            max_timestamp=max(timestamps) if given is None else given,
+            timestamp_type=timestamp_type,
             **fields,
         )
-        is_given = header.timestamp_type == "LogAppendTime"
-        if magic not in self.magics or compression not in self.codec_names:
+        is_missing = header.is_log_append_time and magic > 0 and given is None
+        is_known = magic in self.magics and compression in self.codec_names
+        if is_missing or not is_known or not header.holds(records):
             refuse(ErrorKind.INVALID_ARGUMENT)
-        if not header.can_hold(records) or (is_given and magic > 0 and log_append_time is None):
-            refuse(ErrorKind.INVALID_ARGUMENT)
-        codec = self.codec_names.index(compression)
         if magic == 2:
-            if is_given and log_append_time is not None:
-                header = replace(header, max_timestamp=log_append_time)
-            return written(header, records, codec, codecs)
-        can_be_kept = compression != "zstd" and last_offset is None
-        if not (can_be_kept and self.legacy_can_say(magic, records, header)):
+            return batch_of(header, records, COMPRESSIONS.index(compression), codecs)
+        if last_offset is not None or not self.legacy_can_say(magic, compression, records, header):
             refuse(ErrorKind.INVALID_ARGUMENT)
-        if is_given and log_append_time is not None:
-            records = [record._replace(timestamp=log_append_time) for record in records]
-        is_create_time = header.timestamp_type == "CreateTime"
-        return messages_written(records, magic, codec, base_offset, is_create_time, codecs)
+        return messages_of(header, records, magic, COMPRESSIONS.index(compression), codecs)
 
-    def legacy_can_say(self, magic: int, records: Sequence[Record], header: HeaderToWrite) -> bool:
+    def legacy_can_say(
+        self, magic: int, compression: str, records: Sequence[Record], header: HeaderToWrite
+    ) -> bool:
         """Return whether magic 0 and 1 have a place for all of it (BATCH-6)."""
         return (
             header.timestamp_type in (self.magic_1_types if magic else TIMESTAMP_TYPES)
+            and compression != "zstd"
             and header.producer_id == -1
-            and not header.is_transactional
-            and not header.is_control
+            and not (header.is_transactional or header.is_control)
             and not any(record.headers for record in records)
         )
 
 
-def written(header: HeaderToWrite, records: Sequence[Record], codec: int, codecs: Codecs) -> bytes:
+def batch_of(header: HeaderToWrite, records: Sequence[Record], codec: int, codecs: Codecs) -> bytes:
     """Return the records as a batch of magic 2."""
-    if not header.can_be_written():
+    if not header.goes_together():
         refuse(ErrorKind.INVALID_ARGUMENT)
     base = header.base_offset, header.base_timestamp
     body = b"".join(encode_record(record, *base) for record in records)
@@ -185,26 +175,20 @@ def written(header: HeaderToWrite, records: Sequence[Record], codec: int, codecs
     return header.to_bytes(codec, len(records), stored)
 
 
-def messages_written(
-    records: Sequence[Record],
-    magic: int,
-    codec: int,
-    base_offset: int,
-    is_create_time: bool,
-    codecs: Codecs,
+def messages_of(
+    header: HeaderToWrite, records: Sequence[Record], magic: int, codec: int, codecs: Codecs
 ) -> bytes:
     """Return the records as messages, or as one wrapper of them where there is a codec."""
-    attributes = 0 if is_create_time or magic == 0 else TIMESTAMP_TYPE_BIT
-    base = base_offset if codec != NONE and magic == 1 else 0
-    messages = b"".join(
-        encode_message(magic, offset - base, timestamp, attributes, key, value)
-        for offset, timestamp, key, value, *_ in records
-    )
+    attributes = LOG_APPEND_TIME_BIT if magic and header.timestamp_type != "CreateTime" else 0
+    base = header.base_offset if codec != NONE and magic == 1 else 0
+    messages, largest = b"", header.max_timestamp
+    for offset, time, key, value, *_ in records:
+        time = largest if header.is_log_append_time else time
+        messages += encode_message(magic, offset - base, time, attributes, key, value)
     if codec == NONE:
         return messages
-    largest_timestamp = max(record.timestamp for record in records)
-    value, attributes = deflate(codec, messages, magic, codecs), attributes + codec
-    return encode_message(magic, records[-1].offset, largest_timestamp, attributes, None, value)
+    value = deflate(codec, messages, magic, codecs)
+    return encode_message(magic, header.last_offset, largest, attributes + codec, None, value)
 
 
 write_batch = BatchWriter().write
@@ -221,30 +205,20 @@ def write_empty_batch(
     header = HeaderToWrite(
         base_offset=base_offset, last_offset=last_offset, max_timestamp=max_timestamp, **fields
     )
-    return written(header, (), NONE, NO_CODECS)
+    return batch_of(header, (), NONE, NO_CODECS)
 
 
 def write_end_transaction_marker(
-    control_type: str,
-    *,
-    offset: int,
-    timestamp: int,
-    producer_id: int,
-    producer_epoch: int,
-    coordinator_epoch: int,
-    partition_leader_epoch: int = -1,
+    control_type: str, *, offset: int, timestamp: int, coordinator_epoch: int, **fields: Any
 ) -> bytes:
-    """Return the control batch that ends a transaction; `control_type` is ABORT or COMMIT."""
+    """Return the control batch that ends a transaction; `control_type` is ABORT or COMMIT.
+
+    `fields` are more of `HeaderToWrite`: the producer's id and epoch at least.
+    """
     if control_type not in ("ABORT", "COMMIT"):
         refuse(ErrorKind.INVALID_ARGUMENT)
     key = b"\0\0" + bytes([0, ("ABORT", "COMMIT").index(control_type)])
-    value = b"\0\0" + int32_bytes(coordinator_epoch)
+    record = Record(offset, timestamp, key, b"\0\0" + int32_bytes(coordinator_epoch))
     return write_batch(
-        [Record(offset, timestamp, key, value)],
-        base_offset=offset,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        partition_leader_epoch=partition_leader_epoch,
-        is_transactional=True,
-        is_control=True,
+        [record], base_offset=offset, is_transactional=True, is_control=True, **fields
     )

@@ -19,6 +19,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NoReturn
 
 from segproof_model.language.integers import INT32_MAX, int32_at, int32_bytes
 from segproof_model.language.outcomes import ErrorKind
@@ -78,15 +79,11 @@ class Codecs:
     question about them raises BeyondLimitError."""
 
 
-def _no_codec(*_: object) -> bytes:
+def _no_codec(*_: object) -> NoReturn:
     raise ValueError("no codecs were given")
 
 
-def _no_hash(_: bytes) -> int:
-    raise ValueError("no codecs were given")
-
-
-NO_CODECS = Codecs(_no_codec, _no_codec, _no_hash)
+NO_CODECS = Codecs(_no_codec, _no_codec, _no_codec)
 """Refuses everything that is compressed."""
 
 
@@ -227,13 +224,13 @@ def _inflate_lz4(frame: bytes, magic: int, codecs: Codecs) -> bytes:
     checksum = frame[len(header) : position]
     if magic > 0 and checksum != bytes([lz4_header_checksum(header, magic, codecs)]):
         raise ValueError("an lz4 frame's header has a wrong checksum")
-    parts: list[bytes] = []
+    inflated = b""
     try:
-        for part in _lz4_blocks(frame, position, flags[0], block_size, codecs):
-            parts.append(part)
+        for block in _lz4_blocks(frame, position, flags[0], block_size, codecs):
+            inflated += block
     except ValueError as error:
-        raise CutShortError(str(error), b"".join(parts)) from error
-    return b"".join(parts)
+        raise CutShortError(str(error), inflated) from error
+    return inflated
 
 
 def _lz4_blocks(

@@ -16,16 +16,6 @@ from segproof_model.language.integers import int32_at, int32_bytes, int64_at, in
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import refuse
 
-__all__ = [
-    "LOG_OVERHEAD",
-    "MIN_MESSAGE_BYTES",
-    "NO_TIMESTAMP",
-    "TIMESTAMP_TYPE_BIT",
-    "LegacyRecord",
-    "encode_message",
-    "split_messages",
-]
-
 LOG_OVERHEAD = 12
 """Bytes of offset and size, in front of every batch and message."""
 MIN_MESSAGE_BYTES = 14

@@ -16,17 +16,14 @@ from segproof_model.kafka.format.legacy_record import (
     LOG_OVERHEAD,
     MIN_MESSAGE_BYTES,
     NO_TIMESTAMP,
-    TIMESTAMP_TYPE_BIT,
     LegacyRecord,
     split_messages,
 )
 from segproof_model.kafka.format.record import NO_SEQUENCE, Record
-from segproof_model.kafka.format.record_batch import RecordBatch, Time, number
+from segproof_model.kafka.format.record_batch import RecordBatch, Time, attribute, number
 from segproof_model.language.integers import int64_at, wrap64
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import refuse
-
-__all__ = ["LegacyRecordBatch", "Message"]
 
 HEADER_BYTES = {0: 18, 1: 26}
 
@@ -48,7 +45,7 @@ class LegacyRecordBatch(RecordBatch):
     crc = number(12, 4, signed=False)
     attributes = number(17, 1)
     stored_timestamp = number(18, 8)
-    base_timestamp = record_count = None
+    base_timestamp = record_count = None  # type: ignore[assignment]  # it has no place for them
     partition_leader_epoch = producer_id = producer_epoch = -1
     base_sequence = last_sequence = NO_SEQUENCE
     is_transactional = is_control = has_delete_horizon = False
@@ -70,21 +67,16 @@ class LegacyRecordBatch(RecordBatch):
         """The framed offset: that of the last record (BATCH-4)."""
         return int64_at(self.data, 0)
 
-    @property
+    @attribute
     def max_timestamp(self) -> int:
         """The timestamp of the message, the largest of those that it wraps; -1 in magic 0."""
-        if self.magic == 0:
-            self.header()
-            return NO_TIMESTAMP
-        return int(self.stored_timestamp)
+        return NO_TIMESTAMP if self.magic == 0 and self.header() else self.stored_timestamp
 
     @property
     def timestamp_type(self) -> str:
         """NoTimestampType (magic 0), CreateTime or LogAppendTime."""
-        is_given = self.attributes & TIMESTAMP_TYPE_BIT
-        if self.magic == 0:
-            return "NoTimestampType"
-        return "LogAppendTime" if is_given else "CreateTime"
+        found = super().timestamp_type
+        return "NoTimestampType" if self.magic == 0 else found
 
     def crc_of(self, data: bytes) -> int:
         """Return the checksum of what follows it (BATCH-2)."""

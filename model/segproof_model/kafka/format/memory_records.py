@@ -10,17 +10,16 @@ Used by: log_segment, partition_log.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from segproof_model.kafka.format.compression import NO_CODECS, Codecs
 from segproof_model.kafka.format.legacy_record import LOG_OVERHEAD, MIN_MESSAGE_BYTES
 from segproof_model.kafka.format.legacy_record_batch import LegacyRecordBatch
-from segproof_model.kafka.format.record_batch import DefaultRecordBatch, RecordBatch
+from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.language.integers import INT32_MAX, int32_at
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Released, refuse
-
-__all__ = ["HEADER_UP_TO_MAGIC_BYTES", "AbstractRecords", "MemoryRecords"]
 
 HEADER_UP_TO_MAGIC_BYTES = 17
 
@@ -41,10 +40,11 @@ class AbstractRecords(Released):
     ) -> RecordBatch:
         """Return these bytes as the batch that their magic says."""
         is_legacy = len(data) < HEADER_UP_TO_MAGIC_BYTES or not 2 <= data[16] < 128
-        kind = self.kind(LegacyRecordBatch if is_legacy else DefaultRecordBatch)
+        kind = self.kind(LegacyRecordBatch if is_legacy else RecordBatch)
         return kind(data, position, size_bytes, in_file, self.codecs)
 
 
+@dataclass
 class MemoryRecords(AbstractRecords):
     """Records in memory: a value.
 
@@ -52,12 +52,10 @@ class MemoryRecords(AbstractRecords):
     []
     """
 
-    def __init__(
-        self, data: bytes, max_message_size_bytes: int = INT32_MAX, *, codecs: Codecs = NO_CODECS
-    ) -> None:
-        self.data, self.codecs = data, codecs
-        self.max_message_size_bytes = max_message_size_bytes
-        """The largest size field; one beyond it is a corrupt record."""
+    data: bytes
+    max_message_size_bytes: int = INT32_MAX
+    """The largest size field; one beyond it is a corrupt record."""
+    codecs: Codecs = field(default=NO_CODECS, compare=False, repr=False, kw_only=True)
 
     def batches(self) -> Iterator[RecordBatch]:
         """Yield each whole batch, until one cannot be read (SCAN-9)."""

@@ -23,21 +23,6 @@ from segproof_model.language.integers import INT32_MAX, int32_at, wrap32, wrap64
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused, Released, refuse
 
-__all__ = [
-    "NO_SEQUENCE",
-    "ControlRecordTypes",
-    "EndTransactionMarker",
-    "Record",
-    "RecordBase",
-    "RecordHeader",
-    "decode_record",
-    "decode_records",
-    "decrement_sequence",
-    "encode_record",
-    "end_transaction_marker",
-    "increment_sequence",
-]
-
 NO_SEQUENCE = -1
 
 

@@ -80,7 +80,6 @@ class EmptyChangeIsRefused(Behaviour):
 class HugePreallocationIsRefused(Behaviour):
     """A file that is to have 2 GiB or more is refused before it is made."""
 
-    laws = ("SCAN-20",)
     of_segproof = True
 
     class RecordFile(record_file.RecordFile):

@@ -11,6 +11,7 @@ Used by: log_segment, the harness.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 from segproof_model.kafka.format.compression import NO_CODECS, Codecs
@@ -21,8 +22,6 @@ from segproof_model.language.files import Files
 from segproof_model.language.integers import INT32_MAX, int32_at, wrap32
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import State, refuse
-
-__all__ = ["FileRecords", "FileSlice", "LogOffsetPosition", "RecordFile", "TimestampAndOffset"]
 
 NO_TIMESTAMP = -1
 NO_OFFSET = -1
@@ -84,7 +83,7 @@ class FileRecords(AbstractRecords):
         if end < 0 or end > self.end:
             end = self.end
         size = wrap32(end - start)
-        return self.kind(FileSlice)(self.image, start, size, self.is_open, codecs=self.codecs)
+        return self.kind(FileSlice)(self.image, start, size, self.is_open, self.codecs)
 
     def check_slice(self, position: int) -> None:
         """Refuse a slice that begins beyond the end."""
@@ -98,14 +97,13 @@ class FileRecords(AbstractRecords):
 
         Without `start`: from the beginning of this file or slice.
         """
-        position, image = self.start if start is None else start, self.image
-        while (batch := self.next_batch(position, image)) is not None:
+        position, end, image = self.start if start is None else start, self.end, self.image
+        while (batch := self.next_batch(position, end, image)) is not None:
             yield batch
             position += batch.size_bytes
 
-    def next_batch(self, position: int, image: bytes) -> RecordBatch | None:
-        """Return the batch at `position`, or None at the end of the range (SCAN-1)."""
-        end = self.end
+    def next_batch(self, position: int, end: int, image: bytes) -> RecordBatch | None:
+        """Return the batch at `position`, or None if the range ends before it does (SCAN-1)."""
         if position >= end - self.head_bytes:
             return None
         size = self.size_at(position, image)
@@ -192,23 +190,15 @@ class FileRecords(AbstractRecords):
         return TimestampAndOffset(timestamp, offset, None if epoch == -1 else epoch)
 
 
+@dataclass
 class FileSlice(FileRecords):
     """A range of a file, with the bytes that the file had: a value."""
 
-    def __init__(
-        self, image: bytes, start: int, size: int, is_open: bool = True, *, codecs: Codecs
-    ) -> None:
-        self.image, self.start, self.size, self.is_open = image, start, size, is_open
-        self.codecs = codecs
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, FileSlice):
-            return False
-        places = self.start, self.size, self.is_open
-        return places == (other.start, other.size, other.is_open) and self.image == other.image
-
-    def __hash__(self) -> int:
-        return hash((self.image, self.start, self.size))
+    image: bytes
+    start: int
+    size: int
+    is_open: bool = True
+    codecs: Codecs = field(default=NO_CODECS, compare=False, repr=False)
 
 
 class RecordFile(FileRecords, State):

@@ -196,17 +196,17 @@ class ScannerLimitsWrap(Behaviour):
 
         @override
         def batches(self, start: int | None = None) -> Iterator[RecordBatch]:
-            position, image = self.start if start is None else start, self.image
-            while (batch := self.next_batch(position, image)) is not None:
+            position, end, image = self.start if start is None else start, self.end, self.image
+            while (batch := self.next_batch(position, end, image)) is not None:
                 yield batch
                 position = wrap32(position + batch.size_bytes)
 
         @override
-        def next_batch(self, position: int, image: bytes) -> RecordBatch | None:
-            if wrap32(position + self.head_bytes) >= self.end:
+        def next_batch(self, position: int, end: int, image: bytes) -> RecordBatch | None:
+            if wrap32(position + self.head_bytes) >= end:
                 return None
             size = self.size_at(position, image)
-            if wrap32(position + LOG_OVERHEAD + size) > self.end:
+            if wrap32(position + LOG_OVERHEAD + size) > end:
                 return None
             return self.batch_at(position, wrap32(LOG_OVERHEAD + size), image)
 

@@ -50,7 +50,7 @@ class InflatedLengthIsInvalidArgument(Behaviour):
     laws = ("BATCH-16", "BATCH-18")
     releases = up_to("3.5.2")
 
-    class DefaultRecordBatch(record_batch.DefaultRecordBatch):
+    class RecordBatch(record_batch.RecordBatch):
         """A batch of magic 2."""
 
         @override
@@ -69,7 +69,7 @@ class DeleteHorizonIsUnknown(Behaviour):
     laws = ("BATCH-15",)
     releases = up_to("2.8.2")
 
-    class DefaultRecordBatch(record_batch.DefaultRecordBatch):
+    class RecordBatch(record_batch.RecordBatch):
         """A batch of magic 2."""
 
         has_delete_horizon = False
@@ -83,7 +83,7 @@ class LongRecordIsNull(Behaviour):
     laws = ("BATCH-16",)
     releases = up_to("2.8.2")
 
-    class DefaultRecordBatch(record_batch.DefaultRecordBatch):
+    class RecordBatch(record_batch.RecordBatch):
         """A batch of magic 2."""
 
         @override

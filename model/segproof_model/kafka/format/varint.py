@@ -12,11 +12,6 @@ from segproof_model.language.integers import wrap32, wrap64
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import refuse
 
-__all__ = ["decode_varint", "decode_varlong", "encode_varint", "encode_varlong"]
-
-VARINT_MAX_BYTES = 5
-VARLONG_MAX_BYTES = 10
-
 
 def encode_varint(value: int) -> bytes:
     """Return `value`, wrapped to 32 bits, as one to five bytes.
@@ -41,16 +36,12 @@ def decode_varint(data: bytes, position: int) -> tuple[int, int]:
     >>> decode_varint(bytes.fromhex("ac02"), 0)
     (150, 2)
     """
-    number, end = _decode(data, position, VARINT_MAX_BYTES)
-    number %= 2**32
-    return number >> 1 ^ -(number & 1), end
+    return _decode(data, position, 5, 2**32)
 
 
 def decode_varlong(data: bytes, position: int) -> tuple[int, int]:
     """Return the int64 at `position` and the position behind it; errors as in `decode_varint`."""
-    number, end = _decode(data, position, VARLONG_MAX_BYTES)
-    number %= 2**64
-    return number >> 1 ^ -(number & 1), end
+    return _decode(data, position, 10, 2**64)
 
 
 def _encode(value: int) -> bytes:
@@ -62,13 +53,14 @@ def _encode(value: int) -> bytes:
     return encoded + bytes([rest])
 
 
-def _decode(data: bytes, position: int, max_bytes: int) -> tuple[int, int]:
+def _decode(data: bytes, position: int, max_bytes: int, modulus: int) -> tuple[int, int]:
     number = bits = 0
     for byte in data[position : position + max_bytes]:
         position += 1
+        number += byte % 128 << bits
         if byte < 128:
-            return number + (byte << bits), position
-        number += byte - 128 << bits
+            number %= modulus
+            return number >> 1 ^ -(number & 1), position
         bits += 7
     is_too_long = bits == 7 * max_bytes
     return refuse(ErrorKind.INVALID_ARGUMENT if is_too_long else ErrorKind.INVALID_RECORD)
