@@ -16,6 +16,7 @@ from segproof_model.kafka.format import (
     index_releases,
     log_segment_deviations,
     log_segment_releases,
+    log_segment_releases_before_2,
     record_deviations,
     record_file_releases,
     record_releases,
@@ -46,7 +47,8 @@ ROCKETMQ = (
 """The releases of RocketMQ, the newest first."""
 LINES = {"kafka": KAFKA, "rocketmq": ROCKETMQ}
 MODULES = (
-    index_releases, record_releases, record_file_releases, log_segment_releases,
+    index_releases, record_releases, record_file_releases,
+    log_segment_releases, log_segment_releases_before_2,
     index_deviations, record_deviations, log_segment_deviations,
     checkpoint_releases, checkpoint_deviations, epoch_releases,
     producer_releases, producer_deviations,
