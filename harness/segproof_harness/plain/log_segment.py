@@ -22,11 +22,11 @@ from segproof_model.kafka.format.log_segment_deviations import (
 )
 from segproof_model.kafka.format.log_segment_releases import (
     CallIsIndexedAsAWhole,
-    FirstOffsetIsKey,
     Told,
     UnknownMaximumIsAValue,
     append_told,
 )
+from segproof_model.kafka.format.log_segment_releases_before_2 import FirstOffsetIsKey
 from segproof_model.kafka.format.memory_records import MemoryRecords
 from segproof_model.kafka.format.record_batch import BATCH_HEADER_BYTES
 from segproof_model.kafka.format.record_file import RecordFile

@@ -43,7 +43,7 @@ FLAGS: dict[str, tuple[str, Any]] = {
     "DatingPassesMissingFiles": ("dating_needs_files", False),
     "RecoveryLimitsMessages": ("recovery_limits_messages", True),
     "FailedIndexChangeIsUndone HugePreallocationIsRefused FailedSegmentChangeIsUndone"
-    " BatchesAreReadFirst IndexesAreLoadedFirst RefusedBatchIsUndone": (
+    " BatchesAreReadFirst IndexesAreLoadedFirst": (
         "checks_before_changing",
         True,
     ),

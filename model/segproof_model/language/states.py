@@ -35,6 +35,7 @@ __all__ = [
     "Released",
     "State",
     "apply",
+    "differing",
     "opened",
     "outcome_of",
     "refusal",
@@ -173,6 +174,14 @@ def opened(kind: Callable[..., S], files: State, *arguments: Any, **named: Any) 
         return Step(frozen(kind(left, *arguments, **named)))
     except Refused as error:
         return Step(frozen(left), Raised(error.kind))
+
+
+def differing(one: State, other: State) -> set[str]:
+    """Return the names of the attributes in which two states of one class differ."""
+    mine, others = dict(_content(one)), dict(_content(other))
+    if vars(one).get("files") is not None:
+        mine["files"], others["files"] = one.files, other.files
+    return {name for name in mine | others if not _is_same(mine.get(name), others.get(name))}
 
 
 class undone_if_refused:  # noqa: N801 - it reads as a statement: `with undone_if_refused(self)`
