@@ -115,8 +115,7 @@ class LeaderKeepsMessages(Behaviour):
             """Write messages of magic 0 anew; the others get offsets, and keep their timestamps."""
             written, times = b"", []
             for offset, message in self.valid_messages(first_offset):
-                is_timed = self.is_log_append_time and message.magic != FORMAT
-                timestamp = self.now_ms if is_timed else message.timestamp
+                timestamp = self.now_ms if self.is_log_append_time else message.timestamp
                 body = in_format(message, timestamp, self.timestamp_type_bit)
                 written += int64_bytes(offset) + body
                 times.append(Time(timestamp, offset))
