@@ -5,9 +5,14 @@ Used by: the laws, the harness, the generated pages.
 """
 
 from segproof_model.kafka.broker import (
+    checkpoint_deviations,
+    checkpoint_releases,
+    epoch_releases,
     log_validator_deviations,
     log_validator_releases,
     log_validator_releases_before_0_11,
+    producer_deviations,
+    producer_releases,
 )
 from segproof_model.kafka.format import (
     index_deviations,
@@ -50,6 +55,11 @@ MODULES = (
     log_validator_releases,
     log_validator_releases_before_0_11,
     log_validator_deviations,
+    checkpoint_releases,
+    checkpoint_deviations,
+    epoch_releases,
+    producer_releases,
+    producer_deviations,
 )
 """The modules that hold behaviours."""
 
