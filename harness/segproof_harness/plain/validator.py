@@ -388,12 +388,12 @@ def chosen(names: list[str] | None, is_alone: bool) -> Iterator[tuple[Release, P
         return
     newest = RELEASES[f"kafka-{KAFKA[0]}"]
     for name in FLAGS:
-        names = (name, *COMPANY.get(name, ()))
-        behaviours = tuple(one for one in newest.order if one.__name__ in names)
-        release = dataclasses.replace(newest, name=" with ".join(names), behaviours=behaviours)
+        moved = (name, *COMPANY.get(name, ()))
+        behaviours = tuple(one for one in newest.order if one.__name__ in moved)
+        release = dataclasses.replace(newest, name=" with ".join(moved), behaviours=behaviours)
         yield (
             release,
-            dataclasses.replace(profile_named(newest.name), **dict(FLAGS[one] for one in names)),
+            dataclasses.replace(profile_named(newest.name), **dict(FLAGS[one] for one in moved)),
         )
 
 
