@@ -72,7 +72,7 @@ class LeaderKeepsMessages(Behaviour):
         # --- checks ----------------------------------------------------------------------------
 
         def check_key(self, message: LegacyRecord) -> None:
-            """Refuse a message without a key if the log is compacted; the key itself is not read."""
+            """Refuse a message without a key in a compacted log; the key itself is not read."""
             if "compact" not in self.config.cleanup_policy:
                 return
             if message.key_position + 4 > len(message.entry):
@@ -128,7 +128,7 @@ class LeaderKeepsMessages(Behaviour):
             return TIMESTAMP_TYPE_BIT if self.is_log_append_time else 0
 
         def newest_written(self, times: Sequence[Time]) -> Time:
-            """Return the largest timestamp that is told of messages written anew, and its offset."""
+            """Return what is told as the newest of messages that are written anew."""
             end = times[-1].offset
             return Time(self.now_ms, end) if self.is_log_append_time else newest_of(times, end)
 
