@@ -8,14 +8,16 @@ Laws: LOG-10, LOG-21.
 Not covered: writing another format than magic 2; which of two errors is told where messages are
     wrong in different ways; the delete horizon of a batch that is compressed anew, and a
     coordinator's batch without records, of which nothing would be left.
-Used by: partition_log.
+Used by: log_append.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
+from segproof_model.kafka.broker.producer_append_info import AppendOrigin
 from segproof_model.kafka.format.batch_writing import write_batch
 from segproof_model.kafka.format.compression import crc32c
+from segproof_model.kafka.format.legacy_record import NO_TIMESTAMP
 from segproof_model.kafka.format.legacy_record_batch import LegacyRecordBatch, Message
 from segproof_model.kafka.format.log_config import LogConfig
 from segproof_model.kafka.format.memory_records import MemoryRecords
@@ -25,13 +27,9 @@ from segproof_model.language.integers import INT32_MAX, int32_at, int32_bytes, i
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused, Released, refuse
 
-if TYPE_CHECKING:
-    from segproof_model.kafka.broker.producer_append_info import AppendOrigin
-
 __all__ = ["UNKNOWN_OFFSET", "AppendAnalysis", "LogAppendInfo", "LogValidator", "ValidationResult"]
 
 UNKNOWN_OFFSET = -1
-NO_TIMESTAMP = -1
 CURRENT_MAGIC = 2
 
 
@@ -64,7 +62,7 @@ class AppendAnalysis(Released):
     def __init__(
         self,
         records: MemoryRecords,
-        origin: "AppendOrigin",
+        origin: AppendOrigin,
         leader_epoch: int,
         max_message_bytes: int = INT32_MAX,
     ) -> None:
@@ -152,7 +150,7 @@ class LogValidator(Released):
         now_ms: int,
         config: LogConfig,
         leader_epoch: int,
-        origin: "AppendOrigin",
+        origin: AppendOrigin,
     ) -> None:
         self.batches = tuple(records.batches())
         self.codecs = records.codecs

@@ -9,11 +9,11 @@ from typing import NoReturn
 
 from segproof_model.kafka.broker import log_validator
 from segproof_model.kafka.broker.log_validator import (
-    NO_TIMESTAMP,
     UNKNOWN_OFFSET,
     LogAppendInfo,
     ValidationResult,
 )
+from segproof_model.kafka.format.legacy_record import NO_TIMESTAMP
 from segproof_model.kafka.format.record import Record
 from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.language.behaviours import Behaviour, override, up_to

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from segproof_model.kafka.broker import log_validator
-from segproof_model.kafka.broker.log_validator import NO_TIMESTAMP, ValidationResult, readable
+from segproof_model.kafka.broker.log_validator import ValidationResult, readable
 from segproof_model.kafka.format.compression import COMPRESSIONS, crc32, deflate
 from segproof_model.kafka.format.legacy_record import (
+    NO_TIMESTAMP,
     TIMESTAMP_TYPE_BIT,
     LegacyRecord,
     encode_message,
@@ -71,7 +72,7 @@ class LeaderKeepsMessages(Behaviour):
         # --- checks ----------------------------------------------------------------------------
 
         def check_key(self, message: LegacyRecord) -> None:
-            """Refuse a message without a key if the log is compacted."""
+            """Refuse a message without a key in a compacted log; the key itself is not read."""
             if "compact" not in self.config.cleanup_policy:
                 return
             if message.key_position + 4 > len(message.entry):
@@ -93,7 +94,7 @@ class LeaderKeepsMessages(Behaviour):
         # --- what is not compressed, and stays so ----------------------------------------------
 
         def valid_messages(self, first_offset: int) -> Iterator[tuple[int, LegacyRecord]]:
-            """Yield each message with the offset that it gets, up to one that is refused."""
+            """Yield each message with the offset that it gets; none is refused."""
             for offset, batch in enumerate(self.batches, first_offset):
                 message = LegacyRecord(batch.data)
                 self.check_key(message)
@@ -115,8 +116,7 @@ class LeaderKeepsMessages(Behaviour):
             """Write messages of magic 0 anew; the others get offsets, and keep their timestamps."""
             written, times = b"", []
             for offset, message in self.valid_messages(first_offset):
-                is_timed = self.is_log_append_time and message.magic != FORMAT
-                timestamp = self.now_ms if is_timed else message.timestamp
+                timestamp = self.now_ms if self.is_log_append_time else message.timestamp
                 body = in_format(message, timestamp, self.timestamp_type_bit)
                 written += int64_bytes(offset) + body
                 times.append(Time(timestamp, offset))
@@ -128,7 +128,7 @@ class LeaderKeepsMessages(Behaviour):
             return TIMESTAMP_TYPE_BIT if self.is_log_append_time else 0
 
         def newest_written(self, times: Sequence[Time]) -> Time:
-            """Return what is told of the timestamps of messages that are written anew."""
+            """Return what is told as the newest of messages that are written anew."""
             end = times[-1].offset
             return Time(self.now_ms, end) if self.is_log_append_time else newest_of(times, end)
 
