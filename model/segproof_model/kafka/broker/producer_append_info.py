@@ -25,6 +25,7 @@ from segproof_model.kafka.format.record import (
     end_transaction_marker,
 )
 from segproof_model.kafka.format.record_batch import RecordBatch
+from segproof_model.kafka.format.segment_recovery import CompletedTxn
 from segproof_model.language.integers import INT32_MAX, wrap32
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import State, refuse
@@ -44,17 +45,6 @@ class TxnMetadata(NamedTuple):
     """Offset of its first record, inclusive."""
     last_offset: int | None = None
     """Offset of its marker, inclusive; None while it is open."""
-
-
-class CompletedTxn(NamedTuple):
-    """A transaction that a marker has ended."""
-
-    producer_id: int
-    first_offset: int
-    """Offset of its first record, inclusive."""
-    last_offset: int
-    """Offset of the marker, inclusive."""
-    is_aborted: bool
 
 
 class ProducerAppendInfo(State):

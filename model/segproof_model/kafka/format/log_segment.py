@@ -67,11 +67,15 @@ class RollParams(NamedTuple):
 class LogSegment(SegmentFiles):
     """A segment.
 
+    >>> from segproof_model.kafka.format.batch_writing import write_batch
     >>> from segproof_model.kafka.format.log_config import LogConfig
+    >>> from segproof_model.kafka.format.record import Record
     >>> from segproof_model.language.files import Files
     >>> segment = LogSegment(Files(), "", 40, LogConfig())
-    >>> segment.read_next_offset(), segment.read(41, 100)
-    (40, None)
+    >>> data = write_batch([Record(40, 1000, None, b"hello")], base_offset=40)
+    >>> segment.append(40, MemoryRecords(data))
+    >>> segment.read_next_offset(), segment.max_timestamp_so_far, segment.read(41, 100)
+    (41, 1000, None)
     """
 
     # --- the largest timestamp -----------------------------------------------------------------
@@ -338,9 +342,9 @@ class LogSegment(SegmentFiles):
     def first_timestamp(self) -> int:
         """Return the first batch's largest timestamp, or the one kept for the age; -1 if none."""
         if self.rolling_based_timestamp is None:
-            for batch in self.log.batches():
-                self.rolling_based_timestamp = batch.max_timestamp
-                break
+            first = next(self.log.batches(), None)
+            if first is not None:
+                self.rolling_based_timestamp = first.max_timestamp
         return -1 if self.rolling_based_timestamp is None else self.rolling_based_timestamp
 
     def get_first_batch_timestamp(self) -> int:

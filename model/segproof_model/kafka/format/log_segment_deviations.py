@@ -41,7 +41,7 @@ def undone_but_for_loading(segment: LogSegment) -> Iterator[None]:
 class FailedSegmentChangeIsUndone(Behaviour):
     """An operation on a segment that fails has changed nothing, but that indexes are loaded."""
 
-    laws = ("SEG-2", "SEG-9", "SEG-31", "SEG-38", "SEG-43", "SEG-46")
+    laws = ("SEG-10", "SEG-32", "SEG-46")
     of_segproof = True
 
     @each(
@@ -56,7 +56,7 @@ class FailedSegmentChangeIsUndone(Behaviour):
 class BatchesAreReadFirst(Behaviour):
     """Batches that can't be read are refused before an index is changed."""
 
-    laws = ("SEG-3", "SEG-22")
+    laws = ("SEG-10", "SEG-23")
     of_segproof = True
 
     class LogSegment(log_segment.LogSegment):
@@ -86,7 +86,7 @@ class BatchesAreReadFirst(Behaviour):
 class IndexesAreLoadedFirst(Behaviour):
     """A segment loads what it will index with before it begins, and for a question nothing."""
 
-    laws = ("SEG-2", "SEG-42", "SEG-49")
+    laws = ("SEG-10", "SEG-42")
     of_segproof = True
 
     class LogSegment(log_segment.LogSegment):
@@ -198,7 +198,7 @@ def check_open(segment: LogSegment) -> None:
 class ClosedSegmentIsClosed(Behaviour):
     """Every use of a closed segment raises the unmapped error; to close it again does nothing."""
 
-    laws = ("SEG-44", "SEG-45", "SEG-47")
+    laws = ("SEG-44",)
     of_segproof = True
 
     @guarded(

@@ -433,7 +433,7 @@ class InactiveSegmentIsLeft(Behaviour):
             self.write_maximum()
 
 
-class AnyOffsetHasTime(Behaviour):
+class TimeSearchBeginsAtEntry(Behaviour):
     """A search by time begins at the indexed offset, whichever is asked for."""
 
     laws = ("SEG-39",)
@@ -475,7 +475,7 @@ class RecoveryLimitsMessages(Behaviour):
         """A recovery."""
 
         @override
-        def check(self, batch: RecordBatch) -> None:
+        def checked(self, batch: RecordBatch) -> RecordBatch:
             if batch.size_bytes - LOG_OVERHEAD > self.segment.config.max_message_bytes:
                 refuse(ErrorKind.CORRUPT_RECORD)
-            super().check(batch)
+            return super().checked(batch)

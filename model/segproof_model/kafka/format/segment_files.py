@@ -53,15 +53,9 @@ class SegmentFiles(State):
         stem = f"{dir}/" if dir else ""
         names = [stem + segment_file_name(base_offset, kind + file_suffix) for kind in kinds]
         self.files, self.base_offset, self.config = files, base_offset, config
+        given = file_already_exists, init_file_size, preallocate
         self.log = self.kind(RecordFile)(
-            files,
-            names[0],
-            True,
-            file_already_exists,
-            init_file_size,
-            preallocate,
-            codecs=codecs,
-            modified_ms=modified_ms,
+            files, names[0], True, *given, codecs=codecs, modified_ms=modified_ms
         )
         lazy, size = self.kind(LazyIndex), config.segment_index_bytes
         self.lazy_offset_index: LazyIndex[OffsetIndex] = lazy(

@@ -85,8 +85,8 @@ class SegmentRecovery(Released):
         segment = self.segment
         self.begin()
         try:
-            for batch in segment.log.batches():
-                self.check(batch)
+            for found in segment.log.batches():
+                batch = self.checked(found)
                 self.index(batch)
                 if not batch.is_legacy:
                     self.learn_epoch(batch)
@@ -108,9 +108,10 @@ class SegmentRecovery(Released):
         self.segment.txn_index.reset()
         self.segment.max_timestamp_and_offset_so_far = None
 
-    def check(self, batch: RecordBatch) -> None:
-        """Refuse a batch that is not valid."""
+    def checked(self, batch: RecordBatch) -> RecordBatch:
+        """Return a batch as it lies in memory, once it was found valid; refuse another one."""
         batch.ensure_valid()
+        return batch.loaded()
 
     def check_offset(self, offset: int) -> None:
         """Refuse an offset that no index can hold (SEG-27)."""
