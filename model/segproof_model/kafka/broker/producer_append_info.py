@@ -88,9 +88,9 @@ class ProducerAppendInfo(State):
 
     def append_data_batch(self, batch: RecordBatch, first_offset: int) -> None:
         """Take in records (PROD-7, PROD-8)."""
-        self.check_data_batch(batch.producer_epoch, batch.base_sequence)
         delta = wrap32(batch.last_offset - first_offset)
         metadata = BatchMetadata(batch.last_sequence, batch.last_offset, delta, batch.max_timestamp)
+        self.check_data_batch(batch)
         self.updated_entry = self.updated_entry.with_batch(batch.producer_epoch, metadata)
         is_open = self.updated_entry.current_txn_first_offset is not None
         if is_open and not batch.is_transactional:
@@ -104,12 +104,12 @@ class ProducerAppendInfo(State):
         started = TxnMetadata(self.producer_id, first_offset)
         self.started_transactions = (*self.started_transactions, started)
 
-    def check_data_batch(self, producer_epoch: int, first_sequence: int) -> None:
+    def check_data_batch(self, batch: RecordBatch) -> None:
         """Refuse records out of order; what is replicated was taken by the leader."""
         if self.origin != "replication":
-            self.check_producer_epoch(producer_epoch)
+            self.check_producer_epoch(batch.producer_epoch)
         if self.origin == "client":
-            self.check_sequence(producer_epoch, first_sequence)
+            self.check_sequence(batch.producer_epoch, batch.base_sequence)
 
     def check_sequence(self, producer_epoch: int, first_sequence: int) -> None:
         """Refuse a first sequence number that does not follow the last one (PROD-8).

@@ -7,21 +7,28 @@ Used by: releases.
 from segproof_model.kafka.broker import producer_append_info, producer_state
 from segproof_model.kafka.broker.producer_snapshot import ProducerStateEntry
 from segproof_model.kafka.broker.producer_state import SNAPSHOT_SUFFIX
+from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.kafka.format.segment_names import offset_of_name, segment_file_name
-from segproof_model.language.behaviours import Behaviour, each, override
+from segproof_model.language.behaviours import Behaviour, override
 from segproof_model.language.outcomes import ErrorKind
-from segproof_model.language.states import Refused, refuse, undone_if_refused
+from segproof_model.language.states import Refused, refuse
 
 
-class RefusedBatchIsUndone(Behaviour):
-    """A batch that its producer's state refuses has changed nothing there."""
+class BatchIsRefusedFirst(Behaviour):
+    """A batch without a transaction in the midst of one is refused before anything is changed."""
 
     laws = ("PROD-8",)
     of_segproof = True
 
-    @each("append", undone_if_refused)
     class ProducerAppendInfo(producer_append_info.ProducerAppendInfo):
         """What is appended to."""
+
+        @override
+        def check_data_batch(self, batch: RecordBatch) -> None:
+            super().check_data_batch(batch)
+            is_open = self.updated_entry.current_txn_first_offset is not None
+            if is_open and not batch.is_transactional:
+                refuse(ErrorKind.INVALID_TRANSACTION_STATE)
 
 
 class SnapshotNamesAreExact(Behaviour):
