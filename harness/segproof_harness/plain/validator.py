@@ -19,7 +19,15 @@ from typing import Any, NamedTuple
 
 from segproof_harness.codecs import CODECS
 from segproof_harness.descriptions.batches import draw_damage
-from segproof_harness.generation import INT64_MAX, Choose, RandomChoose, one_in, weighted
+from segproof_harness.generation import (
+    INT64_MAX,
+    INT64_MIN,
+    MAGIC_NEWEST,
+    Choose,
+    RandomChoose,
+    one_in,
+    weighted,
+)
 from segproof_harness.plain.batches import CODECS as PLAIN_CODECS
 from segproof_model.kafka.broker.log_validator import AppendAnalysis, LogValidator
 from segproof_model.kafka.compression import COMPRESSIONS, crc32, crc32c, deflate
@@ -44,7 +52,22 @@ from segproof_model.releases import KAFKA, RELEASES
 
 NOW_MS = 1_000_000
 CODEC_NAMES = (*COMPRESSIONS, "producer", "producer", "producer", "producer", "uncompressed")
-EDGES = (-1, -2, 0, NOW_MS, NOW_MS + 20, NOW_MS + 21, NOW_MS - 100, NOW_MS - 101, INT64_MAX)
+EDGES = (
+    -1, -2, 0, NOW_MS, NOW_MS + 20, NOW_MS + 21, NOW_MS - 100, NOW_MS - 101, INT64_MAX, INT64_MIN,
+    INT64_MIN + NOW_MS,
+)  # fmt: skip
+HEADERS = (
+    # Fields of batches of magic 2: their place, and what may stand there.
+    (21, b"\1"),  # attributes without a meaning
+    (22, b"\x20"),  # a control batch, not compressed
+    (22, b"\x88"),
+    (23, b"\xff\xff\xff\xff"),  # last offset - base offset
+    (43, bytes(8)),  # the producer
+    (43, bytes(8) + b"\0\1\xff\xff\xff\xff"),
+    (43, b"\xff" * 14),
+    (53, b"\xff\xff\xff\xff"),  # the first sequence number
+    (57, bytes(4)),  # the number of records
+)
 
 
 class Call(NamedTuple):
@@ -90,11 +113,11 @@ def drawn_records(choose: Choose, origin: str) -> bytes:
     magic = choose.one_of(range(choose.magic_max + 1))
     magic = magic if one_in(choose, 2) else choose.magic_max
     count = choose.one_of((1, 1, 1, 1, 2, 3))
-    records, offset = b"", 0 if origin != "replication" else choose.one_of((0, 50))
+    records, offset = b"", 0 if origin == "client" else choose.one_of((0, 0, 50))
     for _ in range(count):
         now = magic if not one_in(choose, 12) else choose.integer(0, choose.magic_max)
         batch = drawn_batch(choose, now, offset)
-        if one_in(choose, 5):
+        for _ in range(choose.one_of((0, 0, 0, 0, 0, 0, 1, 1, 2))):
             batch = damaged(choose, batch)
         records += batch
         offset += choose.one_of((0, 1, 4)) if magic < 2 or origin == "replication" else 0
@@ -219,7 +242,9 @@ def written(batch: Any) -> bytes:
 def damaged(choose: Choose, batch: bytes) -> bytes:
     """Return the batch with something written over it; mostly its checksum is made right again."""
     position, data = draw_damage(choose, batch)
-    if one_in(choose, 3):
+    if batch[16] == MAGIC_NEWEST and choose.boolean():
+        position, data = choose.one_of(HEADERS)
+    elif one_in(choose, 3):
         position = choose.integer(17 if batch[16] < 2 else 21, len(batch) - 1)
         data = choose.data(1)
     batch = batch[:position] + data + batch[position + len(data) :]
@@ -362,11 +387,14 @@ def chosen(names: list[str] | None, is_alone: bool) -> Iterator[tuple[Release, P
             yield RELEASES[name], profile_named(name)
         return
     newest = RELEASES[f"kafka-{KAFKA[0]}"]
-    for behaviour in newest.order:
-        if behaviour.__name__ in FLAGS:
-            flag, value = FLAGS[behaviour.__name__]
-            flipped = dataclasses.replace(newest.flipped(behaviour), name=behaviour.__name__)
-            yield flipped, dataclasses.replace(profile_named(newest.name), **{flag: value})
+    for name in FLAGS:
+        names = (name, *COMPANY.get(name, ()))
+        behaviours = tuple(one for one in newest.order if one.__name__ in names)
+        release = dataclasses.replace(newest, name=" with ".join(names), behaviours=behaviours)
+        yield (
+            release,
+            dataclasses.replace(profile_named(newest.name), **dict(FLAGS[one] for one in names)),
+        )
 
 
 FLAGS: dict[str, tuple[str, Any]] = {
@@ -385,6 +413,16 @@ FLAGS: dict[str, tuple[str, Any]] = {
     "LeaderKeepsMessages": ("leader_keeps_messages", True),
     "MissingTimeIsCompared": ("missing_time_is_taken", False),
     "OrderErrorNamesNothing": ("order_error_names_records", False),
+}
+COMPANY = {
+    # The older functions do not say what these are without the others.
+    "SeveralBatchesAreTaken": ("LeaderIndexesRecord",),
+    "LeaderKeepsMessages": ("LeaderIndexesRecord", "GivenTimeIsRefused"),
+    "MissingTimeIsCompared": (
+        "LeaderKeepsMessages",
+        "LeaderIndexesRecord",
+        "GivenTimeIsRefused",
+    ),
 }
 
 if __name__ == "__main__":

@@ -162,12 +162,12 @@ class LogValidator(Released):
         self.source_compression = next(
             (one for one in reversed(compressions) if one != "none"), "none"
         )
-        """That of the last batch that has any."""
+        """The codec of the last batch that has any."""
         self.target_compression = {
             "producer": self.source_compression,
             "uncompressed": "none",
         }.get(config.compression_type, config.compression_type)
-        """That of the log."""
+        """The codec that the log wants."""
         self.is_log_append_time = config.message_timestamp_type == "LogAppendTime"
 
     def validate_messages_and_assign_offsets(self, first_offset: int) -> ValidationResult:
@@ -182,7 +182,7 @@ class LogValidator(Released):
             self.validate_batch(batch)
             records += self.validate_records(batch)
         if self.is_assigned_in_place(records):
-            return self.assign_offsets_in_place(records, first_offset)
+            return self.assign_offsets_in_place(self.batches[0], records, first_offset)
         return self.build_records_and_assign_offsets(records, first_offset)
 
     # --- checks --------------------------------------------------------------------------------
@@ -259,8 +259,7 @@ class LogValidator(Released):
     def validate_timestamp(self, timestamp: int, timestamp_type: str) -> ErrorKind | None:
         """Return why the timestamp of a record is refused.
 
-        It is too far from now; or there is none to compare, and another log is said to have given
-        it.
+        It is too far from now; or it is not compared, and said to be given by a log.
         """
         if not self.is_log_append_time and timestamp != NO_TIMESTAMP:
             is_refused = self.has_invalid_timestamp(timestamp)
@@ -282,14 +281,18 @@ class LogValidator(Released):
     # --- writing -------------------------------------------------------------------------------
 
     def is_assigned_in_place(self, records: Sequence[Record]) -> bool:
-        """Return whether the batch is kept: it has the codec of the log, or is a plain marker."""
+        """Return whether the batch is kept, or its records are written anew.
+
+        A batch of magic 2 is kept if it has the codec of the log, or is a control batch and has
+        none; with a codec, if its records count from 0 as well.
+        """
         source, target = self.source_compression, self.target_compression
         if any(batch.magic != CURRENT_MAGIC for batch in self.batches):
             return False
         if source == target == "none":
             return True
-        is_marker = source == "none" and self.batches[0].is_control
-        if source != target and not is_marker:
+        is_plain_control = source == "none" and self.batches[0].is_control
+        if source != target and not is_plain_control:
             return False
         is_counted = [record.offset for record in records] == list(range(len(records)))
         if not is_counted and source != "none":
@@ -305,15 +308,9 @@ class LogValidator(Released):
         refuse(ErrorKind.ILLEGAL_STATE)
 
     def assign_offsets_in_place(
-        self, records: Sequence[Record], first_offset: int
-    ) -> ValidationResult:
-        """Write into the header of the batch, which keeps its records."""
-        return self.assign_offsets(self.batches[0], records, first_offset)
-
-    def assign_offsets(
         self, batch: RecordBatch, records: Sequence[Record], first_offset: int
     ) -> ValidationResult:
-        """Write offset, epoch and timestamp into a header, and the checksum of the new header."""
+        """Write offset, epoch and timestamp into the header of a batch, which keeps its records."""
         last_offset = first_offset + len(records) - 1
         max_timestamp = self.max_timestamp(records)
         data, checked = batch.data, batch.data[21:]

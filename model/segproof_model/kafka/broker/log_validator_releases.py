@@ -5,12 +5,12 @@ Used by: releases.
 """
 
 from collections.abc import Sequence
-from itertools import pairwise, takewhile
 from typing import NoReturn
 
 from segproof_model.kafka.broker import log_validator
 from segproof_model.kafka.broker.log_validator import (
     NO_TIMESTAMP,
+    UNKNOWN_OFFSET,
     LogAppendInfo,
     ValidationResult,
 )
@@ -40,12 +40,12 @@ class OrderIsCheckedLast(Behaviour):
         @override
         def analyze_and_validate_records(self, log_start_offset: int) -> LogAppendInfo:
             info = super().analyze_and_validate_records(log_start_offset)
-            if self.origin == "replication":
-                batches = self.records.batches()
-                taken = takewhile(lambda batch: not self.has_later_epoch(batch), batches)
-                for one, next_one in pairwise([-1, *[batch.last_offset for batch in taken]]):
-                    if next_one <= one:
-                        self.refuse_order()
+            last_offset = UNKNOWN_OFFSET
+            for batch in self.records.batches():
+                if self.has_later_epoch(batch):
+                    break
+                super().check_order(last_offset, batch)
+                last_offset = batch.last_offset
             return info
 
 
@@ -75,12 +75,12 @@ class LeaderIndexesRecord(Behaviour):
         """The leader's validator."""
 
         @override
-        def assign_offsets(
+        def assign_offsets_in_place(
             self, batch: RecordBatch, records: Sequence[Record], first_offset: int
         ) -> ValidationResult:
-            result = super().assign_offsets(batch, records, first_offset)
-            are_alike = self.is_log_append_time or result.max_timestamp == NO_TIMESTAMP
-            if are_alike or batch.compression != "none":
+            result = super().assign_offsets_in_place(batch, records, first_offset)
+            has_times = result.max_timestamp != NO_TIMESTAMP and not self.is_log_append_time
+            if not has_times or batch.compression != "none":
                 return result
             place = [record.timestamp for record in records].index(result.max_timestamp)
             return result._replace(offset_of_max_timestamp=first_offset + place)
@@ -183,11 +183,12 @@ class SeveralBatchesAreTaken(Behaviour):
 
         @override
         def assign_offsets_in_place(
-            self, records: Sequence[Record], first_offset: int
+            self, batch: RecordBatch, records: Sequence[Record], first_offset: int
         ) -> ValidationResult:
             results: list[ValidationResult] = []
-            for batch in self.batches:
-                results.append(self.assign_offsets(batch, list(batch.records()), first_offset))
+            for one in self.batches:
+                own = list(one.records())
+                results.append(super().assign_offsets_in_place(one, own, first_offset))
                 first_offset = results[-1].last_offset + 1
             last = results[-1]
             newest = max(results, key=lambda result: result.max_timestamp)

@@ -30,11 +30,11 @@ FORMAT = 1
 """The magic of what a leader writes."""
 
 
-class Taken(NamedTuple):
-    """A message that is taken out of its wrapper."""
+class InnerMessage(NamedTuple):
+    """A message that was wrapped, or is given among wrapped ones."""
 
     offset: int
-    """As its wrapper shows it, which counts from 0 if all is well."""
+    """As its wrapper shows it."""
     timestamp: int
     stored: LegacyRecord
     body: bytes
@@ -42,18 +42,20 @@ class Taken(NamedTuple):
 
 
 class LeaderKeepsMessages(Behaviour):
-    """A leader writes messages of magic 1, not batches.
-
-    What is not compressed, and stays so, gets its offsets where it is, but if one message is of
-    magic 0: then those are written anew. What is compressed keeps its first wrapper if its messages
-    count from 0; otherwise all are written anew, in one wrapper or none.
+    """A leader writes messages of magic 1, not batches: each gets its offset where it is, and all
+    that is compressed becomes one wrapper, which is kept as it is where it can be.
     """
 
     laws = ("LOG-9", "LOG-10")
     releases = up_to("0.10.2.2")
 
     class LogValidator(log_validator.LogValidator):
-        """The leader's validator."""
+        """The leader's validator.
+
+        What is not compressed, and stays so, is kept, but messages of magic 0 are written anew.
+        What is compressed keeps its first wrapper if its messages count from 0; otherwise all are
+        written anew, in one wrapper or none.
+        """
 
         @override
         def validate_messages_and_assign_offsets(self, first_offset: int) -> ValidationResult:
@@ -90,7 +92,7 @@ class LeaderKeepsMessages(Behaviour):
 
         # --- what is not compressed, and stays so ----------------------------------------------
 
-        def taken_in_order(self, first_offset: int) -> Iterator[tuple[int, LegacyRecord]]:
+        def valid_messages(self, first_offset: int) -> Iterator[tuple[int, LegacyRecord]]:
             """Yield each message with the offset that it gets, up to one that is refused."""
             for offset, batch in enumerate(self.batches, first_offset):
                 message = LegacyRecord(batch.data)
@@ -101,7 +103,7 @@ class LeaderKeepsMessages(Behaviour):
         def assign_offsets_non_compressed(self, first_offset: int) -> ValidationResult:
             """Write offsets into the messages, and timestamps where the log gives them."""
             written, times = b"", []
-            for offset, message in self.taken_in_order(first_offset):
+            for offset, message in self.valid_messages(first_offset):
                 if self.is_log_append_time:
                     message = timed(message, self.now_ms, TIMESTAMP_TYPE_BIT)
                 written += int64_bytes(offset) + message.entry[8:]
@@ -112,9 +114,8 @@ class LeaderKeepsMessages(Behaviour):
         def convert_and_assign_offsets_non_compressed(self, first_offset: int) -> ValidationResult:
             """Write messages of magic 0 anew; the others get offsets, and keep their timestamps."""
             written, times = b"", []
-            for offset, message in self.taken_in_order(first_offset):
-                is_timed = self.is_log_append_time and message.magic != FORMAT
-                timestamp = self.now_ms if is_timed else message.timestamp
+            for offset, message in self.valid_messages(first_offset):
+                timestamp = self.now_ms if self.is_log_append_time else message.timestamp
                 body = in_format(message, timestamp, self.timestamp_type_bit)
                 written += int64_bytes(offset) + body
                 times.append(Time(timestamp, offset))
@@ -136,14 +137,14 @@ class LeaderKeepsMessages(Behaviour):
             self, first_offset: int
         ) -> ValidationResult:
             """Keep the first wrapper, or write all messages anew."""
-            messages = [one for batch in self.batches for one in self.taken_out_of(batch)]
+            messages = [one for batch in self.batches for one in self.valid_inner_messages(batch)]
             found = [(one.offset, one.stored.magic) for one in messages]
             is_counted = found == [(number, FORMAT) for number in range(len(messages))]
             if is_counted and self.source_compression == self.target_compression:
                 return self.assign_offsets_in_wrapper(messages, first_offset)
             return self.build_messages_and_assign_offsets(messages, first_offset)
 
-        def taken_out_of(self, batch: RecordBatch) -> Iterator[Taken]:
+        def valid_inner_messages(self, batch: RecordBatch) -> Iterator[InnerMessage]:
             """Yield the messages of a wrapper, or the one that is not wrapped, none refused."""
             assert isinstance(batch, LegacyRecordBatch)
             if any(one.stored.magic != batch.magic for one in readable(batch.messages())):
@@ -153,13 +154,13 @@ class LeaderKeepsMessages(Behaviour):
                 self.check_key(stored)
                 if stored.magic > 0:
                     self.check_timestamp(timestamp, batch.timestamp_type)
-                yield Taken(offset, timestamp, stored, in_format(stored, timestamp, 0))
+                yield InnerMessage(offset, timestamp, stored, in_format(stored, timestamp, 0))
                 is_empty = False
             if is_empty:
                 refuse(ErrorKind.INDEX_ERROR)
 
         def assign_offsets_in_wrapper(
-            self, messages: Sequence[Taken], first_offset: int
+            self, messages: Sequence[InnerMessage], first_offset: int
         ) -> ValidationResult:
             """Write the last offset and the largest timestamp into the first wrapper.
 
@@ -176,7 +177,7 @@ class LeaderKeepsMessages(Behaviour):
             return ValidationResult(written, last_offset, timestamp, last_offset, False)
 
         def build_messages_and_assign_offsets(
-            self, messages: Sequence[Taken], first_offset: int
+            self, messages: Sequence[InnerMessage], first_offset: int
         ) -> ValidationResult:
             """Write all messages anew, in one wrapper if the log has a codec."""
             codec = COMPRESSIONS.index(self.target_compression)
@@ -187,14 +188,12 @@ class LeaderKeepsMessages(Behaviour):
             times = [Time(one.timestamp, at) for at, one in enumerate(messages, first_offset)]
             last_offset, newest = times[-1].offset, self.newest_written(times)
             if codec:
-                attributes, value = (
-                    codec + self.timestamp_type_bit,
-                    deflate(codec, written, FORMAT, self.codecs),
-                )
+                newest = Time(newest.timestamp, last_offset)
+                attributes = codec + self.timestamp_type_bit
+                value = deflate(codec, written, FORMAT, self.codecs)
                 written = encode_message(
                     FORMAT, last_offset, newest.timestamp, attributes, None, value
                 )
-                newest = newest._replace(offset=last_offset)
             return ValidationResult(written, last_offset, *newest, True)
 
 
@@ -220,7 +219,7 @@ def newest_of(times: Sequence[Time], otherwise: int) -> Time:
 
 
 class MissingTimeIsCompared(Behaviour):
-    """A message without a timestamp is refused as one of the year 1969 would be."""
+    """A message without a timestamp may be too old, as if it were of the time -1."""
 
     laws = ("LOG-10",)
     releases = up_to("0.10.2.2")
