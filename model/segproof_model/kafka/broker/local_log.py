@@ -100,18 +100,34 @@ class LocalLog(State):
         """Begin a new segment at the log end or later; return its base offset (LOG-11, LOG-12)."""
         self.check_if_memory_mapped_buffer_closed()
         base_offset = max(expected_next_offset, self.log_end_offset)
+        self.check_roll(base_offset)
         active = self.segments.active_segment
-        if base_offset == active.base_offset and active.size == 0:
+        if base_offset == active.base_offset:
             self.replace_empty_segment(active)
-        elif base_offset <= active.base_offset:
-            self.refuse_roll(base_offset)
         else:
-            for suffix in SUFFIXES:
-                self.files.remove(self.prefix + segment_file_name(base_offset, suffix))
-            active.on_become_inactive_segment()
-            self.create_segment(base_offset)
+            self.begin_segment(base_offset)
         self.update_log_end_offset(self.log_end_offset)
         return base_offset
+
+    def check_roll(self, base_offset: int) -> None:
+        """Refuse to begin a segment where there is one, if not an empty one, or before the active
+        one (LOG-12).
+        """
+        active = self.segments.active_segment
+        is_empty = base_offset == active.base_offset and active.size == 0
+        if base_offset <= active.base_offset and not is_empty:
+            refuse(ErrorKind.KAFKA_ERROR)
+
+    def begin_segment(self, base_offset: int) -> None:
+        """Begin a segment behind the active one; files that stand in its way are removed."""
+        self.remove_files_of_segment(base_offset)
+        self.segments.active_segment.on_become_inactive_segment()
+        self.create_segment(base_offset)
+
+    def remove_files_of_segment(self, base_offset: int) -> None:
+        """Remove the files that a segment would have."""
+        for suffix in SUFFIXES:
+            self.files.remove(self.prefix + segment_file_name(base_offset, suffix))
 
     def replace_empty_segment(self, active: LogSegment) -> None:
         """Let a new segment stand in for the active one, which is empty and one index full.
@@ -121,10 +137,6 @@ class LocalLog(State):
         active.lazy_time_index.get()
         active.lazy_offset_index.get()
         self.create_and_delete_segment(active.base_offset, active)
-
-    def refuse_roll(self, base_offset: int) -> None:
-        """Refuse to begin a segment where there is one, or before the active one."""
-        refuse(ErrorKind.KAFKA_ERROR)
 
     # --- cutting -------------------------------------------------------------------------------
 

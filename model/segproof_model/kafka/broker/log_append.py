@@ -74,7 +74,7 @@ class LogAppend(Released):
         return self.origin == "replication"
 
     def append(self) -> LogAppendInfo:
-        """Append the batches (LOG-9). A batch that was written before is told, and not written."""
+        """Check the batches, and append them (LOG-9)."""
         self.info = self.analyze()
         if self.info.valid_bytes <= 0:
             return self.info
@@ -83,9 +83,12 @@ class LogAppend(Released):
             self.take_offsets()
         else:
             self.assign_offsets()
+        return self.append_records()
+
+    def append_records(self) -> LogAppendInfo:
+        """Append batches that have their offsets; a call that was written before is told."""
         self.assign_epochs()
-        if len(self.records.data) > self.config.segment_bytes:
-            refuse(ErrorKind.RECORD_BATCH_TOO_LARGE)
+        self.check_size()
         segment = self.maybe_roll()
         self.check_producers()
         if self.duplicate is None:
@@ -119,7 +122,7 @@ class LogAppend(Released):
     def assign_offsets(self) -> None:
         """Let the leader write into the batches what it has to (LOG-10)."""
         first_offset, now_ms = self.local_log.log_end_offset, self.log.files.now_ms
-        result = self.kind(LogValidator)(
+        self.result = result = self.kind(LogValidator)(
             self.valid_records(), now_ms, self.config, self.leader_epoch, self.origin
         ).validate_messages_and_assign_offsets(first_offset)
         self.records = self.memory_records(result.validated_records)
@@ -148,15 +151,22 @@ class LogAppend(Released):
             elif epochs.entries:
                 epochs.clear_and_flush()
 
+    def check_size(self) -> None:
+        """Refuse more bytes than a segment may have (LOG-10)."""
+        if len(self.records.data) > self.config.segment_bytes:
+            refuse(ErrorKind.RECORD_BATCH_TOO_LARGE)
+
     def maybe_roll(self) -> LogSegment:
         """Begin a new segment, if the active one should take no more; return the one to write to.
 
         It begins at the first offset, or where the last one can just be held (LOG-11).
         """
-        segments = self.local_log.segments
-        if segments.active_segment.should_roll(self.roll_params()):
-            self.log.roll(self.base_of_next())
-        return segments.active_segment
+        active = self.local_log.segments.active_segment
+        if not active.should_roll(self.roll_params()):
+            return active
+        rolled = self.local_log.segments.get(self.log.roll(self.base_of_next()))
+        assert rolled is not None
+        return rolled
 
     def base_of_next(self) -> int:
         """Return where a new segment should begin."""
@@ -217,12 +227,16 @@ class LogAppend(Released):
     def write(self, segment: LogSegment) -> None:
         """Write the batches, then let them count for producers and transactions (LOG-9)."""
         self.log.txn_places = (*self.txn_places(segment), *self.log.txn_places)
-        segment.append(self.info.last_offset, self.records)
+        self.write_records(segment)
         self.end_log()
         self.learn(segment)
         self.log.maybe_increment_first_unstable_offset()
         if self.log.log_end_offset - self.log.recovery_point >= self.config.flush_messages:
             self.log.flush()
+
+    def write_records(self, segment: LogSegment) -> None:
+        """Write the batches to a segment."""
+        segment.append(self.info.last_offset, self.records)
 
     def txn_places(self, segment: LogSegment) -> list[LogOffsetMetadata]:
         """Return where transactions begin in the batches that are about to be written."""

@@ -94,13 +94,24 @@ class LogRetention(Released):
         return self.log.high_watermark >= end_offset
 
     def delete_segments(self, segments: list[LogSegment]) -> None:
-        """Delete these segments at the beginning; a new one is begun if no other is left."""
-        log = self.log
-        log.local_log.check_if_memory_mapped_buffer_closed()
+        """Delete these segments at the beginning."""
+        self.leave_one(segments)
+        self.begin_log_behind(segments[-1])
+        self.remove(segments)
+
+    def leave_one(self, segments: list[LogSegment]) -> None:
+        """Begin a new segment, if no other than these is left."""
+        self.log.local_log.check_if_memory_mapped_buffer_closed()
         if len(segments) == self.segments.number_of_segments:
-            log.roll()
-        following = self.segments.higher_segment(segments[-1].base_offset)
+            self.log.roll()
+
+    def begin_log_behind(self, segment: LogSegment) -> None:
+        """Let the log begin with the segment that follows."""
+        following = self.segments.higher_segment(segment.base_offset)
         assert following is not None
-        log.maybe_increment_log_start_offset(following.base_offset)
-        log.local_log.remove_and_delete_segments(segments)
-        log.delete_producer_snapshots(segments)
+        self.log.maybe_increment_log_start_offset(following.base_offset)
+
+    def remove(self, segments: list[LogSegment]) -> None:
+        """Delete segments and their snapshots later."""
+        self.log.local_log.remove_and_delete_segments(segments)
+        self.log.delete_producer_snapshots(segments)

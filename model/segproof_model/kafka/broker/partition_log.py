@@ -203,17 +203,21 @@ class PartitionLog(State):
             # There may be an epoch that began at the end, of which nothing was written.
             self.leader_epoch_cache.truncate_from_end(self.log_end_offset)
             return False
+        self.cut_at(target_offset)
+        return True
+
+    def cut_at(self, target_offset: int) -> None:
+        """Cut what lies at the offset and behind it."""
         self.local_log.check_if_memory_mapped_buffer_closed()
         if target_offset < self.log_segments.base_offsets()[0]:
             self.truncate_fully_and_start_at(target_offset)
         else:
             self.truncate_within(target_offset)
-        return True
 
     def truncate_within(self, target_offset: int) -> None:
         """Cut at an offset that does not lie before the first segment."""
         deleted = self.local_log.truncate_to(target_offset)
-        self.log_start_offset = min(target_offset, self.log_start_offset)
+        self.begin_log_at(min(target_offset, self.log_start_offset))
         self.delete_producer_snapshots(deleted)
         self.leader_epoch_cache.truncate_from_end(target_offset)
         self.rebuild_producer_state(target_offset)
@@ -229,9 +233,13 @@ class PartitionLog(State):
         self.local_log.truncate_fully_and_start_at(new_offset)
         self.leader_epoch_cache.clear_and_flush()
         self.producer_state_manager.truncate_fully_and_start_at(new_offset)
-        self.log_start_offset = new_offset if log_start_offset is None else log_start_offset
+        self.begin_log_at(new_offset if log_start_offset is None else log_start_offset)
         self.rebuild_producer_state(new_offset)
         self.update_high_watermark(new_offset)
+
+    def begin_log_at(self, offset: int) -> None:
+        """Let a log that was cut begin at the offset."""
+        self.log_start_offset = offset
 
     def rebuild_producer_state(self, last_offset: int, is_clean: bool = False) -> None:
         """Let the producer state be that of the log up to the offset, exclusive (PROD-14).
@@ -344,11 +352,15 @@ class PartitionLog(State):
         self.local_log.check_if_memory_mapped_buffer_closed()
         if new_log_start_offset <= self.log_start_offset:
             return False
-        self.update_log_start_offset(new_log_start_offset)
-        self.leader_epoch_cache.truncate_from_start(new_log_start_offset)
-        self.producer_state_manager.on_log_start_offset_incremented(new_log_start_offset)
-        self.maybe_increment_first_unstable_offset()
+        self.increment_log_start_offset(new_log_start_offset)
         return True
+
+    def increment_log_start_offset(self, offset: int) -> None:
+        """Let the log begin later, and forget what was before."""
+        self.update_log_start_offset(offset)
+        self.leader_epoch_cache.truncate_from_start(offset)
+        self.producer_state_manager.on_log_start_offset_incremented(offset)
+        self.maybe_increment_first_unstable_offset()
 
     def update_log_start_offset(self, offset: int) -> None:
         """Let the log begin at the offset, and be durable up to there."""

@@ -45,7 +45,7 @@ class ProducerRebuild(Released):
         if last_offset > producers.map_end_offset and not was_empty:
             for segment in self.segments.values(producers.map_end_offset, last_offset):
                 self.replay(segment, last_offset)
-        self.snapshot_at(last_offset)
+        self.end_at(last_offset)
 
     def offsets_to_snapshot(self) -> list[int]:
         """Return where the last two segments begin."""
@@ -55,6 +55,10 @@ class ProducerRebuild(Released):
         """Say that the producer state ends here, and write it."""
         self.producers.update_map_end_offset(offset)
         self.producers.take_snapshot()
+
+    def end_at(self, last_offset: int) -> None:
+        """Say up to which offset the log was read, and write what is known."""
+        self.snapshot_at(last_offset)
 
     def replay(self, segment: LogSegment, last_offset: int) -> None:
         """Learn the producers of a segment, up to the offset."""
