@@ -4,10 +4,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from segproof_harness.codecs import CODECS
 from segproof_harness.descriptions.log_arguments import logs_among
-from segproof_harness.operations import Value
+from segproof_harness.operations import Operation, Value
 from segproof_harness.plain import Plain
+from segproof_harness.plain.batches import CODECS
 from segproof_model.kafka.broker.partition_log import PartitionLog
 from segproof_model.kafka.format.log_config import LogConfig
 from segproof_model.language.behaviours import Release
@@ -122,12 +122,15 @@ def seen_of_old(log: Any) -> Any:
     return {**held, "log_end": log.log_end, "is_closed": log.is_closed}
 
 
-def has(release: Release, operation: str) -> bool:
-    """Return whether a release has an operation: one whose log begins with its first segment always
-    can't let it begin later.
+def has(release: Release, operation: Operation) -> bool:
+    """Return whether a release has an operation: not one that lets a log begin later which begins
+    with its first segment, nor batches of producers that it does not know.
     """
-    is_kept = not any(one.__name__ == "LogBeginsWithSegment" for one in release.behaviours)
-    return is_kept or operation != "maybe_increment_log_start_offset"
+    names = {behaviour.__name__ for behaviour in release.behaviours}
+    if operation.name == "maybe_increment_log_start_offset":
+        return "LogBeginsWithSegment" not in names
+    call: Any = operation.arguments.get("call", (b"",))
+    return "LogKnowsNoProducers" not in names or call[0][16:17] != b"\2"
 
 
 PLAIN = Plain(

@@ -21,6 +21,7 @@ from segproof_model.kafka.broker.offset_by_time import EARLIEST, EARLIEST_LOCAL,
 from segproof_model.kafka.broker.producer_append_info import CompletedTxn
 from segproof_model.kafka.broker.producer_state import ProducerStateManager
 from segproof_model.kafka.format.log_segment import LogSegment
+from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.kafka.format.record_file import TimestampAndOffset
 from segproof_model.language.behaviours import Behaviour, override, up_to
 from segproof_model.language.integers import INT32_MAX
@@ -353,7 +354,7 @@ class LogKnowsNoProducers(Behaviour):
         """A call."""
 
         @override
-        def check_producers(self) -> None:
+        def update_producer(self, batch: RecordBatch) -> None:
             pass
 
 
