@@ -5,7 +5,6 @@ Used by: releases.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 from segproof_model.kafka.broker import (
     local_log,
@@ -18,7 +17,7 @@ from segproof_model.kafka.format.log_offset_metadata import LogOffsetMetadata
 from segproof_model.kafka.format.log_segment import LogSegment
 from segproof_model.kafka.format.record_batch import RecordBatch, Time
 from segproof_model.kafka.format.transaction_index import AbortedTxn
-from segproof_model.language.behaviours import Behaviour, each, override
+from segproof_model.language.behaviours import Behaviour, guarded, override
 from segproof_model.language.integers import INT32_MAX
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused, refuse, undone_if_refused
@@ -259,12 +258,10 @@ class NewestBatchIsReadWhole(Behaviour):
             return batch.times()
 
 
-@contextmanager
-def while_open(log: partition_log.PartitionLog) -> Iterator[None]:
+def check_open(log: partition_log.PartitionLog) -> None:
     """Refuse any use of a log that was closed."""
     if log.local_log.is_closed:
         refuse(ErrorKind.UNMAPPED)
-    yield
 
 
 class ClosedLogIsClosed(Behaviour):
@@ -273,12 +270,12 @@ class ClosedLogIsClosed(Behaviour):
     laws = ("LOG-5", "LOG-9", "LOG-11", "LOG-13", "LOAD-16")
     of_segproof = True
 
-    @each(
+    @guarded(
         "append_as_leader append_as_follower roll flush truncate_to truncate_fully_and_start_at"
         " split_overflowed_segment update_high_watermark maybe_increment_log_start_offset read"
         " collect_aborted_transactions fetch_offset_by_timestamp delete_old_segments"
         " remove_expired_producers delete",
-        while_open,
+        check_open,
     )
     class PartitionLog(partition_log.PartitionLog):
         """The log."""

@@ -215,6 +215,8 @@ class CutLeavesTimeSearch(Behaviour):
         """The log."""
 
         not_compared = frozenset({"txn_places", "searched_from"})
+        searched_from: int
+        """The log start when the log was loaded or told to begin later."""
 
         @override
         def update_log_start_offset(self, offset: int) -> None:
@@ -223,6 +225,8 @@ class CutLeavesTimeSearch(Behaviour):
 
     class OffsetByTime(offset_by_time.OffsetByTime):
         """A search."""
+
+        log: "CutLeavesTimeSearch.PartitionLog"
 
         @override
         def starting_offset(self) -> int:
@@ -370,6 +374,8 @@ class SnapshotGoesWithSegment(Behaviour):
 
     class PartitionLog(partition_log.PartitionLog):
         """The log."""
+
+        local_log: "SnapshotGoesWithSegment.LocalLog"
 
         @override
         def delete_producer_snapshots(self, segments: Iterable[LogSegment]) -> None:
