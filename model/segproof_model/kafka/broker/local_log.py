@@ -248,7 +248,11 @@ class LocalLog(State):
         while segment is not None:
             found = self.read_segment(segment, start_offset, max_length, min_one_message, bound)
             if found is not None:
-                return self.with_aborted(start_offset, segment, found) if with_aborted else found
+                return (
+                    self.add_aborted_transactions(start_offset, segment, found)
+                    if with_aborted
+                    else found
+                )
             segment = self.segments.higher_segment(segment.base_offset)
         return FetchDataInfo(self.log_end, None)
 
@@ -278,7 +282,7 @@ class LocalLog(State):
         """Return an offset with its place, as a read finds it: that of its batch (LOG-7)."""
         return self.read(offset, 1, False, self.log_end, False).fetch_offset_metadata
 
-    def with_aborted(
+    def add_aborted_transactions(
         self, start_offset: int, segment: LogSegment, found: FetchDataInfo
     ) -> FetchDataInfo:
         """Add the aborted transactions to what was read of a segment (LOG-8)."""

@@ -230,7 +230,7 @@ class LogAppend(Released):
         self.write_records(segment)
         self.end_log()
         self.learn(segment)
-        self.log.maybe_increment_first_unstable_offset()
+        self.log.bounds.maybe_increment_first_unstable_offset()
         if self.log.log_end_offset - self.log.recovery_point >= self.config.flush_messages:
             self.log.flush()
 
@@ -248,7 +248,7 @@ class LogAppend(Released):
     def end_log(self) -> None:
         """Let the log end behind what was written."""
         self.local_log.update_log_end_offset(self.info.last_offset + 1)
-        self.log.update_high_watermark_with_log_end_offset()
+        self.log.bounds.update_high_watermark_with_log_end_offset()
 
     def learn(self, segment: LogSegment) -> None:
         """Let what was written count for producers and transactions (PROD-11)."""

@@ -3,13 +3,12 @@
 
 Mirrors: impl/segproof/kafka/partition_log.py.
 Upstream: Kafka 4.4.0, UnifiedLog. Otherwise: partition_log_releases, partition_log_deviations.
-Laws: LOG-5 to LOG-7, LOG-11 to LOG-14, LOAD-1 to LOAD-17, PROD-10, PROD-12.
+Laws: LOG-5, LOG-11 to LOG-14, LOAD-1 to LOAD-17, PROD-12.
 Not covered: remote storage, partition.metadata, a rename to `-delete`.
 Used by: log_loader, log_manager, the harness.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
 
 from segproof_model.kafka.broker.leader_epoch_cache import LeaderEpochFileCache
 from segproof_model.kafka.broker.local_log import DELETED_SUFFIX, LocalLog
@@ -22,6 +21,7 @@ from segproof_model.kafka.broker.offset_by_time import OffsetByTime
 from segproof_model.kafka.broker.producer_append_info import AppendOrigin
 from segproof_model.kafka.broker.producer_rebuild import ProducerRebuild
 from segproof_model.kafka.broker.producer_state import ProducerStateManager
+from segproof_model.kafka.broker.read_bounds import Isolation, ReadBounds
 from segproof_model.kafka.broker.segment_replacing import SegmentReplacing
 from segproof_model.kafka.format.compression import NO_CODECS, Codecs
 from segproof_model.kafka.format.log_config import LogConfig
@@ -31,12 +31,11 @@ from segproof_model.kafka.format.record_file import TimestampAndOffset
 from segproof_model.kafka.format.transaction_index import AbortedTxn
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind
-from segproof_model.language.states import Refused, State, refuse
+from segproof_model.language.states import State, refuse
 
-__all__ = ["LogAppendInfo", "PartitionLog"]
+__all__ = ["PartitionLog"]
 
 EPOCH_FILE = "leader-epoch-checkpoint"
-Isolation = Literal["log_end", "high_watermark", "txn_committed"]
 
 
 class PartitionLog(State):
@@ -104,7 +103,7 @@ class PartitionLog(State):
     def begin_at_start(self) -> None:
         """Let what bounds the log begin at its start; replication tells the high watermark."""
         self.update_log_start_offset(self.log_start_offset)
-        self.update_high_watermark_metadata(LogOffsetMetadata(self.log_start_offset))
+        self.bounds.update_high_watermark_metadata(LogOffsetMetadata(self.log_start_offset))
 
     @property
     def config(self) -> LogConfig:
@@ -175,7 +174,7 @@ class PartitionLog(State):
         base_offset = self.local_log.roll(expected_next_offset or 0)
         self.producer_state_manager.update_map_end_offset(base_offset)
         self.producer_state_manager.take_snapshot()
-        self.update_high_watermark_with_log_end_offset()
+        self.bounds.update_high_watermark_with_log_end_offset()
         self.flush_up_to(base_offset)
         return base_offset
 
@@ -221,7 +220,7 @@ class PartitionLog(State):
         self.delete_producer_snapshots(deleted)
         self.leader_epoch_cache.truncate_from_end(target_offset)
         self.rebuild_producer_state(target_offset)
-        self.update_high_watermark_with_log_end_offset()
+        self.bounds.update_high_watermark_with_log_end_offset()
 
     def truncate_fully_and_start_at(
         self, new_offset: int, log_start_offset: int | None = None
@@ -276,71 +275,14 @@ class PartitionLog(State):
 
     # --- the bounds ----------------------------------------------------------------------------
 
+    @property
+    def bounds(self) -> ReadBounds:
+        """Up to where the log may be read."""
+        return self.kind(ReadBounds)(self)
+
     def update_high_watermark(self, high_watermark: int) -> int:
         """Set the high watermark, not outside of the log; return what it has become."""
-        if high_watermark < self.log_start_offset:
-            metadata = LogOffsetMetadata(self.log_start_offset)
-        elif high_watermark >= self.log_end_offset:
-            metadata = self.local_log.log_end
-        else:
-            metadata = LogOffsetMetadata(high_watermark)
-        self.update_high_watermark_metadata(metadata)
-        return metadata.message_offset
-
-    def update_high_watermark_with_log_end_offset(self) -> None:
-        """Place the high watermark at the end of the log, if it is not before it."""
-        if self.high_watermark >= self.log_end_offset:
-            self.update_high_watermark_metadata(self.local_log.log_end)
-
-    def update_high_watermark_metadata(self, metadata: LogOffsetMetadata) -> None:
-        """Set the high watermark; completed transactions below it are no longer unstable."""
-        if metadata.message_offset < 0:
-            refuse(ErrorKind.INVALID_ARGUMENT)
-        self.high_watermark_metadata = metadata
-        self.producer_state_manager.on_high_watermark_updated(metadata.message_offset)
-        self.maybe_increment_first_unstable_offset()
-
-    def maybe_increment_first_unstable_offset(self) -> None:
-        """Look anew at where the earliest transaction begins that is open or not replicated.
-
-        The place of one that was begun since the producers were loaded is known.
-        """
-        self.local_log.check_if_memory_mapped_buffer_closed()
-        offset = self.producer_state_manager.first_unstable_offset()
-        if offset is None:
-            self.first_unstable = None
-            return
-        known = [place for place in self.txn_places if place.message_offset == offset]
-        if known and offset >= self.log_start_offset:
-            self.first_unstable = known[0]
-        else:
-            self.first_unstable = self.placed(max(offset, self.log_start_offset))
-
-    def placed(self, offset: int) -> LogOffsetMetadata:
-        """Return an offset with its place, as a read finds it; alone if it is out of range."""
-        try:
-            return self.local_log.convert_to_offset_metadata(offset)
-        except Refused as error:
-            if error.kind != ErrorKind.OUT_OF_RANGE:
-                raise
-            return LogOffsetMetadata(offset)
-
-    def fetch_high_watermark_metadata(self) -> LogOffsetMetadata:
-        """Return the high watermark with its place, which becomes what is found, be it lower."""
-        self.local_log.check_if_memory_mapped_buffer_closed()
-        if self.high_watermark_metadata.segment_base_offset < 0:
-            self.update_high_watermark_metadata(self.placed(self.high_watermark))
-        return self.high_watermark_metadata
-
-    def fetch_last_stable_offset_metadata(self) -> LogOffsetMetadata:
-        """Return the last stable offset with its place, which becomes what is found."""
-        high_watermark = self.fetch_high_watermark_metadata()
-        unstable = self.first_unstable
-        if unstable is None or unstable.message_offset >= high_watermark.message_offset:
-            return high_watermark
-        if unstable.segment_base_offset < 0:
-            unstable = self.first_unstable = self.placed(unstable.message_offset)
-        return unstable
+        return self.bounds.update_high_watermark(high_watermark)
 
     def maybe_increment_log_start_offset(self, new_log_start_offset: int) -> bool:
         """Let the log begin later; return whether it does.
@@ -360,7 +302,7 @@ class PartitionLog(State):
         self.update_log_start_offset(offset)
         self.leader_epoch_cache.truncate_from_start(offset)
         self.producer_state_manager.on_log_start_offset_incremented(offset)
-        self.maybe_increment_first_unstable_offset()
+        self.bounds.maybe_increment_first_unstable_offset()
 
     def update_log_start_offset(self, offset: int) -> None:
         """Let the log begin at the offset, and be durable up to there."""
@@ -383,17 +325,9 @@ class PartitionLog(State):
         """
         if start_offset < self.log_start_offset:
             refuse(ErrorKind.OUT_OF_RANGE)
-        bound = self.bound_of(isolation)
+        bound = self.bounds.of(isolation)
         with_aborted = isolation == "txn_committed"
         return self.local_log.read(start_offset, max_length, min_one_message, bound, with_aborted)
-
-    def bound_of(self, isolation: Isolation) -> LogOffsetMetadata:
-        """Return the offset that a reader does not pass, with its place."""
-        if isolation == "log_end":
-            return self.local_log.log_end
-        if isolation == "high_watermark":
-            return self.fetch_high_watermark_metadata()
-        return self.fetch_last_stable_offset_metadata()
 
     def collect_aborted_transactions(
         self, start_offset: int, upper_bound_offset: int

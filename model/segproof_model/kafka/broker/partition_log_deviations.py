@@ -11,6 +11,7 @@ from segproof_model.kafka.broker import (
     log_append,
     offset_by_time,
     partition_log,
+    read_bounds,
 )
 from segproof_model.kafka.broker.log_validator import LogAppendInfo
 from segproof_model.kafka.format.log_offset_metadata import LogOffsetMetadata
@@ -163,29 +164,36 @@ class FoundBoundDoesNotMove(Behaviour):
     laws = ("LOG-7", "PROD-10")
     of_segproof = True
 
-    class PartitionLog(partition_log.PartitionLog):
-        """The log."""
+    class ReadBounds(read_bounds.ReadBounds):
+        """The bounds of a log."""
 
         @override
         def maybe_increment_first_unstable_offset(self) -> None:
             self.local_log.check_if_memory_mapped_buffer_closed()
-            offset = self.producer_state_manager.first_unstable_offset()
-            self.first_unstable = None
+            offset = self.log.producer_state_manager.first_unstable_offset()
+            self.log.first_unstable = None
             if offset is not None:
-                self.first_unstable = LogOffsetMetadata(max(offset, self.log_start_offset))
+                bound = max(offset, self.log.log_start_offset)
+                self.log.first_unstable = LogOffsetMetadata(bound)
 
         @override
         def fetch_high_watermark_metadata(self) -> LogOffsetMetadata:
             self.local_log.check_if_memory_mapped_buffer_closed()
-            known = self.high_watermark_metadata
-            return self.placed(known.message_offset) if known.segment_base_offset < 0 else known
+            known = self.log.high_watermark_metadata
+            is_placed = known.segment_base_offset >= 0
+            return known if is_placed else self.maybe_convert_to_offset_metadata(known[0])
 
         @override
         def fetch_last_stable_offset_metadata(self) -> LogOffsetMetadata:
-            high_watermark, unstable = self.fetch_high_watermark_metadata(), self.first_unstable
-            if unstable is None or unstable.message_offset >= self.high_watermark:
+            high_watermark = self.fetch_high_watermark_metadata()
+            unstable = self.log.first_unstable
+            if unstable is None or unstable.message_offset >= self.log.high_watermark:
                 return high_watermark
-            return self.placed(unstable.message_offset)
+            return self.placed(unstable)
+
+        @override
+        def placed(self, unstable: LogOffsetMetadata) -> LogOffsetMetadata:
+            return self.maybe_convert_to_offset_metadata(unstable.message_offset)
 
 
 class BoundLeavesRemovedSegment(Behaviour):
@@ -194,14 +202,15 @@ class BoundLeavesRemovedSegment(Behaviour):
     laws = ("LOG-6",)
     of_segproof = True
 
-    class PartitionLog(partition_log.PartitionLog):
-        """The log."""
+    class ReadBounds(read_bounds.ReadBounds):
+        """The bounds of a log."""
 
         @override
         def update_high_watermark_with_log_end_offset(self) -> None:
             super().update_high_watermark_with_log_end_offset()
-            if not self.log_segments.contains(self.high_watermark_metadata.segment_base_offset):
-                self.high_watermark_metadata = LogOffsetMetadata(self.high_watermark)
+            base_offset = self.log.high_watermark_metadata.segment_base_offset
+            if not self.local_log.segments.contains(base_offset):
+                self.log.high_watermark_metadata = LogOffsetMetadata(self.log.high_watermark)
 
 
 class TruncationMovesUnstable(Behaviour):
@@ -216,7 +225,7 @@ class TruncationMovesUnstable(Behaviour):
         @override
         def truncate_within(self, target_offset: int) -> None:
             super().truncate_within(target_offset)
-            self.maybe_increment_first_unstable_offset()
+            self.bounds.maybe_increment_first_unstable_offset()
 
 
 class AbortedSinceOffset(Behaviour):

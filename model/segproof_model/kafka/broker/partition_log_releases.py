@@ -12,6 +12,7 @@ from segproof_model.kafka.broker import (
     log_retention,
     offset_by_time,
     partition_log,
+    read_bounds,
 )
 from segproof_model.kafka.broker.offset_by_time import EARLIEST_LOCAL, MAX_TIMESTAMP
 from segproof_model.kafka.format.log_offset_metadata import LogOffsetMetadata
@@ -110,11 +111,11 @@ class BoundOutsideIsRefused(Behaviour):
     laws = ("LOG-6", "LOG-13", "PROD-10")
     releases = up_to("3.7.2", since="2.4.1")
 
-    class PartitionLog(partition_log.PartitionLog):
-        """The log."""
+    class ReadBounds(read_bounds.ReadBounds):
+        """The bounds of a log."""
 
         @override
-        def placed(self, offset: int) -> LogOffsetMetadata:
+        def maybe_convert_to_offset_metadata(self, offset: int) -> LogOffsetMetadata:
             return self.local_log.convert_to_offset_metadata(offset)
 
 
@@ -303,7 +304,7 @@ class BoundIsPlacedLast(Behaviour):
             self,
             start_offset: int,
             max_length: int,
-            isolation: partition_log.Isolation = "log_end",
+            isolation: read_bounds.Isolation = "log_end",
             min_one_message: bool = True,
         ) -> FetchDataInfo:
             is_behind = start_offset > self.log_end_offset

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What releases before 2.2 do otherwise with the log of a partition, newest first.
+"""What releases before 2.0 do otherwise with the log of a partition, newest first.
 
 Used by: releases.
 """
@@ -10,158 +10,18 @@ from segproof_model.kafka.broker import (
     local_log,
     log_append,
     log_retention,
-    offset_by_time,
     partition_log,
     producer_rebuild,
 )
 from segproof_model.kafka.broker.leader_epoch_cache import LeaderEpochFileCache
 from segproof_model.kafka.broker.local_log import DELETED_SUFFIX
 from segproof_model.kafka.broker.log_validator import UNKNOWN_OFFSET, LogAppendInfo
-from segproof_model.kafka.broker.offset_by_time import EARLIEST, EARLIEST_LOCAL, LATEST
-from segproof_model.kafka.broker.producer_append_info import CompletedTxn
+from segproof_model.kafka.broker.partition_log_releases_before_2_3 import trim
 from segproof_model.kafka.broker.producer_state import ProducerStateManager
 from segproof_model.kafka.format.log_segment import LogSegment
 from segproof_model.kafka.format.record_batch import RecordBatch
-from segproof_model.kafka.format.record_file import TimestampAndOffset
 from segproof_model.language.behaviours import Behaviour, override, up_to
 from segproof_model.language.integers import INT32_MAX
-from segproof_model.language.outcomes import ErrorKind
-from segproof_model.language.states import refusal, refuse
-
-
-class AppendEndsLogLast(Behaviour):
-    """Producers and transactions know of an append before the log end moves, which stays where they
-    fail; a transaction is no longer open when it is entered into its index.
-    """
-
-    laws = ("LOG-9", "PROD-11")
-    releases = up_to("2.1.1")
-
-    class LogAppend(log_append.LogAppend):
-        """A call."""
-
-        @override
-        def end_log(self) -> None:
-            pass
-
-        @override
-        def learn(self, segment: LogSegment) -> None:
-            super().learn(segment)
-            super().end_log()
-
-        @override
-        def complete(self, txn: CompletedTxn, segment: LogSegment) -> None:
-            last_stable_offset = self.producers.last_stable_offset(txn)
-            self.producers.complete_txn(txn)
-            segment.update_txn_index(txn, last_stable_offset)
-
-
-class LegacyBatchKeepsEpochs(Behaviour):
-    """A message of magic 0 or 1 that is appended leaves the epochs of the log as they are."""
-
-    laws = ("LOG-9",)
-    releases = up_to("2.1.1")
-
-    class LogAppend(log_append.LogAppend):
-        """A call."""
-
-        @override
-        def assign_epochs(self) -> None:
-            for batch in self.records.batches():
-                if not batch.is_legacy:
-                    epoch, base_offset = batch.partition_leader_epoch, batch.base_offset
-                    self.log.leader_epoch_cache.assign(epoch, base_offset)
-
-
-class BoundsHaveNoEpoch(Behaviour):
-    """A search for the earliest or the latest offset does not answer a leader epoch."""
-
-    laws = ("LOG-15", "LOG-16")
-    releases = up_to("2.1.1")
-
-    class OffsetByTime(offset_by_time.OffsetByTime):
-        """A search."""
-
-        @override
-        def fetch(self, target_timestamp: int) -> TimestampAndOffset | None:
-            found = super().fetch(target_timestamp)
-            is_bound = target_timestamp in (LATEST, EARLIEST, EARLIEST_LOCAL)
-            return found._replace(leader_epoch=None) if found is not None and is_bound else found
-
-
-class CompactedLogIsNotTrimmed(Behaviour):
-    """Retention leaves a log that is only compacted alone, also before its start."""
-
-    laws = ("LOG-17",)
-    releases = up_to("2.0.1")
-
-    class LogRetention(log_retention.LogRetention):
-        """One pass over the segments."""
-
-        @override
-        def delete_old_segments(self) -> int:
-            is_deleted = "delete" in self.log.config.cleanup_policy
-            return super().delete_old_segments() if is_deleted else 0
-
-
-class EmptySegmentIsNotReplaced(Behaviour):
-    """A roll to where a segment begins, be it empty, is refused when its files are removed and the
-    segment is begun. A roll before the active segment, which may have been begun ahead of the log
-    end, begins one there.
-    """
-
-    laws = ("LOG-12",)
-    releases = up_to("2.0.1")
-
-    class PartitionLog(partition_log.PartitionLog):
-        """The log."""
-
-        @override
-        def roll(self, expected_next_offset: int | None = None) -> int:
-            base_offset = max(expected_next_offset or 0, self.log_end_offset)
-            if not self.log_segments.contains(base_offset):
-                return super().roll(expected_next_offset)
-            self.local_log.check_if_memory_mapped_buffer_closed()
-            self.local_log.begin_segment(base_offset)
-            self.producer_state_manager.update_map_end_offset(base_offset)
-            self.producer_state_manager.take_snapshot()
-            return refuse(ErrorKind.KAFKA_ERROR)
-
-    class LocalLog(local_log.LocalLog):
-        """The segments."""
-
-        @override
-        def check_roll(self, base_offset: int) -> None:
-            pass
-
-        @override
-        def begin_segment(self, base_offset: int) -> None:
-            active = self.segments.active_segment
-            if base_offset != active.base_offset:
-                super().begin_segment(base_offset)
-                return
-            # What it writes is lost with the files that it has, but not what it cuts.
-            error = refusal(active.write_maximum)
-            self.remove_files_of_segment(base_offset)
-            if error is not None:
-                raise error
-            trim(active)
-            self.create_segment(base_offset)
-
-    class LogRetention(log_retention.LogRetention):
-        """One pass over the segments."""
-
-        @override
-        def begin_log_behind(self, segment: LogSegment) -> None:
-            if self.segments.higher_segment(segment.base_offset) is not None:
-                super().begin_log_behind(segment)
-
-
-def trim(segment: LogSegment) -> None:
-    """Cut what no entry and no batch of a segment uses."""
-    segment.offset_index.trim_to_valid_size()
-    segment.time_index.trim_to_valid_size()
-    segment.log.trim()
 
 
 class RebuildWritesAtSegments(Behaviour):
