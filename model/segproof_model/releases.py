@@ -8,6 +8,9 @@ from segproof_model.kafka.broker import (
     checkpoint_deviations,
     checkpoint_releases,
     epoch_releases,
+    log_validator_deviations,
+    log_validator_releases,
+    log_validator_releases_before_0_11,
     producer_deviations,
     producer_releases,
 )
@@ -47,12 +50,23 @@ ROCKETMQ = (
 """The releases of RocketMQ, the newest first."""
 LINES = {"kafka": KAFKA, "rocketmq": ROCKETMQ}
 MODULES = (
-    index_releases, record_releases, record_file_releases,
-    log_segment_releases, log_segment_releases_before_2,
-    index_deviations, record_deviations, log_segment_deviations,
-    checkpoint_releases, checkpoint_deviations, epoch_releases,
-    producer_releases, producer_deviations,
-)  # fmt: skip
+    checkpoint_deviations,
+    checkpoint_releases,
+    epoch_releases,
+    index_deviations,
+    index_releases,
+    log_segment_deviations,
+    log_segment_releases,
+    log_segment_releases_before_2,
+    log_validator_deviations,
+    log_validator_releases,
+    log_validator_releases_before_0_11,
+    producer_deviations,
+    producer_releases,
+    record_deviations,
+    record_file_releases,
+    record_releases,
+)
 """The modules that hold behaviours."""
 
 
