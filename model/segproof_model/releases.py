@@ -6,6 +6,11 @@ Used by: the laws, the harness, the generated pages.
 
 from segproof_model.kafka.format import index_deviations, index_releases
 from segproof_model.language.behaviours import Behaviour, Release
+from segproof_model.rocketmq.format import (
+    consume_queue_releases,
+    message_deviations,
+    message_releases,
+)
 
 __all__ = [
     "BEHAVIOURS",
@@ -30,7 +35,13 @@ ROCKETMQ = (
 )  # fmt: skip
 """The releases of RocketMQ, the newest first."""
 LINES = {"kafka": KAFKA, "rocketmq": ROCKETMQ}
-MODULES = (index_releases, index_deviations)
+MODULES = (
+    index_releases,
+    index_deviations,
+    message_releases,
+    message_deviations,
+    consume_queue_releases,
+)
 """The modules that hold behaviours."""
 
 
