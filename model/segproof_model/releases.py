@@ -6,6 +6,8 @@ Used by: the laws, the harness, the generated pages.
 
 from segproof_model.kafka.format import index_deviations, index_releases
 from segproof_model.language.behaviours import Behaviour, Release
+from segproof_model.rocketmq.broker import index_service_deviations, index_service_releases
+from segproof_model.rocketmq.format import index_file_deviations, index_file_releases
 
 __all__ = [
     "BEHAVIOURS",
@@ -30,7 +32,14 @@ ROCKETMQ = (
 )  # fmt: skip
 """The releases of RocketMQ, the newest first."""
 LINES = {"kafka": KAFKA, "rocketmq": ROCKETMQ}
-MODULES = (index_releases, index_deviations)
+MODULES = (
+    index_releases,
+    index_deviations,
+    index_file_releases,
+    index_file_deviations,
+    index_service_releases,
+    index_service_deviations,
+)
 """The modules that hold behaviours."""
 
 
