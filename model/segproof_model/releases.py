@@ -6,8 +6,11 @@ Used by: the laws, the harness, the generated pages.
 
 from segproof_model.kafka.format import index_deviations, index_releases
 from segproof_model.language.behaviours import Behaviour, Release
+from segproof_model.rocketmq.broker import index_service_deviations, index_service_releases
 from segproof_model.rocketmq.format import (
     consume_queue_releases,
+    index_file_deviations,
+    index_file_releases,
     message_deviations,
     message_releases,
 )
@@ -41,6 +44,10 @@ MODULES = (
     message_releases,
     message_deviations,
     consume_queue_releases,
+    index_file_releases,
+    index_file_deviations,
+    index_service_releases,
+    index_service_deviations,
 )
 """The modules that hold behaviours."""
 

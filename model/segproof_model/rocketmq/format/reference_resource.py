@@ -19,7 +19,7 @@ class ReferenceResource(State):
     >>> resource = ReferenceResource()
     >>> resource.hold(), resource.shutdown(1000, now_ms=50), resource.hold()
     (True, None, False)
-    >>> resource.is_cleanup_over, resource.release(), resource.is_cleanup_over
+    >>> resource.is_cleanup_over, resource.release_hold(), resource.is_cleanup_over
     (False, None, True)
     """
 
@@ -50,7 +50,7 @@ class ReferenceResource(State):
         self.ref_count += 1
         return True
 
-    def release(self) -> None:
+    def release_hold(self) -> None:
         """Count one user less; the last one cleans up (RMQREF-1).
 
         A resource that was never shut down is not cleaned up, however often it is released.
@@ -66,9 +66,9 @@ class ReferenceResource(State):
         """
         if self.is_available:
             self.is_available, self.first_shutdown_timestamp_ms = False, now_ms
-            self.release()
+            self.release_hold()
         elif (
             self.ref_count > 0 and now_ms - self.first_shutdown_timestamp_ms >= interval_forcibly_ms
         ):
             self.ref_count = -1000 - self.ref_count
-            self.release()
+            self.release_hold()
