@@ -6,7 +6,12 @@ Used by: the laws, the harness, the generated pages.
 
 from segproof_model.kafka.format import index_deviations, index_releases
 from segproof_model.language.behaviours import Behaviour, Release
-from segproof_model.rocketmq.broker import index_service_deviations, index_service_releases
+from segproof_model.rocketmq.broker import (
+    index_service_deviations,
+    index_service_releases,
+    message_store_deviations,
+    message_store_releases,
+)
 from segproof_model.rocketmq.format import (
     consume_queue_releases,
     index_file_deviations,
@@ -48,6 +53,8 @@ MODULES = (
     index_file_deviations,
     index_service_releases,
     index_service_deviations,
+    message_store_releases,
+    message_store_deviations,
 )
 """The modules that hold behaviours."""
 

@@ -10,9 +10,8 @@ Layout: int32 total size, magic, body checksum, queue id, flag; int64 queue offs
     int16) length and topic; int16 length and properties. Big-endian; lengths are signed.
 Laws: RMQLOG-1, RMQLOG-2, RMQLOG-3, RMQLOG-4, RMQLOG-5, RMQLOG-6.
 Not covered: the delivery time of a scheduled message as its tags code; the checksum of the whole
-    record, which only a setting has verified; duplicate information; a size in older releases that
-    memory would not hold; the buffer that is kept, by which damage may be told as the total size
-    and not as -1.
+    record, which only a setting has verified; duplicate information; the buffer that is kept from
+    one record to the next, by which damage may be told as the total size and not as -1.
 Used by: commit_log, consume_queue, index_service, message_store, the harness.
 """
 
@@ -120,17 +119,14 @@ class Message(Released):
         left = len(data) - position
         if left < 8 or not cls.has_room(int32_at(data, position), left):
             return FAILED
-        magic = int32_at(data, position + 4)
-        if magic == BLANK_MAGIC:
+        if int32_at(data, position + 4) == BLANK_MAGIC:
             return BLANK
-        if magic not in cls.magics:
-            return FAILED
         record = RecordReader(data, position)
         try:
             message = cls.read(record)
         except Refused:
             return FAILED
-        if (check_crc and not message.has_checksum()) or not message.has_delay_level():
+        if not message.has_delay_level() or (check_crc and not message.has_checksum()):
             return FAILED
         if record.position - position != message.total_size:
             return CheckResult(False, message.total_size, None)
@@ -148,8 +144,10 @@ class Message(Released):
 
     @classmethod
     def read(cls, record: RecordReader) -> "Message":
-        """Return the record, whatever its parts say."""
+        """Return the record; an unknown magic is refused, and what ends too early."""
         magic, body_crc, queue_id, flag = [record.number(4) for _ in range(4)]
+        if magic not in cls.magics:
+            refuse(ErrorKind.CORRUPT_RECORD)
         queue_offset, physical_offset = record.number(8), record.number(8)
         sys_flag, born_timestamp = record.number(4), record.number(8)
         return cls(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What older releases do otherwise with a message of the commit log, newest first.
 
+Not covered: a size that memory would not hold.
 Used by: releases.
 """
 
