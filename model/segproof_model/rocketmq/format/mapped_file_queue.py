@@ -50,10 +50,10 @@ class MappedFileQueue(State):
 
     def starts(self) -> list[int]:
         """Return the positions at which files begin, in order."""
-        front = len(self.folder) + 1
-        names = [name[front:] for name in self.files if name.startswith(f"{self.folder}/")]
+        front = f"{self.folder}/"
+        names = [name[len(front) :] for name in self.files.images if name.startswith(front)]
         numbers = [int(n) for n in names if len(n) == 20 and n.isascii() and n.isdigit()]
-        return [number for number in numbers if number <= LAST_START]
+        return sorted(number for number in numbers if number <= LAST_START)
 
     def start_of(self, position: int) -> int | None:
         """Return where the file begins that takes a position; None without one."""

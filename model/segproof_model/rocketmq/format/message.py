@@ -19,6 +19,7 @@ import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from struct import Struct
 from typing import ClassVar, NamedTuple
 
 from segproof_model.language.integers import int32_at, int32_bytes, int64_bytes, parsed_int
@@ -35,6 +36,9 @@ STORE_HOST_V6 = 0x20
 NAME_VALUE_SEPARATOR = "\x01"
 PROPERTY_SEPARATOR = "\x02"
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+HEAD = Struct(">5i2qiq")
+"""The fields of a record up to the born timestamp."""
+Head = tuple[int, int, int, int, int, int, int, int, int]
 INT16 = range(-(2**15), 2**15)
 
 
@@ -56,7 +60,7 @@ class RecordReader:
 
     def __init__(self, data: bytes, position: int) -> None:
         self.data, self.position = data, position
-        self.total_size = self.number(4)
+        self.total_size = int32_at(data, position)
 
     def take(self, size: int) -> bytes:
         """Return the next bytes, if there are so many."""
@@ -145,14 +149,12 @@ class Message(Released):
     @classmethod
     def read(cls, record: RecordReader) -> "Message":
         """Return the record; an unknown magic is refused, and what ends too early."""
-        magic, body_crc, queue_id, flag = [record.number(4) for _ in range(4)]
+        head: Head = HEAD.unpack(record.take(HEAD.size))
+        magic, sys_flag = head[1], head[7]
         if magic not in cls.magics:
             refuse(ErrorKind.CORRUPT_RECORD)
-        queue_offset, physical_offset = record.number(8), record.number(8)
-        sys_flag, born_timestamp = record.number(4), record.number(8)
         return cls(
-            record.total_size, magic, body_crc, queue_id, flag, queue_offset, physical_offset,
-            sys_flag, born_timestamp,
+            *head,
             born_host=record.array(cls.host_size(sys_flag, BORN_HOST_V6)),
             store_timestamp=record.number(8),
             store_host=record.array(cls.host_size(sys_flag, STORE_HOST_V6)),
@@ -161,7 +163,7 @@ class Message(Released):
             body=record.array(max(record.number(4), 0)),
             topic=decode_text(record.array(record.number(2 if magic == MAGIC_V2 else 1))),
             properties=decode_text(record.array(max(record.number(2), 0))),
-        )  # fmt: skip
+        )
 
     def has_checksum(self) -> bool:
         """Return whether the sum is that of the body, which is not asked if empty (RMQLOG-2)."""
@@ -169,8 +171,10 @@ class Message(Released):
 
     def has_delay_level(self) -> bool:
         """Return whether a scheduled message's delay, if it has one, is a number."""
+        if self.topic != SCHEDULE_TOPIC:
+            return True
         delay = (self.properties_map or {}).get("DELAY")
-        return self.topic != SCHEDULE_TOPIC or delay is None or parsed_int(delay, 32) is not None
+        return delay is None or parsed_int(delay, 32) is not None
 
     def has_batch(self) -> bool:
         """Return whether the base and the count of a batch, if it has both, are numbers."""
