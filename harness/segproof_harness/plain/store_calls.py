@@ -4,12 +4,14 @@
     python -m segproof_harness.plain.store_calls [--seeds 200] [--first 0] [--release NAME ...]
 
 Stores of odd records, lengths and options; loading, recovering, queries for messages; an index that
-is made anew; records read and written; logs whose size of files nobody says.
+is made anew; lookups by time of lost messages; records read and written; logs whose size of files
+nobody says.
 """
 
 import argparse
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from segproof_harness.descriptions import log_messages as draw
@@ -26,12 +28,18 @@ from segproof_model.language.states import apply, opened, outcome_of
 from segproof_model.profiles import Profile, profile_named
 from segproof_model.releases import RELEASES
 from segproof_model.rocketmq import commit_log as old_log
+from segproof_model.rocketmq import consume_queue as old_queue
 from segproof_model.rocketmq import message as old_message
 from segproof_model.rocketmq import message_store as old_store
 from segproof_model.rocketmq.broker import message_store as plain_store
 from segproof_model.rocketmq.format import commit_log as plain_log
+from segproof_model.rocketmq.format import consume_queue as plain_queue
 from segproof_model.rocketmq.format import message as plain_message
+from segproof_model.rocketmq.format.consume_queue_releases import NearestUnitIsFound
+from segproof_model.rocketmq.format.dispatch_request import DispatchRequest
 
+REST = (None, 0, 0, None)
+"""Of a request: no unique key, no flag, no transaction, no properties."""
 NOW_MS = 1_800_000_000_000
 LENGTHS = (256, 256, 256, 400)
 QUERIES = ("T", "T", "T", "Topic-2", None), ("k0", "k1", "k5", "TagA", None)
@@ -55,15 +63,34 @@ def some_files(choose: Choose, path: str) -> dict[str, bytes]:
     files = _some_store(choose)
     if one_in(choose, 3):
         files = {name: data for name, data in files.items() if not name.startswith(draw.FOLDER)}
-        files |= draw.log_files(draw.some_messages(choose), 256, choose.one_of((0, 256, 2560)))
+        files |= draw.log_files(records_of(choose), 256, choose.one_of((0, 256, 2560)))
     if one_in(choose, 3):
         files = draw.with_damage(draw.some_damage(choose, directory_of(files)), files)  # type: ignore[arg-type]
     if one_in(choose, 8):
         name = choose.one_of(sorted(files))
         files[name] = files[name][: -choose.integer(1, 30)] + bytes(choose.one_of((0, 0, 60)))
-    if one_in(choose, 12):
-        files["consumequeue/U/7/00000000000000000000"] = choose.data(45)
+    for number in range(choose.one_of((0, 0, 0, 0, 1, 2))):
+        units = [(choose.one_of((0, 256, 512)), choose.one_of((100, 100, 0))) for _ in range(2)]
+        data = b"".join(map(unit_bytes, units)) + bytes(choose.one_of((0, 0, 5)))
+        files[f"consumequeue/U/7/{40 * number:020d}"] = data if not one_in(choose, 8) else b""
     return {f"{path}/{name}" if path else name: data for name, data in files.items()}
+
+
+def records_of(choose: Choose) -> list[Any]:
+    """Draw messages; the store time of some is 0."""
+    drawn = draw.some_messages(choose)
+    return [replaced(one, store_timestamp=0) if one_in(choose, 4) else one for one in drawn]
+
+
+def replaced(message: Any, **values: Any) -> Any:
+    """Return a message with other values."""
+    names = type(message).__slots__
+    return type(message)(**{name: values.get(name, getattr(message, name)) for name in names})
+
+
+def unit_bytes(place: tuple[int, int]) -> bytes:
+    """Return a unit of a queue."""
+    return old_queue.ConsumeQueueUnit(*place, 0).to_bytes()
 
 
 def some_calls(choose: Choose) -> Iterator[tuple[str, tuple[Any, ...]]]:
@@ -72,6 +99,10 @@ def some_calls(choose: Choose) -> Iterator[tuple[str, tuple[Any, ...]]]:
         name = choose.one_of(("load", "recover", "load_and_recover", "query_message"))
         if name != "query_message":
             yield name, ()
+        if one_in(choose, 3):
+            place, keys = choose.one_of((0, 256, 10**6)), choose.one_of(("k0", "k1 k5"))
+            time = FIRST_TIMESTAMP_MS + choose.one_of((0, 30_000))
+            yield "do_dispatch", (DispatchRequest("T", place, 100, 0, time, 0, keys, *REST),)
         topic, key = choose.one_of(QUERIES[0]), choose.one_of(QUERIES[1])
         begin = choose.one_of((0, FIRST_TIMESTAMP_MS + 20_000))
         yield "query_message", (topic, key, choose.one_of((1, 3, 64, -1)), begin, INT64_MAX)
@@ -113,6 +144,40 @@ def stores(choose: Choose, release: Release, profile: Profile) -> Iterator[Found
         yield Found("files", dict(step.after.directory.files), plain.after.files.images)
         held = message_store.seen_of_old(step.after), message_store.seen(plain.after)
         yield Found(f"after {name}", *held)
+
+
+def queues(choose: Choose, release: Release, profile: Profile) -> Iterator[Found]:
+    """Look times up in a queue whose messages the log has in part."""
+    begin = choose.one_of((0, 256, 512))
+    files = draw.log_files(records_of(choose), 256, begin)
+    logs: Any = old_log.CommitLog.open(
+        "", 256, directory=directory_of(files), profile=profile
+    ).after
+    known = [(at, result.size) for at, result in logs.scan() if result.size > 0]
+    queue: Any = old_queue.ConsumeQueue.open("", "T", 0, 60, profile=profile).after
+    first = choose.one_of((0, 0, 4, 10))
+    for number in range(choose.integer(1, 9)):
+        lost = choose.integer(0, 300), 100
+        place = choose.one_of(known) if known and not one_in(choose, 4) else lost
+        queue = queue.put_message_position_info(*place, 0, first + number).after
+    files |= dict(queue.directory.files)
+    directory = directory_of(files)
+    queue = old_queue.ConsumeQueue.open("", "T", 0, 60, directory=directory, profile=profile).after
+    other = release.kind(plain_queue.ConsumeQueue)(Files(files), "consumequeue/T/0", 60)
+    log = release.kind(plain_log.CommitLog)(other.files, "", 256)
+    if one_in(choose, 2):
+        queue = replace(queue, min_logic_offset=20 * first)
+        other.min_logic_offset = 20 * first
+    held = [(one.end, one.max_physic_offset, one.units()) for one in (queue, other)]
+    yield Found("queue", *map(of_model, held))
+    for _ in range(12):
+        modified = {start: choose.one_of((0, FIRST_TIMESTAMP_MS)) for start in queue.starts()}
+        time = choose.one_of((-2, -1, 0, 1, FIRST_TIMESTAMP_MS, FIRST_TIMESTAMP_MS + 1000, 2**50))
+        rule: Any = choose.one_of(("lower", "upper"))
+        named = {"modified_ms": modified} if release.has(NearestUnitIsFound) else {}
+        expected = queue.get_offset_in_queue_by_time(time, logs, rule, modified_ms=modified)
+        actual = other.get_offset_in_queue_by_time(time, log, rule, **named)
+        yield Found(f"lookup {time} {rule}", expected, actual)
 
 
 def rebuilt(old: Any, plain: Any) -> Iterator[Found]:
@@ -167,11 +232,11 @@ def records(choose: Choose, release: Release, profile: Profile) -> Iterator[Foun
 
 
 def compared(
-    release: Release, profile: Profile, seed: int, kinds: Any = (stores, records)
+    release: Release, profile: Profile, seed: int, kinds: Any = None
 ) -> tuple[int, Found | None]:
     """Return how many calls of one seed are the same, and the first that is not."""
     count = 0
-    for kind in kinds:
+    for kind in kinds or (stores, queues, records):
         call: Callable[..., Iterator[Found]] = kind
         for found in call(RandomChoose(call.__name__, seed), release, profile):
             count += 1

@@ -25,7 +25,6 @@ from segproof_model.rocketmq.format.paths import path_in
 
 ABORT = "abort"
 """The file that is there while a store runs, or when it was not shut down."""
-QUERY_ROUNDS = 3
 
 
 class MessageStoreConfig(NamedTuple):
@@ -208,22 +207,15 @@ index_last_update_phyoffset=0))
     ) -> QueryMessageResult:
         """Return the messages with a key and a store time from `begin` to `end`, both inclusive.
 
-        Where the newest ones are no longer in the log, older ones are looked for, twice. Offsets at
-        which the log has no record are passed over.
+        Offsets at which the log has no record are passed over. Where none is left upstream asks
+        twice more, and gets the same answer.
         """
-        newest, found, last = (0, 0), list[Message](), end
-        for _ in range(QUERY_ROUNDS):
-            asked = self.index_service.query_offset(topic, key, max_num, begin, last)
-            if not asked.phy_offsets:
-                break
-            newest = asked[1:]
-            messages = list(map(self.commit_log.look_message, sorted(asked.phy_offsets)))
-            found = [message for message in messages if message is not None]
-            if messages[0] is not None:
-                last = messages[0].store_timestamp
-            if found or last < begin:
-                break
-        return QueryMessageResult(tuple(found), *newest)
+        asked = self.index_service.query_offset(topic, key, max_num, begin, end)
+        if not asked.phy_offsets:
+            return QueryMessageResult((), 0, 0)
+        messages = map(self.commit_log.look_message, sorted(asked.phy_offsets))
+        known = tuple(message for message in messages if message is not None)
+        return QueryMessageResult(known, *asked[1:])
 
 
 def rebuild_index(
