@@ -33,7 +33,6 @@ MAX_MSGS_NUM_BATCH = 64
 """So many offsets at most are found by one query."""
 DESTROY_INTERVAL_MS = 3000
 TRANSACTION_BITS = ROLLBACK = 12
-COMMIT = 8
 TAGS = "TAGS"
 TAG_TYPE = "T"
 
@@ -256,7 +255,7 @@ index_last_update_phyoffset=0)
                 except Refused as error:
                     if error.kind is not ErrorKind.ARITHMETIC:
                         raise
-                    break
+                    break  # without slots there is no more to find
             if file.begin_timestamp < begin or len(found) >= wanted:
                 break
         if not self.index_files:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What segproof does otherwise on purpose with a store's index and its checkpoint.
 
+One that concerns the index file too stands here.
+
 Used by: releases.
 """
 
@@ -9,6 +11,7 @@ from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import refuse
 from segproof_model.rocketmq.broker import index_service, store_checkpoint
 from segproof_model.rocketmq.broker.store_checkpoint import SAFETY_MS
+from segproof_model.rocketmq.format import index_file
 from segproof_model.rocketmq.format.dispatch_request import DispatchRequest
 from segproof_model.rocketmq.format.index_file import IndexFile
 
@@ -26,6 +29,32 @@ class SafeTimeDoesNotWrap(Behaviour):
         @override
         def min_timestamp(self) -> int:
             return max(0, min(self.physic_msg_timestamp, self.logics_msg_timestamp) - SAFETY_MS)
+
+
+class OpeningReadsHeader(Behaviour):
+    """Opening an existing index file reads its header; a full one that is made anew stays full."""
+
+    laws = ("RMQIDX-7", "RMQIDX-11")
+    of_segproof = True
+
+    class IndexFile(index_file.IndexFile):
+        """The index file."""
+
+        @override
+        def map_file(self) -> None:
+            is_new = self.file_name not in self.files
+            super().map_file()
+            if not is_new:
+                self.load()
+
+    class IndexService(index_service.IndexService):
+        """The service."""
+
+        @override
+        def check_room(self) -> None:
+            super().check_room()
+            if self.index_files[-1].file_name == self.new_path(self.files.now_ms):
+                refuse(ErrorKind.ENDLESS)
 
 
 class NamesAreDistinct(Behaviour):

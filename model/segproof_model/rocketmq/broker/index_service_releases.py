@@ -9,9 +9,12 @@ from segproof_model.language.integers import INT32_MAX
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import refuse
 from segproof_model.rocketmq.broker import index_service, store_checkpoint
-from segproof_model.rocketmq.broker.index_service import COMMIT, ROLLBACK
+from segproof_model.rocketmq.broker.index_service import ROLLBACK
 from segproof_model.rocketmq.format.dispatch_request import DispatchRequest
 from segproof_model.rocketmq.format.key_hash import build_key
+
+COMMIT = 8
+"""The transaction bits of the end of a transaction that is committed."""
 
 
 class CheckpointHasFiveFields(Behaviour):

@@ -3,7 +3,7 @@
 
 Mirrors: impl/segproof/rocketmq/index_file.py.
 Upstream: RocketMQ 5.5.1, IndexFile, and the parts of MappedFile that it uses. Otherwise:
-    index_file_releases, index_file_deviations.
+    index_file_releases, index_file_deviations, index_service_deviations.
 Layout: 40 bytes of header; hash_slot_num slots, int32 each, the number of the slot's newest entry;
     index_num entries of 20 bytes: int32 key hash @0, int64 offset @4, int32 seconds after the begin
     timestamp @12, int32 number of the slot's entry before @16. Entry 0 is never written.

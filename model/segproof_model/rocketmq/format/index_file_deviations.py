@@ -81,23 +81,6 @@ class SizeIsChecked(Behaviour):
             super().map_file()
 
 
-class OpeningReadsHeader(Behaviour):
-    """Opening an existing index file reads its header."""
-
-    laws = ("RMQIDX-7", "RMQIDX-11")
-    of_segproof = True
-
-    class IndexFile(index_file.IndexFile):
-        """The index file."""
-
-        @override
-        def map_file(self) -> None:
-            is_new = self.file_name not in self.files
-            super().map_file()
-            if not is_new:
-                self.load()
-
-
 class RefusedQueryLetsGo(Behaviour):
     """A query for a null key does not leave the file held."""
 

@@ -51,11 +51,9 @@ class IndexHeader(NamedTuple):
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Return what is stored in at least 40 bytes, exactly (RMQIDX-2)."""
-        times, offsets = (
-            (int64_at(data, 0), int64_at(data, 8)),
-            (int64_at(data, 16), int64_at(data, 24)),
-        )
-        return cls(*times, *offsets, int32_at(data, 32), int32_at(data, 36))
+        begin, end = int64_at(data, 0), int64_at(data, 8)
+        first, last = int64_at(data, 16), int64_at(data, 24)
+        return cls(begin, end, first, last, int32_at(data, 32), int32_at(data, 36))
 
     def to_bytes(self) -> bytes:
         """Return the header as 40 bytes (RMQIDX-2)."""
