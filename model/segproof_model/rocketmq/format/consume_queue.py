@@ -262,10 +262,11 @@ class TimeSearch(Released):
         target = self.target()
         if target is None:
             return self.number(self.right if lower else self.left)
-        return 0 if target < 0 else self.number(self.last_equal(target, -1 if lower else 1))
+        return 0 if target < 0 else self.number(self.last_equal(target, lower))
 
-    def last_equal(self, position: int, step: int) -> int:
-        """Return the last position, going by this step, whose message has the time."""
+    def last_equal(self, position: int, lower: bool) -> int:
+        """Return the last position, going down or up, whose message has the time."""
+        step = -1 if lower else 1
         while (
             self.floor <= position + step < len(self.units)
             and self.time(position + step) == self.timestamp

@@ -130,7 +130,7 @@ class Message(Released):
             message = cls.read(record)
         except Refused:
             return FAILED
-        if not message.has_delay_level() or (check_crc and not message.has_checksum()):
+        if not message.is_sound(check_crc):
             return FAILED
         if record.position - position != message.total_size:
             return CheckResult(False, message.total_size, None)
@@ -164,6 +164,10 @@ class Message(Released):
             topic=decode_text(record.array(record.number(2 if magic == MAGIC_V2 else 1))),
             properties=decode_text(record.array(max(record.number(2), 0))),
         )
+
+    def is_sound(self, check_crc: bool) -> bool:
+        """Return whether what is looked at before the size is as it should be."""
+        return (self.has_checksum() or not check_crc) and self.has_delay_level()
 
     def has_checksum(self) -> bool:
         """Return whether the sum is that of the body, which is not asked if empty (RMQLOG-2)."""
