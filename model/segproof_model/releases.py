@@ -4,14 +4,53 @@
 Used by: the laws, the harness, the generated pages.
 """
 
+from segproof_model.kafka.broker import (
+    checkpoint_deviations,
+    checkpoint_releases,
+    epoch_releases,
+    log_validator_deviations,
+    log_validator_releases,
+    log_validator_releases_before_0_11,
+    producer_deviations,
+    producer_releases,
+)
 from segproof_model.kafka.format import (
     index_deviations,
     index_releases,
+    log_segment_deviations,
+    log_segment_releases,
+    log_segment_releases_before_2,
     record_deviations,
     record_file_releases,
     record_releases,
 )
+from segproof_model.rocketmq.broker import (
+    index_service_deviations,
+    index_service_releases,
+    message_store_deviations,
+    message_store_releases,
+)
+from segproof_model.rocketmq.format import (
+    consume_queue_releases,
+    index_file_deviations,
+    index_file_releases,
+    message_deviations,
+    message_releases,
+)
 from segproof_model.language.behaviours import Behaviour, Release
+from segproof_model.rocketmq.broker import (
+    index_service_deviations,
+    index_service_releases,
+    message_store_deviations,
+    message_store_releases,
+)
+from segproof_model.rocketmq.format import (
+    consume_queue_releases,
+    index_file_deviations,
+    index_file_releases,
+    message_deviations,
+    message_releases,
+)
 
 __all__ = [
     "BEHAVIOURS",
@@ -37,11 +76,31 @@ ROCKETMQ = (
 """The releases of RocketMQ, the newest first."""
 LINES = {"kafka": KAFKA, "rocketmq": ROCKETMQ}
 MODULES = (
-    index_releases,
+    checkpoint_deviations,
+    checkpoint_releases,
+    consume_queue_releases,
+    epoch_releases,
     index_deviations,
-    record_releases,
-    record_file_releases,
+    index_file_deviations,
+    index_file_releases,
+    index_releases,
+    index_service_deviations,
+    index_service_releases,
+    log_segment_deviations,
+    log_segment_releases,
+    log_segment_releases_before_2,
+    log_validator_deviations,
+    log_validator_releases,
+    log_validator_releases_before_0_11,
+    message_deviations,
+    message_releases,
+    message_store_deviations,
+    message_store_releases,
+    producer_deviations,
+    producer_releases,
     record_deviations,
+    record_file_releases,
+    record_releases,
 )
 """The modules that hold behaviours."""
 

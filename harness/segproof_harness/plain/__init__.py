@@ -14,6 +14,7 @@ from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import Raised, Step
 from segproof_model.language.states import apply
+from segproof_model.laws.register import Transition
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Plain:
     """What a state holds beside the files: compared with `seen_of_old` of the older model."""
     seen_of_old: Callable[[Any], Any] = lambda state: None
     files_of: Callable[[Any], Any] = lambda state: state.files
+    kind: Any = None
+    """The class that is opened."""
 
 
 def plain_of(structure_id: str) -> Plain:
@@ -49,10 +52,12 @@ class PlainSubject:
         self.plain = plain_of(structure.structure_id)
         self.state: Any = None
         self.files = Files()
+        self.transitions: list[Transition] = []
+        """What the last step did, for the laws."""
 
     def start(self, setup: Setup) -> Outcome:
         """Begin with the setup's files and open."""
-        self.state, self.files = None, Files(setup.files)
+        self.state, self.files, self.transitions = None, Files(setup.files), []
         return self._open(setup.arguments)
 
     def _open(self, arguments: Mapping[str, Value]) -> Outcome:
@@ -60,6 +65,11 @@ class PlainSubject:
             damaged = self.structure.damage(arguments, dict(self.files.images))
             self.files = Files(damaged, self.files.now_ms)
         step = self.plain.open(arguments, self.files, self.release)
+        if self.plain.kind is not None:
+            kind = self.release.kind(self.plain.kind)
+            self.transitions.append(
+                Transition(kind, self.files, "open", arguments, step.after, step.outcome)
+            )
         if isinstance(step.outcome, Raised):
             self.state, self.files = None, step.after
             return of_model(step.outcome)
@@ -68,6 +78,7 @@ class PlainSubject:
 
     def apply(self, operation: Operation) -> Outcome:
         """Execute one operation."""
+        self.transitions = []
         if operation.name in ("reopen", "crash_reopen"):
             closed = Outcome()
             if operation.name == "reopen" and self.state is not None:
@@ -86,6 +97,9 @@ class PlainSubject:
         elif call is name and kind is not None and kind.adapt is not None:
             arguments = kind.adapt(arguments)
         step = apply(self.state, call, **arguments)
+        self.transitions.append(
+            Transition(type(self.state), self.state, name, arguments, step.after, step.outcome)
+        )
         self.state, self.files = step.after, self.plain.files_of(step.after)
         show = self.plain.shows.get(name, kind.show if kind is not None else None)
         if show is not None and not isinstance(step.outcome, Raised):

@@ -25,6 +25,13 @@ from segproof_harness.subjects.model import ModelSubject
 from segproof_harness.traces import Trace, TraceError, read_trace
 from segproof_harness.workloads import choose_for, draw_operation
 from segproof_model.language.behaviours import Release
+from segproof_model.laws.kafka.format import (  # noqa: F401
+    abstract_index,
+    offset_index,
+    time_index,
+    transaction_index,
+)
+from segproof_model.laws.register import broken_state_laws, broken_step_laws
 from segproof_model.profiles import Profile, profile_named
 from segproof_model.releases import RELEASES
 
@@ -53,6 +60,15 @@ class Run:
         self.bytes = 0
         self.seconds = {"old": 0.0, "plain": 0.0}
         self.found: Difference | None = None
+        self.judges = False
+        """Whether the laws are asked, too."""
+        self.broken: list[str] = []
+
+    def judged(self) -> list[str]:
+        """Return the laws that the last step, or what it left, breaks."""
+        steps = [law for one in self.plain.transitions for law in broken_step_laws(one)]
+        state = self.plain.state
+        return steps + ([] if state is None else broken_state_laws(state))
 
     def history(self, seed: int, length: int) -> Difference | None:
         """Run one random history up to the first difference."""
@@ -112,6 +128,8 @@ class Run:
         middle = perf_counter()
         try:
             actual = plain()
+            if self.judges:
+                self.broken = self.judged()
         except Exception:
             actual = Outcome(error="".join(traceback.format_exc()[-1500:]))
         self.seconds["old"] += middle - begun
@@ -133,6 +151,7 @@ class Run:
                 how = self.plain.plain
                 held = how.seen_of_old(self.old.state), how.seen(self.plain.state)
                 pairs += [("accessors", self.old.observe(), self.plain.observe()), ("state", *held)]
+        pairs.append(("laws broken", [], self.broken))
         for what, expected, actual in pairs:
             if expected != actual:
                 self.differ(operation, what, expected, actual)
@@ -179,11 +198,13 @@ def main() -> None:
     parser.add_argument("--release", nargs="*", default=None)
     parser.add_argument("--show", type=int, default=1, help="differences shown of a release")
     parser.add_argument("--traces", type=Path, help="a folder with histories that were kept")
+    parser.add_argument("--laws", action="store_true", help="ask the laws, too")
     given = parser.parse_args()
     known = structure_named(given.structure).profile_names
     total, bad = 0, 0
     for name in given.release or known:
         run = Run(given.structure, RELEASES[name])
+        run.judges = given.laws
         found: list[Difference] = []
         for kept, trace in traces_in(given.traces, given.structure):
             one = run.trace(trace, kept)

@@ -47,4 +47,4 @@ def described(kind: Any, last: str) -> Plain:
         return [getattr(index, name) for name in (*COUNTERS.split(), last)]
 
     calls = {"lookup_many": lookup_many, "list_entries": list_entries}
-    return Plain(open_it, calls, seen=seen, seen_of_old=seen)
+    return Plain(open_it, calls, seen=seen, seen_of_old=seen, kind=kind)

@@ -26,4 +26,4 @@ def seen(index: Any) -> Any:
     return [getattr(index, name) for name in names]
 
 
-PLAIN = Plain(open_it, seen=seen, seen_of_old=seen)
+PLAIN = Plain(open_it, seen=seen, seen_of_old=seen, kind=TransactionIndex)

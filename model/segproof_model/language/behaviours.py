@@ -13,7 +13,8 @@ Rules for a behaviour:
   so that an older release's may call a newer one's by `super()`; segproof's own last.
 - What is said of a base class stands before the derived class's own methods too. So override a step
   that no derived class overrides, not the operation around it.
-- What holds for many operations of a structure is a context: `@each("append resize", around)`.
+- A guard is what many operations begin with: `@guarded("append resize", check)`. A context is what
+  is around them: `@each("append resize", around)`.
 - A behaviour is right alone too, on the newest release: so differences are explained.
 
 Used by: the `*_releases` modules of the structures, releases.
@@ -36,7 +37,7 @@ else:
         return method
 
 
-__all__ = ["Behaviour", "Release", "differences", "each", "override", "up_to"]
+__all__ = ["Behaviour", "Release", "differences", "each", "guarded", "override", "up_to"]
 
 R = TypeVar("R", bound=Released)
 T = TypeVar("T", bound=type)
@@ -166,5 +167,27 @@ def _inside(kind: type, name: str, own: Any, around: Callable[[Any], Any]) -> An
             if own is not None:
                 return own(self, *arguments, **named)
             return getattr(super(kind, self), name)(*arguments, **named)
+
+    return wraps(own or getattr(kind, name))(method)
+
+
+def guarded(names: str, check: Callable[[Any], object]) -> Callable[[T], T]:
+    """Let methods of a class, given by their names, begin with a check of the object."""
+
+    def changed(kind: T) -> T:
+        for name in names.split():
+            assert hasattr(kind, name), f"{kind.__qualname__} has no {name}"
+            setattr(kind, name, _checked(kind, name, vars(kind).get(name), check))
+        return kind
+
+    return changed
+
+
+def _checked(kind: type, name: str, own: Any, check: Callable[[Any], object]) -> Any:
+    def method(self: Any, *arguments: Any, **named: Any) -> Any:
+        check(self)
+        if own is not None:
+            return own(self, *arguments, **named)
+        return getattr(super(kind, self), name)(*arguments, **named)
 
     return wraps(own or getattr(kind, name))(method)

@@ -23,7 +23,6 @@ Used by: every structure of the model.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from segproof_model.language.outcomes import ErrorKind, Raised, Step
@@ -36,6 +35,7 @@ __all__ = [
     "Released",
     "State",
     "apply",
+    "differing",
     "opened",
     "outcome_of",
     "refusal",
@@ -176,20 +176,31 @@ def opened(kind: Callable[..., S], files: State, *arguments: Any, **named: Any) 
         return Step(frozen(left), Raised(error.kind))
 
 
-@contextmanager
-def undone_if_refused(state: State) -> Iterator[None]:
+def differing(one: State, other: State) -> set[str]:
+    """Return the names of the attributes in which two states of one class differ."""
+    mine, others = dict(_content(one)), dict(_content(other))
+    if vars(one).get("files") is not None:
+        mine["files"], others["files"] = one.files, other.files
+    return {name for name in mine | others if not _is_same(mine.get(name), others.get(name))}
+
+
+class undone_if_refused:  # noqa: N801 - it reads as a statement: `with undone_if_refused(self)`
     """Do what follows wholly or not at all: an error leaves the state, and its parts, as before.
 
     It may stand in another one, or between changes of the same draft.
     """
-    before = [(one, dict(vars(one))) for one in _touched(state)]
-    try:
-        yield
-    except Refused:
-        for one, held in before:
-            vars(one).clear()
-            vars(one).update(held)
-        raise
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+
+    def __enter__(self) -> None:
+        self.before = [(one, one.__dict__.copy()) for one in _touched(self.state)]
+
+    def __exit__(self, kind: type[BaseException] | None, *unused: object) -> None:
+        if kind is not None and issubclass(kind, Refused):
+            for one, held in self.before:
+                one.__dict__.clear()
+                one.__dict__.update(held)
 
 
 # --- values and drafts ---------------------------------------------------------------------------
@@ -201,30 +212,31 @@ def undone_if_refused(state: State) -> Iterator[None]:
 
 def draft_of(state: S) -> S:
     """Return a copy that may be changed; the given state is a value from now on."""
-    files = vars(frozen(state)).get("files")
+    files = frozen(state).__dict__.get("files")
     return _drafted(state, None if files is None else _drafted(files, None))
 
 
 def frozen(state: S) -> S:
     """Make a value of what was constructed or changed, its parts included."""
-    held = vars(state)
+    held = state.__dict__
     if "_values" in held:
         return state
+    source = held.pop("_source", None)
+    known = {} if source is None else source.__dict__["_parts"]
+    parts = {name: part for name, part in known.items() if name not in held}
     values: dict[str, Any] = {}
-    parts: dict[str, Any] = {}
-    for name, value in _content(state):
+    for name, value in held.items():
         if type(value) in VALUES:
             values[name] = value
+        elif name == "files":
+            frozen(value)
         elif isinstance(value, State):
             parts[name] = frozen(value)
         elif _is_of_states(value):
             parts[name] = tuple([frozen(one) for one in value])
         else:
             values[name] = value
-    held.pop("_source", None)
     held["_parts"], held["_values"] = parts, values
-    if "files" in held:
-        frozen(held["files"])
     return state
 
 
@@ -274,22 +286,23 @@ def _touched(state: State) -> list[State]:
     """Return each State of a draft that is no longer as it lies in the source, the files too."""
     found = {id(state): state}
     waiting = [state]
-    while waiting:
-        for name, value in vars(waiting.pop()).items():
-            held = value if _is_of_states(value) else (value,)
-            for one in held:
-                if isinstance(one, State) and name != "_source" and id(one) not in found:
+    for holder in waiting:
+        for name, value in holder.__dict__.items():
+            if type(value) in VALUES or name == "_source":
+                continue
+            for one in value if _is_of_states(value) else (value,):
+                if isinstance(one, State) and id(one) not in found:
                     found[id(one)] = one
                     waiting.append(one)
-    return list(found.values())
+    return waiting
 
 
 def _is_as_drafted(draft: State) -> bool:
     """Return whether a draft, and each of its parts, holds what its source holds."""
-    held = vars(draft)
+    held = draft.__dict__
     if "_source" not in held:
         return False
-    source = vars(held["_source"])
+    source = held["_source"].__dict__
     values, parts = source["_values"], source["_parts"]
     for name, now in held.items():
         if name in values:

@@ -4,14 +4,12 @@
 Used by: releases.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import pairwise
 
 from segproof_model.kafka.format import abstract_index, offset_index, time_index, transaction_index
 from segproof_model.kafka.format.abstract_index import rises
 from segproof_model.kafka.format.offset_index import OffsetPosition
-from segproof_model.language.behaviours import Behaviour, each, override
+from segproof_model.language.behaviours import Behaviour, each, guarded, override
 from segproof_model.language.files import Files
 from segproof_model.language.integers import INT32_MAX
 from segproof_model.language.outcomes import ErrorKind
@@ -210,12 +208,10 @@ class PartialTailIsRefused(Behaviour):
             super().put(data)
 
 
-@contextmanager
-def while_writable(index: "TransactionsOpenReadOnly.TransactionIndex") -> Iterator[None]:
+def check_writable(index: "TransactionsOpenReadOnly.TransactionIndex") -> None:
     """Refuse to change what was opened for reading only."""
     if not index.writable:
         refuse(ErrorKind.READ_ONLY)
-    yield
 
 
 class TransactionsOpenReadOnly(Behaviour):
@@ -224,7 +220,7 @@ class TransactionsOpenReadOnly(Behaviour):
     laws = ("TXNIDX-6",)
     of_segproof = True
 
-    @each("write truncate_to reset", while_writable)
+    @guarded("write truncate_to reset", check_writable)
     class TransactionIndex(transaction_index.TransactionIndex):
         """The transaction index."""
 
@@ -235,19 +231,10 @@ class TransactionsOpenReadOnly(Behaviour):
             super().__init__(files, name, start_offset)
 
 
-@contextmanager
-def while_open(index: transaction_index.TransactionIndex) -> Iterator[None]:
+def check_open(index: transaction_index.TransactionIndex) -> None:
     """Refuse any use of what was closed."""
     if index.is_closed:
         refuse(ErrorKind.UNMAPPED)
-    yield
-
-
-@contextmanager
-def while_mapped(index: abstract_index.AbstractIndex) -> Iterator[None]:
-    """Refuse any use of an index that was closed."""
-    index.check_mapped()
-    yield
 
 
 class ClosedIndexIsClosed(Behaviour):
@@ -256,7 +243,7 @@ class ClosedIndexIsClosed(Behaviour):
     laws = ("ABSIDX-17", "TXNIDX-9", "TXNIDX-17")
     of_segproof = True
 
-    @each("keep_entries resize check_entry flush", while_mapped)
+    @guarded("keep_entries resize check_entry flush", abstract_index.AbstractIndex.check_mapped)
     class AbstractIndex(abstract_index.AbstractIndex):
         """Either index."""
 
@@ -269,17 +256,17 @@ class ClosedIndexIsClosed(Behaviour):
             if self.is_mapped:
                 super().close()
 
-    @each("append sanity_check", while_mapped)
+    @guarded("append sanity_check", abstract_index.AbstractIndex.check_mapped)
     class OffsetIndex(offset_index.OffsetIndex):
         """The offset index."""
 
-    @each("maybe_append sanity_check", while_mapped)
+    @guarded("maybe_append sanity_check", abstract_index.AbstractIndex.check_mapped)
     class TimeIndex(time_index.TimeIndex):
         """The time index."""
 
-    @each(
+    @guarded(
         "all_aborted_txns collect_aborted_txns append truncate_to reset sanity_check flush",
-        while_open,
+        check_open,
     )
     class TransactionIndex(transaction_index.TransactionIndex):
         """The transaction index."""

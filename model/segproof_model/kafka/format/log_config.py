@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of one log, with Kafka's names and defaults.
+
+Mirrors: impl/segproof/kafka/log_config.py.
+Upstream: Kafka 4.4.0, LogConfig and ProducerStateManagerConfig.
+Not covered: refusing a bad value, which the implementation does; options of remote storage.
+Used by: log_segment, partition_log, the harness.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from segproof_model.language.integers import INT64_MAX
+
+__all__ = ["LogConfig"]
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """The options of one log.
+
+    >>> LogConfig(segment_ms=500).max_segment_ms
+    500
+    >>> LogConfig(segment_ms=500, cleanup_policy="compact", max_compaction_lag_ms=60).max_segment_ms
+    60
+    """
+
+    segment_bytes: int = 1073741824
+    """A segment that would grow beyond these bytes is rolled."""
+    segment_ms: int = 604800000
+    segment_jitter_ms: int = 0
+    """Exclusive bound of the random time by which a segment is rolled earlier; 0: none."""
+    segment_index_bytes: int = 10485760
+    """Bytes preallocated for each index."""
+    index_interval_bytes: int = 4096
+    preallocate: bool = False
+    max_message_bytes: int = 1048588
+    """The largest batch that a leader takes, in bytes, inclusive."""
+    retention_ms: int = 604800000
+    """-1: without limit."""
+    retention_bytes: int = -1
+    """Negative: without limit."""
+    file_delete_delay_ms: int = 60000
+    message_timestamp_type: Literal["CreateTime", "LogAppendTime"] = "CreateTime"
+    message_timestamp_before_max_ms: int = INT64_MAX
+    message_timestamp_after_max_ms: int = 3600000
+    cleanup_policy: str = "delete"
+    """`delete`, `compact`, both with a comma between; or empty: neither."""
+    max_compaction_lag_ms: int = INT64_MAX
+    compression_type: str = "producer"
+    flush_messages: int = INT64_MAX
+    producer_id_expiration_ms: int = 86400000
+    max_transaction_timeout_ms: int = 900000
+
+    @property
+    def max_segment_ms(self) -> int:
+        """The age at which a segment is rolled; a compacted log's lag limits it as well."""
+        policies = [policy.strip() for policy in self.cleanup_policy.split(",")]
+        if "compact" in policies and self.max_compaction_lag_ms > 0:
+            return min(self.max_compaction_lag_ms, self.segment_ms)
+        return self.segment_ms

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What segproof does otherwise on purpose with a segment.
+
+Used by: releases.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from segproof_model.kafka.format import log_segment, segment_recovery
+from segproof_model.kafka.format.lazy_index import LazyIndex
+from segproof_model.kafka.format.log_segment import LogSegment
+from segproof_model.kafka.format.memory_records import MemoryRecords
+from segproof_model.kafka.format.record_batch import BATCH_HEADER_BYTES, RecordBatch
+from segproof_model.kafka.format.time_index import TimestampOffset
+from segproof_model.language.behaviours import Behaviour, each, guarded, override
+from segproof_model.language.integers import INT32_MAX, wrap64
+from segproof_model.language.outcomes import ErrorKind
+from segproof_model.language.states import Refused, refusal, refuse, undone_if_refused
+
+
+@contextmanager
+def undone_but_for_loading(segment: LogSegment) -> Iterator[None]:
+    """Undo what an error leaves, but that indexes were loaded."""
+    lazy: tuple[LazyIndex[Any], ...] = (segment.lazy_offset_index, segment.lazy_time_index)
+    loaded: list[bool] = []
+    try:
+        with undone_if_refused(segment):
+            try:
+                yield
+            finally:
+                loaded = [one.index is not None for one in lazy]
+    except Refused:
+        for one, was_loaded in zip(lazy, loaded, strict=True):
+            if was_loaded:
+                refusal(one.get)
+        raise
+
+
+class FailedSegmentChangeIsUndone(Behaviour):
+    """An operation on a segment that fails has changed nothing, but that indexes are loaded."""
+
+    laws = ("SEG-10", "SEG-32", "SEG-46")
+    of_segproof = True
+
+    @each(
+        "append truncate_files on_become_inactive_segment resize_indexes sanity_check"
+        " change_file_suffixes set_last_modified",
+        undone_but_for_loading,
+    )
+    class LogSegment(log_segment.LogSegment):
+        """The segment."""
+
+
+class BatchesAreReadFirst(Behaviour):
+    """Batches that can't be read are refused before an index is changed."""
+
+    laws = ("SEG-10", "SEG-23")
+    of_segproof = True
+
+    class LogSegment(log_segment.LogSegment):
+        """The segment."""
+
+        @override
+        def append_to_log(self, records: MemoryRecords) -> None:
+            super().append_to_log(records)
+            for batch in records.batches():
+                self.maximum_of(batch)
+
+        def key_or(self, batch: RecordBatch, largest_offset: int) -> int:
+            """Where a call's first offset is its key: one that can't be read is refused."""
+            return self.key_of(batch)
+
+    class SegmentRecovery(segment_recovery.SegmentRecovery):
+        """A recovery."""
+
+        @override
+        def index(self, batch: RecordBatch) -> None:
+            self.segment.maximum_of(batch)
+            if self.is_entry_due():
+                self.segment.key_of(batch)
+            super().index(batch)
+
+
+class IndexesAreLoadedFirst(Behaviour):
+    """A segment loads what it will index with before it begins, and for a question nothing."""
+
+    laws = ("SEG-10", "SEG-42")
+    of_segproof = True
+
+    class LogSegment(log_segment.LogSegment):
+        """The segment."""
+
+        def load_indexes(self) -> None:
+            """Load both indexes."""
+            self.lazy_offset_index.get()
+            self.lazy_time_index.get()
+
+        @override
+        def append(self, largest_offset: int, records: MemoryRecords, *told: object) -> None:
+            if records.data:
+                self.load_indexes()
+                self.read_max_timestamp_and_offset_so_far()
+            super().append(largest_offset, records, *told)
+
+        @override
+        def resize_indexes(self, size: int) -> None:
+            self.load_indexes()
+            super().resize_indexes(size)
+
+        @override
+        def can_convert_to_relative_offset(self, offset: int) -> bool:
+            return 0 <= wrap64(offset - self.base_offset) <= INT32_MAX
+
+    class SegmentRecovery(segment_recovery.SegmentRecovery):
+        """A recovery."""
+
+        @override
+        def begin(self) -> None:
+            self.segment.lazy_offset_index.get()
+            self.segment.lazy_time_index.get()
+            super().begin()
+
+
+class TruncationAsksForMaximum(Behaviour):
+    """Truncating a segment whose largest timestamp was not asked for asks for it before."""
+
+    laws = ("SEG-34",)
+    of_segproof = True
+
+    class LogSegment(log_segment.LogSegment):
+        """The segment."""
+
+        @override
+        def truncate_indexes(self, offset: int) -> None:
+            self.read_max_timestamp_and_offset_so_far()
+            super().truncate_indexes(offset)
+
+
+class NumbersOfSegmentDoNotWrap(Behaviour):
+    """The room up to the largest position, and the age of a segment, are not cut to their bits."""
+
+    laws = ("SEG-16", "SEG-36", "SEG-37")
+    of_segproof = True
+
+    class LogSegment(log_segment.LogSegment):
+        """The segment."""
+
+        @override
+        def room(self, size: int) -> int:
+            return size
+
+        @override
+        def milliseconds(self, duration: int) -> int:
+            return duration
+
+
+class SmallBatchIsRefused(Behaviour):
+    """append refuses a batch that is smaller than its header."""
+
+    laws = ("SEG-3", "BATCH-14")
+    of_segproof = True
+
+    class LogSegment(log_segment.LogSegment):
+        """The segment."""
+
+        @override
+        def maximum_of(self, batch: RecordBatch) -> TimestampOffset:
+            if not batch.is_legacy and batch.size_bytes < BATCH_HEADER_BYTES:
+                refuse(ErrorKind.CORRUPT_RECORD)
+            return super().maximum_of(batch)
+
+
+class EntryOutsideIsCorrupt(Behaviour):
+    """A search that an index entry sends outside of the log raises the corrupt-index error."""
+
+    laws = ("SEG-7", "SEG-12")
+    of_segproof = True
+
+    class LogSegment(log_segment.LogSegment):
+        """The segment."""
+
+        @override
+        def indexed_place(self, offset: int) -> int:
+            position = super().indexed_place(offset)
+            if not 0 <= position <= self.size:
+                refuse(ErrorKind.CORRUPT_INDEX)
+            return position
+
+
+def check_open(segment: LogSegment) -> None:
+    """Refuse any use of a segment that was closed."""
+    if segment.is_closed:
+        refuse(ErrorKind.UNMAPPED)
+
+
+class ClosedSegmentIsClosed(Behaviour):
+    """Every use of a closed segment raises the unmapped error; to close it again does nothing."""
+
+    laws = ("SEG-44",)
+    of_segproof = True
+
+    @guarded(
+        "append append_from_file truncate_to recover translate_offset read"
+        " fetch_upper_bound_offset read_next_offset find_offset_by_timestamp update_txn_index"
+        " collect_aborted_txns resize_indexes sanity_check read_max_timestamp_and_offset_so_far"
+        " time_waited_for_roll get_first_batch_timestamp on_become_inactive_segment flush",
+        check_open,
+    )
+    class LogSegment(log_segment.LogSegment):
+        """The segment."""
+
+        @override
+        def close(self) -> None:
+            if not self.is_closed:
+                super().close()

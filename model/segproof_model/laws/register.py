@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The register of laws: id, sentence, source and predicate of each, and what it judges.
+
+A predicate is an ordinary function that returns whether the law holds. Its first docstring
+paragraph is the law's sentence. Its parameters say by name what it judges:
+
+- `step`: one operation seen from outside, a `Transition`; judged after every step of every machine
+  and replay. `on` names the operations that the law speaks of;
+- `state`: one state of the structure; judged after every step, too;
+- names of files and what is needed to read them (`log`, `offset_index`, `base_offset`, ...): judged
+  on the bytes of a partition or store, by `verify` as well;
+- anything else: the arguments and the answer of a pure function; judged on drawn values.
+
+A law that only wrote down a second time what an operation does is retired: the operation says it.
+
+Used by: the laws, the harness, the generated pages.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from inspect import signature
+from typing import Any, TypeVar
+
+from segproof_model.language.behaviours import Behaviour, Release
+from segproof_model.language.outcomes import ErrorKind, Raised
+from segproof_model.language.states import Released, differing
+
+__all__ = [
+    "LAWS",
+    "RETIRED",
+    "Law",
+    "Retired",
+    "Transition",
+    "broken_state_laws",
+    "broken_step_laws",
+    "has",
+    "law",
+    "retired",
+]
+
+Predicate = TypeVar("Predicate", bound=Callable[..., bool])
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One operation seen from outside: what laws about steps judge."""
+
+    kind: type[Released]
+    """The class of the structure."""
+    before: Any
+    """State before the operation; of an opening, the files."""
+    operation: str
+    """Name of the operation, as the structure's method is called, or `open`."""
+    arguments: Mapping[str, Any]
+    """The operation's arguments by name."""
+    after: Any
+    """State after the operation, the same object as `before` for a query; of an opening that
+    failed, the files."""
+    outcome: object
+    """The returned value or `Raised`."""
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the operation raised nothing."""
+        return not isinstance(self.outcome, Raised)
+
+    def raised(self, kind: ErrorKind) -> bool:
+        """Return whether the operation raised an error of this kind."""
+        return self.outcome == Raised(kind)
+
+    def refused(self, kind: ErrorKind) -> bool:
+        """Return whether the operation raised this kind and changed nothing."""
+        return self.raised(kind) and self.is_unchanged
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether the state is as it was before."""
+        return bool(self.after == self.before)
+
+    def changed_only(self, names: str = "") -> bool:
+        """Return whether no attributes but these are others than before."""
+        return differing(self.before, self.after) <= set(names.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """One sentence of a structure's contract."""
+
+    law_id: str
+    of: type[Released] | str
+    """The class whose states and steps it judges, and those derived from it; or the structure's
+    name, where there is no class."""
+    source: str
+    """Where upstream it comes from: class and release."""
+    predicate: Callable[..., bool]
+    on: tuple[str, ...]
+    """The operations that it speaks of; none named: all."""
+    unless: tuple[type[Behaviour], ...]
+    """Behaviours that bend it: a release that has one is not judged by it."""
+    only: tuple[type[Behaviour], ...]
+    """Behaviours that promise it: a release without one of them is not judged by it."""
+
+    @property
+    def sentence(self) -> str:
+        """The law in words."""
+        return _sentence_of(self.predicate)
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """What it judges, by name."""
+        return tuple(signature(self.predicate).parameters)
+
+    @property
+    def structure(self) -> str:
+        """The structure's name, as `offset-index`."""
+        return structure_name(self.of)
+
+    def speaks_of(self, release: Release | None) -> bool:
+        """Return whether a release is judged by it."""
+        if release is None:
+            return not self.only
+        return not any(map(release.has, self.unless)) and all(map(release.has, self.only))
+
+
+@dataclass(frozen=True, slots=True)
+class Retired:
+    """A law that an operation of the model says."""
+
+    law_id: str
+    of: type[Released] | str
+    sentence: str
+    said_by: Callable[..., Any] | property
+    """The method."""
+
+
+LAWS: dict[str, Law] = {}
+"""Every law that is judged, by id, in the order of definition."""
+RETIRED: dict[str, Retired] = {}
+"""The laws that operations say."""
+
+
+def law(
+    law_id: str,
+    of: type[Released] | str,
+    source: str,
+    *,
+    on: str = "",
+    unless: tuple[type[Behaviour], ...] = (),
+    only: tuple[type[Behaviour], ...] = (),
+) -> Callable[[Predicate], Predicate]:
+    """Enter the decorated predicate into `LAWS`. An id can be entered once."""
+
+    def enter(predicate: Predicate) -> Predicate:
+        _check_new(law_id)
+        LAWS[law_id] = Law(law_id, of, source, predicate, tuple(on.split()), unless, only)
+        return predicate
+
+    return enter
+
+
+def retired(
+    law_id: str, of: type[Released] | str, sentence: str, said_by: Callable[..., Any] | property
+) -> None:
+    """Enter a law that an operation says into `RETIRED`. An id can be entered once."""
+    _check_new(law_id)
+    RETIRED[law_id] = Retired(law_id, of, sentence, said_by)
+
+
+def has(state: Released, behaviour: type[Behaviour]) -> bool:
+    """Return whether the release of a state has a behaviour."""
+    return state.release is not None and state.release.has(behaviour)
+
+
+def structure_name(of: type[Released] | str) -> str:
+    """Return a structure's name: `offset-index` of OffsetIndex."""
+    if isinstance(of, str):
+        return of
+    return "".join(f"-{c.lower()}" if c.isupper() else c for c in of.__name__).lstrip("-")
+
+
+def broken_state_laws(state: Released) -> list[str]:
+    """Return the ids of the laws that a state breaks."""
+    laws = _laws_of(type(state), "state")  # type: ignore[arg-type]  # a class can be hashed
+    return [one.law_id for one in laws if not one.predicate(state)]
+
+
+def broken_step_laws(step: Transition) -> list[str]:
+    """Return the ids of the laws that a step breaks."""
+    laws = _laws_of(step.kind, "step", step.operation)  # type: ignore[arg-type]  # as below
+    return [one.law_id for one in laws if not one.predicate(step)]
+
+
+@cache
+def _laws_of(kind: type[Released], judged: str, operation: str = "") -> tuple[Law, ...]:
+    """Return the laws about a class of a release that judge a state, or a step of an operation."""
+    return tuple(
+        one
+        for one in LAWS.values()
+        if one.judges == (judged,)
+        and one.of in kind.__mro__
+        and (not one.on or operation in one.on)
+        and one.speaks_of(kind.release)
+    )
+
+
+def _check_new(law_id: str) -> None:
+    if law_id in LAWS or law_id in RETIRED:
+        raise ValueError(f"law {law_id} is defined twice")
+
+
+def _sentence_of(predicate: Callable[..., bool]) -> str:
+    return " ".join((predicate.__doc__ or "").split("\n\n")[0].split())
