@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from segproof_model.kafka.broker import (
     local_log,
     log_append,
+    log_loader,
     log_retention,
     offset_by_time,
     partition_log,
@@ -16,6 +17,7 @@ from segproof_model.kafka.broker import (
 )
 from segproof_model.kafka.broker.leader_epoch_cache import LeaderEpochFileCache
 from segproof_model.kafka.broker.local_log import DELETED_SUFFIX
+from segproof_model.kafka.broker.log_loader import recovered
 from segproof_model.kafka.broker.log_validator import UNKNOWN_OFFSET, LogAppendInfo
 from segproof_model.kafka.broker.offset_by_time import EARLIEST, EARLIEST_LOCAL, LATEST
 from segproof_model.kafka.broker.producer_append_info import CompletedTxn
@@ -348,6 +350,13 @@ class LogKnowsNoProducers(Behaviour):
         @override
         def rebuild_producer_state(self, last_offset: int, is_clean: bool = False) -> None:
             pass
+
+    class LogLoader(log_loader.LogLoader):
+        """What loads a log."""
+
+        @override
+        def recover_segment(self, segment: LogSegment, epochs: LeaderEpochFileCache | None) -> int:
+            return recovered(segment, None, None)
 
     class LogAppend(log_append.LogAppend):
         """A call."""
