@@ -157,8 +157,9 @@ class Managers:
             batch = write_batch(records, base_offset=0, magic=magic)
             self.on_log("append_as_leader", key, batch, self.random.randrange(3))
         elif chance < 72:
-            name = self.random.choice(("update_high_watermark", "maybe_increment_log_start_offset"))
-            self.on_log(name, key, self.random.randint(0, end))
+            names = ["update_high_watermark", "maybe_increment_log_start_offset"]
+            known = names if self.profile.log_start_is_kept else names[:1]
+            self.on_log(self.random.choice(known), key, self.random.randint(0, end))
         elif chance < 84:
             self.on_log(self.random.choice(("roll", "flush", "delete_old_segments")), key)
         elif chance < 88:
