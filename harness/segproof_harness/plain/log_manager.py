@@ -114,13 +114,14 @@ class Managers:
         self.directory, self.files = self.old.directory, self.new.files
         error = of_model(old.outcome).error if isinstance(old.outcome, Raised) else None
         self.count[f"{name} {error or ''}".strip()] += 1
-        for what, one, other in (
+        pairs: tuple[tuple[str, Any, Any], ...] = (
             ("error", error, of_model(new.outcome).error),
             ("files", dict(self.directory.files), dict(self.files.images)),
             ("logs", [key for key, _ in self.old.logs], list(self.new.partitions)),
             ("bounds", [bounds(log) for _, log in self.old.logs], list(map(bounds, self.new.logs))),
             ("flags", flags(self.old), flags(self.new)),
-        ):
+        )
+        for what, one, other in pairs:
             if isinstance(one, dict) and isinstance(other, dict):
                 names = [n for n in {**one, **other} if one.get(n) != other.get(n)]
                 one, other = ({n: of.get(n) for n in names} for of in (one, other))
@@ -156,8 +157,9 @@ class Managers:
             batch = write_batch(records, base_offset=0, magic=magic)
             self.on_log("append_as_leader", key, batch, self.random.randrange(3))
         elif chance < 72:
-            name = self.random.choice(("update_high_watermark", "maybe_increment_log_start_offset"))
-            self.on_log(name, key, self.random.randint(0, end))
+            names = ["update_high_watermark", "maybe_increment_log_start_offset"]
+            known = names if self.profile.log_start_is_kept else names[:1]
+            self.on_log(self.random.choice(known), key, self.random.randint(0, end))
         elif chance < 84:
             self.on_log(self.random.choice(("roll", "flush", "delete_old_segments")), key)
         elif chance < 88:

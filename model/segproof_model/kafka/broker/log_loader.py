@@ -10,7 +10,6 @@ Used by: partition_log.
 """
 
 from collections.abc import Callable
-from typing import TypeVar
 
 from segproof_model.kafka.broker.crash_remains import INDEXES, LOG, CrashRemains
 from segproof_model.kafka.broker.leader_epoch_cache import LeaderEpochFileCache
@@ -25,8 +24,6 @@ from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused, refuse
 
 __all__ = ["LogLoader", "SegmentOverflow", "recovered"]
-
-T = TypeVar("T")
 
 
 class SegmentOverflow(Refused):
@@ -72,7 +69,7 @@ class LogLoader(CrashRemains):
         self.complete_swaps()
         self.retry_on_offset_overflow(self.load_segment_files)
 
-    def retry_on_offset_overflow(self, operation: Callable[[], T]) -> T:
+    def retry_on_offset_overflow(self, operation: Callable[[], None]) -> None:
         """Do something again as long as a segment overflows, which is split before (LOAD-6).
 
         A segment that overflows once more was left by its split, and there is no end.
@@ -80,7 +77,8 @@ class LogLoader(CrashRemains):
         split_bases = set[int]()
         while True:
             try:
-                return operation()
+                operation()
+                return
             except SegmentOverflow as error:
                 segment = error.segment
             if segment.base_offset in split_bases:

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Sequence
 
 from segproof_model.kafka.broker import crash_remains, log_loader, log_loader_releases
 from segproof_model.kafka.broker.crash_remains import INDEXES, LOG, SWAP
-from segproof_model.kafka.broker.leader_epoch_cache import LeaderEpochFileCache
-from segproof_model.kafka.broker.log_loader import recovered
 from segproof_model.kafka.broker.producer_state import ProducerStateManager
 from segproof_model.kafka.format.log_segment import LogSegment
 from segproof_model.kafka.format.segment_names import offset_of_name, segment_file_name
@@ -208,25 +206,3 @@ class LogNameEndsBeforeSuffix(Behaviour):
         def is_index_without_log(self, name: str) -> bool:
             kind = next((suffix for suffix in INDEXES[:2] if name.endswith(suffix)), None)
             return kind is not None and not self.has(name.removesuffix(kind) + LOG)
-
-
-class LoadingKnowsNoProducers(Behaviour):
-    """Loading leaves the files of producers and leader epochs as they are, and recovers without."""
-
-    laws = ("PROD-14", "LOAD-15")
-    releases = up_to("0.10.2.2")
-
-    class LogLoader(log_loader.LogLoader):
-        """What loads a log."""
-
-        @override
-        def recover_segment(self, segment: LogSegment, epochs: LeaderEpochFileCache | None) -> int:
-            return recovered(segment, None, None)
-
-        @override
-        def fit_epochs(self, end: int) -> None:
-            pass
-
-        @override
-        def fit_producers(self, end: int) -> None:
-            pass

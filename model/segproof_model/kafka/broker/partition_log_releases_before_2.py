@@ -9,12 +9,14 @@ from collections.abc import Iterable
 from segproof_model.kafka.broker import (
     local_log,
     log_append,
+    log_loader,
     log_retention,
     partition_log,
     producer_rebuild,
 )
 from segproof_model.kafka.broker.leader_epoch_cache import LeaderEpochFileCache
 from segproof_model.kafka.broker.local_log import DELETED_SUFFIX
+from segproof_model.kafka.broker.log_loader import recovered
 from segproof_model.kafka.broker.log_validator import UNKNOWN_OFFSET, LogAppendInfo
 from segproof_model.kafka.broker.partition_log_releases_before_2_3 import trim
 from segproof_model.kafka.broker.producer_state import ProducerStateManager
@@ -209,6 +211,13 @@ class LogKnowsNoProducers(Behaviour):
         @override
         def rebuild_producer_state(self, last_offset: int, is_clean: bool = False) -> None:
             pass
+
+    class LogLoader(log_loader.LogLoader):
+        """What loads a log."""
+
+        @override
+        def recover_segment(self, segment: LogSegment, epochs: LeaderEpochFileCache | None) -> int:
+            return recovered(segment, None, None)
 
     class LogAppend(log_append.LogAppend):
         """A call."""
