@@ -63,7 +63,7 @@ FLAGS: dict[str, tuple[str, Any]] = {
     "FlushRemovesSnapshots": ("flush_removes_snapshots", True),
     "AppendHidesLogStart": ("append_tells_log_start", False),
     "UnopenedTransactionsStay DeletionNeedsChannel": ("txn_deletion_needs_channel", True),
-    "LogKnowsNoProducers LoadingKnowsNoProducers": ("log_knows_producers", False),
+    "LogKnowsNoProducers": ("log_knows_producers", False),
     "LogBeginsWithSegment": ("log_start_is_kept", False),
     "RetentionWaitsForNobody": ("retention_waits_for_replicas", False),
     "TruncationAtEndIsDone": ("truncation_at_end_is_done", True),
@@ -74,7 +74,7 @@ FLAGS: dict[str, tuple[str, Any]] = {
     "NewestBatchIsReadWhole": ("largest_timestamp_is_streamed", False),
     "ClosedLogIsClosed ClosedIndexIsClosed ClosedSegmentIsClosed": ("closed_is_closed", True),
     "FailedIndexChangeIsUndone HugePreallocationIsRefused FailedSegmentChangeIsUndone"
-    " BatchesAreReadFirst IndexesAreLoadedFirst RefusedBatchIsUndone FailedAppendIsUndone"
+    " BatchesAreReadFirst IndexesAreLoadedFirst BatchIsRefusedFirst FailedAppendIsUndone"
     " AppendIsCheckedFirst FailedCutEndsLog SplitEndsLog FailedRollRemovesNothing"
     " SplitLeavesNoOriginal": ("checks_before_changing", True),
 }  # fmt: skip
