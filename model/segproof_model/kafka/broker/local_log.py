@@ -2,7 +2,8 @@
 """The segments of a partition in its directory, the end of the log, and the recovery point.
 
 Mirrors: impl/segproof/kafka/partition_log.py.
-Upstream: Kafka 4.4.0, LocalLog. Otherwise: partition_log_releases, partition_log_deviations.
+Upstream: Kafka 4.4.0, LocalLog. Otherwise: partition_log_releases, those before 2.8, 2.3 and 2,
+    partition_log_deviations.
 Laws: LOG-4 to LOG-8, LOG-11 to LOG-14.
 Not covered: when background tasks run: what is removed later waits for `delete_due_files`.
 Used by: partition_log, log_loader, segment_replacing.
@@ -38,7 +39,13 @@ class PendingDeletion(NamedTuple):
 
 
 class LocalLog(State):
-    """The segments, and what bounds them."""
+    """The segments, and what bounds them.
+
+    >>> log = LocalLog(Files(), "", LogConfig(segment_index_bytes=96))
+    >>> log.create_segment(0)
+    >>> log.roll(7), log.segments.base_offsets(), log.log_end_offset
+    (7, [0, 7], 0)
+    """
 
     not_compared = frozenset({"codecs"})
 

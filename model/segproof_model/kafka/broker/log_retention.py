@@ -2,7 +2,8 @@
 """Which segments at the beginning of a log are deleted: by its start, its size, and their age.
 
 Mirrors: impl/segproof/kafka/partition_log.py.
-Upstream: Kafka 4.4.0, UnifiedLog.deleteOldSegments. Otherwise: partition_log_releases.
+Upstream: Kafka 4.4.0, UnifiedLog.deleteOldSegments. Otherwise: partition_log_releases, those before
+    2.3 and 2.
 Laws: LOG-17, LOG-18.
 Not covered: remote storage.
 Used by: partition_log.

@@ -2,7 +2,8 @@
 """Which offset a timestamp stands for: the first record that is not older.
 
 Mirrors: impl/segproof/kafka/partition_log.py.
-Upstream: Kafka 4.4.0, UnifiedLog.fetchOffsetByTimestamp. Otherwise: partition_log_releases.
+Upstream: Kafka 4.4.0, UnifiedLog.fetchOffsetByTimestamp. Otherwise: partition_log_releases, those
+    before 2.3, partition_log_deviations.
 Laws: LOG-15, LOG-16.
 Not covered: remote storage, whose negative timestamps are searched for as any other.
 Used by: partition_log.

@@ -2,7 +2,8 @@
 """The log of one partition: its segments, epochs, producers, and the offsets that bound them.
 
 Mirrors: impl/segproof/kafka/partition_log.py.
-Upstream: Kafka 4.4.0, UnifiedLog. Otherwise: partition_log_releases, partition_log_deviations.
+Upstream: Kafka 4.4.0, UnifiedLog. Otherwise: partition_log_releases, those before 2.8, 2.3 and 2,
+    partition_log_deviations.
 Laws: LOG-5, LOG-11 to LOG-14, LOAD-1 to LOAD-17, PROD-12.
 Not covered: remote storage, partition.metadata, a rename to `-delete`.
 Used by: log_loader, log_manager, the harness.
@@ -243,7 +244,8 @@ class PartitionLog(State):
     def rebuild_producer_state(self, last_offset: int, is_clean: bool = False) -> None:
         """Let the producer state be that of the log up to the offset, exclusive (PROD-14).
 
-        After a clean stop that left no snapshot nothing is read.
+        After a clean stop that left no snapshot nothing is read. The state that ends there already
+        stays, and with it what is known of the places of its transactions.
         """
         producers = self.producer_state_manager
         if producers.map_end_offset != last_offset or not producers.ongoing_txns:

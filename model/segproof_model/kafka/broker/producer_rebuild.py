@@ -2,7 +2,8 @@
 """Building the producer state of a log anew, from the newest snapshot and the batches behind it.
 
 Mirrors: impl/segproof/kafka/partition_log.py.
-Upstream: Kafka 4.4.0, UnifiedLog.rebuildProducerState. Otherwise: partition_log_releases.
+Upstream: Kafka 4.4.0, UnifiedLog.rebuildProducerState. Otherwise:
+    partition_log_releases_before_2_3, _before_2.
 Laws: PROD-14.
 Used by: partition_log, log_loader.
 """

@@ -2,8 +2,8 @@
 """Up to where a log may be read: its high watermark, and its last stable offset.
 
 Mirrors: impl/segproof/kafka/partition_log.py.
-Upstream: Kafka 4.4.0, UnifiedLog. Otherwise: partition_log_releases,
-    partition_log_releases_before_2_8, partition_log_releases_before_2_3, partition_log_deviations.
+Upstream: Kafka 4.4.0, UnifiedLog. Otherwise: partition_log_releases, those before 2.8 and 2.3,
+    partition_log_deviations.
 Laws: LOG-6, LOG-7, PROD-10.
 Used by: partition_log, log_append.
 """
