@@ -2,19 +2,22 @@
 """Hold the plain loading of logs against the older one: the same files and arguments, both opened.
 
     python -m segproof_harness.plain.loading [--seeds 50] [--first 0] [--length 40]
-        [--release NAME ...] [--show 1]
+        [--release NAME ...] [--show 1] [--remains]
 
-Histories run on the older model alone; behind each operation both load what a crash would leave.
+Histories run on the older model alone; behind each operation both load what a crash would leave;
+with `--remains` among more files of interrupted splits, cleanings and deletions than crashes leave.
 """
 
 import argparse
+import random
+import re
 import sys
 import traceback
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from time import perf_counter
 from typing import Any
 
-from segproof_harness.operations import Operation
 from segproof_harness.outcomes import of_model
 from segproof_harness.plain.partition_log import PLAIN
 from segproof_harness.structures import structure_named
@@ -33,8 +36,8 @@ LOG = structure_named("partition-log")
 class Loadings:
     """Logs that both models load."""
 
-    def __init__(self, release: Release, profile: Profile) -> None:
-        self.release, self.profile = release, profile
+    def __init__(self, release: Release, profile: Profile, remains: bool = False) -> None:
+        self.release, self.profile, self.remains = release, profile, remains
         self.outcomes: Counter[str] = Counter()
         self.seconds = {"old": 0.0, "plain": 0.0}
         self.found: list[str] = []
@@ -42,25 +45,30 @@ class Loadings:
     def history(self, seed: int, length: int) -> None:
         """Load what each operation of a history leaves."""
         choose = choose_for(LOG.structure_id, seed, (self.profile,))
+        chance = random.Random(seed)
         old = ModelSubject(LOG, self.profile)
         old.start(LOG.draw_setup(choose))
         for step in range(length):
             old.apply(draw_operation(choose, old))
             reopening = LOG.by_name()["crash_reopen"].draw(choose, old.situation())
-            if difference := self.load(reopening, old.directory):
-                self.found.append(f"seed {seed} step {step} {reopening!r:.600}\n{difference}")
+            arguments = dict(reopening.arguments)
+            if self.remains:
+                arguments["recovery_point"] = some_offset(chance, old.directory)
+            images = dict(LOG.damage(arguments, dict(old.directory.files))) if LOG.damage else {}
+            if self.remains:
+                images = with_remains(chance, images)
+            if difference := self.load(arguments, images):
+                self.found.append(f"seed {seed} step {step} {arguments!r:.600}\n{difference}")
                 return
 
-    def load(self, operation: Operation, directory: Directory) -> str:
+    def load(self, arguments: Mapping[str, Any], images: Mapping[str, bytes]) -> str:
         """Load on both; return a difference, if any."""
-        assert LOG.damage is not None
-        images = dict(LOG.damage(operation.arguments, dict(directory.files)))
         begun = perf_counter()
         directory = Directory(tuple(sorted(images.items())))
-        old = LOG.open_model(operation.arguments, directory, self.profile)
+        old = LOG.open_model(arguments, directory, self.profile)
         middle = perf_counter()
         try:
-            new = PLAIN.open(operation.arguments, Files(images), self.release)
+            new = PLAIN.open(arguments, Files(images), self.release)
         except Exception:
             return traceback.format_exc()[-2500:]
         self.seconds["old"] += middle - begun
@@ -84,6 +92,28 @@ class Loadings:
         return "\n".join(lines)
 
 
+def with_remains(chance: random.Random, images: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the files with copies of some, under the names that a crash leaves behind."""
+    found = dict(images)
+    logs = [name for name in images if name.endswith(".log")]
+    for _ in range(chance.randrange(6) if logs else 0):
+        stem = chance.choice(logs).removesuffix(".log")
+        kind = chance.choice((".log", ".log", ".index", ".timeindex", ".txnindex", ".snapshot"))
+        suffix = chance.choice((".swap", ".swap", ".cleaned", ".deleted", ""))
+        if chance.random() < 0.3:
+            found.pop(stem + kind, None)
+        if suffix:
+            source = chance.choice([stem + kind, chance.choice(logs)])
+            found[stem + kind + suffix] = images.get(source, b"")
+    return found
+
+
+def some_offset(chance: random.Random, names: Iterable[str]) -> int:
+    """Return an offset at or about where a segment begins."""
+    bases = [int(name.split(".")[0]) for name in names if re.fullmatch("[0-9]{20}[.]log", name)]
+    return max(0, chance.choice(bases or [0]) + chance.choice((-1, 0, 0, 1, 2)))
+
+
 def main() -> None:
     """Compare, and print what was found."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -92,10 +122,11 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=40)
     parser.add_argument("--release", nargs="*", default=None)
     parser.add_argument("--show", type=int, default=1)
+    parser.add_argument("--remains", action="store_true", help="leave more than crashes do")
     given = parser.parse_args()
     bad = 0
     for name in given.release or LOG.profile_names:
-        run = Loadings(RELEASES[name], profile_named(name))
+        run = Loadings(RELEASES[name], profile_named(name), given.remains)
         for seed in range(given.first, given.first + given.seeds):
             run.history(seed, given.length)
         count = sum(run.outcomes.values())
