@@ -32,19 +32,6 @@ from segproof_model.kafka.format import (
     record_file_releases,
     record_releases,
 )
-from segproof_model.rocketmq.broker import (
-    index_service_deviations,
-    index_service_releases,
-    message_store_deviations,
-    message_store_releases,
-)
-from segproof_model.rocketmq.format import (
-    consume_queue_releases,
-    index_file_deviations,
-    index_file_releases,
-    message_deviations,
-    message_releases,
-)
 from segproof_model.language.behaviours import Behaviour, Release
 
 __all__ = [
