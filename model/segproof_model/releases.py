@@ -33,6 +33,19 @@ from segproof_model.kafka.format import (
     record_releases,
 )
 from segproof_model.language.behaviours import Behaviour, Release
+from segproof_model.rocketmq.broker import (
+    index_service_deviations,
+    index_service_releases,
+    message_store_deviations,
+    message_store_releases,
+)
+from segproof_model.rocketmq.format import (
+    consume_queue_releases,
+    index_file_deviations,
+    index_file_releases,
+    message_deviations,
+    message_releases,
+)
 
 __all__ = [
     "BEHAVIOURS",
