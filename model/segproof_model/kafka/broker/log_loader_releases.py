@@ -3,6 +3,8 @@
 
 Those before 2.0 do more otherwise: log_loader_releases_before_2.
 
+Not covered: in which order swaps are completed.
+
 Used by: releases.
 """
 
