@@ -32,6 +32,7 @@ from segproof_model.kafka.format import (
     record_file_releases,
     record_releases,
 )
+from segproof_model.language.behaviours import Behaviour, Release
 from segproof_model.rocketmq.broker import (
     index_service_deviations,
     index_service_releases,
@@ -45,7 +46,6 @@ from segproof_model.rocketmq.format import (
     message_deviations,
     message_releases,
 )
-from segproof_model.language.behaviours import Behaviour, Release
 
 __all__ = [
     "BEHAVIOURS",

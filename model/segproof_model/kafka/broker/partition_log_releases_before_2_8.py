@@ -30,8 +30,8 @@ class HighWatermarkAtEndHasNoPlace(Behaviour):
 
         @override
         def update_high_watermark(self, high_watermark: int) -> int:
-            end = self.local_log.log_end_offset
-            bounded = max(self.log.log_start_offset, min(high_watermark, end))
+            start, end = self.log.log_start_offset, self.local_log.log_end_offset
+            bounded = start if high_watermark < start else min(high_watermark, end)
             self.update_high_watermark_metadata(LogOffsetMetadata(bounded))
             return bounded
 
