@@ -2,6 +2,9 @@
 """Hold each behaviour of a partition's log, alone on the newest release, against the older flag.
 
     python -m segproof_harness.plain.log_alone [--seeds 30] [--first 0] [--only NAME ...]
+        [--release kafka-4.4.0]
+
+On another release, a behaviour that it has is taken away.
 
 A flag that several files ask is several behaviours: they are moved together.
 """
@@ -13,7 +16,8 @@ from typing import Any
 
 from segproof_harness.plain.compare import Run, shown
 from segproof_model.profiles import NEWEST_KAFKA as NEWEST_PROFILE
-from segproof_model.releases import BEHAVIOURS, NEWEST_KAFKA
+from segproof_model.profiles import profile_named
+from segproof_model.releases import BEHAVIOURS, RELEASES
 
 FLAGS: dict[str, tuple[str, Any]] = {
     # behaviours: the flag, its value with them
@@ -88,16 +92,21 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=60)
     parser.add_argument("--show", type=int, default=1)
     parser.add_argument("--only", nargs="*", default=None)
+    parser.add_argument("--release", default="kafka-4.4.0")
     given = parser.parse_args()
     by_name = {behaviour.__name__: behaviour for behaviour in BEHAVIOURS}
     operations = bad = 0
     for names, (flag, value) in FLAGS.items():
         if given.only is not None and not set(given.only) & set(names.split()):
             continue
-        release = NEWEST_KAFKA
+        release = RELEASES[given.release]
+        is_taken = any(release.has(by_name[name]) for name in names.split())
         for name in names.split():
-            release = release.flipped(by_name[name])
-        run = Run("partition-log", release, replace(NEWEST_PROFILE, **{flag: value}))
+            if release.has(by_name[name]) == is_taken:
+                release = release.flipped(by_name[name])
+        moved = getattr(NEWEST_PROFILE, flag) if is_taken else value
+        profile = replace(profile_named(release.name), **{flag: moved})
+        run = Run("partition-log", release, profile)
         seeds = range(given.first, given.first + given.seeds)
         found = [one for seed in seeds if (one := run.history(seed, given.length)) is not None]
         count = sum(run.operations.values())

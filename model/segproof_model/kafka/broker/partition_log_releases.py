@@ -220,9 +220,14 @@ class CutLeavesTimeSearch(Behaviour):
         """The log start when the log was loaded or told to begin later."""
 
         @override
-        def update_log_start_offset(self, offset: int) -> None:
-            super().update_log_start_offset(offset)
+        def begin_at_start(self) -> None:
+            self.searched_from = self.log_start_offset
+            super().begin_at_start()
+
+        @override
+        def increment_log_start_offset(self, offset: int) -> None:
             self.searched_from = offset
+            super().increment_log_start_offset(offset)
 
     class OffsetByTime(offset_by_time.OffsetByTime):
         """A search."""
@@ -276,8 +281,8 @@ class TruncationSetsHighWatermark(Behaviour):
         """The log."""
 
         @override
-        def truncate_within(self, target_offset: int) -> None:
-            super().truncate_within(target_offset)
+        def cut_at(self, target_offset: int) -> None:
+            super().cut_at(target_offset)
             self.update_high_watermark(min(self.high_watermark, target_offset))
 
         @override

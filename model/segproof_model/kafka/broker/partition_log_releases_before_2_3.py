@@ -118,7 +118,9 @@ class ReplicaKnowsHighWatermark(Behaviour):
 
         @override
         def update_log_start_offset(self, offset: int) -> None:
-            self.log_start_offset = offset
+            recovery_point = self.recovery_point
+            super().update_log_start_offset(offset)
+            self.local_log.recovery_point = recovery_point
 
         @override
         def maybe_increment_log_start_offset(self, new_log_start_offset: int) -> bool:
