@@ -35,7 +35,7 @@ def explain(what: str, structure: str | None, output_format: Format) -> None:
         for behaviour in reversed(RELEASES[what].behaviours):
             write_row(_facts(behaviour), output_format)
         if not RELEASES[what].behaviours:
-            sys.stderr.write(f"{what}: the newest release, which has no behaviour: it is the model\n")
+            sys.stderr.write(f"{what}: the newest release, so the model's files say what it does\n")
     else:
         _write_behaviour(behaviour_named(what), output_format)
 
