@@ -103,6 +103,8 @@ class Run:
     def do(self, operation: Operation) -> None:
         """Do the same on both models, and see whether the plain state before stays as it was."""
         self.step += 1
+        if not self.plain.plain.has(self.release, operation):
+            return
         before = self.plain.state
         kept = None if self.step % 8 or before is None else self.held(before)
         answers = self.timed(
