@@ -36,6 +36,7 @@ MISMATCHES_MAX = 20
 _SANITY = {
     None: "ok",
     ErrorKind.CORRUPT_INDEX: "CorruptIndexException",
+    ErrorKind.INVALID_ARGUMENT: "IllegalArgumentException",
     ErrorKind.KAFKA_ERROR: "KafkaException",
 }
 """How expected.json records what a sanity check said."""
