@@ -34,6 +34,8 @@ class Plain:
     files_of: Callable[[Any], Any] = lambda state: state.files
     kind: Any = None
     """The class that is opened."""
+    judged: Mapping[str, Callable[..., Mapping[str, Any]]] = field(default_factory=dict)
+    """What the laws are given in place of an operation's own arguments: those of the method."""
 
 
 def plain_of(structure_id: str) -> Plain:
@@ -97,8 +99,9 @@ class PlainSubject:
         elif call is name and kind is not None and kind.adapt is not None:
             arguments = kind.adapt(arguments)
         step = apply(self.state, call, **arguments)
+        judged = self.plain.judged.get(name, dict)(**arguments)
         self.transitions.append(
-            Transition(type(self.state), self.state, name, arguments, step.after, step.outcome)
+            Transition(type(self.state), self.state, name, judged, step.after, step.outcome)
         )
         self.state, self.files = step.after, self.plain.files_of(step.after)
         show = self.plain.shows.get(name, kind.show if kind is not None else None)
