@@ -13,7 +13,6 @@ from segproof_model.kafka.format.log_segment_releases import EpochZeroIsPassedOv
 from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.language.states import Refused
 from segproof_model.laws.kafka.format.segment_reading import reading
-from segproof_model.laws.kafka.format.segment_recovery import answer_of
 from segproof_model.laws.kafka.format.transaction_index import slots_of
 from segproof_model.laws.numbers import is_rising
 from segproof_model.laws.register import Transition, has, law
@@ -38,7 +37,7 @@ def recovery_assigns_new_epochs(step: Transition) -> bool:
             if epoch >= smallest and (not assigned or epoch > assigned[-1][0]):
                 assigned.append((epoch, batch.base_offset))
     is_judged = is_rising([start_offset for _, start_offset in assigned])
-    return not is_judged or list(answer_of(step)[2]) == assigned
+    return not is_judged or list(step.answer[2]) == assigned
 
 
 def _aborted(batches: Iterable[RecordBatch]) -> list[tuple[int, ...]]:
@@ -68,5 +67,5 @@ def recovery_finds_aborted_transactions(step: Transition) -> bool:
     if not step.succeeded or not reading(after).is_ordered:
         return True
     slots = slots_of(after.txn_index.image) if after.txn_index.is_open else []
-    is_taught = answer_of(step)[1] is not None
+    is_taught = step.answer[1] is not None
     return [slot[1:] for slot in slots] == (_aborted(after.log.batches()) if is_taught else [])

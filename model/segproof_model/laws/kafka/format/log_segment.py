@@ -62,24 +62,18 @@ def empty_append_changes_nothing(step: Transition) -> bool:
     return bool(step.arguments["records"]) or step.is_unchanged
 
 
-def _keeps_bytes(step: Transition) -> bool:
-    """Return whether the log has the bytes and the size that it had."""
-    before, after = step.before.log, step.after.log
-    return bool(before.size == after.size and before.image == after.image)
-
-
 @law("SEG-2", LogSegment, APPEND, on="append")
 def far_offset_is_refused(step: Transition) -> bool:
     """An append whose largest offset is too far from the base raises the segment-overflow error,
     up to 1.1 invalid-argument, and writes nothing."""
-    before = reading(step.before)
+    before, after = reading(step.before), reading(step.after)
     if not step.arguments["records"] or before.can_hold(step.arguments["largest_offset"]):
         return not step.raised(ErrorKind.SEGMENT_OVERFLOW)
     is_old = has(step.before, FarOffsetIsInvalidArgument)
     kind = ErrorKind.INVALID_ARGUMENT if is_old else ErrorKind.SEGMENT_OVERFLOW
     # An index that cannot be opened is met first.
     is_right = step.raised(kind) or None in before.indexes or step.before.is_closed
-    return is_right and not step.succeeded and _keeps_bytes(step)
+    return is_right and not step.succeeded and after.image == before.image
 
 
 @law("SEG-3", LogSegment, APPEND, on="append")
@@ -136,7 +130,7 @@ def first_bytes_are_not_indexed(step: Transition) -> bool:
 def maximum_is_the_largest_so_far(step: Transition) -> bool:
     """The largest timestamp is the largest of those passed since it was loaded or reset, with the
     offset passed at its first occurrence."""
-    known, after = (one.max_timestamp_and_offset_so_far for one in (step.before, step.after))
+    known, after = reading(step.before).maximum, reading(step.after).maximum
     batches, is_readable = appended(step.before, step.arguments["records"])
     if known in (None, (-1, -1)) or not is_readable:  # the pair is unknown too from 3.4 to 3.6
         return True
@@ -171,13 +165,12 @@ def failed_indexing_keeps_the_bytes(step: Transition) -> bool:
     counted."""
     before, after, entered = reading(step.before), reading(step.after), _due(step)
     was, count = (one.bytes_since_last_index_entry for one in (step.before, step.after))
-    if step.succeeded or _keeps_bytes(step):
+    if step.succeeded or after.image == before.image:
         return step.succeeded or bool(count == was)
     begun = [before.begun, *(one.position for one in entered or [])]
     met = [was, *(two - one for one, two in pairwise(begun))]
-    return (entered is None or count in met) and after.image == before.image + step.arguments[
-        "records"
-    ]
+    is_counted = entered is None or count in met
+    return is_counted and after.image == before.image + step.arguments["records"]
 
 
 retired(
@@ -192,9 +185,9 @@ retired(
 def copying_stops_at_a_far_offset(step: Transition) -> bool:
     """append_from_file copies batches as they are, while their last offset is near enough to the
     base, and returns the bytes copied."""
-    before, copied = reading(step.before), step.outcome
-    if not isinstance(copied, int):
+    if not step.succeeded:
         return True
+    before, copied = reading(step.before), step.answer
     source = step.arguments["records"][step.arguments["start"] :]
     added, left = appended(step.before, source[:copied]), appended(step.before, source[copied:])
     is_near = all(before.can_hold(one.last_offset) for one in added[0])
@@ -206,18 +199,16 @@ def copying_stops_at_a_far_offset(step: Transition) -> bool:
 def failed_change_is_undone(step: Transition) -> bool:
     """An operation on a segment of segproof that fails has changed nothing, but that indexes are
     loaded; a truncation may meet damage in what it has left, and entries that lead nowhere."""
-    before, after = step.before, step.after
     is_late = step.operation == "truncate_to" and any(map(step.raised, SEEN_LATE))
     if step.succeeded or is_late:
         return True
-    is_asked = before.max_timestamp_and_offset_so_far is None
-    names = (
-        "files lazy_offset_index lazy_time_index" + is_asked * " max_timestamp_and_offset_so_far"
-    )
-    lazy = zip(reading(before).lazy_indexes, reading(after).lazy_indexes, strict=True)
-    is_kept = all(one.index is None or differing(one, other) <= {"files"} for one, other in lazy)
-    keeps_files = before.files.images.items() <= after.files.images.items()
-    return is_kept and keeps_files and step.changed_only(names)
+    before, after = reading(step.before), reading(step.after)
+    names = "files lazy_offset_index lazy_time_index max_timestamp_and_offset_so_far"
+    is_kept = step.before.files.images.items() <= step.after.files.images.items()
+    is_same = before.maximum in (None, after.maximum) and step.changed_only(names) and is_kept
+    indexes = zip(before.lazy_indexes, after.lazy_indexes, strict=True)
+    loaded = [differing(one, other) for one, other in indexes if one.index is not None]
+    return is_same and all(names <= {"files"} for names in loaded)
 
 
 # --- reading -------------------------------------------------------------------------------------
@@ -230,9 +221,9 @@ def translation_ignores_density(step: Transition) -> bool:
     before = reading(step.before)
     if step.arguments["starting_file_position"] or not before.is_true or not step.succeeded:
         return True
-    found, answer = before.first_reaching(step.arguments["offset"]), step.outcome
-    place = None if found is None else (found.position, found.size_bytes)
-    return (answer[1:] if isinstance(answer, tuple) else answer) == place
+    found = before.first_reaching(step.arguments["offset"])
+    place = found and (found.position, found.size_bytes)
+    return bool((step.answer and step.answer[1:]) == place)
 
 
 @law("SEG-13", LogSegment, READ, on="read")
@@ -281,10 +272,10 @@ def read_is_bounded(step: Transition) -> bool:
     """read returns at most the bytes up to max_position and the adjusted size: max_size, under
     min_one_message no less than the first batch. A negative number raises invalid-argument."""
     for info, first, size in _found(step):
-        if info.records is not None:
-            room = step.arguments["max_position"] - first.position
-            limit = room if has(step.before, NumbersOfSegmentDoNotWrap) else low_32_bits(room)
-            return bool(info.records.size == min(limit, size, step.before.size - first.position))
+        room = (step.arguments["max_position"] or 0) - first.position
+        limit = room if has(step.before, NumbersOfSegmentDoNotWrap) else low_32_bits(room)
+        least = min(limit, size, step.before.size - first.position)
+        return info.records is None or bool(info.records.size == least)
     return True
 
 
@@ -341,7 +332,7 @@ def search_by_time_finds_the_first(step: Transition) -> bool:
         for at, offset in segment.log.times_of(batch)
         if batch.max_timestamp >= timestamp <= at and offset >= start
     )
-    answer = step.outcome[:2] if isinstance(step.outcome, tuple) else step.outcome
+    answer = step.answer and step.answer[:2]
     expected = outcome_of(next, found, None)  # a search may pass over what can't be read
     return isinstance(expected, Raised) or expected == answer
 
@@ -350,10 +341,10 @@ def search_by_time_finds_the_first(step: Transition) -> bool:
 def largest_timestamp_falls_back_on_the_file(step: Transition) -> bool:
     """largest_timestamp is the largest timestamp if that is 0 or more, else the log's time of
     modification."""
-    known, log = step.after.max_timestamp_and_offset_so_far, step.before.log
+    maximum, log = reading(step.after).maximum, step.before.log
     modified = log.modified_ms if log.name in step.before.files else 0
-    timestamp = -1 if known is None else known.timestamp
-    return not step.succeeded or step.outcome == (timestamp if timestamp >= 0 else modified)
+    expected = maximum.timestamp if maximum and maximum.timestamp >= 0 else modified
+    return not step.succeeded or step.outcome == expected
 
 
 @law("SEG-41", LogSegment, "Kafka LogSegment.hasOverflow", on="has_overflow")
@@ -409,12 +400,12 @@ def truncation_begins_counting_again(step: Transition) -> bool:
 def truncation_finds_the_maximum(step: Transition) -> bool:
     """After truncate_to the largest timestamp is that of the remaining batches, the earliest of
     equal ones, if it was known and not negative before."""
-    before, known = reading(step.before), step.before.max_timestamp_and_offset_so_far
-    if not step.succeeded or known is None or known.timestamp < 0 or not before.is_true_of_times:
-        return True
-    timestamp, offset = largest_of(reading(step.after).batches)
-    expected = (timestamp, offset) if timestamp >= 0 else (-1, before.base_offset)
-    return bool(step.after.max_timestamp_and_offset_so_far == expected)
+    before, after = reading(step.before), reading(step.after)
+    is_asked = before.maximum is not None and before.maximum.timestamp >= 0
+    largest = largest_of(after.batches)
+    expected = largest if largest[0] >= 0 else (-1, before.base_offset)
+    is_judged = step.succeeded and is_asked and before.is_true_of_times
+    return not is_judged or bool(after.maximum == expected)
 
 
 # --- when the next segment begins ----------------------------------------------------------------
@@ -463,9 +454,9 @@ def segment_rolls_for_four_reasons(step: Transition) -> bool:
 def inactive_segment_is_trimmed(step: Transition) -> bool:
     """on_become_inactive_segment writes the last time entry, into the reserved slot too, and leaves
     the log and both indexes trimmed."""
-    after, known = reading(step.after), step.after.max_timestamp_and_offset_so_far
+    after = reading(step.after)
     if not step.succeeded or not reading(step.before).is_last_time_known:
         return True
     is_trimmed = after.is_trimmed and len(step.after.log.image) == step.after.size
     is_cut = is_trimmed or has(step.after, InactiveSegmentIsLeft)
-    return is_cut and known is not None and bool(known.timestamp <= after.last_time)
+    return is_cut and bool(after.maximum and after.maximum.timestamp <= after.last_time)

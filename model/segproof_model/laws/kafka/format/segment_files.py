@@ -21,7 +21,6 @@ from segproof_model.language.states import outcome_of
 from segproof_model.laws.kafka.format.segment_reading import reading
 from segproof_model.laws.register import Transition, has, law
 
-CLASS = "Kafka LogSegment, since 1.1.1"
 CLOSE = "Kafka LogSegment.close, closeHandlers, since 1.1.1"
 FILES = "Kafka LogFileUtils, LogSegment, since 1.1.1"
 CLOSED_MAY = (
@@ -60,24 +59,17 @@ def close_writes_the_last_entry(step: Transition) -> bool:
         return after.is_closed is True and not has(before, CloseHidesErrors)
     if not has(before, ClosingWritesLastEntry):
         return after.is_closed is True and bool(after.files == before.files)
-    known, index, log = (
-        before.max_timestamp_and_offset_so_far,
-        before.lazy_time_index.index,
-        after.log,
-    )
-    has_room = index is not None and index.is_mapped and index.entries < index.max_entries
+    known, index, log = reading(before).maximum, before.lazy_time_index.index, after.log
+    has_room = index is not None and index.entries < index.max_entries
     is_judged = has_room and known is not None and reading(before).is_true_of_times
     is_written = not is_judged or known.timestamp <= reading(after).last_time
     return is_written and (len(log.image) <= log.size or not before.log.is_open)
 
 
-@law("SEG-45", LogSegment, CLOSE, on="close_handlers")
+@law("SEG-45", LogSegment, CLOSE, on="close_handlers", unless=(ClosingLoadsIndexes,))
 def handlers_close_without_a_trace(step: Transition) -> bool:
-    """close_handlers neither writes nor trims; up to 2.5 it loads the indexes."""
-    before, after = step.before.files, step.after.files
-    creates = has(step.before, ClosingLoadsIndexes)
-    is_kept = before.images.items() <= after.images.items() if creates else before == after
-    return step.succeeded and bool(is_kept)
+    """close_handlers neither writes nor trims."""
+    return step.succeeded and bool(step.before.files == step.after.files)
 
 
 @law("SEG-46", LogSegment, "Kafka LogSegment.changeFileSuffixes", on="change_file_suffixes")
@@ -115,12 +107,12 @@ def flush_loads_the_indexes(step: Transition) -> bool:
     return not step.succeeded or (is_there and None not in reading(after).indexes)
 
 
-@law("SEG-49", LogSegment, CLASS, on="max_timestamp_so_far")
+@law("SEG-49", LogSegment, "Kafka LogSegment, since 1.1.1", on="max_timestamp_so_far")
 def opened_segment_trusts_its_last_entry(step: Transition) -> bool:
     """A segment opened over files that exist takes the last time entry for its maximum, until
     recovery, truncation or a larger timestamp; without an entry, -1."""
-    after, is_loaded = reading(step.after), step.before.max_timestamp_and_offset_so_far is None
-    is_judged = step.succeeded and is_loaded and after.is_last_time_known
+    before, after = reading(step.before), reading(step.after)
+    is_judged = step.succeeded and before.maximum is None and after.is_last_time_known
     return not is_judged or step.outcome == after.last_time
 
 

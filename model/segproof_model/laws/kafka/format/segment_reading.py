@@ -14,12 +14,7 @@ from segproof_model.kafka.format.log_segment_releases_before_2 import (
 )
 from segproof_model.kafka.format.memory_records import AbstractRecords, MemoryRecords
 from segproof_model.language.states import Refused
-from segproof_model.laws.kafka.format.index_slots import (
-    is_in_file,
-    is_regular,
-    pairs,
-    size_of_entry,
-)
+from segproof_model.laws.kafka.format.index_slots import is_in_file, is_regular, pairs
 from segproof_model.laws.kafka.format.offset_index import is_last_slot_remembered
 from segproof_model.laws.numbers import is_rising, low_32_bits
 from segproof_model.laws.register import has
@@ -47,10 +42,15 @@ class Reading:
         """The position from which bytes are counted for the next index entry."""
         self.batches, self.is_readable = batches_in(segment.log)
         """The batches of the log, and whether there is nothing else that can't be read."""
+        self.maximum = segment.max_timestamp_and_offset_so_far
+        """The largest timestamp with its offset; None if it was not asked for."""
         self.lazy_indexes = segment.lazy_offset_index, segment.lazy_time_index
         self.indexes = [lazy.index for lazy in self.lazy_indexes]
         """The offset and the time index; None for one that is not loaded."""
         slots = [[] if index is None else pairs(index) for index in self.indexes]
+        self.are_usable = [
+            one is None or (one.is_mapped and is_in_file(one)) for one in self.indexes
+        ]
         self.offsets = [(self.base_offset + distance, position) for distance, position in slots[0]]
         """Offset and position of each entry of the offset index; none if it is not loaded."""
         self.times = [(timestamp, self.base_offset + distance) for timestamp, distance in slots[1]]
@@ -101,9 +101,8 @@ class Reading:
     @property
     def is_trimmed(self) -> bool:
         """Whether both index files hold their entries and nothing else."""
-        return None not in self.indexes and all(
-            len(index.image) == size_of_entry(type(index)) * index.entries for index in self.indexes
-        )
+        indexes = [index for index in self.indexes if index is not None]
+        return [index.length == index.size_in_bytes for index in indexes] == [True, True]
 
     @property
     def is_last_time_known(self) -> bool:
@@ -118,8 +117,8 @@ class Reading:
         if not (self.is_known and self.is_ordered and self.segment.log.is_open):
             return False
         offsets, positions = ([entry[side] for entry in self.offsets] for side in (0, 1))
-        is_usable = _can_be_used(self.indexes[0]) and is_rising(offsets) and is_rising(positions)
-        return is_usable and all(map(self._is_true, offsets, positions))
+        is_ordered = self.are_usable[0] and is_rising(offsets) and is_rising(positions)
+        return is_ordered and all(map(self._is_true, offsets, positions))
 
     def _is_true(self, offset: int, position: int) -> bool:
         """Return whether there is a batch, and the one of this key is the first there or behind."""
@@ -134,12 +133,8 @@ class Reading:
         def largest_up_to(offset: int) -> tuple[int, int]:
             return largest_of(one for one in self.batches if one.last_offset <= offset)
 
-        is_usable = self.is_true and _can_be_used(self.indexes[1])
+        is_usable = self.is_true and self.are_usable[1]
         return is_usable and all(entry == largest_up_to(entry[1]) for entry in self.times)
-
-
-def _can_be_used(index: Any) -> bool:
-    return index is None or (index.is_mapped and is_in_file(index))
 
 
 @remembered

@@ -22,12 +22,6 @@ from segproof_model.laws.kafka.format.segment_reading import Batch, due, largest
 from segproof_model.laws.register import Transition, has, law
 
 RECOVER = "Kafka LogSegment.recover, since 1.1.1"
-REBUILD = "Kafka LogSegment.append and recover, since 1.1.1"
-
-
-def answer_of(step: Transition) -> Any:
-    """Return the bytes removed, what was learned of producers, and the epochs, if it succeeded."""
-    return step.outcome
 
 
 def _valid_ends(segment: LogSegment) -> list[int]:
@@ -58,7 +52,7 @@ def recovery_keeps_what_is_valid(step: Transition) -> bool:
     before, after, ends = step.before, step.after, _valid_ends(step.before)
     if not step.succeeded:
         return True
-    removed, producers, _ = answer_of(step)
+    removed, producers, _ = step.answer
     reads_records = producers is not None or has(before, FirstOffsetIsKey)
     is_end = after.size in (ends if reads_records else ends[-1:])
     is_kept = reading(after).image == reading(before).image[: after.size]
@@ -99,7 +93,7 @@ def recovery_trims_the_indexes(step: Transition) -> bool:
     return not step.succeeded or reading(step.after).is_trimmed
 
 
-@law("SEG-25", LogSegment, REBUILD)
+@law("SEG-25", LogSegment, "Kafka LogSegment.append and recover, since 1.1.1")
 def recovery_rebuilds_the_live_index(live: Any, recovered: Any) -> bool:
     """If each append into a new segment has carried one batch and none has failed, recovery builds
     the same offset index, and the same time index with at most one more entry."""
@@ -111,8 +105,7 @@ def recovery_rebuilds_the_live_index(live: Any, recovered: Any) -> bool:
 @law("SEG-26", LogSegment, "Kafka LogSegment, since 4.1.0", unless=(CallIsIndexedAsAWhole,))
 def recovery_rebuilds_what_batches_left(live: Any, recovered: Any) -> bool:
     """Where append indexes each batch, SEG-25 also holds for calls with several batches."""
-    is_judged = not has(live, CallIsIndexedAsAWhole)
-    return not is_judged or recovery_rebuilds_the_live_index(live, recovered)
+    return recovery_rebuilds_the_live_index(live, recovered)
 
 
 @law("SEG-27", LogSegment, RECOVER, on="recover")
