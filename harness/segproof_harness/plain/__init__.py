@@ -36,6 +36,8 @@ class Plain:
     """Whether a release has an operation; others are not compared."""
     kind: Any = None
     """The class that is opened."""
+    judged: Mapping[str, Callable[..., Mapping[str, Any]]] = field(default_factory=dict)
+    """What the laws are given in place of an operation's own arguments: those of the method."""
 
 
 def plain_of(structure_id: str) -> Plain:
@@ -99,8 +101,9 @@ class PlainSubject:
         elif call is name and kind is not None and kind.adapt is not None:
             arguments = kind.adapt(arguments)
         step = apply(self.state, call, **arguments)
+        judged = self.plain.judged.get(name, dict)(**arguments)
         self.transitions.append(
-            Transition(type(self.state), self.state, name, arguments, step.after, step.outcome)
+            Transition(type(self.state), self.state, name, judged, step.after, step.outcome)
         )
         self.state, self.files = step.after, self.plain.files_of(step.after)
         show = self.plain.shows.get(name, kind.show if kind is not None else None)

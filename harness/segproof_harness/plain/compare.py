@@ -25,9 +25,15 @@ from segproof_harness.subjects.model import ModelSubject
 from segproof_harness.traces import Trace, TraceError, read_trace
 from segproof_harness.workloads import choose_for, draw_operation
 from segproof_model.language.behaviours import Release
+from segproof_model.laws.kafka.broker import learned_by_recovery  # noqa: F401
 from segproof_model.laws.kafka.format import (  # noqa: F401
     abstract_index,
+    lazy_index,
+    log_segment,
     offset_index,
+    segment_files,
+    segment_names,
+    segment_recovery,
     time_index,
     transaction_index,
 )
