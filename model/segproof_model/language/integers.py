@@ -53,3 +53,24 @@ def int32_bytes(value: int) -> bytes:
 def int64_bytes(value: int) -> bytes:
     """Return `value`, wrapped to 64 bits, as eight big-endian bytes."""
     return wrap64(value).to_bytes(8, "big", signed=True)
+
+
+def parsed_int(text: str, bits: int) -> int | None:
+    """Return the number, as Java parses one of so many bits, or None.
+
+    A sign may stand before the digits, which may be those of any script below U+10000.
+
+    >>> parsed_int("+07", 32), parsed_int("2147483648", 32), parsed_int(" 1", 32)
+    (7, None, None)
+    """
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not digits.isdecimal() or max(digits) > "\uffff":
+        return None
+    value = 0
+    for digit in digits:
+        value = value * 10 + int(digit)
+        if value > 2 ** (bits - 1):
+            return None
+    if text[0] == "-":
+        return -value
+    return value if value < 2 ** (bits - 1) else None

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What segproof does otherwise on purpose with a whole store.
+
+Used by: releases.
+"""
+
+from segproof_model.language.behaviours import Behaviour, override
+from segproof_model.rocketmq.broker import message_store
+
+
+class UnloadedStoreIsNotRecovered(Behaviour):
+    """A store does not recover where its index could not be loaded."""
+
+    laws = ("RMQSVC-2",)
+    of_segproof = True
+
+    class MessageStore(message_store.MessageStore):
+        """The store."""
+
+        @override
+        def load_and_recover(self) -> bool:
+            loaded = self.load()
+            if loaded:
+                self.recover()
+            return loaded
+
+
+class MessageAtEndOfQueuesIsTold(Behaviour):
+    """Recovery after a clean exit tells the index also of the message that begins where the queues
+    end.
+    """
+
+    laws = ("RMQLOG-5",)
+    of_segproof = True
+
+    class MessageStore(message_store.MessageStore):
+        """The store."""
+
+        @override
+        def recover_normally(self) -> None:
+            reached = self.max_physic_offset()
+            self.dispatch_from(self.start_of_recovery(reached), reached)
