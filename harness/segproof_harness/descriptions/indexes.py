@@ -66,10 +66,10 @@ def offsets_of(situation: Situation) -> list[int]:
     state = situation.state
     if state is None or not state.entries or not state.image:
         return []
-    entries = entries_of(state)
-    picked = entries if len(entries) <= 16 else [*entries[:4], entries[len(entries) // 2]]
-    picked = picked if picked is entries else [*picked, *entries[-8:]]
-    return [entry.offset for entry in picked]
+    offsets = [state.base_offset + relative for relative in state.relative_offsets()]
+    if len(offsets) <= 16:
+        return offsets
+    return [*offsets[:4], offsets[len(offsets) // 2], *offsets[-8:]]
 
 
 def next_offset(choose: Choose, situation: Situation, last: int, is_empty: bool) -> int:
@@ -268,7 +268,7 @@ def list_entries(index: Any) -> list[Any]:
 
 def entries_of(index: Any) -> list[Any]:
     """Return every entry that the file has."""
-    return [index.stored(number) for number in range(len(index.stored_slots()))]
+    return [index.stored(number) for number in range(len(index.stored_numbers()))]
 
 
 SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
