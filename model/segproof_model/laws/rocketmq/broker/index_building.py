@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The laws of the index service: what a message enters, and what a query finds.
+
+Used by: the register.
+"""
+
+import re
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import Any, cast
+
+from segproof_model.language.outcomes import ErrorKind
+from segproof_model.laws.register import Transition, has, law
+from segproof_model.laws.rocketmq.broker.index_service import CLASS, begun, is_full, needs_file
+from segproof_model.laws.rocketmq.format.index_entries import (
+    all_entries,
+    is_regular,
+    kept_hash,
+    size_of,
+    slots_of,
+)
+from segproof_model.laws.rocketmq.views import seen_as
+from segproof_model.rocketmq.broker.index_service import IndexService
+from segproof_model.rocketmq.broker.index_service_deviations import (
+    EmptyFileHidesNothing,
+    FailingPutIsRefused,
+    MessageIsIndexedOnce,
+)
+from segproof_model.rocketmq.broker.index_service_releases import (
+    CommittedIsNotIndexed,
+    QueryMakesItsList,
+    TagsAreNotIndexed,
+    TypedQueryMakesItsList,
+    UniqueKeyIsNotIndexed,
+)
+
+
+def is_whole(file: Any) -> bool:
+    """Return whether a file is there, with all the places of a regular size."""
+    return is_regular(file) and len(file.image) >= size_of(file.hash_slot_num, file.index_num)
+
+
+class Building:
+    """A message that was offered to a service, and the entries that were put."""
+
+    def __init__(self, step: Transition) -> None:
+        before, after, request = step.before, step.after, step.arguments["request"]
+        self.begun, self.files = begun(step), after.index_files
+        self.offset: int = request.commit_log_offset
+        ignored = (8, 12) if has(before, CommittedIsNotIndexed) else (12,)
+        self.is_ignored = request.sys_flag & 12 in ignored
+        topic = "null" if request.topic is None else request.topic
+        own = [] if has(before, UniqueKeyIsNotIndexed) else [request.uniq_key]
+        tags = dict(request.properties_map or ()).get("TAGS")
+        is_tagged = tags and not has(before, TagsAreNotIndexed)
+        self.own = [kept_hash(f"{topic}#{key}") for key in own if key is not None]
+        self.tokens = [
+            kept_hash(f"{topic}#{token}") for token in re.findall("[^ ]+", request.keys or "")
+        ]
+        """Of what lies between single spaces and is not empty."""
+        self.hashes = self.own + self.tokens + [kept_hash(f"{topic}#T#{tags}")] * bool(is_tagged)
+        """Those that the message is to be found under, in the order of their entries."""
+        known = [max(file.index_count, 1) for file in before.index_files]
+        known += [1] * len(self.begun)
+        self.added = [
+            entry
+            for file, count in zip(self.files, known, strict=True)
+            for entry in all_entries(file)
+            if entry.number >= count
+        ]
+        self.end = before.index_files[-1].end_phy_offset if before.index_files else 0
+        """End offset of the file that the message is offered to."""
+        if needs_file(before):
+            self.end = max(self.end, 0)
+        self.present = self._present(before)
+
+    def _present(self, before: Any) -> int:
+        """Return how many keys have an entry that is not to be written again."""
+        if self.offset != self.end or not has(before, MessageIsIndexedOnce):
+            return 0
+        there = [one.phy_offset for file in before.index_files for one in all_entries(file)]
+        return len(list(takewhile(self.offset.__eq__, reversed(there))))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether each key that had no entry has one."""
+        return len(self.added) == max(len(self.hashes) - self.present, 0)
+
+
+def built(step: Transition) -> Building | None:
+    """Return what was built of regular files, none of them listed twice."""
+    files = step.after.index_files
+    is_plain = len({file.file_name for file in files}) == len(files) and all(map(is_whole, files))
+    return Building(step) if step.succeeded and is_plain else None
+
+
+@law("RMQSVC-11", IndexService, CLASS, on="build_index")
+def message_without_keys_begins_file(step: Transition) -> bool:
+    """build_index creates or rolls a file even for a message without keys."""
+    return not (step.succeeded and needs_file(step.before)) or bool(begun(step))
+
+
+@law("RMQSVC-12", IndexService, CLASS, on="build_index")
+@seen_as(built)
+def passed_message_is_ignored(building: Building) -> bool:
+    """build_index ignores a message with offset < the file's end offset and indexes one with an
+    equal offset again.
+
+    segproof enters only the keys of the latter that have no entry yet.
+    """
+    if building.offset != building.end or building.is_ignored:
+        return building.offset >= building.end or not building.added
+    return building.is_complete
+
+
+@law("RMQSVC-13", IndexService, CLASS, on="build_index")
+@seen_as(built)
+def rolled_back_message_is_ignored(building: Building) -> bool:
+    """build_index ignores exactly the messages whose transaction bits (flag & 12) are 12; 3.2.6
+    those with 8, too.
+
+    Among those that lie behind the end.
+    """
+    if building.is_ignored:
+        return not building.added
+    is_entered = bool(building.added) or not building.hashes
+    return is_entered or building.offset <= building.end
+
+
+@law("RMQSVC-14", IndexService, CLASS, on="build_index")
+@seen_as(built)
+def entries_have_an_order(building: Building) -> bool:
+    """Entries are written in the order unique key (when not null, the empty one included; 3.2.6
+    writes none), then the tokens of the keys, then (>= 5.4.0) one entry under topic + "#T#" + tags
+    when the properties hold non-empty TAGS."""
+    entries = [(building.offset, each) for each in building.hashes]
+    added = [(one.phy_offset, one.key_hash) for one in building.added]
+    return added == entries[len(entries) - len(added) :]
+
+
+@law("RMQSVC-15", IndexService, CLASS, on="build_index")
+@seen_as(built)
+def keys_are_split_at_spaces(building: Building) -> bool:
+    """Keys are split at the single ASCII space; empty tokens are skipped, other white space is part
+    of a token, duplicates are kept."""
+    if building.present or building.is_ignored or building.offset < building.end:
+        return True
+    found = [one.key_hash for one in building.added][len(building.own) :]
+    return found[: len(building.tokens)] == building.tokens and building.is_complete
+
+
+@law("RMQSVC-16", IndexService, CLASS, on="build_index")
+@seen_as(built)
+def keys_may_lie_in_two_files(building: Building) -> bool:
+    """The keys of one message may lie in two files; the offset rule is not repeated for the
+    second.
+
+    So all of them are entered, and each file but the last is full.
+    """
+    if not (building.begun and building.added):
+        return True
+    continued = building.files[-len(building.begun) - 1 : -1]
+    return all(map(is_full, continued)) and building.is_complete
+
+
+@law("RMQSVC-25", IndexService, CLASS, on="build_index")
+def only_full_file_is_continued(step: Transition) -> bool:
+    """put_key of the service retries on a rolled file only; a put that fails on a file that is not
+    full never ends upstream, so the implementation raises instead."""
+    raises = has(step.before, FailingPutIsRefused)
+    is_wrong = step.raised(ErrorKind.ENDLESS if raises else ErrorKind.CORRUPT_INDEX)
+    continued = step.after.index_files[max(len(step.before.index_files) - 1, 0) : -1]
+    return not is_wrong and all(map(is_full, continued))
+
+
+class Answer:
+    """A query that was answered."""
+
+    def __init__(self, step: Transition) -> None:
+        arguments, outcome = step.arguments, cast(Any, step.outcome)
+        self.step, self.files = step, step.before.index_files
+        self.found: tuple[int, ...] = outcome[0]
+        self.last_update: list[int] = [*outcome[1:]]
+        names = ("null" if arguments[n] is None else arguments[n] for n in ("topic", "key"))
+        is_tag = arguments.get("index_type") == "T" and not has(step.before, TagsAreNotIndexed)
+        self.key_hash = kept_hash(("#T#" if is_tag else "#").join(names))
+
+    def matching(self, files: Sequence[Any]) -> list[int]:
+        """Return the offsets under the hash in files, newest file and newest entry first."""
+        entries = [one for file in files for one in all_entries(file)]
+        return [one.phy_offset for one in reversed(entries) if one.key_hash == self.key_hash]
+
+
+def answered(step: Transition) -> Answer | None:
+    """Return the answer that a step was."""
+    return Answer(step) if step.succeeded else None
+
+
+def is_downward(file: Any) -> bool:
+    """Return whether slots and entries lead to earlier entries only, none before the begin."""
+    entries = all_entries(file)
+    return (
+        is_whole(file)
+        and all(head < file.index_count for head in slots_of(file.image, file.hash_slot_num))
+        and all(one.prev_index < one.number and one.time_diff >= 0 for one in entries)
+    )
+
+
+@law("RMQSVC-17", IndexService, CLASS, on="query_offset")
+@seen_as(answered)
+def newest_offsets_come_first(answer: Answer) -> bool:
+    """query_offset caps max_num at 64, returns newest file first and newest entry first, and
+    neither sorts nor removes duplicates.
+
+    The order is judged where every chain leads downwards.
+    """
+    if len(answer.found) > min(answer.step.arguments["max_num"], 64):
+        return False
+    rest = iter(answer.matching(answer.files))
+    return not all(map(is_downward, answer.files)) or all(offset in rest for offset in answer.found)
+
+
+@law("RMQSVC-18", IndexService, CLASS, on="query_offset")
+@seen_as(answered)
+def last_update_is_reported(answer: Answer) -> bool:
+    """query_offset reports the last file's end timestamp and end offset even when nothing matches,
+    and 0, 0 without files."""
+    ends = [[file.end_timestamp, file.end_phy_offset] for file in answer.files]
+    return answer.last_update == [[0, 0], *ends][-1]
+
+
+@law("RMQSVC-19", IndexService, CLASS, on="query_offset")
+@seen_as(answered)
+def old_file_ends_query(answer: Answer) -> bool:
+    """query_offset stops after a file whose begin timestamp is < begin, after max_num results, or
+    after the first file; a file with begin timestamp 0 therefore hides all older ones from every
+    query with begin > 0.
+
+    In segproof a file without entries hides nothing.
+    """
+    begin, passes = answer.step.arguments["begin"], has(answer.step.before, EmptyFileHidesNothing)
+    old = [
+        place
+        for place, file in enumerate(answer.files)
+        if file.begin_timestamp < begin
+        and (not passes or (file.index_count > 1 and file.is_available))
+    ]
+    reached = answer.files[max(old, default=0) :]
+    is_sound = all(map(is_downward, reached))
+    return not is_sound or set(answer.found) <= set(answer.matching(reached))
+
+
+@law("RMQSVC-20", IndexService, CLASS, on="query_offset")
+def negative_number_is_refused(step: Transition) -> bool:
+    """A negative max_num raises invalid-argument; 2147483647 exhausts memory in releases <= 5.3.2,
+    and in 5.4.0 with a type of key, and is capped first in the others."""
+    max_num, is_typed = step.arguments["max_num"], step.arguments.get("index_type") is not None
+    makes = has(step.before, QueryMakesItsList)
+    makes |= is_typed and has(step.before, TypedQueryMakesItsList)
+    if not step.before.store_checkpoint.is_mapped:
+        return True
+    is_exhausted = makes and max_num == 2**31 - 1
+    return step.raised(ErrorKind.OUT_OF_MEMORY) is is_exhausted and (
+        step.raised(ErrorKind.INVALID_ARGUMENT) is (max_num < 0)
+    )
