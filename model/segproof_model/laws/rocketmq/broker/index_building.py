@@ -12,14 +12,8 @@ from typing import Any, cast
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.laws.register import Transition, has, law
 from segproof_model.laws.rocketmq.broker.index_service import CLASS, begun, is_full, needs_file
-from segproof_model.laws.rocketmq.format.index_entries import (
-    all_entries,
-    is_regular,
-    kept_hash,
-    size_of,
-    slots_of,
-)
-from segproof_model.laws.rocketmq.views import seen_as
+from segproof_model.laws.rocketmq.format import index_entries as read
+from segproof_model.laws.rocketmq.views import laws_of
 from segproof_model.rocketmq.broker.index_service import IndexService
 from segproof_model.rocketmq.broker.index_service_deviations import (
     EmptyFileHidesNothing,
@@ -37,7 +31,9 @@ from segproof_model.rocketmq.broker.index_service_releases import (
 
 def is_whole(file: Any) -> bool:
     """Return whether a file is there, with all the places of a regular size."""
-    return is_regular(file) and len(file.image) >= size_of(file.hash_slot_num, file.index_num)
+    return read.is_regular(file) and len(file.image) >= read.size_of(
+        file.hash_slot_num, file.index_num
+    )
 
 
 class Building:
@@ -53,19 +49,21 @@ class Building:
         own = [] if has(before, UniqueKeyIsNotIndexed) else [request.uniq_key]
         tags = dict(request.properties_map or ()).get("TAGS")
         is_tagged = tags and not has(before, TagsAreNotIndexed)
-        self.own = [kept_hash(f"{topic}#{key}") for key in own if key is not None]
+        self.own = [read.kept_hash(f"{topic}#{key}") for key in own if key is not None]
         self.tokens = [
-            kept_hash(f"{topic}#{token}") for token in re.findall("[^ ]+", request.keys or "")
+            read.kept_hash(f"{topic}#{token}") for token in re.findall("[^ ]+", request.keys or "")
         ]
         """Of what lies between single spaces and is not empty."""
-        self.hashes = self.own + self.tokens + [kept_hash(f"{topic}#T#{tags}")] * bool(is_tagged)
+        self.hashes = (
+            self.own + self.tokens + [read.kept_hash(f"{topic}#T#{tags}")] * bool(is_tagged)
+        )
         """Those that the message is to be found under, in the order of their entries."""
         known = [max(file.index_count, 1) for file in before.index_files]
         known += [1] * len(self.begun)
         self.added = [
             entry
             for file, count in zip(self.files, known, strict=True)
-            for entry in all_entries(file)
+            for entry in read.all_entries(file)
             if entry.number >= count
         ]
         self.end = before.index_files[-1].end_phy_offset if before.index_files else 0
@@ -78,7 +76,7 @@ class Building:
         """Return how many keys have an entry that is not to be written again."""
         if self.offset != self.end or not has(before, MessageIsIndexedOnce):
             return 0
-        there = [one.phy_offset for file in before.index_files for one in all_entries(file)]
+        there = [one.phy_offset for file in before.index_files for one in read.all_entries(file)]
         return len(list(takewhile(self.offset.__eq__, reversed(there))))
 
     @property
@@ -94,14 +92,16 @@ def built(step: Transition) -> Building | None:
     return Building(step) if step.succeeded and is_plain else None
 
 
+law_of_building = laws_of(built, IndexService, CLASS, on="build_index")
+
+
 @law("RMQSVC-11", IndexService, CLASS, on="build_index")
 def message_without_keys_begins_file(step: Transition) -> bool:
     """build_index creates or rolls a file even for a message without keys."""
     return not (step.succeeded and needs_file(step.before)) or bool(begun(step))
 
 
-@law("RMQSVC-12", IndexService, CLASS, on="build_index")
-@seen_as(built)
+@law_of_building("RMQSVC-12")
 def passed_message_is_ignored(building: Building) -> bool:
     """build_index ignores a message with offset < the file's end offset and indexes one with an
     equal offset again.
@@ -113,8 +113,7 @@ def passed_message_is_ignored(building: Building) -> bool:
     return building.is_complete
 
 
-@law("RMQSVC-13", IndexService, CLASS, on="build_index")
-@seen_as(built)
+@law_of_building("RMQSVC-13")
 def rolled_back_message_is_ignored(building: Building) -> bool:
     """build_index ignores exactly the messages whose transaction bits (flag & 12) are 12; 3.2.6
     those with 8, too.
@@ -127,8 +126,7 @@ def rolled_back_message_is_ignored(building: Building) -> bool:
     return is_entered or building.offset <= building.end
 
 
-@law("RMQSVC-14", IndexService, CLASS, on="build_index")
-@seen_as(built)
+@law_of_building("RMQSVC-14")
 def entries_have_an_order(building: Building) -> bool:
     """Entries are written in the order unique key (when not null, the empty one included; 3.2.6
     writes none), then the tokens of the keys, then (>= 5.4.0) one entry under topic + "#T#" + tags
@@ -138,8 +136,7 @@ def entries_have_an_order(building: Building) -> bool:
     return added == entries[len(entries) - len(added) :]
 
 
-@law("RMQSVC-15", IndexService, CLASS, on="build_index")
-@seen_as(built)
+@law_of_building("RMQSVC-15")
 def keys_are_split_at_spaces(building: Building) -> bool:
     """Keys are split at the single ASCII space; empty tokens are skipped, other white space is part
     of a token, duplicates are kept."""
@@ -149,8 +146,7 @@ def keys_are_split_at_spaces(building: Building) -> bool:
     return found[: len(building.tokens)] == building.tokens and building.is_complete
 
 
-@law("RMQSVC-16", IndexService, CLASS, on="build_index")
-@seen_as(built)
+@law_of_building("RMQSVC-16")
 def keys_may_lie_in_two_files(building: Building) -> bool:
     """The keys of one message may lie in two files; the offset rule is not repeated for the
     second.
@@ -183,11 +179,11 @@ class Answer:
         self.last_update: list[int] = [*outcome[1:]]
         names = ("null" if arguments[n] is None else arguments[n] for n in ("topic", "key"))
         is_tag = arguments.get("index_type") == "T" and not has(step.before, TagsAreNotIndexed)
-        self.key_hash = kept_hash(("#T#" if is_tag else "#").join(names))
+        self.key_hash = read.kept_hash(("#T#" if is_tag else "#").join(names))
 
     def matching(self, files: Sequence[Any]) -> list[int]:
         """Return the offsets under the hash in files, newest file and newest entry first."""
-        entries = [one for file in files for one in all_entries(file)]
+        entries = [one for file in files for one in read.all_entries(file)]
         return [one.phy_offset for one in reversed(entries) if one.key_hash == self.key_hash]
 
 
@@ -196,18 +192,20 @@ def answered(step: Transition) -> Answer | None:
     return Answer(step) if step.succeeded else None
 
 
+law_of_answers = laws_of(answered, IndexService, CLASS, on="query_offset")
+
+
 def is_downward(file: Any) -> bool:
     """Return whether slots and entries lead to earlier entries only, none before the begin."""
-    entries = all_entries(file)
+    entries = read.all_entries(file)
     return (
         is_whole(file)
-        and all(head < file.index_count for head in slots_of(file.image, file.hash_slot_num))
+        and all(head < file.index_count for head in read.slots_of(file.image, file.hash_slot_num))
         and all(one.prev_index < one.number and one.time_diff >= 0 for one in entries)
     )
 
 
-@law("RMQSVC-17", IndexService, CLASS, on="query_offset")
-@seen_as(answered)
+@law_of_answers("RMQSVC-17")
 def newest_offsets_come_first(answer: Answer) -> bool:
     """query_offset caps max_num at 64, returns newest file first and newest entry first, and
     neither sorts nor removes duplicates.
@@ -220,8 +218,7 @@ def newest_offsets_come_first(answer: Answer) -> bool:
     return not all(map(is_downward, answer.files)) or all(offset in rest for offset in answer.found)
 
 
-@law("RMQSVC-18", IndexService, CLASS, on="query_offset")
-@seen_as(answered)
+@law_of_answers("RMQSVC-18")
 def last_update_is_reported(answer: Answer) -> bool:
     """query_offset reports the last file's end timestamp and end offset even when nothing matches,
     and 0, 0 without files."""
@@ -229,8 +226,7 @@ def last_update_is_reported(answer: Answer) -> bool:
     return answer.last_update == [[0, 0], *ends][-1]
 
 
-@law("RMQSVC-19", IndexService, CLASS, on="query_offset")
-@seen_as(answered)
+@law_of_answers("RMQSVC-19")
 def old_file_ends_query(answer: Answer) -> bool:
     """query_offset stops after a file whose begin timestamp is < begin, after max_num results, or
     after the first file; a file with begin timestamp 0 therefore hides all older ones from every

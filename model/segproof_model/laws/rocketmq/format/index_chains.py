@@ -13,20 +13,8 @@ from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import apply
 from segproof_model.laws.numbers import never_falls
 from segproof_model.laws.register import Transition, has, law, retired
-from segproof_model.laws.rocketmq.format.index_entries import (
-    Entry,
-    all_entries,
-    entry_at,
-    is_inside,
-    is_refused,
-    is_regular,
-    kept_hash,
-    number_at,
-    slot_place,
-    slots_of,
-    time_of,
-)
-from segproof_model.laws.rocketmq.views import seen_as
+from segproof_model.laws.rocketmq.format import index_entries as read
+from segproof_model.laws.rocketmq.views import laws_of
 from segproof_model.rocketmq.format.index_file import LONGEST_LIST, IndexFile
 from segproof_model.rocketmq.format.index_file_deviations import (
     ChainsAreChecked,
@@ -42,17 +30,17 @@ class Query:
 
     def __init__(self, step: Transition) -> None:
         self.step, self.file = step, step.before
-        self.key_hash = kept_hash(step.arguments["key"])
+        self.key_hash = read.kept_hash(step.arguments["key"])
         self.begin, self.end = step.arguments["begin"], step.arguments["end"]
         self.given = tuple(step.arguments["phy_offsets"])
         self.room: int = max(step.arguments["max_num"] - len(self.given), 0)
         """How many offsets may be added."""
         self.checks = has(step.before, ChainsAreChecked)
         """Whether a chain that does not lead downwards is corrupt."""
-        place = slot_place(self.file, self.key_hash)
-        is_in = self.file.index_count > 1 and is_inside(self.file, place, 4)
-        self.head = number_at(self.file.image, place) if is_in else 0
-        self.visits: list[Entry] = []
+        place = read.slot_place(self.file, self.key_hash)
+        is_in = self.file.index_count > 1 and read.is_inside(self.file, place, 4)
+        self.head = read.number_at(self.file.image, place) if is_in else 0
+        self.visits: list[read.Entry] = []
         """The entries that are looked at, each once, in their order."""
         self.ending = self._walk()
         """Why there is no further one: `end`, `old`, `negative`, `outside`, `cycle`, or `strange`
@@ -66,14 +54,14 @@ class Query:
                 return "end"
             if not 0 < number < limit or number == before:
                 return "strange"
-            entry = entry_at(self.file, number)
+            entry = read.entry_at(self.file, number)
             if entry is None or (self.checks and number >= self.file.index_num):
                 return "outside"
             if entry.time_diff < 0:
                 return "negative"
             self.visits.append(entry)
             known.add(number)
-            if entry.prev_index != 0 and time_of(self.file, entry) < self.begin:
+            if entry.prev_index != 0 and read.time_of(self.file, entry) < self.begin:
                 return "old"
             before, number = number, entry.prev_index
             limit = before if self.checks else limit
@@ -85,12 +73,13 @@ class Query:
         outcome: Any = self.step.outcome
         return tuple(outcome[len(self.given) :])
 
-    def found_in(self, visits: list[Entry]) -> list[int]:
+    def found_in(self, visits: list[read.Entry]) -> list[int]:
         """Return the offsets of the entries that the query is for."""
         return [
             one.phy_offset
             for one in visits
-            if one.key_hash == self.key_hash and self.begin <= time_of(self.file, one) <= self.end
+            if one.key_hash == self.key_hash
+            and self.begin <= read.time_of(self.file, one) <= self.end
         ]
 
     @property
@@ -128,16 +117,18 @@ def answered(step: Transition) -> Query | None:
     return asked(step) if step.succeeded else None
 
 
-@law("RMQIDX-31", IndexFile, SELECT, on="select_phy_offset")
-@seen_as(answered)
+law_of_queries = laws_of(asked, IndexFile, SELECT, on="select_phy_offset")
+law_of_answers = laws_of(answered, IndexFile, SELECT, on="select_phy_offset")
+
+
+@law_of_answers("RMQIDX-31")
 def list_is_filled_up_to_max_num(query: Query) -> bool:
     """A query adds to the given list until it has max_num elements, those present before included;
     max_num <= 0 adds nothing."""
     return query.step.outcome == query.given + query.added and len(query.added) <= query.room
 
 
-@law("RMQIDX-32", IndexFile, SELECT, on="select_phy_offset")
-@seen_as(asked)
+@law_of_queries("RMQIDX-32")
 def slot_without_entry_has_nothing(query: Query) -> bool:
     """Nothing is added when the slot value is <= 0 or above the index count, or the count is <= 1.
 
@@ -146,8 +137,7 @@ def slot_without_entry_has_nothing(query: Query) -> bool:
     return bool(query.visits) or query.ends("end", "strange")
 
 
-@law("RMQIDX-33", IndexFile, SELECT, on="select_phy_offset")
-@seen_as(answered)
+@law_of_answers("RMQIDX-33")
 def visited_entries_in_time_are_added(query: Query) -> bool:
     """An entry is added exactly when it is visited, its hash is that of the key, and begin <=
     wrap64(B + 1000 * seconds) <= end, B being the file's begin timestamp."""
@@ -158,7 +148,7 @@ def visited_entries_in_time_are_added(query: Query) -> bool:
 def other_key(key_hash: int) -> str:
     """Return a text of this hash, a number that is not negative: its digits to base 31.
 
-    >>> kept_hash(other_key(2**31 - 1)) == 2**31 - 1
+    >>> read.kept_hash(other_key(2**31 - 1)) == 2**31 - 1
     True
     """
     digits = ""
@@ -168,23 +158,20 @@ def other_key(key_hash: int) -> str:
     return digits
 
 
-@law("RMQIDX-34", IndexFile, SELECT, on="select_phy_offset")
-@seen_as(asked)
+@law_of_queries("RMQIDX-34")
 def equal_hashes_are_equal_keys(query: Query) -> bool:
     """Keys are compared by hash only: another key of the same hash has the same answer."""
     arguments = {**query.step.arguments, "key": other_key(query.key_hash)}
     return apply(query.file, "select_phy_offset", **arguments).outcome == query.step.outcome
 
 
-@law("RMQIDX-35", IndexFile, SELECT, on="select_phy_offset")
-@seen_as(asked)
+@law_of_queries("RMQIDX-35")
 def negative_seconds_end_the_walk(query: Query) -> bool:
     """A walk stops before an entry with negative seconds; in segproof the file is corrupt."""
     return query.ends("negative")
 
 
-@law("RMQIDX-36", IndexFile, SELECT, on="select_phy_offset")
-@seen_as(asked)
+@law_of_queries("RMQIDX-36")
 def walk_stops_at_the_first_old_entry(query: Query) -> bool:
     """A walk stops after an entry whose previous index is <= 0, above the index count or its own,
     or whose time is before begin, whichever key it belongs to: as if the chain ended there.
@@ -203,8 +190,7 @@ retired(
 )
 
 
-@law("RMQIDX-38", IndexFile, SELECT, on="select_phy_offset")
-@seen_as(asked)
+@law_of_queries("RMQIDX-38")
 def index_error_ends_the_walk(query: Query) -> bool:
     """An entry outside of the file ends the walk: what was added stays, and the file is released.
 
@@ -219,14 +205,13 @@ def key_without_a_slot_leaks(step: Transition) -> bool:
     more; in segproof it does not."""
     before = step.before
     has_slot = step.arguments["key"] is not None and before.hash_slot_num != 0
-    if has_slot or not before.is_available or is_refused(before):
+    if has_slot or not before.is_available or read.is_refused(before):
         return step.is_unchanged
     leaked = before.ref_count + (not has(before, RefusedQueryLetsGo))
     return not step.succeeded and bool(step.after.ref_count == leaked)
 
 
-@law("RMQIDX-40", IndexFile, SELECT, on="select_phy_offset")
-@seen_as(asked)
+@law_of_queries("RMQIDX-40")
 def cycles_are_walked_for_ever(query: Query) -> bool:
     """A cycle with members that match is walked until the list has max_num elements, and one
     without for ever.
@@ -279,24 +264,23 @@ def golden_files_are_reproduced() -> bool:
 
 def is_intact(file: Any) -> bool:
     """Return whether the bytes are those of completed puts with times that never fall."""
-    if not is_regular(file) or file.index_count > file.index_num or file.begin_timestamp <= 0:
+    if not read.is_regular(file) or file.index_count > file.index_num or file.begin_timestamp <= 0:
         return False
     heads = [0] * file.hash_slot_num
-    for entry in all_entries(file):
+    for entry in read.all_entries(file):
         slot = entry.key_hash % file.hash_slot_num
         if entry.prev_index != heads[slot]:
             return False
         heads[slot] = entry.number
-    times = [file.begin_timestamp, *(time_of(file, entry) for entry in all_entries(file))]
-    return slots_of(file.image, file.hash_slot_num) == tuple(heads) and never_falls(times)
+    times = [file.begin_timestamp, *(read.time_of(file, entry) for entry in read.all_entries(file))]
+    return read.slots_of(file.image, file.hash_slot_num) == tuple(heads) and never_falls(times)
 
 
-@law("RMQIDX-42", IndexFile, SELECT, on="select_phy_offset")
-@seen_as(asked)
+@law_of_queries("RMQIDX-42")
 def intact_file_answers_all(query: Query) -> bool:
     """In a file of completed puts with times that never fall, a query finds exactly the offsets put
     under its hash in the time asked for, newest first, cut at max_num."""
     if not is_intact(query.file):
         return True
-    same = query.found_in(list(reversed(all_entries(query.file))))
+    same = query.found_in(list(reversed(read.all_entries(query.file))))
     return query.step.outcome == (*query.given, *same[: query.room])

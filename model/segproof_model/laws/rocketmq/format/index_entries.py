@@ -6,31 +6,24 @@ Used by: the laws of index files, of the index service, of a store on disk.
 
 import re
 import struct
-from functools import lru_cache
+from collections.abc import Iterator
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from segproof_model.language.integers import wrap64
 from segproof_model.laws.numbers import low_32_bits
 from segproof_model.laws.register import Transition, has
+from segproof_model.laws.rocketmq.views import laws_of
+from segproof_model.rocketmq.format.index_file import IndexFile
 from segproof_model.rocketmq.format.index_file_deviations import (
     ChainsAreChecked,
     ClosedFileIsClosed,
 )
+from segproof_model.rocketmq.format.index_header import IndexHeader
 
 HEADER = struct.Struct(">qqqqii")
 ENTRY = struct.Struct(">iqii")
 NUMBER = struct.Struct(">i")
-
-
-class Header(NamedTuple):
-    """The six numbers of the header."""
-
-    begin_timestamp: int
-    end_timestamp: int
-    begin_phy_offset: int
-    end_phy_offset: int
-    hash_slot_count: int
-    index_count: int
 
 
 class Entry(NamedTuple):
@@ -69,9 +62,9 @@ def is_long(text: str) -> bool:
 # --- bytes ---------------------------------------------------------------------------------------
 
 
-def header_of(image: bytes) -> Header:
+def header_of(image: bytes) -> IndexHeader:
     """Return the header in the file; zeros stand for what is missing."""
-    return Header(*HEADER.unpack(image[:40].ljust(40, b"\0")))
+    return IndexHeader(*HEADER.unpack(image[:40].ljust(40, b"\0")))
 
 
 def number_at(image: bytes, place: int) -> int:
@@ -97,6 +90,41 @@ def seconds_between(begin_timestamp: int, store_timestamp: int) -> int:
     if begin_timestamp <= 0:
         return 0
     return max(0, min(wrap64(store_timestamp - begin_timestamp) // 1000, 2**31 - 1))
+
+
+class IndexBytes:
+    """An index file on disk, read with a number of slots, which no file tells.
+
+    Entries are those that the header counts, as far as there is room for them.
+    """
+
+    def __init__(self, image: bytes, hash_slot_num: int) -> None:
+        self.image, self.hash_slot_num = image, hash_slot_num
+        self.header = header_of(image)
+        self.is_empty = self.header.index_count <= 1
+        """Whether the header counts no entry."""
+        self.start = 40 + 4 * hash_slot_num
+        self.room = max(0, len(image) - self.start) // 20
+        """How many entries fit, entry 0 with them."""
+        self.entries = entries_of(image, hash_slot_num, self.header.index_count)
+        self.count = len(self.entries) + 1
+        """Number behind the last entry."""
+
+    @cached_property
+    def slots(self) -> tuple[int, ...]:
+        """The slots."""
+        return slots_of(self.image, self.hash_slot_num)
+
+    def slot_of(self, entry: Entry) -> int:
+        """Return the slot of an entry; -1 for that of a negative hash."""
+        return entry.key_hash % self.hash_slot_num if entry.key_hash >= 0 else -1
+
+    def links(self) -> Iterator[tuple[int, int]]:
+        """Yield (slot it belongs to, number it names) of all that name a lawful entry."""
+        yield from ((slot, head) for slot, head in enumerate(self.slots) if 0 < head < self.count)
+        for entry in self.entries:
+            if 0 < entry.prev_index < entry.number:
+                yield self.slot_of(entry), entry.prev_index
 
 
 # --- states --------------------------------------------------------------------------------------
@@ -136,9 +164,8 @@ def is_inside(file: Any, place: int, size: int) -> bool:
 def entry_at(file: Any, number: int) -> Entry | None:
     """Return the entry of this number, or None if it lies outside of the file."""
     place = entry_place(file, number)
-    if not is_inside(file, place, ENTRY.size):
-        return None
-    return Entry(number, *ENTRY.unpack_from(file.image, place))
+    is_there = is_inside(file, place, ENTRY.size)
+    return Entry(number, *ENTRY.unpack_from(file.image, place)) if is_there else None
 
 
 def all_entries(file: Any) -> tuple[Entry, ...]:
@@ -154,33 +181,28 @@ def time_of(file: Any, entry: Entry) -> int:
 class Put:
     """A put that was taken, in a file all of whose places lie in it."""
 
-    def __init__(self, step: Transition) -> None:
-        self.before, self.after = step.before, step.after
-        self.phy_offset: int = step.arguments["phy_offset"]
-        self.store_timestamp: int = step.arguments["store_timestamp"]
-        self.number: int = step.before.index_count
+    def __init__(self, before: Any, after: Any, key: str, phy_offset: int, store_timestamp: int):
+        self.before, self.after = before, after
+        self.phy_offset, self.store_timestamp = phy_offset, store_timestamp
+        self.number: int = before.index_count
         """Of the entry."""
-        self.key_hash = kept_hash(step.arguments["key"])
-        place = slot_place(step.before, self.key_hash)
-        self.old_head, self.head = (
-            number_at(file.image, place) for file in (self.before, self.after)
-        )
+        self.key_hash = kept_hash(key)
+        place = slot_place(before, self.key_hash)
+        self.old_head, self.head = (number_at(file.image, place) for file in (before, after))
         """What the slot of the key named before, and names now."""
-        start = entry_place(self.before, self.number)
-        self.entry = Entry(self.number, *ENTRY.unpack_from(self.after.image, start))
-
-    @property
-    def previous(self) -> int:
+        start = entry_place(before, self.number)
+        self.entry = Entry(self.number, *ENTRY.unpack_from(after.image, start))
+        newest = self.number - has(before, ChainsAreChecked)
+        self.previous = self.old_head if 0 < self.old_head <= newest else 0
         """Which number the entry has to keep of the one before it."""
-        newest = self.number - has(self.before, ChainsAreChecked)
-        return self.old_head if 0 < self.old_head <= newest else 0
-
-    @property
-    def seconds(self) -> int:
+        self.seconds = seconds_between(before.begin_timestamp, store_timestamp)
         """Which seconds the entry has to keep."""
-        return seconds_between(self.before.begin_timestamp, self.store_timestamp)
 
 
 def taken(step: Transition) -> Put | None:
     """Return the put that a step was, if it was taken in a file of a regular size."""
-    return Put(step) if step.outcome is True and is_regular(step.before) else None
+    is_taken = step.outcome is True and is_regular(step.before)
+    return Put(step.before, step.after, **step.arguments) if is_taken else None
+
+
+law_of_puts = laws_of(taken, IndexFile, "RocketMQ IndexFile.putKey, 4.0.0 to 5.5.1", on="put_key")

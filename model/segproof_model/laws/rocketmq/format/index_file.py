@@ -7,27 +7,10 @@ Used by: the register.
 from typing import Any
 
 from segproof_model.language.outcomes import ErrorKind
-from segproof_model.language.states import apply, opened
 from segproof_model.laws.numbers import low_32_bits
 from segproof_model.laws.register import Transition, has, law
-from segproof_model.laws.rocketmq.format.index_entries import (
-    HEADER,
-    Put,
-    entries_of,
-    entry_place,
-    header_of,
-    is_inside,
-    is_long,
-    is_refused,
-    is_regular,
-    kept_hash,
-    seconds_between,
-    size_of,
-    slot_place,
-    slots_of,
-    taken,
-)
-from segproof_model.laws.rocketmq.views import seen_as
+from segproof_model.laws.rocketmq.format import index_entries as read
+from segproof_model.laws.rocketmq.format.index_entries import IndexBytes, Put, law_of_puts
 from segproof_model.rocketmq.format.index_file import IndexFile
 from segproof_model.rocketmq.format.index_file_deviations import ChainsAreChecked, SizeIsChecked
 from segproof_model.rocketmq.format.index_file_releases import EachPutIsCounted
@@ -41,7 +24,7 @@ PUT = "RocketMQ IndexFile.putKey, 4.0.0 to 5.5.1"
 @law("RMQIDX-1", IndexFile, CLASS)
 def size_follows_the_numbers(state: Any) -> bool:
     """The size is wrap32(40 + 4 hash_slot_num + 20 index_num): header, slots, entries."""
-    size = size_of(state.hash_slot_num, state.index_num)
+    size = read.size_of(state.hash_slot_num, state.index_num)
     return state.file_size == size and (not state.is_mapped or len(state.image) >= size)
 
 
@@ -49,12 +32,11 @@ def size_follows_the_numbers(state: Any) -> bool:
 def header_is_big_endian(state: Any) -> bool:
     """The header is, big-endian, begin and end timestamp, begin and end offset, as int64, then
     slot count and index count as int32."""
-    data = HEADER.pack(*state.header)
+    data = read.HEADER.pack(*state.header)
     return bool(state.header.to_bytes() == data and state.header.from_bytes(data) == state.header)
 
 
-@law("RMQIDX-3", IndexFile, PUT, on="put_key")
-@seen_as(taken)
+@law_of_puts("RMQIDX-3")
 def entry_is_big_endian(put: Put) -> bool:
     """An entry is, big-endian, int32 key hash, int64 offset, int32 seconds, int32 previous index;
     a slot is the int32 number of its newest entry."""
@@ -67,7 +49,7 @@ def entry_0_stays_empty(step: Transition) -> bool:
     """Entry 0 is never written by a put; its 20 bytes stay zero in a fresh file."""
     start = 40 + 4 * step.before.hash_slot_num
     old, new = (file.image[start : start + 20] for file in (step.before, step.after))
-    return bool(old == new) or not is_regular(step.before)
+    return bool(old == new) or not read.is_regular(step.before)
 
 
 @law("RMQIDX-5", IndexFile, CLASS, on="put_key select_phy_offset")
@@ -77,10 +59,12 @@ def addresses_wrap(step: Transition) -> bool:
     file, key = step.before, step.arguments["key"]
     if key is None or file.hash_slot_num == 0 or not file.is_mapped:
         return True
-    is_in = is_inside(file, slot_place(file, kept_hash(key)), 4)
+    is_in = read.is_inside(file, read.slot_place(file, read.kept_hash(key)), 4)
     if step.operation == "select_phy_offset":
         return is_in or not step.succeeded or step.outcome == tuple(step.arguments["phy_offsets"])
-    is_in &= is_inside(file, entry_place(file, file.index_count), 20) and file.file_size >= 40
+    is_in &= (
+        read.is_inside(file, read.entry_place(file, file.index_count), 20) and file.file_size >= 40
+    )
     return step.outcome is (is_in and file.index_count < file.index_num)
 
 
@@ -90,7 +74,7 @@ def fresh_count_is_not_stored(step: Transition) -> bool:
     file, is_new = step.after, step.arguments["file_name"] not in step.before
     if not is_new or not step.succeeded or file.file_size < 40:
         return True
-    return bool(file.header[4:] == (0, 1)) and header_of(file.image)[4:] == (0, 0)
+    return bool(file.header[4:] == (0, 1)) and read.header_of(file.image)[4:] == (0, 0)
 
 
 @law("RMQIDX-7", IndexFile, f"{HEADER_CLASS}, load", on="load")
@@ -99,19 +83,18 @@ def loading_mends_the_count_only(step: Transition) -> bool:
 
     Nothing else is looked at.
     """
-    before, stored = step.before, header_of(step.before.image)
+    before, stored = step.before, read.header_of(step.before.image)
     if not before.is_mapped or before.file_size < 40:
         return not step.succeeded
     loaded = stored._replace(index_count=max(stored.index_count, 1))
     return bool(step.after.header == loaded) and step.changed_only("header")
 
 
-@law("RMQIDX-8", IndexFile, HEADER_CLASS, on="put_key")
-@seen_as(taken)
+@law_of_puts("RMQIDX-8")
 def numbers_are_written_at_once(put: Put) -> bool:
     """A number of the header that is set is in memory and in the file; others stay in both."""
-    old = zip(put.before.header, header_of(put.before.image), strict=True)
-    new = zip(put.after.header, header_of(put.after.image), strict=True)
+    old = zip(put.before.header, read.header_of(put.before.image), strict=True)
+    new = zip(put.after.header, read.header_of(put.after.image), strict=True)
     return all(now == was or now[0] == now[1] for was, now in zip(old, new, strict=True))
 
 
@@ -127,9 +110,9 @@ def names_are_numbers(step: Transition) -> bool:
         step.arguments["geometry"],
         step.before.images,
     )
-    if not is_long(name.rpartition("/")[2]):
+    if not read.is_long(name.rpartition("/")[2]):
         return step.raised(ErrorKind.NUMBER_FORMAT) and bool(step.after.images == there)
-    is_bad, left = size_of(slots, entries) < 0, {**there, name: there.get(name, b"")}
+    is_bad, left = read.size_of(slots, entries) < 0, {**there, name: there.get(name, b"")}
     if has(step.kind, SizeIsChecked):
         is_bad, left = slots < 1 or entries < 2 or 40 + 4 * slots + 20 * entries >= 2**31, there
     if step.raised(ErrorKind.INVALID_ARGUMENT):
@@ -146,7 +129,7 @@ def opening_grows_and_never_cuts(step: Transition) -> bool:
     if not step.succeeded:
         return True
     old, new = step.before.image(step.arguments["file_name"]), step.after.image
-    size = size_of(*step.arguments["geometry"])
+    size = read.size_of(*step.arguments["geometry"])
     if old and has(step.after, SizeIsChecked) and len(old) != size:
         return False
     grown = old.ljust(size, b"\0")
@@ -160,7 +143,10 @@ def start_values_are_independent(step: Transition) -> bool:
     file, arguments = step.after, step.arguments
     if not step.succeeded or file.file_size < 40:
         return True
-    kept, stored = header_of(step.before.image(arguments["file_name"])), header_of(file.image)
+    kept, stored = (
+        read.header_of(step.before.image(arguments["file_name"])),
+        read.header_of(file.image),
+    )
     for name, pair in (("end_timestamp", slice(0, 2)), ("end_phy_offset", slice(2, 4))):
         is_given = arguments[name] > 0
         expected = (arguments[name],) * 2 if is_given else kept[pair]
@@ -184,7 +170,7 @@ def flush_writes_the_header(step: Transition) -> bool:
         return step.outcome is None and step.is_unchanged
     if not before.is_mapped or before.file_size < 40:
         return not step.succeeded
-    image = HEADER.pack(*before.header) + before.image[40:]
+    image = read.HEADER.pack(*before.header) + before.image[40:]
     return bool(step.after.image == image) and step.changed_only("files")
 
 
@@ -192,15 +178,11 @@ def flush_writes_the_header(step: Transition) -> bool:
 def flushed_file_answers_the_same(step: Transition) -> bool:
     """After flush, reopening and loading, every query has the answer it had before.
 
-    An answer comes from the header in memory and the bytes behind it, so both must be the same.
+    An answer comes from the header in memory, which loading finds again, and the bytes behind it.
     """
     file = step.after
-    if not (step.succeeded and file.is_available and file.is_mapped):
-        return True
-    names = file.file_name, file.hash_slot_num, file.index_num
-    again: Any = opened(type(file), file.files, *names).after
-    loaded = apply(again, "load").after
-    return bool(loaded.header == file.header and loaded.image[40:] == file.image[40:])
+    is_open = step.succeeded and file.is_available and file.is_mapped
+    return not is_open or bool(read.header_of(file.image) == file.header)
 
 
 @law("RMQIDX-16", IndexFile, "RocketMQ IndexFile.isTimeMatched", on="is_time_matched")
@@ -218,34 +200,34 @@ def full_file_takes_nothing(step: Transition) -> bool:
     """A put into a full file answers no and changes nothing, and one into a file with room takes
     it: index_num - 1 entries in all."""
     before = step.before
-    if is_refused(before):
+    if read.is_refused(before):
         return True
     if before.index_count >= before.index_num:
         return step.outcome is False and step.is_unchanged
-    return step.outcome is not False or not is_regular(before)
+    return step.outcome is not False or not read.is_regular(before)
 
 
-@law("RMQIDX-18", IndexFile, PUT, on="put_key")
-@seen_as(taken)
+@law_of_puts("RMQIDX-18")
 def each_put_counts_one(put: Put) -> bool:
     """After each put that is taken the index count is one more, in memory and in the file."""
-    counts = put.after.index_count, header_of(put.after.image).index_count
+    counts = put.after.index_count, read.header_of(put.after.image).index_count
     return counts == (put.number + 1, put.number + 1)
 
 
-@law("RMQIDX-19", IndexFile, PUT, on="put_key")
-@seen_as(taken)
+@law_of_puts("RMQIDX-19")
 def put_writes_nothing_else(put: Put) -> bool:
     """A put writes its own entry, one slot and the header, and no other byte."""
     image = bytearray(put.after.image)
-    entry, slot = entry_place(put.before, put.number), slot_place(put.before, put.key_hash)
+    entry, slot = (
+        read.entry_place(put.before, put.number),
+        read.slot_place(put.before, put.key_hash),
+    )
     for place, size in ((entry, 20), (slot, 4), (0, 40)):
         image[place : place + size] = put.before.image[place : place + size]
     return bool(image == put.before.image)
 
 
-@law("RMQIDX-20", IndexFile, PUT, on="put_key")
-@seen_as(taken)
+@law_of_puts("RMQIDX-20")
 def previous_is_the_old_slot(put: Put) -> bool:
     """The previous index is the old slot value v when 0 < v <= index count, else 0.
 
@@ -254,23 +236,20 @@ def previous_is_the_old_slot(put: Put) -> bool:
     return put.entry.prev_index == put.previous
 
 
-@law("RMQIDX-21", IndexFile, PUT, on="put_key")
-@seen_as(taken)
+@law_of_puts("RMQIDX-21")
 def seconds_count_from_the_old_begin(put: Put) -> bool:
     """The seconds are those since the begin timestamp before the put, as 64 bits hold them: 0 if
     that is <= 0 or later, 2147483647 at most."""
     return put.entry.time_diff == put.seconds
 
 
-@law("RMQIDX-22", IndexFile, PUT, on="put_key")
-@seen_as(taken)
+@law_of_puts("RMQIDX-22")
 def slot_names_the_newest(put: Put) -> bool:
     """The slot of the key is set to the index count before the put."""
     return put.head == put.number
 
 
-@law("RMQIDX-23", IndexFile, PUT, on="put_key")
-@seen_as(taken)
+@law_of_puts("RMQIDX-23")
 def first_entry_sets_the_begin(put: Put) -> bool:
     """With an index count <= 1 a put sets begin offset and begin timestamp to its own, replacing
     those of the constructor; later ones leave them."""
@@ -278,8 +257,7 @@ def first_entry_sets_the_begin(put: Put) -> bool:
     return after == ((put.store_timestamp, put.phy_offset) if put.number <= 1 else before)
 
 
-@law("RMQIDX-24", IndexFile, PUT, on="put_key")
-@seen_as(taken)
+@law_of_puts("RMQIDX-24")
 def slot_count_grows_with_new_slots(put: Put) -> bool:
     """The slot count grows by one per put up to 4.7.0, and later only when no previous index is
     stored."""
@@ -287,26 +265,23 @@ def slot_count_grows_with_new_slots(put: Put) -> bool:
     return bool(put.after.hash_slot_count == low_32_bits(put.before.hash_slot_count + grows))
 
 
-@law("RMQIDX-25", IndexFile, PUT, on="put_key")
-@seen_as(taken)
+@law_of_puts("RMQIDX-25")
 def end_is_the_last_put(put: Put) -> bool:
     """End offset and end timestamp are those of the last put, greatest or not."""
     end = put.after.end_timestamp, put.after.end_phy_offset
     return end == (put.store_timestamp, put.phy_offset)
 
 
-@law("RMQIDX-26", IndexFile, PUT, on="put_key")
-@seen_as(taken)
+@law_of_puts("RMQIDX-26")
 def continued_file_begins_with_a_gap(put: Put) -> bool:
     """The first entry of a file that was given an end timestamp P > 0 keeps the seconds since P,
     and reads as that much later than its own time."""
-    gap = seconds_between(put.before.begin_timestamp, put.store_timestamp)
-    read = put.after.begin_timestamp + 1000 * put.entry.time_diff
-    return put.number > 1 or bool(read == put.store_timestamp + 1000 * gap)
+    gap = read.seconds_between(put.before.begin_timestamp, put.store_timestamp)
+    late = put.after.begin_timestamp + 1000 * put.entry.time_diff - put.store_timestamp
+    return put.number > 1 or bool(late == 1000 * gap)
 
 
-@law("RMQIDX-27", IndexFile, PUT, on="put_key")
-@seen_as(taken)
+@law_of_puts("RMQIDX-27")
 def begin_at_zero_has_no_seconds(put: Put) -> bool:
     """If the first message of a file has a timestamp <= 0, every later entry has 0 seconds."""
     return put.before.begin_timestamp > 0 or put.entry.time_diff == 0
@@ -320,8 +295,7 @@ def index_error_leaves_a_part(step: Transition) -> bool:
     return not is_cut or step.changed_only("files")
 
 
-@law("RMQIDX-29", IndexFile, PUT, on="put_key")
-@seen_as(taken)
+@law_of_puts("RMQIDX-29")
 def slot_of_the_next_entry_loops(put: Put) -> bool:
     """A slot value equal to the index count is accepted: the entry points to itself, and the slot
     count does not grow in 4.7.1 and later.
@@ -337,18 +311,13 @@ def slot_of_the_next_entry_loops(put: Put) -> bool:
 
 
 @law("RMQIDX-30", IndexFile, PUT)
-def chains_lead_downwards(index_file: bytes, hash_slot_num: int) -> bool:
+def chains_lead_downwards(index_file: IndexBytes) -> bool:
     """In a file of completed puts every previous index is smaller than its entry's, and the slot
     count is the number of slots in use, up to 4.7.0 that of the entries."""
-    *_, slot_count, index_count = header_of(index_file)
-    count = max(index_count, 1)
-    if len(index_file) < 40 + 4 * hash_slot_num + 20 * count:
+    entries = index_file.entries
+    if max(index_file.header.index_count, 1) > index_file.room:
         return False
-    slots, entries = (
-        slots_of(index_file, hash_slot_num),
-        entries_of(index_file, hash_slot_num, count),
-    )
     is_downward = all(0 <= one.prev_index < one.number for one in entries)
-    are_entries = all(0 <= head < count for head in slots)
-    used = len(slots) - slots.count(0)
-    return is_downward and are_entries and slot_count in (used, len(entries))
+    are_entries = all(0 <= head < index_file.count for head in index_file.slots)
+    used = sum(head != 0 for head in index_file.slots)
+    return is_downward and are_entries and index_file.header.hash_slot_count in (used, len(entries))

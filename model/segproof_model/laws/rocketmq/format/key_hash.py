@@ -8,15 +8,8 @@ from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import apply
 from segproof_model.laws.register import Transition, law
-from segproof_model.laws.rocketmq.format.index_entries import (
-    Put,
-    all_entries,
-    is_refused,
-    java_hash,
-    slots_of,
-    taken,
-)
-from segproof_model.laws.rocketmq.views import seen_as
+from segproof_model.laws.rocketmq.format import index_entries as read
+from segproof_model.laws.rocketmq.format.index_entries import Put, law_of_puts
 from segproof_model.rocketmq.format.index_file import IndexFile
 from segproof_model.rocketmq.format.key_hash import build_key, hash_code, index_key_hash
 
@@ -42,23 +35,24 @@ def hash_runs_over_units(text: str, hashed: int) -> bool:
 
     Lone surrogates count as units.
     """
-    return hashed == java_hash(text)
+    return hashed == read.java_hash(text)
 
 
 @law("RMQHASH-2", IndexFile, METHOD)
 def index_hash_is_not_negative(key: str, key_hash: int) -> bool:
     """index_key_hash(key) is the absolute hash, but 0 for -2147483648; 0 <= it <= 2147483647."""
-    hashed = java_hash(key)
+    hashed = read.java_hash(key)
     expected = 0 if hashed == -(2**31) else max(hashed, -hashed)
     return key_hash == expected and 0 <= key_hash < 2**31
 
 
-@law("RMQHASH-3", IndexFile, "RocketMQ IndexFile.putKey", on="put_key")
-@seen_as(taken)
+@law_of_puts("RMQHASH-3")
 def slot_is_the_remainder(put: Put) -> bool:
     """The slot of a key is index_key_hash mod hash_slot_num: no put changes another one."""
     count = put.before.hash_slot_num
-    pairs = zip(slots_of(put.before.image, count), slots_of(put.after.image, count), strict=True)
+    pairs = zip(
+        read.slots_of(put.before.image, count), read.slots_of(put.after.image, count), strict=True
+    )
     changed = {number for number, (old, new) in enumerate(pairs) if old != new}
     return changed <= {put.key_hash % count}
 
@@ -76,7 +70,7 @@ def key_without_a_slot_raises(step: Transition) -> bool:
         asks = before.index_count < before.index_num
     else:
         asks = before.is_available and before.ref_count > 0
-    if not (is_null or before.hash_slot_num == 0) or not asks or is_refused(before):
+    if not (is_null or before.hash_slot_num == 0) or not asks or read.is_refused(before):
         return True
     kind = ErrorKind.NULL if is_null else ErrorKind.ARITHMETIC
     return step.raised(kind) and step.changed_only("resource")
@@ -98,5 +92,9 @@ def vectors_are_reproduced() -> bool:
     file = apply(IndexFile(Files(), "0", 3, 4), "put_key", lowest, 100, 1000).after
     found = [apply(file, "select_phy_offset", (), key, 9, 0, 2000).outcome for key in (lowest, "")]
     is_known = index_key_hash(build_key("U", "\u4e2d\U0001f600")) == 100547362
-    is_under_0 = all_entries(file)[0].key_hash == 0 and slots_of(file.image, 3) == (1, 0, 0)
+    is_under_0 = read.all_entries(file)[0].key_hash == 0 and read.slots_of(file.image, 3) == (
+        1,
+        0,
+        0,
+    )
     return is_known and is_under_0 and found == [(100,), (100,)]
