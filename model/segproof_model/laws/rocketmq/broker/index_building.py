@@ -6,27 +6,17 @@ Used by: the register.
 
 import re
 from collections.abc import Sequence
-from itertools import takewhile
-from typing import Any, cast
+from itertools import takewhile, zip_longest
+from typing import Any
 
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.laws.register import Transition, has, law
 from segproof_model.laws.rocketmq.broker.index_service import CLASS, begun, is_full, needs_file
 from segproof_model.laws.rocketmq.format import index_entries as read
 from segproof_model.laws.rocketmq.views import laws_of
+from segproof_model.rocketmq.broker import index_service_deviations as ours
+from segproof_model.rocketmq.broker import index_service_releases as older
 from segproof_model.rocketmq.broker.index_service import IndexService
-from segproof_model.rocketmq.broker.index_service_deviations import (
-    EmptyFileHidesNothing,
-    FailingPutIsRefused,
-    MessageIsIndexedOnce,
-)
-from segproof_model.rocketmq.broker.index_service_releases import (
-    CommittedIsNotIndexed,
-    QueryMakesItsList,
-    TagsAreNotIndexed,
-    TypedQueryMakesItsList,
-    UniqueKeyIsNotIndexed,
-)
 
 
 def is_whole(file: Any) -> bool:
@@ -41,31 +31,23 @@ class Building:
 
     def __init__(self, step: Transition) -> None:
         before, after, request = step.before, step.after, step.arguments["request"]
-        self.begun, self.files = begun(step), after.index_files
+        self.begun = begun(step)
         self.offset: int = request.commit_log_offset
-        ignored = (8, 12) if has(before, CommittedIsNotIndexed) else (12,)
+        ignored = (8, 12) if has(before, older.CommittedIsNotIndexed) else (12,)
         self.is_ignored = request.sys_flag & 12 in ignored
         topic = "null" if request.topic is None else request.topic
-        own = [] if has(before, UniqueKeyIsNotIndexed) else [request.uniq_key]
+        has_own = request.uniq_key is not None and not has(before, older.UniqueKeyIsNotIndexed)
+        own = [request.uniq_key] if has_own else []
+        tokens = re.findall("[^ ]+", request.keys or "")
         tags = dict(request.properties_map or ()).get("TAGS")
-        is_tagged = tags and not has(before, TagsAreNotIndexed)
-        self.own = [read.kept_hash(f"{topic}#{key}") for key in own if key is not None]
-        self.tokens = [
-            read.kept_hash(f"{topic}#{token}") for token in re.findall("[^ ]+", request.keys or "")
-        ]
-        """Of what lies between single spaces and is not empty."""
-        self.hashes = (
-            self.own + self.tokens + [read.kept_hash(f"{topic}#T#{tags}")] * bool(is_tagged)
-        )
+        tagged = [f"T#{tags}"] if tags and not has(before, older.TagsAreNotIndexed) else []
+        self.hashes = [read.kept_hash(f"{topic}#{key}") for key in (*own, *tokens, *tagged)]
         """Those that the message is to be found under, in the order of their entries."""
-        known = [max(file.index_count, 1) for file in before.index_files]
-        known += [1] * len(self.begun)
-        self.added = [
-            entry
-            for file, count in zip(self.files, known, strict=True)
-            for entry in read.all_entries(file)
-            if entry.number >= count
-        ]
+        self.tokens = slice(len(own), len(own) + len(tokens))
+        """Where among them are those of what lies between single spaces and is not empty."""
+        known = [len(read.all_entries(file)) for file in before.index_files]
+        new = zip_longest(after.index_files, known, fillvalue=0)
+        self.added = [entry for file, count in new for entry in read.all_entries(file)[count:]]
         self.end = before.index_files[-1].end_phy_offset if before.index_files else 0
         """End offset of the file that the message is offered to."""
         if needs_file(before):
@@ -74,7 +56,7 @@ class Building:
 
     def _present(self, before: Any) -> int:
         """Return how many keys have an entry that is not to be written again."""
-        if self.offset != self.end or not has(before, MessageIsIndexedOnce):
+        if self.offset != self.end or not has(before, ours.MessageIsIndexedOnce):
             return 0
         there = [one.phy_offset for file in before.index_files for one in read.all_entries(file)]
         return len(list(takewhile(self.offset.__eq__, reversed(there))))
@@ -142,8 +124,9 @@ def keys_are_split_at_spaces(building: Building) -> bool:
     of a token, duplicates are kept."""
     if building.present or building.is_ignored or building.offset < building.end:
         return True
-    found = [one.key_hash for one in building.added][len(building.own) :]
-    return found[: len(building.tokens)] == building.tokens and building.is_complete
+    found = [one.key_hash for one in building.added]
+    is_split = found[building.tokens] == building.hashes[building.tokens]
+    return is_split and building.is_complete
 
 
 @law_of_building("RMQSVC-16")
@@ -151,19 +134,16 @@ def keys_may_lie_in_two_files(building: Building) -> bool:
     """The keys of one message may lie in two files; the offset rule is not repeated for the
     second.
 
-    So all of them are entered, and each file but the last is full.
+    So all of them are entered. Each file but the last is full (RMQSVC-25).
     """
-    if not (building.begun and building.added):
-        return True
-    continued = building.files[-len(building.begun) - 1 : -1]
-    return all(map(is_full, continued)) and building.is_complete
+    return not (building.begun and building.added) or building.is_complete
 
 
 @law("RMQSVC-25", IndexService, CLASS, on="build_index")
 def only_full_file_is_continued(step: Transition) -> bool:
     """put_key of the service retries on a rolled file only; a put that fails on a file that is not
     full never ends upstream, so the implementation raises instead."""
-    raises = has(step.before, FailingPutIsRefused)
+    raises = has(step.before, ours.FailingPutIsRefused)
     is_wrong = step.raised(ErrorKind.ENDLESS if raises else ErrorKind.CORRUPT_INDEX)
     continued = step.after.index_files[max(len(step.before.index_files) - 1, 0) : -1]
     return not is_wrong and all(map(is_full, continued))
@@ -173,13 +153,16 @@ class Answer:
     """A query that was answered."""
 
     def __init__(self, step: Transition) -> None:
-        arguments, outcome = step.arguments, cast(Any, step.outcome)
+        outcome: Any = step.outcome
         self.step, self.files = step, step.before.index_files
         self.found: tuple[int, ...] = outcome[0]
         self.last_update: list[int] = [*outcome[1:]]
-        names = ("null" if arguments[n] is None else arguments[n] for n in ("topic", "key"))
-        is_tag = arguments.get("index_type") == "T" and not has(step.before, TagsAreNotIndexed)
-        self.key_hash = read.kept_hash(("#T#" if is_tag else "#").join(names))
+        names = [step.arguments["topic"], step.arguments["key"]]
+        if step.arguments.get("index_type") == "T" and not has(
+            step.before, older.TagsAreNotIndexed
+        ):
+            names.insert(1, "T")
+        self.key_hash = read.kept_hash("#".join("null" if n is None else n for n in names))
 
     def matching(self, files: Sequence[Any]) -> list[int]:
         """Return the offsets under the hash in files, newest file and newest entry first."""
@@ -234,14 +217,11 @@ def old_file_ends_query(answer: Answer) -> bool:
 
     In segproof a file without entries hides nothing.
     """
-    begin, passes = answer.step.arguments["begin"], has(answer.step.before, EmptyFileHidesNothing)
-    old = [
-        place
-        for place, file in enumerate(answer.files)
-        if file.begin_timestamp < begin
-        and (not passes or (file.index_count > 1 and file.is_available))
-    ]
-    reached = answer.files[max(old, default=0) :]
+    files, begin = answer.files, answer.step.arguments["begin"]
+    if has(answer.step.before, ours.EmptyFileHidesNothing):
+        files = [one for one in files if one.index_count > 1 and one.is_available]
+    old = [place for place, one in enumerate(files) if one.begin_timestamp < begin]
+    reached = files[max(old, default=0) :]
     is_sound = all(map(is_downward, reached))
     return not is_sound or set(answer.found) <= set(answer.matching(reached))
 
@@ -251,11 +231,8 @@ def negative_number_is_refused(step: Transition) -> bool:
     """A negative max_num raises invalid-argument; 2147483647 exhausts memory in releases <= 5.3.2,
     and in 5.4.0 with a type of key, and is capped first in the others."""
     max_num, is_typed = step.arguments["max_num"], step.arguments.get("index_type") is not None
-    makes = has(step.before, QueryMakesItsList)
-    makes |= is_typed and has(step.before, TypedQueryMakesItsList)
-    if not step.before.store_checkpoint.is_mapped:
-        return True
-    is_exhausted = makes and max_num == 2**31 - 1
-    return step.raised(ErrorKind.OUT_OF_MEMORY) is is_exhausted and (
-        step.raised(ErrorKind.INVALID_ARGUMENT) is (max_num < 0)
-    )
+    makes = has(step.before, older.QueryMakesItsList)
+    makes |= is_typed and has(step.before, older.TypedQueryMakesItsList)
+    is_exhausted = step.raised(ErrorKind.OUT_OF_MEMORY) is (makes and max_num == 2**31 - 1)
+    is_told = is_exhausted and step.raised(ErrorKind.INVALID_ARGUMENT) is (max_num < 0)
+    return is_told or not step.before.store_checkpoint.is_mapped

@@ -12,18 +12,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from segproof_model.language.outcomes import ErrorKind
-from segproof_model.language.states import apply
 from segproof_model.laws.register import Transition, has, law, retired
 from segproof_model.laws.rocketmq.broker.store_checkpoint import stored
 from segproof_model.laws.rocketmq.format.index_entries import header_of, is_long, size_of
+from segproof_model.rocketmq.broker import index_service_deviations as ours
+from segproof_model.rocketmq.broker import index_service_releases as older
 from segproof_model.rocketmq.broker.index_service import IndexService
-from segproof_model.rocketmq.broker.index_service_deviations import (
-    FailedCreationIsTold,
-    LoadReplaces,
-    NamesAreDistinct,
-    OpeningReadsHeader,
-)
-from segproof_model.rocketmq.broker.index_service_releases import ShutdownDoesNothing
 from segproof_model.rocketmq.format.index_file import IndexFile
 
 CLASS = "RocketMQ IndexService, 4.0.0 to 5.5.1"
@@ -48,12 +42,8 @@ def names_of(service: Any) -> list[str]:
 def images_in(service: Any) -> dict[str, bytes]:
     """Return what lies in the folder, by name; the name of a folder ends in a slash."""
     start = folder_of(service)
-    inside = {
-        path[len(start) :]: data
-        for path, data in service.files.images.items()
-        if path.startswith(start)
-    }
-    return {"".join(name.partition("/")[:2]): data for name, data in inside.items()}
+    inside = [one for one in service.files.images.items() if one[0].startswith(start)]
+    return {"".join(path[len(start) :].partition("/")[:2]): data for path, data in inside}
 
 
 def numbered(service: Any) -> list[str]:
@@ -83,7 +73,7 @@ def needs_file(service: Any) -> bool:
 
 def _listed_by_load(step: Transition) -> list[str]:
     """Return the names that a load added to those listed before."""
-    replaces = has(step.before, LoadReplaces)
+    replaces = has(step.before, ours.LoadReplaces)
     return names_of(step.after)[0 if replaces else len(step.before.index_files) :]
 
 
@@ -99,10 +89,9 @@ def opened_file_looks_empty(step: Transition) -> bool:
     if not step.succeeded or step.arguments["file_name"] not in step.before:
         return True
     slot_count, index_count = header_of(step.after.image)[4:]
-    loaded = (slot_count, max(index_count, 1))
-    return bool(
-        step.after.header[4:] == (loaded if has(step.after, OpeningReadsHeader) else (0, 1))
-    )
+    loads = has(step.after, ours.OpeningReadsHeader)
+    expected = (slot_count, max(index_count, 1)) if loads else (0, 1)
+    return bool(step.after.header[4:] == expected)
 
 
 @law("RMQSVC-1", IndexService, CLASS, on="load")
@@ -152,16 +141,14 @@ def uncovered_files_are_deleted(step: Transition) -> bool:
     return unlisted & set(new) == (unlisted if step.arguments["last_exit_ok"] else kept)
 
 
-@law("RMQSVC-5", IndexService, CLASS, on="load")
+@law("RMQSVC-5", IndexService, CLASS, on="load", unless=(ours.LoadReplaces,))
 def second_load_lists_twice(step: Transition) -> bool:
     """A second load on one service lists every file twice.
 
-    That of segproof lists them anew.
+    That of segproof lists them anew (RMQSVC-1).
     """
-    names, before = names_of(step.after), names_of(step.before)
-    if has(step.before, LoadReplaces):
-        return not step.succeeded or len(set(names)) == len(names)
-    return names[: len(before)] == before
+    before = names_of(step.before)
+    return names_of(step.after)[: len(before)] == before
 
 
 # --- beginning -----------------------------------------------------------------------------------
@@ -191,7 +178,7 @@ def name_is_time_of_creation(step: Transition) -> bool:
         return False
     moments = [datetime.strptime(f"{name}000+0000", "%Y%m%d%H%M%S%f%z") for name in names]
     times = {(moment - EPOCH) // timedelta(milliseconds=1) for moment in moments}
-    return times <= {now} or (has(step.before, NamesAreDistinct) and min(times) >= now)
+    return times <= {now} or (has(step.before, ours.NamesAreDistinct) and min(times) >= now)
 
 
 @law("RMQSVC-8", IndexService, CLASS, on=CREATES)
@@ -201,15 +188,12 @@ def failing_creation_is_told(step: Transition) -> bool:
 
     segproof raises the I/O error. What is judged is a folder that cannot be: a file has its name.
     """
-    before = step.before
-    if folder_of(before)[:-1] not in before.files:
-        return not step.raised(ErrorKind.LOCK_STATE) or not begun(step)
-    if not needs_file(before) or not before.store_checkpoint.is_mapped:
+    before, tells = step.before, has(step.before, ours.FailedCreationIsTold)
+    is_judged = before.store_checkpoint.is_mapped and needs_file(before)
+    if not is_judged or folder_of(before)[:-1] not in before.files:
         return True
-    kinds = {ErrorKind.LOCK_STATE}
-    if has(before, FailedCreationIsTold):
-        kinds = {ErrorKind.IO_ERROR, ErrorKind.INVALID_ARGUMENT}
-    return any(map(step.raised, kinds)) and not begun(step)
+    is_told = step.raised(ErrorKind.IO_ERROR) or step.raised(ErrorKind.INVALID_ARGUMENT)
+    return not begun(step) and (is_told if tells else step.raised(ErrorKind.LOCK_STATE))
 
 
 @law("RMQSVC-9", IndexService, CLASS, on=CREATES)
@@ -219,7 +203,7 @@ def names_of_one_millisecond(step: Transition) -> bool:
     segproof gives them names of their own.
     """
     names = [file.file_name for file in begun(step)]
-    if not has(step.before, NamesAreDistinct):
+    if not has(step.before, ours.NamesAreDistinct):
         return len(set(names)) <= 1
     return len(set(names)) == len(names) and not any(name in step.before.files for name in names)
 
@@ -233,13 +217,9 @@ def full_file_moves_checkpoint(step: Transition) -> bool:
     """
     before = step.before.index_files
     position = step.arguments.get("position", len(before) - 1 if begun(step) else -1)
-    expected = _covered(step.before)
-    if (
-        0 <= position < len(before)
-        and is_full(before[position])
-        and before[position].end_timestamp > 0
-    ):
-        expected = (before[position].end_timestamp,) * 2
+    flushed = before[position : position + 1] if position >= 0 else ()
+    ends = [file.end_timestamp for file in flushed if is_full(file) and file.end_timestamp > 0]
+    expected = (ends[0], ends[0]) if ends else _covered(step.before)
     return not step.succeeded or _covered(step.after) == expected
 
 
@@ -283,13 +263,14 @@ def oldest_files_are_deleted(step: Transition) -> bool:
 @law("RMQSVC-22", IndexService, CLASS, on="delete_expired_file")
 def held_file_stays_listed(step: Transition) -> bool:
     """A file that could not be destroyed stays listed, answers nothing, and is tried again at the
-    next call."""
+    next call.
+
+    It answers nothing because it is not available (RMQREF-4).
+    """
     if not step.succeeded or _removed(step) >= _expired(step):
         return True
     kept = step.after.index_files[0]
-    found = apply(kept, "select_phy_offset", (), "", 64, -(2**63), 2**63 - 1).outcome
-    is_answer = isinstance(found, tuple) and bool(found)
-    return not kept.is_available and not is_answer and bool(kept.ref_count > 0)
+    return not kept.is_available and bool(kept.ref_count > 0)
 
 
 @law("RMQSVC-23", IndexService, CLASS, on="destroy shutdown")
@@ -299,15 +280,13 @@ def ending_empties_list(step: Transition) -> bool:
 
     A file that somebody holds stays in the directory.
     """
-    files = step.before.index_files
+    before, left = step.before, set(step.before.files)
     if step.operation == "destroy":
-        gone = {one.file_name for one in files} - {one.file_name for one in files if _is_held(one)}
-        return not step.after.index_files and gone.isdisjoint(step.after.files)
-    if has(step.before, ShutdownDoesNothing):
+        held = {file.file_name for file in before.index_files if _is_held(file)}
+        left -= {file.file_name for file in before.index_files} - held
+    elif has(before, older.ShutdownDoesNothing):
         return step.is_unchanged
-    return (
-        not step.after.index_files and images_in(step.after).keys() == images_in(step.before).keys()
-    )
+    return not step.after.index_files and left == set(step.after.files)
 
 
 @law("RMQSVC-24", IndexService, "RocketMQ IndexService, 5.0.0 on")

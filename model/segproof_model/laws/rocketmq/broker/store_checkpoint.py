@@ -6,6 +6,7 @@ Used by: the register.
 
 import struct
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 from segproof_model.laws.register import Transition, has, law
@@ -13,23 +14,15 @@ from segproof_model.rocketmq.broker.index_service_deviations import SafeTimeDoes
 from segproof_model.rocketmq.broker.store_checkpoint import StoreCheckpoint
 
 CLASS = "RocketMQ StoreCheckpoint, 4.0.0 to 5.5.1"
-FIELDS = (
-    "physic_msg_timestamp",
-    "logics_msg_timestamp",
-    "index_msg_timestamp",
-    "master_flushed_offset",
-    "confirm_phy_offset",
-    "logics_physical_offset",
-)
+TIMES = "physic_msg_timestamp logics_msg_timestamp index_msg_timestamp"
+OFFSETS = "master_flushed_offset confirm_phy_offset logics_physical_offset"
+in_memory = attrgetter(*f"{TIMES} {OFFSETS}".split())
+"""Returns the fields in memory, in the order of the file."""
 
 
 def stored(checkpoint: bytes, count: int) -> tuple[int, ...]:
     """Return the first fields of a file; zeros stand for what is missing."""
     return struct.unpack_from(f">{count}q", checkpoint.ljust(8 * count, b"\0"))
-
-
-def _in_memory(state: Any) -> tuple[int, ...]:
-    return tuple(getattr(state, name) for name in FIELDS)
 
 
 @law("RMQCKPT-1", StoreCheckpoint, CLASS)
@@ -60,9 +53,9 @@ def only_flushing_writes(step: Transition) -> bool:
     before, after, known = step.before, step.after, step.after.field_count
     if step.operation == "open":
         read = (*stored(before.image(after.name), known), 0, 0, 0)
-        return _in_memory(after) == read[:6]
+        return in_memory(after) == read[:6]
     if step.operation in ("flush", "shutdown", "close") and before.is_mapped:
-        is_written = stored(after.files.image(after.name), known) == _in_memory(after)[:known]
+        is_written = stored(after.files.image(after.name), known) == in_memory(after)[:known]
         return is_written and step.changed_only("files is_mapped")
     if not step.operation.startswith("set_") or not step.succeeded:
         return step.is_unchanged
@@ -77,7 +70,7 @@ def least_time_is_safe(state: Any) -> bool:
 
     Upstream the difference wraps at 64 bits.
     """
-    physic, logics, index = _in_memory(state)[:3]
+    physic, logics, index = in_memory(state)[:3]
     safe = min(physic, logics) - 3000
     if safe < -(2**63) and not has(state, SafeTimeDoesNotWrap):
         safe += 2**64

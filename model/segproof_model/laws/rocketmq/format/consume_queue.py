@@ -9,11 +9,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 from segproof_model.laws.register import Transition, has, law
+from segproof_model.rocketmq.format import consume_queue_releases as older
 from segproof_model.rocketmq.format.consume_queue import BLANK_UNIT, ConsumeQueue, ConsumeQueueUnit
-from segproof_model.rocketmq.format.consume_queue_releases import (
-    NearestUnitIsFound,
-    QueueReachesBegin,
-)
 
 CLASS = "RocketMQ ConsumeQueue, 4.0.0 to 5.5.1"
 UNIT = struct.Struct(">qiq")
@@ -41,7 +38,7 @@ def known_message_is_not_written(step: Transition) -> bool:
     """
     before, after, number = step.before, step.after, step.arguments["cq_offset"]
     offset, size = step.arguments["offset"], step.arguments["size"]
-    end = offset if has(before, QueueReachesBegin) else offset + size
+    end = offset if has(before, older.QueueReachesBegin) else offset + size
     if end <= before.max_physic_offset:
         return step.outcome is True and step.is_unchanged
     old, new = before.units(), after.units()
@@ -56,11 +53,7 @@ def known_message_is_not_written(step: Transition) -> bool:
 
 @law("RMQCQ-3", ConsumeQueue, CLASS)
 def lookup_by_time_follows_its_rule(
-    consume_queue: ConsumeQueue,
-    times: Sequence[int],
-    timestamp: int,
-    boundary_type: str,
-    outcome: object,
+    queue: ConsumeQueue, times: Sequence[int], timestamp: int, boundary_type: str, outcome: object
 ) -> bool:
     """Lookup by time follows one of two rules by release: the nearest unit in <= 5.1.0, the lower
     or the upper boundary in >= 5.1.1.
@@ -69,7 +62,7 @@ def lookup_by_time_follows_its_rule(
     falling. The nearest is the earlier one of two that are as near; the lower boundary is the first
     unit at or after the time, or behind the last; the upper one the last at or before it, or 0.
     """
-    if not times or not has(consume_queue, NearestUnitIsFound):
+    if not times or not has(queue, older.NearestUnitIsFound):
         upper = max(bisect_right(times, timestamp) - 1, 0)
         return outcome == (bisect_left(times, timestamp) if boundary_type == "lower" else upper)
     if not isinstance(outcome, int) or not 0 <= outcome < len(times):

@@ -23,7 +23,6 @@ from segproof_model.rocketmq.format.index_header import IndexHeader
 
 HEADER = struct.Struct(">qqqqii")
 ENTRY = struct.Struct(">iqii")
-NUMBER = struct.Struct(">i")
 
 
 class Entry(NamedTuple):
@@ -69,7 +68,7 @@ def header_of(image: bytes) -> IndexHeader:
 
 def number_at(image: bytes, place: int) -> int:
     """Return the int32 at a place."""
-    return int(NUMBER.unpack_from(image, place)[0])
+    return int.from_bytes(image[place : place + 4], "big", signed=True)
 
 
 def slots_of(image: bytes, hash_slot_num: int) -> tuple[int, ...]:

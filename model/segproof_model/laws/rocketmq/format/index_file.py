@@ -62,10 +62,9 @@ def addresses_wrap(step: Transition) -> bool:
     is_in = read.is_inside(file, read.slot_place(file, read.kept_hash(key)), 4)
     if step.operation == "select_phy_offset":
         return is_in or not step.succeeded or step.outcome == tuple(step.arguments["phy_offsets"])
-    is_in &= (
-        read.is_inside(file, read.entry_place(file, file.index_count), 20) and file.file_size >= 40
-    )
-    return step.outcome is (is_in and file.index_count < file.index_num)
+    is_in &= read.is_inside(file, read.entry_place(file, file.index_count), 20)
+    has_room = file.index_count < file.index_num and file.file_size >= 40
+    return step.outcome is (is_in and has_room)
 
 
 @law("RMQIDX-6", IndexFile, HEADER_CLASS, on="open")
@@ -105,11 +104,8 @@ def names_are_numbers(step: Transition) -> bool:
 
     segproof creates none, and refuses every size that is not that of its slots and entries.
     """
-    name, (slots, entries), there = (
-        step.arguments["file_name"],
-        step.arguments["geometry"],
-        step.before.images,
-    )
+    there, (slots, entries) = step.before.images, step.arguments["geometry"]
+    name = step.arguments["file_name"]
     if not read.is_long(name.rpartition("/")[2]):
         return step.raised(ErrorKind.NUMBER_FORMAT) and bool(step.after.images == there)
     is_bad, left = read.size_of(slots, entries) < 0, {**there, name: there.get(name, b"")}
@@ -130,30 +126,26 @@ def opening_grows_and_never_cuts(step: Transition) -> bool:
         return True
     old, new = step.before.image(step.arguments["file_name"]), step.after.image
     size = read.size_of(*step.arguments["geometry"])
-    if old and has(step.after, SizeIsChecked) and len(old) != size:
-        return False
     grown = old.ljust(size, b"\0")
-    return bool(len(new) == len(grown) and new[32:] == grown[32:])
+    is_sized = not old or len(old) == size or not has(step.after, SizeIsChecked)
+    return is_sized and bool(len(new) == len(grown) and new[32:] == grown[32:])
 
 
 @law("RMQIDX-12", IndexFile, CONSTRUCTOR, on="open")
 def start_values_are_independent(step: Transition) -> bool:
     """An offset > 0 given to the constructor becomes begin and end offset, a time > 0 begin and
     end timestamp, in memory and in the file; the counters stay as they are stored."""
-    file, arguments = step.after, step.arguments
-    if not step.succeeded or file.file_size < 40:
+    if not step.succeeded or step.after.file_size < 40:
         return True
-    kept, stored = (
-        read.header_of(step.before.image(arguments["file_name"])),
-        read.header_of(file.image),
-    )
-    for name, pair in (("end_timestamp", slice(0, 2)), ("end_phy_offset", slice(2, 4))):
-        is_given = arguments[name] > 0
-        expected = (arguments[name],) * 2 if is_given else kept[pair]
-        is_in_memory = file.header[pair] in (expected, expected if is_given else (0, 0))
-        if stored[pair] != expected or not is_in_memory:
+    kept = read.header_of(step.before.image(step.arguments["file_name"]))
+    given = [step.arguments[name] for name in ("end_timestamp", "end_phy_offset")]
+    for place, value in enumerate(given):
+        pair = slice(2 * place, 2 * place + 2)
+        expected = (value, value) if value > 0 else kept[pair]
+        in_memory, in_file = step.after.header[pair], read.header_of(step.after.image)[pair]
+        if in_file != expected or in_memory not in (expected, (max(value, 0),) * 2):
             return False
-    return stored[4:] == kept[4:]
+    return read.header_of(step.after.image)[4:] == kept[4:]
 
 
 @law("RMQIDX-13", IndexFile, "RocketMQ IndexFile.isWriteFull")
@@ -218,10 +210,8 @@ def each_put_counts_one(put: Put) -> bool:
 def put_writes_nothing_else(put: Put) -> bool:
     """A put writes its own entry, one slot and the header, and no other byte."""
     image = bytearray(put.after.image)
-    entry, slot = (
-        read.entry_place(put.before, put.number),
-        read.slot_place(put.before, put.key_hash),
-    )
+    entry = read.entry_place(put.before, put.number)
+    slot = read.slot_place(put.before, put.key_hash)
     for place, size in ((entry, 20), (slot, 4), (0, 40)):
         image[place : place + size] = put.before.image[place : place + size]
     return bool(image == put.before.image)
@@ -304,10 +294,10 @@ def slot_of_the_next_entry_loops(put: Put) -> bool:
     """
     if put.old_head != put.number:
         return True
-    if has(put.before, ChainsAreChecked):
-        return put.entry.prev_index == 0
-    grown = low_32_bits(put.before.hash_slot_count + has(put.before, EachPutIsCounted))
-    return put.entry.prev_index == put.number and bool(put.after.hash_slot_count == grown)
+    begins = has(put.before, ChainsAreChecked)
+    grown = put.before.hash_slot_count + (begins or has(put.before, EachPutIsCounted))
+    is_counted = bool(put.after.hash_slot_count == low_32_bits(grown))
+    return put.entry.prev_index == (0 if begins else put.number) and is_counted
 
 
 @law("RMQIDX-30", IndexFile, PUT)

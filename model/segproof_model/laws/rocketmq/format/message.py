@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Mapping
 
 from segproof_model.laws.register import has, law
+from segproof_model.laws.rocketmq.format.index_entries import number_at
 from segproof_model.rocketmq.format.dispatch_request import DispatchRequest
 from segproof_model.rocketmq.format.message import CheckResult, Message
 from segproof_model.rocketmq.format.message_releases import PropertiesAreSplit, RecordRoomIsNotAsked
@@ -21,16 +22,6 @@ RECORD = "RocketMQ CommitLog.checkMessageAndReturnSize, 4.0.0 to 5.5.1"
 DECODER = "RocketMQ MessageDecoder, 4.0.0 to 5.5.1"
 V2, BLANK = 0xDAA320AB - 2**32, 0xCBD43194 - 2**32
 FAILED = (False, -1, None)
-
-
-def _number_at(data: bytes, place: int) -> int:
-    return int.from_bytes(data[place : place + 4], "big", signed=True)
-
-
-def _body_at(record: bytes) -> int:
-    """Return where a record keeps the length of its body."""
-    flag = _number_at(record, 36)
-    return 84 + 12 * bool(flag & 0x10) + 12 * bool(flag & 0x20)
 
 
 @law("RMQLOG-1", Message, RECORD)
@@ -42,7 +33,7 @@ def record_is_laid_out(record: bytes, message: Message) -> bool:
     """
     born, stored = (20 if message.sys_flag & bit else 8 for bit in (0x10, 0x20))
     head = struct.pack(f">5i2qiq{born}sq{stored}siq", *[*vars(message).values()][:14])
-    length = len(message.body) or min(_number_at(record, len(head)), 0)
+    length = len(message.body) or min(number_at(record, len(head)), 0)
     body = length.to_bytes(4, "big", signed=True) + message.body
     topic, properties = message.topic.encode(), message.properties.encode()
     topic = len(topic).to_bytes(2 if message.magic == V2 else 1, "big") + topic
@@ -55,10 +46,11 @@ def body_has_its_checksum(record: bytes, check_crc: bool, result: CheckResult) -
 
     `record` is one whole record, sound but for its checksum.
     """
-    start = _body_at(record)
-    length = max(_number_at(record, start), 0)
+    flag = number_at(record, 36)
+    start = 84 + 12 * bool(flag & 0x10) + 12 * bool(flag & 0x20)
+    length = max(number_at(record, start), 0)
     checksum = zlib.crc32(record[start + 4 : start + 4 + length]) & 0x7FFFFFFF
-    return result.success is (not check_crc or length == 0 or _number_at(record, 8) == checksum)
+    return result.success is (not check_crc or length == 0 or number_at(record, 8) == checksum)
 
 
 @law("RMQLOG-3", Message, RECORD)
@@ -70,11 +62,8 @@ def scan_tells_end_and_damage(
 
     Where less is left than the stored size it is (fail, -1) in releases that look.
     """
-    left, size, magic = (
-        len(data) - position,
-        _number_at(data, position),
-        _number_at(data, position + 4),
-    )
+    left = len(data) - position
+    size, magic = (number_at(data, place) for place in (position, position + 4))
     if left < 8 or (size > left and not has(kind, RecordRoomIsNotAsked)):
         return result == FAILED
     if magic == BLANK:
@@ -113,10 +102,9 @@ def index_is_told_what_record_says(
     pairs = None if properties is None else tuple(properties.items())
     told = (request.topic, request.keys, request.uniq_key, request.properties_map)
     numbers = (request.commit_log_offset, request.store_timestamp, request.sys_flag)
-    return (
-        told == (message.topic, known.get("KEYS"), known.get("UNIQ_KEY"), pairs)
-        and numbers == (message.physical_offset, message.store_timestamp, message.sys_flag)
-    )  # fmt: skip
+    is_told = told == (message.topic, known.get("KEYS"), known.get("UNIQ_KEY"), pairs)
+    said = (message.physical_offset, message.store_timestamp, message.sys_flag)
+    return is_told and numbers == said
 
 
 @law("RMQLOG-6", Message, "Java String(byte[], UTF_8)")

@@ -4,8 +4,6 @@
 Used by: the register.
 """
 
-from typing import Any
-
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.laws.register import Transition, law
 from segproof_model.laws.rocketmq.format.index_entries import is_refused
@@ -34,13 +32,8 @@ def holding_counts_while_available(step: Transition) -> bool:
 @law("RMQREF-2", IndexFile, RESOURCE, on="destroy")
 def second_shutdown_forces(step: Transition) -> bool:
     """The first shutdown makes the resource unavailable and releases it once; a later one takes it
-    from who holds it only when the interval has passed since the first.
-
-    The step may be that of a resource alone.
-    """
-    before, after = (getattr(one, "resource", one) for one in (step.before, step.after))
-    now: Any = step.arguments.get("now_ms", getattr(step.before, "files", step.before))
-    now = getattr(now, "now_ms", now)
+    from who holds it only when the interval has passed since the first."""
+    before, after, now = step.before.resource, step.after.resource, step.before.files.now_ms
     first, count = before.first_shutdown_timestamp_ms, before.ref_count
     if before.is_available:
         first, count = now, count - 1
@@ -54,11 +47,10 @@ def second_shutdown_forces(step: Transition) -> bool:
 def destroying_deletes_what_nobody_holds(step: Transition) -> bool:
     """Destroying deletes the file and answers yes when the count is <= 0 after the shutdown, be the
     file gone already; else it answers no, and the file stays."""
-    images, name = dict(step.before.files.images), step.before.file_name
-    is_gone = step.after.ref_count <= 0
+    is_gone, left = step.after.ref_count <= 0, dict(step.before.files.images)
     if is_gone:
-        images.pop(name, None)
-    return step.outcome is is_gone and bool(step.after.files.images == images)
+        left.pop(step.before.file_name, None)
+    return step.outcome is is_gone and bool(step.after.files.images == left)
 
 
 @law("RMQREF-4", IndexFile, DESTROY, on="select_phy_offset put_key")
