@@ -24,7 +24,10 @@ from segproof_harness.structures import Setup, Structure
 from segproof_harness.subjects import ModelSubject, OracleSubject, Subject
 from segproof_harness.traces import Trace
 from segproof_model.language.states import State, differing
-from segproof_model.laws import kafka  # noqa: F401 - its laws are entered into the register
+from segproof_model.laws import (  # noqa: F401 - their laws are entered into the register
+    kafka,
+    rocketmq,
+)
 from segproof_model.laws.register import broken_state_laws, broken_step_laws
 from segproof_model.releases import release_named
 
