@@ -91,18 +91,18 @@ def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any
 
 
 def _show_segments(segments: Any) -> Any:
-    if isinstance(segments, tuple) and not all(hasattr(one, "size") for one in segments):
-        return segments
-    return tuple((one.base_offset, one.size) for one in segments)
+    return tuple(
+        (one.base_offset, one.size) if hasattr(one, "base_offset") else one for one in segments
+    )
 
 
 def _show_epochs(cache: Any) -> Any:
-    return cache if isinstance(cache, tuple) else tuple(cache.epoch_entries())
+    return tuple(cache.epoch_entries()) if hasattr(cache, "epoch_entries") else cache
 
 
 def _show_producers(manager: Any) -> Any:
-    if isinstance(manager, tuple):
-        return manager
+    if not hasattr(manager, "active_producers"):
+        return manager  # shown already
     by_id = sorted(manager.active_producers.items())
     return (
         tuple(entry for _, entry in by_id),
