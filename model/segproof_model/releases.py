@@ -42,6 +42,7 @@ from segproof_model.rocketmq.format import (
 __all__ = [
     "BEHAVIOURS",
     "KAFKA",
+    "LINES",
     "NEWEST_KAFKA",
     "NEWEST_ROCKETMQ",
     "RELEASES",
@@ -62,6 +63,7 @@ ROCKETMQ = (
 )  # fmt: skip
 """The releases of RocketMQ, the newest first."""
 LINES = {"kafka": KAFKA, "rocketmq": ROCKETMQ}
+"""The releases of each system."""
 MODULES = (
     checkpoint_deviations,
     checkpoint_releases,
