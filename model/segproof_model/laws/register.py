@@ -48,9 +48,12 @@ MANY_FILES = frozenset({"files", "logs", "next_base_offset", "store"})
 """Names of what only files beside each other tell."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Transition:
-    """One operation seen from outside: what laws about steps judge."""
+    """One operation seen from outside: what laws about steps judge; nobody changes one.
+
+    It is not frozen, since that would triple the time to make one.
+    """
 
     kind: type[Released]
     """The class of the structure."""
@@ -65,6 +68,11 @@ class Transition:
     failed, the files."""
     outcome: object
     """The returned value or `Raised`."""
+
+    @property
+    def answer(self) -> Any:
+        """The outcome, to a law that knows what such an operation returns."""
+        return self.outcome
 
     @property
     def succeeded(self) -> bool:
@@ -203,10 +211,8 @@ def has(state: Released, behaviour: type[Behaviour]) -> bool:
 
 
 def structure_name(of: type[Released] | str) -> str:
-    """Return a structure's name: `offset-index` of OffsetIndex."""
-    if isinstance(of, str):
-        return of
-    return "".join(f"-{c.lower()}" if c.isupper() else c for c in of.__name__).lstrip("-")
+    """Return a structure's name, which is that of its module: `record-file` of FileRecords."""
+    return of if isinstance(of, str) else of.__module__.rpartition(".")[2].replace("_", "-")
 
 
 def broken_state_laws(state: Released) -> list[str]:
