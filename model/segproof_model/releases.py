@@ -8,9 +8,17 @@ from segproof_model.kafka.broker import (
     checkpoint_deviations,
     checkpoint_releases,
     epoch_releases,
+    log_loader_deviations,
+    log_loader_releases,
+    log_loader_releases_before_2,
     log_validator_deviations,
     log_validator_releases,
     log_validator_releases_before_0_11,
+    partition_log_deviations,
+    partition_log_releases,
+    partition_log_releases_before_2,
+    partition_log_releases_before_2_3,
+    partition_log_releases_before_2_8,
     producer_deviations,
     producer_releases,
 )
@@ -23,19 +31,6 @@ from segproof_model.kafka.format import (
     record_deviations,
     record_file_releases,
     record_releases,
-)
-from segproof_model.rocketmq.broker import (
-    index_service_deviations,
-    index_service_releases,
-    message_store_deviations,
-    message_store_releases,
-)
-from segproof_model.rocketmq.format import (
-    consume_queue_releases,
-    index_file_deviations,
-    index_file_releases,
-    message_deviations,
-    message_releases,
 )
 from segproof_model.language.behaviours import Behaviour, Release
 from segproof_model.rocketmq.broker import (
@@ -86,6 +81,9 @@ MODULES = (
     index_releases,
     index_service_deviations,
     index_service_releases,
+    log_loader_deviations,
+    log_loader_releases,
+    log_loader_releases_before_2,
     log_segment_deviations,
     log_segment_releases,
     log_segment_releases_before_2,
@@ -96,6 +94,11 @@ MODULES = (
     message_releases,
     message_store_deviations,
     message_store_releases,
+    partition_log_deviations,
+    partition_log_releases,
+    partition_log_releases_before_2,
+    partition_log_releases_before_2_3,
+    partition_log_releases_before_2_8,
     producer_deviations,
     producer_releases,
     record_deviations,

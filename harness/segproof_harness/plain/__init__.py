@@ -32,6 +32,8 @@ class Plain:
     """What a state holds beside the files: compared with `seen_of_old` of the older model."""
     seen_of_old: Callable[[Any], Any] = lambda state: None
     files_of: Callable[[Any], Any] = lambda state: state.files
+    has: Callable[[Release, Operation], bool] = lambda release, operation: True
+    """Whether a release has an operation; others are not compared."""
     kind: Any = None
     """The class that is opened."""
 

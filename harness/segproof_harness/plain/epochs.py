@@ -24,6 +24,7 @@ from segproof_model.kafka.broker.partition_metadata_file import PartitionMetadat
 from segproof_model.kafka.leader_epoch_cache import LeaderEpochFileCache as OldEpochs
 from segproof_model.kafka.partition_metadata_file import PartitionMetadataFile as OldMetadata
 from segproof_model.language.files import Files
+from segproof_model.language.integers import INT64_MAX
 from segproof_model.language.outcomes import ErrorKind, Step
 from segproof_model.language.states import apply
 
@@ -283,9 +284,9 @@ class EpochHistory:
             if not is_refused:
                 call("assign", epoch, offset)
         elif draw < 9:
-            call("truncate_from_end", offset)
+            call("truncate_from_end", min(offset, INT64_MAX))
         elif draw < 11:
-            call("truncate_from_start", offset)
+            call("truncate_from_start", min(offset, INT64_MAX))
         elif draw < 13:
             call("run_scheduled_write")
         elif draw < 14:

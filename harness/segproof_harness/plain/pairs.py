@@ -79,7 +79,8 @@ class Pair:
     ) -> bool:
         """Open both over the files that are there; return whether that was possible."""
         step = old(Directory(tuple(sorted(self.images.items()))))
-        plain = opened(self.setting.release.kind(kind), Files(self.images), *arguments, **named)
+        files = Files(self.images)
+        plain: Any = opened(self.setting.release.kind(kind), files, *arguments, **named)
         outcomes = [
             of_model(one.outcome) if isinstance(one.outcome, Raised) else Outcome()
             for one in (step, plain)

@@ -21,6 +21,7 @@ from segproof_model.kafka import record_batch as batches
 from segproof_model.kafka.broker import producer_deviations as deviations
 from segproof_model.kafka.broker import producer_releases as releases
 from segproof_model.kafka.broker import producer_state as plain
+from segproof_model.kafka.broker.producer_snapshot import ProducerStateEntry
 from segproof_model.kafka.format import log_offset_metadata as plain_places
 from segproof_model.kafka.format.memory_records import MemoryRecords
 from segproof_model.kafka.log_offset_metadata import LogOffsetMetadata
@@ -160,7 +161,7 @@ class History:
             place, bit = random.randrange(len(image)), 1 << random.randrange(8)
             image = image[:place] + bytes([image[place] ^ bit]) + image[place + 1 :]
         if damage == "cut":
-            image = image[: random.randrange(len(image))]
+            image = image[: random.choice((random.randrange(len(image)), random.randrange(12)))]
         return image + bytes(random.randrange(60)) if damage == "grow" else image
 
     def run(self, length: int) -> None:
@@ -399,9 +400,13 @@ class History:
     def load(self) -> None:
         """Take in an entry as it is."""
         entry = old.ProducerStateEntry(
-            self.draw_producer(), 0, 0, self.now_ms, self.random.choice((None, self.near()))
+            self.draw_producer(),
+            0,
+            0,
+            self.random.choice((self.now_ms, 0, 1)),
+            self.random.choice((None, self.near())),
         )
-        other = plain.ProducerStateEntry(*normalise(entry))
+        other = ProducerStateEntry(*normalise(entry))
         self.pair.call("load_producer_entry", entry, others=(other,))
 
     def reload(self) -> None:
@@ -419,6 +424,10 @@ class History:
         """Forget who is silent, and ask for transactions that take too long."""
         now_ms = self.now_ms + self.random.choice((0, 1, EXPIRATION_MS - 1, EXPIRATION_MS, 10**6))
         self.pair.call("has_late_transaction", now_ms)
+        border_ms = (
+            self.pair.old.oldest_txn_last_timestamp + 1000 + plain.LATE_TRANSACTION_BUFFER_MS
+        )
+        self.pair.call("has_late_transaction", border_ms + self.random.choice((0, 1)))
         self.pair.call("remove_expired_producers", now_ms)
 
     def remove_stray(self) -> None:

@@ -113,22 +113,24 @@ class State(Released):
     not_compared: ClassVar[frozenset[str]] = frozenset()
     """Attributes that are no part of the value."""
 
-    def __getattr__(self, name: str) -> Any:
-        """Return a part that was not touched yet: Python asks here for what is not in the dict."""
-        held = self.__dict__
-        is_value = "_values" in held
-        source = held if is_value else vars(held["_source"]) if "_source" in held else {}
-        parts = source.get("_parts", {})
-        if name not in parts:
-            raise AttributeError(f"{type(self).__name__} has no {name}", name=name, obj=self)
-        found, files = parts[name], held.get("files")
-        version = _beside if is_value else _drafted
-        held[name] = (
-            tuple([version(one, files) for one in found])
-            if type(found) is tuple
-            else version(found, files)
-        )
-        return held[name]
+    if not TYPE_CHECKING:  # for whom it would hide misspelt names
+
+        def __getattr__(self, name: str) -> Any:
+            """Return a part that was not touched yet: asked for what is not in the dict."""
+            held = self.__dict__
+            is_value = "_values" in held
+            source = held if is_value else vars(held["_source"]) if "_source" in held else {}
+            parts = source.get("_parts", {})
+            if name not in parts:
+                raise AttributeError(f"{type(self).__name__} has no {name}", name=name, obj=self)
+            found, files = parts[name], held.get("files")
+            version = _beside if is_value else _drafted
+            held[name] = (
+                tuple([version(one, files) for one in found])
+                if type(found) is tuple
+                else version(found, files)
+            )
+            return held[name]
 
     def __setattr__(self, name: str, value: object) -> None:
         if "_values" in self.__dict__:
@@ -180,7 +182,7 @@ def differing(one: State, other: State) -> set[str]:
     """Return the names of the attributes in which two states of one class differ."""
     mine, others = dict(_content(one)), dict(_content(other))
     if vars(one).get("files") is not None:
-        mine["files"], others["files"] = one.files, other.files
+        mine["files"], others["files"] = vars(one)["files"], vars(other)["files"]
     return {name for name in mine | others if not _is_same(mine.get(name), others.get(name))}
 
 

@@ -17,7 +17,6 @@ from segproof_model.kafka.broker.producer_append_info import (
     TxnMetadata,
 )
 from segproof_model.kafka.broker.producer_snapshot import (
-    BatchMetadata,
     ProducerStateEntry,
     read_snapshot,
     write_snapshot,
@@ -28,15 +27,7 @@ from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused, State, refuse
 
-__all__ = [
-    "AppendOrigin",
-    "BatchMetadata",
-    "CompletedTxn",
-    "ProducerAppendInfo",
-    "ProducerStateEntry",
-    "ProducerStateManager",
-    "TxnMetadata",
-]
+__all__ = ["ProducerStateManager"]
 
 NO_PRODUCER_ID = -1
 LATE_TRANSACTION_BUFFER_MS = 5 * 60 * 1000
@@ -338,10 +329,9 @@ class ProducerStateManager(State):
 
     def forget_snapshot(self, offset: int) -> str | None:
         """Take a snapshot off the list; return its name, None if there was none."""
-        name = self.snapshots.get(offset)
-        self.snapshots = {
-            known: self.snapshots[known] for known in self.snapshots if known != offset
-        }
+        known = dict(self.snapshots)
+        name = known.pop(offset, None)
+        self.snapshots = known
         return name
 
     def list_snapshots(self) -> Mapping[int, str]:

@@ -70,7 +70,10 @@ class LegacyRecordBatch(RecordBatch):
     @attribute
     def max_timestamp(self) -> int:
         """The timestamp of the message, the largest of those that it wraps; -1 in magic 0."""
-        return NO_TIMESTAMP if self.magic == 0 and self.header() else self.stored_timestamp
+        if self.magic == 0:
+            self.header()
+            return NO_TIMESTAMP
+        return self.stored_timestamp
 
     @property
     def timestamp_type(self) -> str:

@@ -48,8 +48,12 @@ class AbstractRecords(Released):
 class MemoryRecords(AbstractRecords):
     """Records in memory: a value.
 
-    >>> list(MemoryRecords(bytes(11)).batches())
-    []
+    >>> from segproof_model.kafka.format.batch_writing import write_batch
+    >>> from segproof_model.kafka.format.record import Record
+    >>> data = write_batch([Record(7, 1000, None, b"hello")], base_offset=5)
+    >>> (batch,) = MemoryRecords(data + data[:70]).batches()
+    >>> batch.base_offset, batch.last_offset, [record.value for record in batch.records()]
+    (5, 7, [b'hello'])
     """
 
     data: bytes

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The form of behaviours: what each says of itself, and the order in which they are written."""
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from segproof_model import releases
+from segproof_model.language.behaviours import Behaviour
+
+MODULES = {module.__name__.removeprefix("segproof_model."): module for module in releases.MODULES}
+MODEL = Path(releases.__file__).parent
+LINES_MAX = 400
+MEDIAN_MAX = 20
+
+
+def behaviours_of(module: ModuleType) -> list[type[Behaviour]]:
+    """Return the behaviours of a module, as they are written down."""
+    return [one for one in Behaviour.known if one.__module__ == module.__name__]
+
+
+def methods_of(module: ModuleType) -> Iterator[tuple[str, ast.FunctionDef]]:
+    """Yield the methods of nested classes, by behaviour and class."""
+    tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
+    for behaviour in (one for one in tree.body if isinstance(one, ast.ClassDef)):
+        for change in (one for one in behaviour.body if isinstance(one, ast.ClassDef)):
+            for method in (one for one in change.body if isinstance(one, ast.FunctionDef)):
+                yield f"{behaviour.name}.{change.name}.{method.name}", method
+
+
+def is_override(method: ast.FunctionDef) -> bool:
+    """Return whether a method says that it is one of the class above."""
+    return any(isinstance(one, ast.Name) and one.id == "override" for one in method.decorator_list)
+
+
+def test_every_module_of_behaviours_is_listed() -> None:
+    """What no list names is loaded by nobody, and then no release has it."""
+    written = {
+        ".".join(path.relative_to(MODEL).with_suffix("").parts)
+        for pattern in ("*_releases*.py", "*_deviations.py")
+        for path in MODEL.rglob(pattern)
+    }
+    assert written == set(MODULES)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_behaviour_says_what_it_is(name: str) -> None:
+    """A sentence, who has it, and what it changes, by the name of the class that it changes."""
+    for behaviour in behaviours_of(MODULES[name]):
+        assert behaviour.sentence().endswith("."), behaviour
+        assert behaviour.releases is not None or behaviour.of_segproof, behaviour
+        changes = list(behaviour.changes())
+        assert changes, behaviour
+        for change in changes:
+            assert change.__name__ in {base.__name__ for base in change.__bases__}, change
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_method_is_one_of_the_class_above_or_says_what_it_is(name: str) -> None:
+    """So a misspelt name is found by the type checker, and nothing is without a word."""
+    silent = [
+        method
+        for method, node in methods_of(MODULES[name])
+        if node.name != "__init__" and not is_override(node) and not ast.get_docstring(node)
+    ]
+    assert [] == silent
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_newest_is_written_first(name: str) -> None:
+    """The order in which behaviours are written down is that in which they stand on each other."""
+    ranks = [releases.BEHAVIOURS.index(one) for one in behaviours_of(MODULES[name])]
+    assert all(one < two for one, two in pairwise(ranks))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_file_is_read_at_one_sitting(name: str) -> None:
+    """A longer one is split by line of releases."""
+    assert len(Path(str(MODULES[name].__file__)).read_text().splitlines()) <= LINES_MAX
+
+
+def test_behaviours_are_short() -> None:
+    """At the median, with their sentence and all."""
+    lengths = sorted(len(inspect.getsource(one).splitlines()) for one in releases.BEHAVIOURS)
+    assert lengths[len(lengths) // 2] <= MEDIAN_MAX
+
+
+def test_structures_know_no_behaviour() -> None:
+    """What the newest release does is in its file; no such file imports behaviours."""
+    loaded = {name for name in sys.modules if name.startswith("segproof_model.")}
+    listed = {module.__name__ for module in releases.MODULES}
+    for name in loaded - listed - {"segproof_model.releases"}:
+        if ".laws" in name:
+            continue
+        source = Path(str(sys.modules[name].__file__)).read_text(encoding="utf-8")
+        assert not any(f"{one.rpartition('.')[2]} import" in source for one in listed), name
