@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from inspect import signature
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from segproof_model.language.behaviours import Behaviour, Release
 from segproof_model.language.outcomes import ErrorKind, Raised
@@ -40,11 +40,20 @@ __all__ = [
 ]
 
 Predicate = TypeVar("Predicate", bound=Callable[..., bool])
+Scope = Literal["state", "step", "file", "disk", "pure"]
+ONE_FILE = frozenset(
+    {"image", "index_file", "log", "offset_index", "time_index", "transaction_index"}
+)
+MANY_FILES = frozenset({"files", "logs", "next_base_offset", "store"})
+"""Names of what only files beside each other tell."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Transition:
-    """One operation seen from outside: what laws about steps judge."""
+    """One operation seen from outside: what laws about steps judge; nobody changes one.
+
+    It is not frozen, since that would triple the time to make one.
+    """
 
     kind: type[Released]
     """The class of the structure."""
@@ -59,6 +68,11 @@ class Transition:
     failed, the files."""
     outcome: object
     """The returned value or `Raised`."""
+
+    @property
+    def answer(self) -> Any:
+        """The outcome, to a law that knows what such an operation returns."""
+        return self.outcome
 
     @property
     def succeeded(self) -> bool:
@@ -112,6 +126,18 @@ class Law:
         return tuple(signature(self.predicate).parameters)
 
     @property
+    def scope(self) -> Scope:
+        """What it speaks of: a state, a step, one file, files beside each other, a function."""
+        if self.judges in (("state",), ("step",)):
+            return "state" if self.judges == ("state",) else "step"
+        judged = ONE_FILE.intersection(self.judges)
+        if len(judged) > 1 or MANY_FILES.intersection(self.judges):
+            return "disk"
+        if judged:
+            return "file"
+        return "disk" if "DISK" in self.law_id else "pure"
+
+    @property
     def structure(self) -> str:
         """The structure's name, as `offset-index`."""
         return structure_name(self.of)
@@ -132,6 +158,18 @@ class Retired:
     sentence: str
     said_by: Callable[..., Any] | property
     """The method."""
+    scope: ClassVar[Scope] = "step"
+
+    @property
+    def source(self) -> str:
+        """Where the model says it."""
+        method: Any = self.said_by.fget if isinstance(self.said_by, property) else self.said_by
+        return f"{method.__module__}.{method.__qualname__}, which says it"
+
+    @property
+    def structure(self) -> str:
+        """The structure's name."""
+        return structure_name(self.of)
 
     @property
     def structure(self) -> str:
@@ -180,16 +218,14 @@ def retired(
     RETIRED[law_id] = Retired(law_id, of, sentence, said_by)
 
 
-def has(state: Released, behaviour: type[Behaviour]) -> bool:
-    """Return whether the release of a state has a behaviour."""
+def has(state: Released | type[Released], behaviour: type[Behaviour]) -> bool:
+    """Return whether the release of a state, or of a class, has a behaviour."""
     return state.release is not None and state.release.has(behaviour)
 
 
 def structure_name(of: type[Released] | str) -> str:
-    """Return a structure's name: `offset-index` of OffsetIndex."""
-    if isinstance(of, str):
-        return of
-    return "".join(f"-{c.lower()}" if c.isupper() else c for c in of.__name__).lstrip("-")
+    """Return a structure's name, which is that of its module: `record-file` of FileRecords."""
+    return of if isinstance(of, str) else of.__module__.rpartition(".")[2].replace("_", "-")
 
 
 def broken_state_laws(state: Released) -> list[str]:
