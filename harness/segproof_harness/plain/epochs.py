@@ -147,7 +147,10 @@ def broken_inside(step: Transition) -> Iterator[str]:
         outcome = outcome_of(before.read)
     else:
         offsets = step.arguments["offsets"]
-        rows = [plain.TopicPartitionOffset(*key, offsets[key]) for key in offsets]
+        rows = [
+            plain.TopicPartitionOffset(topic, partition, offset)
+            for (topic, partition), offset in offsets.items()
+        ]
         arguments = {"entries": rows}
     yield from broken_step_laws(
         Transition(type(before), before, step.operation, arguments, after, outcome)
