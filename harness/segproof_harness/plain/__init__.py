@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plain model beside the older one, until it has taken its place: how each is driven."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -36,6 +36,11 @@ class Plain:
     """Whether a release has an operation; others are not compared."""
     kind: Any = None
     """The class that is opened."""
+    judged: Mapping[str, Callable[..., Mapping[str, Any]]] = field(default_factory=dict)
+    """What the laws are given in place of an operation's own arguments: those of the method."""
+    also_broken: Callable[[Transition], Iterable[str]] = lambda step: ()
+    """The ids of the laws that a step breaks beside those about it and the state that it leaves:
+    about what the structure holds or answers."""
 
 
 def plain_of(structure_id: str) -> Plain:
@@ -99,8 +104,9 @@ class PlainSubject:
         elif call is name and kind is not None and kind.adapt is not None:
             arguments = kind.adapt(arguments)
         step = apply(self.state, call, **arguments)
+        judged = self.plain.judged.get(name, dict)(**arguments)
         self.transitions.append(
-            Transition(type(self.state), self.state, name, arguments, step.after, step.outcome)
+            Transition(type(self.state), self.state, name, judged, step.after, step.outcome)
         )
         self.state, self.files = step.after, self.plain.files_of(step.after)
         show = self.plain.shows.get(name, kind.show if kind is not None else None)

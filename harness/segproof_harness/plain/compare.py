@@ -25,9 +25,17 @@ from segproof_harness.subjects.model import ModelSubject
 from segproof_harness.traces import Trace, TraceError, read_trace
 from segproof_harness.workloads import choose_for, draw_operation
 from segproof_model.language.behaviours import Release
+from segproof_model.laws.kafka.broker import learned_by_recovery  # noqa: F401
 from segproof_model.laws.kafka.format import (  # noqa: F401
     abstract_index,
+    lazy_index,
+    log_segment,
     offset_index,
+    record_batch,
+    record_file,
+    segment_files,
+    segment_names,
+    segment_recovery,
     time_index,
     transaction_index,
 )
@@ -66,9 +74,13 @@ class Run:
 
     def judged(self) -> list[str]:
         """Return the laws that the last step, or what it left, breaks."""
-        steps = [law for one in self.plain.transitions for law in broken_step_laws(one)]
-        state = self.plain.state
-        return steps + ([] if state is None else broken_state_laws(state))
+        steps, state = self.plain.transitions, self.plain.state
+        found = [] if state is None else broken_state_laws(state)
+        return found + [
+            law
+            for one in steps
+            for law in (*broken_step_laws(one), *self.plain.plain.also_broken(one))
+        ]
 
     def history(self, seed: int, length: int) -> Difference | None:
         """Run one random history up to the first difference."""

@@ -199,6 +199,12 @@ def find_many(segment: LogSegment, timestamps: tuple[int, ...], starting_offset:
     return each_of(place, timestamps)
 
 
+def judged_append(call: tuple[Any, ...]) -> Mapping[str, Any]:
+    """Return the arguments of an append by name."""
+    names = "largest_offset", "records", "largest_timestamp", "offset_of_max_timestamp"
+    return dict(zip(names, call, strict=True))
+
+
 # --- what is compared ----------------------------------------------------------------------------
 
 OWN = (
@@ -247,4 +253,6 @@ PLAIN = Plain(
     },
     seen=seen,
     seen_of_old=seen_of_old,
+    kind=LogSegment,
+    judged={"append": judged_append},
 )

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How plain batches are driven: one is kept in a file, damaged, and read again."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from segproof_harness.descriptions import record_batch as described
@@ -16,12 +19,14 @@ from segproof_harness.plain.batches import (
     records_of,
     until_refused,
 )
-from segproof_model.kafka.format import batch_writing, record, varint
+from segproof_model.kafka.format import batch_writing, compression, record, varint
 from segproof_model.kafka.format.memory_records import MemoryRecords
+from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
-from segproof_model.language.outcomes import ErrorKind, Step
-from segproof_model.language.states import State, opened, refuse
+from segproof_model.language.outcomes import ErrorKind, Raised, Step
+from segproof_model.language.states import State, opened, outcome_of, refuse
+from segproof_model.laws.register import LAWS, Transition, broken_state_laws
 
 
 class KeptBatch(State):
@@ -62,7 +67,7 @@ def columns(kept: KeptBatch) -> Any:
     return tuple(map(show_record, kept.batch.records()))
 
 
-def write(kept: KeptBatch, batch: tuple[Any, ...]) -> Any:
+def written(kept: KeptBatch, batch: tuple[Any, ...]) -> bytes:
     """Write a batch."""
     writer = kept.kind(batch_writing.BatchWriter)()
 
@@ -71,7 +76,12 @@ def write(kept: KeptBatch, batch: tuple[Any, ...]) -> Any:
         RecordHeader = record.RecordHeader
         write_batch = staticmethod(writer.write)
 
-    return described._shown_written(described._write(Functions, batch, codecs=CODECS), batch[2])
+    return bytes(described._write(Functions, batch, codecs=CODECS))
+
+
+def write(kept: KeptBatch, batch: tuple[Any, ...]) -> Any:
+    """Write a batch, and show what was written."""
+    return described._shown_written(written(kept, batch), batch[2])
 
 
 def scan_memory(kept: KeptBatch, data: bytes, max_message_size_bytes: int) -> Any:
@@ -86,6 +96,123 @@ def scan_memory(kept: KeptBatch, data: bytes, max_message_size_bytes: int) -> An
 def pure(function: Any) -> Any:
     """Return how a pure function is called."""
     return lambda kept, **arguments: function(*arguments.values())
+
+
+def batches_of(kept: KeptBatch) -> Iterator[RecordBatch]:
+    """Yield the batch, and what it is in a file that is as long, shorter and longer."""
+    batch = kept.batch
+    yield batch
+    for data in (batch.data, batch.data[:-1], batch.data[:40], batch.data + bytes(61)):
+        yield type(batch)(data, 0, batch.size_bytes, True, CODECS)
+
+
+def broken(law_id: str, release: Release | None, *given: Any) -> list[str]:
+    """Return the law if a release breaks it."""
+    one = LAWS[law_id]
+    return [law_id] if one.speaks_of(release) and not one.predicate(*given) else []
+
+
+@cache
+def golden_batches() -> list[dict[str, Any]]:
+    """Return batches whose bytes Kafka itself wrote, and how they are written."""
+    path = Path(described.__file__).parents[1] / "data" / "kafka" / "golden_batches.json"
+    golden: list[dict[str, Any]] = json.loads(path.read_text(encoding="ascii"))
+    return golden
+
+
+def judge_golden(release: Release | None) -> Iterator[str]:
+    """Yield the law of golden batches, and those of empty ones, if they are broken."""
+    for golden in golden_batches():
+        data, fields = bytes.fromhex(golden["data"]), golden["written_with"]
+        records = [record_of(*given) for given in golden["records"]]
+        log = batch_writing.write_batch(records, base_offset=records[0].offset, **fields)
+        given = fields.get("log_append_time")
+        read = [one if given is None else one._replace(timestamp=given) for one in records]
+        batch = MemoryRecords(data).first_batch()
+        found = outcome_of(lambda batch=batch: list(batch.records()))
+        yield from broken("BATCH-13", release, data, log, read, found)
+    given_empty = (2**40, 2**40 + 7, 1_000, 2**31 - 1)
+    empty = batch_writing.write_empty_batch(
+        *given_empty[:3], base_sequence=given_empty[3], producer_id=5, producer_epoch=0
+    )
+    yield from broken("BATCH-15", release, *given_empty, empty)
+
+
+def record_of(
+    offset: int, time: int, key: Any, value: Any, headers: Any, sequence: int
+) -> record.Record:
+    """Return a record whose bytes are given as text."""
+    key, value, *values = (
+        None if one is None else bytes.fromhex(one)
+        for one in (key, value, *(h[1] for h in headers))
+    )
+    named = [record.RecordHeader(h[0], one) for h, one in zip(headers, values, strict=True)]
+    return record.Record(offset, time, key, value, tuple(named), sequence)
+
+
+def judge_written(kept: KeptBatch, batch: tuple[Any, ...]) -> Iterator[str]:
+    """Yield the laws that a written batch breaks."""
+    magic, _, codec, type_, _, _, _, plain = batch
+    log, release = outcome_of(written, kept, batch), kept.release
+    if isinstance(log, Raised):
+        return
+    yield from broken("BATCH-2", release, log)
+    yield from broken("BATCH-3", release, log)
+    batches = list(kept.kind(MemoryRecords)(log, codecs=CODECS).batches())
+    for one in batches:
+        yield from broken_state_laws(one)
+    found = [item for one in batches for item in one.records()]
+    if type_ == "CreateTime":
+        headers = record.RecordHeader
+        records = [
+            record.Record(offset, time, key, value, tuple(headers(*one) for one in given))
+            for offset, time, key, value, given in plain
+        ]
+        kept_ones = [one._replace(sequence=-1) for one in found]
+        yield from broken("BATCH-6", release, records, magic, kept_ones)
+    if codec == "lz4":
+        data = plain[0][2] or b""
+        frame = compression.deflate(compression.LZ4, data, magic, CODECS)
+        again = compression.inflate(compression.LZ4, frame, magic, CODECS)
+        yield from broken("BATCH-20", release, data, magic, frame, again, CODECS)
+
+
+def judge_function(step: Transition) -> Iterator[str]:
+    """Yield the laws that the answer of a pure function breaks."""
+    name, release, given = step.operation, step.kind.release, list(step.arguments.values())
+    bits = 64 if name.endswith("varlong") else 32
+    if name.startswith("encode_") and isinstance(step.outcome, bytes):
+        value = (given[0] + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
+        yield from broken("BATCH-7", release, step.outcome, bits, (value, len(step.outcome)))
+    if name.startswith("decode_"):
+        data, position = given
+        outcome = step.outcome
+        if isinstance(outcome, tuple):
+            outcome = outcome[0], outcome[1] - position
+        yield from broken("BATCH-7", release, data[position:], bits, outcome)
+    if name == "increment_sequence":
+        back = record.decrement_sequence(step.outcome, given[1])  # type: ignore[arg-type]
+        yield from broken("BATCH-5", release, *given, step.outcome, back)
+    if name == "control_record_type" and given[0] is not None:
+        for value in (bytes(5), bytes(6), b"\xff" + bytes(9), b"\0\0\0\0\1\2"):
+            marker = outcome_of(record.end_transaction_marker, record.Record(0, 0, given[0], value))
+            yield from broken("BATCH-19", release, given[0], value, step.outcome, marker)
+
+
+def also_broken(step: Transition) -> Iterator[str]:
+    """Yield the laws that a batch breaks that is read or written, and what a function answers."""
+    if isinstance(step.after, KeptBatch):
+        if step.operation == "open":
+            yield from judge_golden(step.kind.release)
+        if step.operation in ("open", "overwrite"):
+            for one in batches_of(step.after):
+                yield from broken_state_laws(one)
+        if step.operation == "write_batch":
+            yield from judge_written(step.after, step.arguments["batch"])
+        if step.operation == "scan_memory":
+            records = step.after.kind(MemoryRecords)(*step.arguments.values(), codecs=CODECS)
+            yield from broken_state_laws(records)
+        yield from judge_function(step)
 
 
 def seen(kept: Any) -> Any:
@@ -118,4 +245,6 @@ PLAIN = Plain(
     },
     seen=seen,
     seen_of_old=seen_of_old,
+    kind=KeptBatch,
+    also_broken=also_broken,
 )

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the plain record file is driven."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from segproof_harness.operations import Value
 from segproof_harness.plain import Plain
 from segproof_harness.plain.batches import CODECS, field_of, until_refused
-from segproof_model.kafka.format.record_file import RecordFile
+from segproof_model.kafka.format.record_file import FileSlice, RecordFile
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import Raised, Step
 from segproof_model.language.states import opened, outcome_of
+from segproof_model.laws.kafka.format.record_file import scan_of
+from segproof_model.laws.register import Transition, broken_state_laws, broken_step_laws
 
 PLACE = ("position", "size_bytes", "magic", "last_offset", "max_timestamp")
 
@@ -40,19 +42,33 @@ def shown(view: Any) -> Any:
     return view.start, view.size_in_bytes(), content, batches(view, None)
 
 
-def slice_of(file: Any, position: int, size: int) -> Any:
-    """Return what a slice holds."""
-    return shown(file.slice(position, size))
-
-
 def slice_of_slice(file: Any, position: int, size: int, inner: int, inner_size: int) -> Any:
-    """Return what a slice of a slice holds."""
-    return shown(file.slice(position, size).slice(inner, inner_size))
+    """Return a slice of a slice."""
+    return file.slice(position, size).slice(inner, inner_size)
 
 
 def cut_by_another(file: Any, size: int) -> None:
     """Cut the file behind the back of who has it open."""
     file.files.write(file.name, file.image[:size])
+
+
+def also_broken(step: Transition) -> Iterator[str]:
+    """Yield the laws that what is read of the file breaks: batches and slices."""
+    views: list[Any] = [step.outcome] if isinstance(step.outcome, FileSlice) else []
+    if step.operation == "slice_of_slice":
+        given = list(step.arguments.values())
+        outer = outcome_of(step.before.slice, *given[:2])
+        if isinstance(outer, FileSlice):
+            views.append(outer)
+            inner = dict(zip(("position", "size"), given[2:], strict=True))
+            yield from broken_step_laws(
+                Transition(type(outer), outer, "slice", inner, outer, step.outcome)
+            )
+    for view in views:
+        yield from broken_state_laws(view)
+    if step.operation == "batches":
+        for batch in scan_of(step.before).batches:
+            yield from broken_state_laws(batch)
 
 
 def seen(file: Any) -> Any:
@@ -69,12 +85,13 @@ PLAIN = Plain(
     open_it,
     {
         "batches": batches,
-        "slice": slice_of,
         "slice_of_slice": slice_of_slice,
         "read": lambda file: file.read() if file.is_open else None,
         "cut_by_another": cut_by_another,
     },
-    shows=dict.fromkeys(("batches", "slice", "slice_of_slice"), as_it_is),
+    shows={"batches": as_it_is, "slice": shown, "slice_of_slice": shown},
     seen=seen,
     seen_of_old=seen,
+    kind=RecordFile,
+    also_broken=also_broken,
 )

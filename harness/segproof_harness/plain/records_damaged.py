@@ -3,6 +3,7 @@
 and of wrappers, in sizes near 2^31, in files shorter than believed, in slices far outside.
 
     python -m segproof_harness.plain.records_damaged [--seeds 300] [--release NAME ...] [--alone]
+        [--laws]
 """
 
 import argparse
@@ -37,7 +38,9 @@ from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
 from segproof_model.language.integers import INT32_MAX
 from segproof_model.language.outcomes import Raised
-from segproof_model.language.states import outcome_of
+from segproof_model.language.states import frozen, outcome_of
+from segproof_model.laws.kafka.format.record_file import scan_of
+from segproof_model.laws.register import Transition, broken_state_laws, broken_step_laws
 from segproof_model.profiles import NEWEST_KAFKA, Profile, profile_named
 from segproof_model.releases import BEHAVIOURS, KAFKA, RELEASES
 from segproof_model.releases import NEWEST_KAFKA as NEWEST
@@ -136,6 +139,9 @@ class Draw(random.Random):
             data = data[:16] + bytes([self.choice((0, 1, 2, 3, 127, 128, 255))]) + data[17:]
         if kind == 2:
             data = data[:8] + (self.near() % 2**32).to_bytes(4, "big") + data[12:]
+        if kind == 3:
+            data = data[: max(26, self.randrange(len(data)))]
+            data = data[:8] + (len(data) - 12).to_bytes(4, "big") + data[12:]
         if self.randrange(3) == 0 and len(data) > 21:
             crc = crc32c(data[21:]) if data[16] == 2 else crc32(data[16:])
             at = 17 if data[16] == 2 else 12
@@ -255,11 +261,40 @@ def read_fields(batch: Any, is_old: bool) -> Any:
     return fields, answer_of(lambda: batch.loaded().data), records
 
 
-def compared(release: Release, profile: Profile, seeds: range) -> tuple[int, list[str]]:
+def judged(draw: Draw, release: Release, profile: Profile) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the laws that are broken by the same records in memory, in a file, and in slices."""
+    data = draw.damaged(b"".join(draw.batch() for _ in range(draw.randrange(5))))
+    largest = draw.choice((INT32_MAX, INT32_MAX, draw.near()))
+    records: list[Any] = [release.kind(MemoryRecords)(data, largest, codecs=CODECS)]
+    image = data[: len(data) - draw.choice((0, 0, 0, 3, 20, 70))]
+    file: Any = release.kind(RecordFile)(Files({"0.log": image}), "0.log", codecs=CODECS)
+    file.size, file.is_open = max(0, len(data) + draw.choice((0, -9))), bool(draw.randrange(20))
+    records.append(frozen(file))
+    for _ in range(draw.randrange(3)):
+        near = [min(draw.near(file.size), INT32_MAX) for _ in range(2)]
+        given = dict(zip(("position", "size"), near, strict=True))
+        view = outcome_of(records[-1].slice, **given)
+        step = Transition(type(records[-1]), records[-1], "slice", given, records[-1], view)
+        yield f"slice {given}", [], broken_step_laws(step)
+        if isinstance(view, Raised):
+            break
+        records.append(view)
+    for one in records:
+        yield f"{one!r:.80}", [], broken_state_laws(one)
+        for batch in scan_of(one).batches:
+            yield f"{batch!r:.80}", [], broken_state_laws(batch)
+    first: Any = outcome_of(release.kind(MemoryRecords)(draw.batch(), codecs=CODECS).first_batch)
+    if not isinstance(first, Raised):
+        yield f"{first!r}", [], broken_state_laws(first)
+
+
+def compared(
+    release: Release, profile: Profile, seeds: range, judges: Any = (in_memory, in_file)
+) -> tuple[int, list[str]]:
     """Return how many answers were compared, and the differences."""
     count, bad = 0, []
     for seed in seeds:
-        for judge in (in_memory, in_file):
+        for judge in judges:
             for what, expected, actual in judge(Draw(seed), release, profile):
                 count += 1
                 if expected != actual:
@@ -277,7 +312,9 @@ def main() -> None:
         "--release", nargs="*", default=["segproof", *(f"kafka-{n}" for n in KAFKA)]
     )
     parser.add_argument("--alone", action="store_true", help="move one behaviour of the newest")
+    parser.add_argument("--laws", action="store_true", help="ask the laws alone")
     given = parser.parse_args()
+    judges = (judged,) if given.laws else (in_memory, in_file)
     seeds = range(given.first, given.first + given.seeds)
     pairs = [(name, RELEASES[name], profile_named(name)) for name in given.release]
     if given.alone:
@@ -288,7 +325,7 @@ def main() -> None:
         ]
     total, wrong = 0, 0
     for name, release, profile in pairs:
-        count, bad = compared(release, profile, seeds)
+        count, bad = compared(release, profile, seeds, judges)
         total, wrong = total + count, wrong + len(bad)
         print(f"{name}: {count} answers, {len(bad)} differences", *bad[:1], sep="\n", flush=True)
     print(f"{total} answers, {wrong} differences")

@@ -61,6 +61,11 @@ class Transition:
     """The returned value or `Raised`."""
 
     @property
+    def answer(self) -> Any:
+        """The outcome, to a law that knows what such an operation returns."""
+        return self.outcome
+
+    @property
     def succeeded(self) -> bool:
         """Whether the operation raised nothing."""
         return not isinstance(self.outcome, Raised)
@@ -173,10 +178,8 @@ def has(state: Released, behaviour: type[Behaviour]) -> bool:
 
 
 def structure_name(of: type[Released] | str) -> str:
-    """Return a structure's name: `offset-index` of OffsetIndex."""
-    if isinstance(of, str):
-        return of
-    return "".join(f"-{c.lower()}" if c.isupper() else c for c in of.__name__).lstrip("-")
+    """Return a structure's name, which is that of its module: `record-file` of FileRecords."""
+    return of if isinstance(of, str) else of.__module__.rpartition(".")[2].replace("_", "-")
 
 
 def broken_state_laws(state: Released) -> list[str]:

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The laws of what a segment's recovery learns of epochs and producers.
+
+Used by: the register.
+"""
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+from segproof_model.kafka.broker.producer_releases import MarkerAloneCompletes
+from segproof_model.kafka.format.log_segment import LogSegment
+from segproof_model.kafka.format.log_segment_releases import EpochZeroIsPassedOver
+from segproof_model.kafka.format.record_batch import RecordBatch
+from segproof_model.language.states import Refused
+from segproof_model.laws.kafka.format.segment_reading import reading
+from segproof_model.laws.kafka.format.transaction_index import slots_of
+from segproof_model.laws.numbers import is_rising
+from segproof_model.laws.register import Transition, has, law
+
+RECOVER = "Kafka LogSegment.recover, since 1.1.1"
+
+
+@law("SEG-28", LogSegment, RECOVER, on="recover")
+def recovery_assigns_new_epochs(step: Transition) -> bool:
+    """Recovery assigns an epoch at a batch's base offset exactly when the batch has magic 2 and an
+    epoch of 0 or more that is newer than the latest, or the first; from 2.1.1 to 2.6, above 0.
+
+    Not judged: an epoch that begins before an older one, whose place it takes (EPOCH-4).
+    """
+    if not step.succeeded or step.arguments["epochs"] is None:
+        return True
+    assigned = list(step.arguments["epochs"])
+    smallest = 1 if has(step.before, EpochZeroIsPassedOver) else 0
+    with suppress(Refused):
+        for batch in step.after.log.batches():
+            epoch = -1 if batch.is_legacy else batch.partition_leader_epoch
+            if epoch >= smallest and (not assigned or epoch > assigned[-1][0]):
+                assigned.append((epoch, batch.base_offset))
+    is_judged = is_rising([start_offset for _, start_offset in assigned])
+    return not is_judged or list(step.answer[2]) == assigned
+
+
+def _aborted(batches: Iterable[RecordBatch]) -> list[tuple[int, ...]]:
+    """Return producer, first, last and last stable offset of each transaction that is aborted."""
+    begun: dict[int, int] = {}
+    aborted: list[tuple[int, ...]] = []
+    with suppress(Refused):  # a marker that can't be read ends a recovery
+        for batch in batches:
+            producer_id = batch.producer_id
+            if not batch.is_control and batch.is_transactional:
+                begun.setdefault(producer_id, batch.base_offset)
+            for marker in list(batch.records())[:1] if batch.is_control else []:
+                first, end = begun.pop(producer_id, None), batch.base_offset
+                if first is not None and (marker.key or b"")[2:4] == b"\0\0":
+                    aborted.append((producer_id, first, end, min([*begun.values(), end + 1])))
+    return aborted
+
+
+@law("SEG-30", LogSegment, RECOVER, on="recover", unless=(MarkerAloneCompletes,))
+def recovery_finds_aborted_transactions(step: Transition) -> bool:
+    """Recovery rebuilds the transaction index to exactly the aborted transactions whose markers
+    are in the kept log, given an empty producer state; without one, to nothing.
+
+    Not judged: a log whose batches are not in order.
+    """
+    after = step.after
+    if not step.succeeded or not reading(after).is_ordered:
+        return True
+    slots = slots_of(after.txn_index.image) if after.txn_index.is_open else []
+    is_taught = step.answer[1] is not None
+    return [slot[1:] for slot in slots] == (_aborted(after.log.batches()) if is_taught else [])

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the laws read a segment: its batches and entries, and whether the entries are true of it.
+
+Used by: the laws of segments and of partitions.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from segproof_model.kafka.format.log_segment_releases_before_2 import (
+    FarOffsetIsInvalidArgument,
+    FirstOffsetIsKey,
+)
+from segproof_model.kafka.format.memory_records import AbstractRecords, MemoryRecords
+from segproof_model.language.states import Refused
+from segproof_model.laws.kafka.format.index_slots import is_in_file, is_regular, pairs
+from segproof_model.laws.kafka.format.offset_index import is_last_slot_remembered
+from segproof_model.laws.numbers import is_rising, low_32_bits
+from segproof_model.laws.register import has
+from segproof_model.laws.remembering import remembered
+
+
+class Batch(NamedTuple):
+    """What the laws ask of one batch."""
+
+    position: int
+    size_bytes: int
+    base_offset: int
+    last_offset: int
+    max_timestamp: int
+
+
+class Reading:
+    """A segment as the laws read it."""
+
+    def __init__(self, segment: Any) -> None:
+        self.segment, self.base_offset = segment, int(segment.base_offset)
+        self.image = bytes(segment.log.image[: segment.size])
+        """The bytes of the log up to its logical end."""
+        self.begun = segment.size - segment.bytes_since_last_index_entry
+        """The position from which bytes are counted for the next index entry."""
+        self.batches, self.is_readable = batches_in(segment.log)
+        """The batches of the log, and whether there is nothing else that can't be read."""
+        self.maximum = segment.max_timestamp_and_offset_so_far
+        """The largest timestamp with its offset; None if it was not asked for."""
+        self.lazy_indexes = segment.lazy_offset_index, segment.lazy_time_index
+        self.indexes = [lazy.index for lazy in self.lazy_indexes]
+        """The offset and the time index; None for one that is not loaded."""
+        slots = [[] if index is None else pairs(index) for index in self.indexes]
+        self.are_usable = [
+            one is None or (one.is_mapped and is_in_file(one)) for one in self.indexes
+        ]
+        self.offsets = [(self.base_offset + distance, position) for distance, position in slots[0]]
+        """Offset and position of each entry of the offset index; none if it is not loaded."""
+        self.times = [(timestamp, self.base_offset + distance) for timestamp, distance in slots[1]]
+        """Timestamp and offset of each entry of the time index; none if it is not loaded."""
+        self.last_time = self.times[-1][0] if self.times else -1
+
+    def first_reaching(self, offset: int) -> Batch | None:
+        """Return the first batch whose last offset is not below this one."""
+        return next((one for one in self.batches if one.last_offset >= offset), None)
+
+    @property
+    def next_offset(self) -> int:
+        """The offset behind the last batch, if one reaches the last entry; else the base offset."""
+        last = self.offsets[-1][0] if self.offsets else self.base_offset
+        is_reached = self.first_reaching(last) is not None
+        return self.batches[-1].last_offset + 1 if is_reached else self.base_offset
+
+    def key_of(self, batch: Batch) -> int:
+        """Return the offset that an entry for the batch gets: its last one, up to 1.1 its first."""
+        return batch.base_offset if has(self.segment, FirstOffsetIsKey) else batch.last_offset
+
+    def can_hold(self, offset: int) -> bool:
+        """Return whether an index can hold the distance of an offset from the base, which wraps."""
+        distance = (offset - self.base_offset + 2**63) % 2**64 - 2**63
+        lowest = -(2**63) if has(self.segment, FarOffsetIsInvalidArgument) else 0
+        return lowest <= distance < 2**31
+
+    def stored(self, offset: int) -> int:
+        """Return an offset as an index gives it back: up to 1.1 its distance is cut to 32 bits."""
+        return self.base_offset + low_32_bits(offset - self.base_offset)
+
+    # --- whether laws can be asked ---------------------------------------------------------------
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether all can be read, and each batch begins behind the one before it and the base."""
+        reached = [self.base_offset - 1, *(one.last_offset for one in self.batches)]
+        both = zip(reached, self.batches, strict=False)
+        in_order = all(before < one.base_offset <= one.last_offset for before, one in both)
+        return in_order and self.is_readable
+
+    @property
+    def is_known(self) -> bool:
+        """Whether all entries are known: each index is loaded, or has no file."""
+        files = self.segment.files
+        return all(lazy.index is not None or lazy.name not in files for lazy in self.lazy_indexes)
+
+    @property
+    def is_trimmed(self) -> bool:
+        """Whether both index files hold their entries and nothing else."""
+        indexes = [index for index in self.indexes if index is not None]
+        return [index.length == index.size_in_bytes for index in indexes] == [True, True]
+
+    @property
+    def is_last_time_known(self) -> bool:
+        """Whether the time index, if it is loaded, remembers the last of the entries it counts."""
+        index, checks = self.indexes[1], (is_regular, is_in_file, is_last_slot_remembered)
+        return index is None or all(check(index) for check in checks)
+
+    @cached_property
+    def is_true(self) -> bool:
+        """Whether the log is in order, and the offset index true of it (SEG-7), as its release has
+        keys; both can be used."""
+        if not (self.is_known and self.is_ordered and self.segment.log.is_open):
+            return False
+        offsets, positions = ([entry[side] for entry in self.offsets] for side in (0, 1))
+        is_ordered = self.are_usable[0] and is_rising(offsets) and is_rising(positions)
+        return is_ordered and all(map(self._is_true, offsets, positions))
+
+    def _is_true(self, offset: int, position: int) -> bool:
+        """Return whether there is a batch, and the one of this key is the first there or behind."""
+        found = self.first_reaching(offset)
+        is_key = found is not None and self.key_of(found) == offset and found.position >= position
+        return is_key and any(one.position == position for one in self.batches)
+
+    @cached_property
+    def is_true_of_times(self) -> bool:
+        """Whether each time entry, too, is the largest timestamp up to the batch that it names."""
+
+        def largest_up_to(offset: int) -> tuple[int, int]:
+            return largest_of(one for one in self.batches if one.last_offset <= offset)
+
+        is_usable = self.is_true and self.are_usable[1]
+        return is_usable and all(entry == largest_up_to(entry[1]) for entry in self.times)
+
+
+@remembered
+def reading(segment: Any) -> Reading:
+    """Return a segment as the laws read it."""
+    return Reading(segment)
+
+
+def batches_in(records: AbstractRecords, start: int = 0) -> tuple[list[Batch], bool]:
+    """Return the batches of records that begin at `start`, and whether they can all be read."""
+    found: list[Batch] = []
+    try:
+        for one in records.batches():
+            offsets = one.base_offset, one.last_offset
+            found.append(Batch(start + one.position, one.size_bytes, *offsets, one.max_timestamp))
+    except Refused:
+        return found, False
+    return found, True
+
+
+def appended(segment: Any, data: bytes) -> tuple[list[Batch], bool]:
+    """Return the same of appended bytes, where they will lie."""
+    return batches_in(segment.kind(MemoryRecords)(data, codecs=segment.log.codecs), segment.size)
+
+
+def due(batches: Sequence[Batch], begun: int, interval: int) -> list[Batch]:
+    """Return the batches that begin more bytes than the interval behind the last one returned; the
+    first, behind where counting began."""
+    found: list[Batch] = []
+    for one in batches:
+        if one.position - begun > interval:
+            found.append(one)
+            begun = one.position
+    return found
+
+
+def largest_of(batches: Iterable[Batch]) -> tuple[int, int]:
+    """Return the largest timestamp and the last offset of the first batch that has it."""
+    best = max(batches, key=lambda one: one.max_timestamp, default=Batch(0, 0, -1, -1, -1))
+    return best.max_timestamp, best.last_offset
