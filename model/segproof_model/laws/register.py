@@ -172,8 +172,8 @@ def retired(
     RETIRED[law_id] = Retired(law_id, of, sentence, said_by)
 
 
-def has(state: Released, behaviour: type[Behaviour]) -> bool:
-    """Return whether the release of a state has a behaviour."""
+def has(state: Released | type[Released], behaviour: type[Behaviour]) -> bool:
+    """Return whether the release of a state, or of a class, has a behaviour."""
     return state.release is not None and state.release.has(behaviour)
 
 

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The laws of the files of a store, each by itself."""
