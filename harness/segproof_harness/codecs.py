@@ -17,7 +17,7 @@ import cramjam
 import numpy
 import xxhash
 
-from segproof_model.kafka.compression import (
+from segproof_model.kafka.format.compression import (
     GZIP,
     LZ4,
     SNAPPY,

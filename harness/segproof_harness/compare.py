@@ -10,9 +10,8 @@ Used by: machines, replay, shrink, Spark.
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from functools import cache
-from operator import attrgetter
+from dataclasses import asdict, dataclass, field
+from itertools import zip_longest
 from time import perf_counter
 from typing import Any
 
@@ -24,8 +23,10 @@ from segproof_harness.sometimes import Sometimes
 from segproof_harness.structures import Setup, Structure
 from segproof_harness.subjects import ModelSubject, OracleSubject, Subject
 from segproof_harness.traces import Trace
-from segproof_model.laws.checking import broken_state_laws
-from segproof_model.profiles import profile_named
+from segproof_model.language.states import State, differing
+from segproof_model.laws import kafka  # noqa: F401 - its laws are entered into the register
+from segproof_model.laws.register import broken_state_laws, broken_step_laws
+from segproof_model.releases import release_named
 
 IMAGE_EVERY = 10
 """In workloads the images are compared at least every so many steps, and at the end."""
@@ -161,7 +162,7 @@ class Parting:
 
     @property
     def kind(self) -> tuple[str, ...]:
-        """What partings that one flag explains have in common."""
+        """What partings that one behaviour explains have in common."""
         answers = (self.expected, self.actual)
         kinds = (
             "same" if one is None else one.error or type(one.value).__name__ for one in answers
@@ -180,44 +181,33 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-@cache
-def _own_fields(kind: type) -> Callable[[Any], tuple[Any, ...]]:
-    """Return what reads the fields of a state, but for what all states of a directory share."""
-    names = [item.name for item in fields(kind) if item.name not in ("directory", "now_ms")]
-    return attrgetter("image", *names)
+def _is_as_before(part: Any, before: Any) -> bool:
+    """Return whether a part is what it was, its own file included."""
+    if type(part) is not type(before) or not isinstance(part, State):
+        return False
+    return differing(part, before) <= {"files"} and part.image == before.image
 
 
 class _Judged:
-    """The state laws of one state after another; what is as it was keeps its verdict.
-
-    A part is as it was where its own file and its own fields are.
-    """
+    """The state laws of one state after another; what is as it was keeps its verdict."""
 
     def __init__(self, structure: Structure) -> None:
-        self._structure = structure
+        self._parts_of = structure.parts
         self._state: Any = None
-        self._parts: dict[tuple[type, str], tuple[Any, ...]] = {}
-        """Fields and file of each part that kept the laws, by class and name of its file."""
+        """The last state, if it kept the laws."""
+        self._parts: tuple[Any, ...] = ()
+        """What it held of other structures."""
 
     def broken_by(self, state: Any) -> list[str]:
         """Return the ids of the state laws that a state or one of its parts breaks."""
         if state is self._state:
             return []
-        broken = self._structure.judge_state(state)
-        known, self._parts = self._parts, {}
-        for part in self._structure.parts(state):
-            if not hasattr(part, "image"):
+        parts = tuple(self._parts_of(state))
+        broken = broken_state_laws(state)
+        for part, before in zip_longest(parts, self._parts[: len(parts)]):
+            if not _is_as_before(part, before):
                 broken += broken_state_laws(part)
-                continue
-            kind: type = type(part)
-            key = kind, part.file_name if hasattr(part, "file_name") else part.name
-            seen = _own_fields(kind)(part)
-            if known.get(key) != seen:
-                broken += broken_state_laws(part)
-            self._parts[key] = seen
-        self._state = None if broken else state
-        if broken:
-            self._parts = {}
+        self._state, self._parts = (None, ()) if broken else (state, parts)
         return broken
 
 
@@ -233,8 +223,8 @@ class Comparison:
         image_every: int = IMAGE_EVERY,
     ) -> None:
         self.structure = structure
-        self.guide = ModelSubject(structure, profile_named(profile_name))
-        """The model under the history's profile: draws are made from its state."""
+        self.guide = ModelSubject(structure, release_named(profile_name))
+        """The model of the history's release: draws are made from its state."""
         self.counters = Counters()
         self._image_every = image_every
         self.parting: Parting | None = None
@@ -254,7 +244,7 @@ class Comparison:
                 continue
             wanted = subject.profile_name if explicit is None else explicit.profile_name
             if wanted not in references:
-                references[wanted] = ModelSubject(structure, profile_named(wanted))
+                references[wanted] = ModelSubject(structure, release_named(wanted))
             self._pairs.append((subject, references[wanted]))
         self._references = tuple(references.values())
         self._oracles = tuple(one for one in subjects if isinstance(one, OracleSubject))
@@ -375,7 +365,7 @@ class Comparison:
         if reference.state is not None:
             broken += self._judged[reference.profile_name].broken_by(reference.state)
         for transition in reference.transitions:
-            broken += self.structure.judge_step(transition)
+            broken += broken_step_laws(transition)
         if not broken:
             return None
         return Divergence(

@@ -126,12 +126,12 @@ def _verify_all(say: Say, places: list[Path], what: str) -> tuple[bool, str]:
 
 def _compare(say: Say, profile_name: str | None) -> tuple[bool, str]:
     from segproof_harness.reading.conformance import Tally, compare_scenario
-    from segproof_model.profiles import profile_named
+    from segproof_model.releases import release_named
 
-    profile = None if profile_name is None else profile_named(profile_name)
+    release = None if profile_name is None else release_named(profile_name)
     total = Tally()
     for scenario in scenarios():
-        total.add(compare_scenario(scenario, profile))
+        total.add(compare_scenario(scenario, release))
     for line in total.mismatches:
         say(line)
     lookups = total.compared["offset_queries"] + total.compared["time_queries"]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why two subjects answer differently, and rightly so: the flags in which their profiles differ.
+"""Why two subjects answer differently, and rightly so: the behaviours in which releases differ.
 
-Each subject is held against the model under its own profile. Where the models themselves part, the
-subjects are expected to; the flag is found by giving one profile the other's value, flag by flag.
+Each subject is held against the model of its own release. Where the models themselves part, the
+subjects are expected to; the behaviour is found by giving it to one release, or taking it away.
 
 Used by: replay.
 """
@@ -15,33 +15,34 @@ from segproof_harness.compare import Comparison, Parting
 from segproof_harness.structures import structure_named
 from segproof_harness.subjects import ModelSubject
 from segproof_harness.traces import Trace
-from segproof_model.profiles import differences, profile_named
+from segproof_model.language.behaviours import Behaviour, differences
+from segproof_model.releases import release_named
 
-__all__ = ["Expected", "flags_of"]
+__all__ = ["Expected", "behaviours_of"]
 
-SEVERAL = "several flags together"
+SEVERAL = "several behaviours together"
 SECONDS = 5.0
-"""What a history may take with one flag of another release."""
+"""What a history may take with one behaviour of another release."""
 
 
-def flags_of(trace: Trace, parting: Parting) -> tuple[str, ...]:
-    """Return the flags each of which alone moves the step where two profiles part.
+def behaviours_of(trace: Trace, parting: Parting) -> tuple[type[Behaviour], ...]:
+    """Return the behaviours each of which alone moves the step where two releases part.
 
     Empty where only several of them together do.
     """
     structure = structure_named(trace.structure_id)
     begun = replace(trace, operations=trace.operations[: parting.step])
-    one, other = profile_named(parting.profile_name), profile_named(parting.other)
+    one, other = release_named(parting.profile_name), release_named(parting.other)
     found = []
-    for flag, _, value, _, _ in differences(one, other):
-        flipped = ModelSubject(structure, replace(one, **{flag: value}), name="flipped")
+    for behaviour in differences(one, other):
+        flipped = ModelSubject(structure, one.flipped(behaviour), name="flipped")
         if _moves(Comparison(structure, one.name, [flipped], image_every=1), begun):
-            found.append(flag)
+            found.append(behaviour)
     return tuple(found)
 
 
 def _moves(comparing: Comparison, begun: Trace) -> bool:
-    """Return whether a flag alone is seen; it may be in that nothing ends, with it and no other."""
+    """Return whether a behaviour alone is seen; it may be in that nothing ends, but for it."""
     try:
         return comparing.run(begun, SECONDS) is not None
     except TimeoutError:
@@ -50,17 +51,18 @@ def _moves(comparing: Comparison, begun: Trace) -> bool:
 
 @dataclass(slots=True)
 class Expected:
-    """The differences of a run that profiles explain."""
+    """The differences of a run that releases explain."""
 
     histories: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """How many first part so, by the two profiles and the flags, written with commas."""
+    """How many first part so, by the two profiles and the behaviours, written with commas."""
     _known: dict[tuple[str, ...], str] = field(default_factory=dict)
     """What explained a parting of this kind: the next one of it is not looked into again."""
 
     def add(self, parting: Parting, make_trace: Callable[[], Trace]) -> None:
         """Count a history that parts; explain it, if it is the first that does so."""
         if parting.kind not in self._known:
-            self._known[parting.kind] = ", ".join(flags_of(make_trace(), parting)) or SEVERAL
+            moved = behaviours_of(make_trace(), parting)
+            self._known[parting.kind] = ", ".join(one.__name__ for one in moved) or SEVERAL
         self.histories[parting.profile_name, parting.other, self._known[parting.kind]] += 1
 
     def merge(self, other: "Expected") -> None:
@@ -70,7 +72,7 @@ class Expected:
     def lines(self) -> list[str]:
         """Return the differences in words, the most frequent first."""
         return [
-            f"expected: {other} differs from {one} first by {flags}: {count} "
+            f"expected: {other} differs from {one} first by {names}: {count} "
             + ("history" if count == 1 else "histories")
-            for (one, other, flags), count in self.histories.most_common()
+            for (one, other, names), count in self.histories.most_common()
         ]

@@ -71,7 +71,7 @@ def normalise(value: Any) -> Any:
 
     Named tuples, lists, dataclasses and arrays become tuples; numpy's numbers become Python's.
 
-    >>> from segproof_model.kafka.offset_index import OffsetPosition
+    >>> from segproof_model.kafka.format.offset_index import OffsetPosition
     >>> normalise([OffsetPosition(5, 120), bytearray(b"x")])
     ((5, 120), b'x')
     """
@@ -100,7 +100,7 @@ def of_error(error: Exception) -> Outcome:
     kind = getattr(error, "kind", None)
     if not isinstance(kind, str):
         kind = _builtin_kind(error)
-    return Outcome(error=kind, detail=f"{type(error).__name__}: {error}")
+    return Outcome(error=str(kind), detail=f"{type(error).__name__}: {error}")
 
 
 def _builtin_kind(error: Exception) -> str:

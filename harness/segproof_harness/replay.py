@@ -100,7 +100,7 @@ def run_seed(
     if comparing.release_names:
         counted = comparing.counters.left_out
         return comparing.run(_made_for(comparing, seed, length, weights, counted))
-    choose = choose_for(comparing.structure.structure_id, seed, (comparing.guide.profile,))
+    choose = choose_for(comparing.structure.structure_id, seed, (comparing.guide.release,))
     with time_limit(HISTORY_SECONDS):
         found = comparing.start(comparing.structure.draw_setup(choose))
         for _ in range(length):

@@ -17,9 +17,7 @@ from segproof_harness.generation import INT32_MAX, INT32_MIN, INT64_MAX, INT64_M
 from segproof_harness.operations import Operation, Value
 from segproof_harness.outcomes import Outcome
 from segproof_model.language.outcomes import ErrorKind
-from segproof_model.laws.checking import broken_state_laws, broken_step_laws
-from segproof_model.laws.registry import Transition
-from segproof_model.profiles import PROFILES, SEGPROOF
+from segproof_model.releases import RELEASES, SEGPROOF
 
 Kind = Literal["int64", "int32", "size", "flag", "name", "bytes", "other"]
 SIZE_MAX = 1 << 24
@@ -85,8 +83,8 @@ class Situation:
 
     state: Any
     """The model's state; None where nothing is open."""
-    directory: Any
-    """The model's Directory."""
+    files: Any
+    """The model's Files."""
     opened: Mapping[str, Value]
     """Arguments of the last opening."""
 
@@ -108,14 +106,11 @@ class OperationKind:
     adapt: Callable[[Mapping[str, Value]], Mapping[str, Any]] | None = None
     """Return the arguments as the methods want them, where plain values won't do."""
     call_model: Callable[..., Any] | None = None
-    """`f(state, **arguments)` where the model's method of that name won't do."""
+    """`f(draft, **arguments)` where the model's method of that name won't do."""
     call_impl: Callable[..., Any] | None = None
     """`f(object, **arguments)` where the implementation's method of that name won't do."""
     show: Callable[[Any], Any] | None = None
     """Return the part of an answer that is compared, where it is more than plain values."""
-    settle: Callable[[Any], Any] | None = None
-    """Return the Step that goes on, where the model's leaves more than its state; `show` gets its
-    outcome, the laws judge the whole."""
     sets_clock: bool = False
     """Whether it sets the clock to its argument `now_ms`, and is no call at all."""
 
@@ -178,32 +173,26 @@ class Structure:
     is_usable: Callable[[Any], bool]
     """Whether a state is open: other operations than opening can succeed."""
     open_model: Callable[..., Any]
-    """`f(arguments, directory, profile)` returns a Step whose `after` is a state or a Directory."""
+    """`f(arguments, files, release)` returns a Step whose `after` is a state, or the Files."""
     open_impl: Callable[..., Any]
     """`f(class, arguments, files)` returns the object; names are paths already."""
     takes_directory: bool = False
     """Whether `open_impl` finds the path of the subject's directory in `arguments["directory"]`."""
     takes_clock: bool = False
-    """Whether `open_impl` finds the subject's Clock in `arguments["clock"]`; files are modified by
-    it, and the opening's argument `now_ms` sets it."""
+    """Whether the opening's argument `now_ms` sets the clock: that of the model's Files, and the
+    subject's, which `open_impl` finds in `arguments["clock"]` and by which files are modified."""
     takes_folders: bool = False
     """Whether files may lie in folders of the directory; their names then are `folder/name`."""
     damage: Callable[[Mapping[str, Value], Mapping[str, bytes]], Mapping[str, bytes]] | None = None
     """`f(arguments, files)` returns the files as something broke them before this opening; not
     asked where the opening's argument `damage` is empty."""
-    directory_of: Callable[[Any], Any] = lambda state: state.directory
-    """The Directory of a state."""
     parts: Callable[[Any], Iterable[Any]] = lambda state: ()
-    """States of other structures inside a state; each is held against their state laws."""
+    """What a state holds of other structures; each is held against their state laws."""
     laws: tuple[str, ...] = ()
     """Laws of opening, the chief one first."""
     is_asked: Callable[[Event], bool] = lambda event: event.outcome.error != ErrorKind.ENDLESS
     """Whether histories for a release have such a step: not one that its JVM would never end, nor
     one whose answer is left to chance there."""
-    judge_state: Callable[[Any], list[str]] = broken_state_laws
-    """Return the ids of the laws that a state breaks."""
-    judge_step: Callable[[Transition], list[str]] = broken_step_laws
-    """Return the ids of the laws that a step breaks."""
 
     @property
     def system(self) -> str:
@@ -214,7 +203,7 @@ class Structure:
     def profile_names(self) -> tuple[str, ...]:
         """The profiles it has: segproof's own, and the releases of its system."""
         return tuple(
-            name for name in PROFILES if name == SEGPROOF.name or name.startswith(f"{self.system}-")
+            name for name in RELEASES if name == SEGPROOF.name or name.startswith(f"{self.system}-")
         )
 
     @property

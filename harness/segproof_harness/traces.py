@@ -27,7 +27,7 @@ from segproof_harness.structures import (
     is_file_path,
     structure_named,
 )
-from segproof_model.profiles import PROFILES
+from segproof_model.releases import RELEASES
 
 FORMAT = 1
 LINE_BYTES_MAX = 1 << 24
@@ -131,8 +131,8 @@ def _header(value: dict[str, Any]) -> Trace:
     structure_id, profile, seed = value.get("structure"), value.get("profile"), value.get("seed")
     if not isinstance(structure_id, str) or structure_id not in STRUCTURE_IDS:
         raise ValueError(f"no structure {structure_id!r}; known: {', '.join(STRUCTURE_IDS)}")
-    if not isinstance(profile, str) or profile not in PROFILES:
-        raise ValueError(f"no profile {profile!r}; known: {', '.join(PROFILES)}")
+    if not isinstance(profile, str) or profile not in RELEASES:
+        raise ValueError(f"no profile {profile!r}; known: {', '.join(RELEASES)}")
     if seed is not None and type(seed) is not int:
         raise ValueError("seed must be an integer or null")
     setup = value.get("setup")

@@ -15,8 +15,10 @@ from segproof_harness.operations import Operation
 from segproof_harness.structures import OperationKind, Setup, Structure, structure_named
 from segproof_harness.subjects.model import ModelSubject
 from segproof_harness.traces import Trace
+from segproof_model.kafka.format.record_releases import MessagesAloneAreWritten
+from segproof_model.language.behaviours import Release
 from segproof_model.language.outcomes import ErrorKind
-from segproof_model.profiles import Profile, profile_named
+from segproof_model.releases import release_named
 
 OTHERS = "others"
 """In weights: all operations that have none of their own there."""
@@ -83,13 +85,13 @@ def written_weights(weights: Weights) -> str:
     return ",".join(f"{name}={weight}" for name, weight in weights.items())
 
 
-def choose_for(structure_id: str, seed: int, profiles: Iterable[Profile]) -> RandomChoose:
-    """Return the generator of one history; of the profiles only what they can write is part of it.
+def choose_for(structure_id: str, seed: int, releases: Iterable[Release]) -> RandomChoose:
+    """Return the generator of one history; of the releases only what they can write is part of it.
 
     Where one of them knows no batches of magic 2, none are drawn.
     """
     choose = RandomChoose(structure_id, seed)
-    if not all(profile.magic_2_is_written for profile in profiles):
+    if any(release.has(MessagesAloneAreWritten) for release in releases):
         choose.magic_max = 1
     return choose
 
@@ -128,9 +130,9 @@ def make_history(
     left out, and counted by name in `left_out`.
     """
     structure = structure_named(structure_id)
-    profiles = [profile_named(name) for name in dict.fromkeys((profile_name, *releases))]
-    choose = choose_for(structure_id, seed, profiles)
-    references = [ModelSubject(structure, profile) for profile in profiles]
+    modelled = [release_named(name) for name in dict.fromkeys((profile_name, *releases))]
+    choose = choose_for(structure_id, seed, modelled)
+    references = [ModelSubject(structure, release) for release in modelled]
     setup = _drawn_setup(structure, choose, references, must_end=bool(releases))
     operations = []
     for _ in range(length):

@@ -19,7 +19,7 @@ from segproof_harness.reading.conformance import (
     older_releases,
     partition_of,
 )
-from segproof_model.profiles import profile_named
+from segproof_model.releases import release_named
 
 SCENARIOS = scenarios()
 PROFILE = "kafka-4.3.1"
@@ -53,12 +53,12 @@ ANSWERED = (
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name)
 def test_model_answers_as_the_release_did(scenario: Path) -> None:
     """Under the profile of a release every recorded answer of it is equal, zero tails and all."""
-    newest = compare_scenario(scenario, profile_named(PROFILE))
+    newest = compare_scenario(scenario, release_named(PROFILE))
     assert [] == newest.mismatches
     assert newest.compared["offset_queries"] > 300
     assert newest.compared["time_queries"] > 150
     for release in older_releases(scenario):
-        older = compare_scenario(scenario, profile_named(f"kafka-{release}"), release)
+        older = compare_scenario(scenario, release_named(f"kafka-{release}"), release)
         assert [] == older.mismatches
         assert older.total > 1000
 

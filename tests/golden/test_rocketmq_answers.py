@@ -15,7 +15,7 @@ import pytest
 from segproof.verification import verify
 from segproof_harness.cli import run
 from segproof_harness.reading.store_conformance import compare_store, load_scenario
-from segproof_model.profiles import profile_named
+from segproof_model.releases import release_named
 
 DATA = Path(__file__).resolve().parents[2] / "harness/segproof_harness/data/rocketmq"
 STORES = sorted(folder.name for folder in DATA.iterdir() if folder.is_dir())
@@ -47,7 +47,7 @@ def test_enough_stores_are_carried() -> None:
 def test_model_answers_as_the_release_did(name: str) -> None:
     """Under the profile of its release the model gives every recorded answer."""
     scenario = load_scenario(DATA / name)
-    tally = compare_store(scenario, profile_named(f"rocketmq-{scenario.release}"))
+    tally = compare_store(scenario, release_named(f"rocketmq-{scenario.release}"))
     assert [] == tally.mismatches
     assert tally.total > 1200
 

@@ -16,11 +16,10 @@ from typer.testing import CliRunner
 from segproof.errors import CorruptIndexError
 from segproof.kafka import LogSegments, RecordFile
 from segproof_harness import cli
-from segproof_model.kafka.log_segment import LogSegment as ModelLogSegment
-from segproof_model.kafka.offset_index import OffsetIndex as ModelOffsetIndex
-from segproof_model.kafka.offset_index import OffsetPosition
-from segproof_model.language.outcomes import Step
-from segproof_model.rocketmq.key_hash import index_key_hash
+from segproof_model.kafka.format.log_segment import LogSegment as ModelLogSegment
+from segproof_model.kafka.format.offset_index import OffsetIndex as ModelOffsetIndex
+from segproof_model.kafka.format.offset_index import OffsetPosition
+from segproof_model.rocketmq.format.key_hash import index_key_hash
 from segproof_spark.cli import app
 from segproof_spark.lookups.drawing import Draw
 from segproof_spark.lookups.index_images import DTYPES, draw_image, read_image
@@ -459,7 +458,7 @@ def test_the_model_is_asked_in_real_logs(partition: Path, monkeypatch: pytest.Mo
     comparison = run_unit(unit).comparison
     assert (0, True) == (comparison.differing, 10 <= comparison.by_model < 40)
     with monkeypatch.context() as patched:
-        patched.setattr(ModelLogSegment, "translate_offset", lambda *rest: Step(None, None))
+        patched.setattr(ModelLogSegment, "translate_offset", lambda *rest: None)
         found = run_unit(unit).comparison.findings
     assert "LOG-6" in {finding.law for finding in found}
     assert "the model's answer" in found[0].message

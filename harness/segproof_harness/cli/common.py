@@ -20,7 +20,7 @@ import typer
 
 if TYPE_CHECKING:
     from segproof.findings import Finding
-    from segproof_model.profiles import Profile
+    from segproof_model.language.behaviours import Release
 
 EXIT_CLEAN = 0
 EXIT_FINDINGS = 1
@@ -91,13 +91,13 @@ JobsOption = Annotated[
 def version() -> str:
     """Return what `--version` shows."""
     from segproof_harness.traces import FORMAT
-    from segproof_model.profiles import PROFILES
+    from segproof_model.releases import RELEASES
 
     return (
         f"segproof {release()}\n"
         f"formats: {FORMATS}\n"
         f"         trace {FORMAT}\n"
-        f"profiles: {', '.join(PROFILES)}"
+        f"profiles: {', '.join(RELEASES)}"
     )
 
 
@@ -192,21 +192,21 @@ def check_readable(path: Path) -> None:
         REAL_FILES.open(os.fspath(path)).close()
 
 
-def known_profile(name: str | None) -> "Profile | None":
-    """Return the profile of a release; None for segproof's own. Refuses an unknown name."""
-    from segproof_model.profiles import PROFILES, SEGPROOF
-
-    if name is None or name == SEGPROOF.name:
+def known_profile(name: str | None) -> "Release | None":
+    """Return the release of a profile; None for segproof. Refuses an unknown name."""
+    if name in (None, "segproof"):
         return None
-    if name not in PROFILES:
-        refuse(f"no profile {name!r}; known: {', '.join(PROFILES)}")
-    return PROFILES[name]
+    from segproof_model.releases import RELEASES
+
+    if name not in RELEASES:
+        refuse(f"no profile {name!r}; known: {', '.join(RELEASES)}")
+    return RELEASES[name]
 
 
-def check_profile_of(profile: "Profile | None", system: str) -> None:
+def check_profile_of(release: "Release | None", system: str) -> None:
     """Refuse a release of the other system: `kafka` or `rocketmq`."""
-    if profile is not None and not profile.name.startswith(system):
-        refuse(f"{profile.name} does not read these files: give a release of {system}")
+    if release is not None and not release.name.startswith(system):
+        refuse(f"{release.name} does not read these files: give a release of {system}")
 
 
 Show = Callable[[int, int], None]

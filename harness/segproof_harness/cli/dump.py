@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from segproof.errors import SegproofError
     from segproof.verifying.rocketmq.places import Place
     from segproof_harness.reading.rows import SegmentFile
-    from segproof_model.profiles import Profile
+    from segproof_model.language.behaviours import Release
 
     Row = dict[str, Any]
     Tell = Callable[[SegproofError], None]
@@ -103,7 +103,7 @@ def command(
 class Asked:
     """What is shown, and how."""
 
-    profile: "Profile | None"
+    release: "Release | None"
     records: bool
     limit: int | None
     hash_slots: int | None
@@ -158,7 +158,7 @@ def _dump_places(place: "Place", asked: Asked) -> bool:
     def rows(one: "Place", tell: "Tell") -> "Iterator[Row]":
         return store_rows(
             one,
-            profile=asked.profile,
+            release=asked.release,
             with_records=asked.records,
             hash_slots=asked.hash_slots,
             limit=asked.limit,
@@ -178,12 +178,12 @@ def _dump_file(file: "SegmentFile", asked: Asked, *, in_directory: bool) -> bool
     def rows(tell: "Tell") -> "Iterator[Row]":
         yield from rows_of(
             file,
-            profile=asked.profile,
+            release=asked.release,
             with_records=asked.records,
             limit=asked.limit,
             on_large=tell,
         )
-        if rest := unread_bytes(file, asked.profile):
+        if rest := unread_bytes(file, asked.release):
             complain(f"{file.path}: {rest}")
 
     return _dump(file.path, rows, asked, in_directory, is_log=file.suffix == ".log")

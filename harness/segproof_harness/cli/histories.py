@@ -90,11 +90,11 @@ def structures_of(structure: str, profile: str, subjects: list[str]) -> tuple[st
     """
     from segproof_harness.replay import comparison
     from segproof_harness.structures import STRUCTURE_IDS, structure_named
-    from segproof_model.profiles import PROFILES
+    from segproof_model.releases import RELEASES
 
     wanted: tuple[str, ...] = () if structure == ALL else (known_structure(structure),)
-    if profile not in PROFILES:
-        refuse(f"no profile {profile!r}; known: {', '.join(PROFILES)}")
+    if profile not in RELEASES:
+        refuse(f"no profile {profile!r}; known: {', '.join(RELEASES)}")
     if structure == ALL:
         wanted = tuple(
             name for name in STRUCTURE_IDS if profile in structure_named(name).profile_names

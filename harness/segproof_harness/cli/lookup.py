@@ -42,7 +42,7 @@ from segproof_harness.cli.lookup_keys import (
 
 if TYPE_CHECKING:
     from segproof.lookup import LookupStep, OffsetAnswer, TimestampAnswer
-    from segproof_model.profiles import Profile
+    from segproof_model.language.behaviours import Release
 
     Ask = Callable[..., OffsetAnswer | TimestampAnswer]
 
@@ -167,7 +167,7 @@ def command(
 
 
 def _answer_partition(
-    name: str, numbers: Numbers, release: "Profile | None", output_format: Format
+    name: str, numbers: Numbers, release: "Release | None", output_format: Format
 ) -> None:
     """Write the answers about a partition; exit code 1 where its files are damaged."""
     check_profile_of(release, "kafka")

@@ -26,7 +26,7 @@ from segproof_harness.cli.common import (
 
 if TYPE_CHECKING:
     from segproof.lookup_answers import LookupStep
-    from segproof_model.profiles import Profile
+    from segproof_model.language.behaviours import Release
 
 LINE_CHARACTERS_MAX = 1000
 """A number of 64 bits takes 20; a device, or a file of something else, may have no line end."""
@@ -119,7 +119,7 @@ def is_of_rocketmq(name: str) -> bool:
     return place_of(name, REAL_FILES) is not None
 
 
-def answer_store(name: str, asked: Asked, release: "Profile | None", output_format: Format) -> None:
+def answer_store(name: str, asked: Asked, release: "Release | None", output_format: Format) -> None:
     """Write the answers about a store; exit code 1 where its files are damaged."""
     check_profile_of(release, "rocketmq")
     from segproof.errors import SegproofError

@@ -198,7 +198,9 @@ def _rebuild(directory: Path, out: Path | None, **options: Any) -> "Rebuilt":
 def _index_key(profile: str | None) -> Literal["last_offset", "first_offset"]:
     release = known_profile(profile)
     check_profile_of(release, "kafka")
-    if release is not None and release.index_key == "first_offset":
+    from segproof_model.kafka.format.log_segment_releases_before_2 import FirstOffsetIsKey
+
+    if release is not None and release.has(FirstOffsetIsKey):
         return "first_offset"
     return "last_offset"
 

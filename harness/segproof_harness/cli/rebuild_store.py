@@ -28,7 +28,7 @@ from segproof_harness.cli.common import (
 if TYPE_CHECKING:
     from segproof.rebuilding.rocketmq_index import RebuiltIndex
     from segproof.rocketmq.index_table import Geometry
-    from segproof_model.profiles import Profile
+    from segproof_model.language.behaviours import Release
 
 IndexNumOption = Annotated[
     int | None,
@@ -51,7 +51,7 @@ class StoreRebuild:
     hash_slots: int | None
     index_num: int | None
     cut_tail: bool
-    release: "Profile | None"
+    release: "Release | None"
 
 
 def is_store(path: Path) -> bool:
@@ -76,6 +76,8 @@ def rebuild_store(asked: StoreRebuild, output_format: Format) -> None:
 def _rebuild(asked: StoreRebuild) -> "RebuiltIndex":
     from segproof.errors import SegproofError
     from segproof.rebuilding.rocketmq_index import rebuild_index
+    from segproof_model.rocketmq.broker.index_service_releases import TagsAreNotIndexed
+    from segproof_model.rocketmq.format.index_file_releases import EachPutIsCounted
 
     release = asked.release
     try:
@@ -86,8 +88,8 @@ def _rebuild(asked: StoreRebuild) -> "RebuiltIndex":
                 asked.out,
                 *geometry,
                 in_place=asked.out is None,
-                index_tags=None if release is None else release.rmq_tags_indexed,
-                count_puts=None if release is None else release.rmq_slot_count_each_put,
+                index_tags=None if release is None else not release.has(TagsAreNotIndexed),
+                count_puts=None if release is None else release.has(EachPutIsCounted),
                 cut_tail=asked.cut_tail,
                 on_progress=show,
             )

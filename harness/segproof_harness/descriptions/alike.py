@@ -12,48 +12,55 @@ oracle.kafka.records.
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
 from segproof_harness.codecs import CODECS
+from segproof_harness.descriptions.batches import whole_batches
 from segproof_harness.structures import Event
-from segproof_model.directory import Directory
-from segproof_model.kafka.compression import COMPRESSIONS, inflate
-from segproof_model.kafka.legacy_record import (
+from segproof_model.kafka.format.compression import COMPRESSIONS, NONE, inflate
+from segproof_model.kafka.format.legacy_record import (
     LOG_OVERHEAD,
     MIN_MESSAGE_BYTES,
     LegacyRecord,
-    read_messages,
 )
-from segproof_model.kafka.record_batch import HEADER_UP_TO_MAGIC_BYTES, RecordBatch
-from segproof_model.kafka.record_file import scan_memory
+from segproof_model.kafka.format.legacy_record_batch import LegacyRecordBatch
+from segproof_model.kafka.format.memory_records import HEADER_UP_TO_MAGIC_BYTES
+from segproof_model.kafka.format.record_batch import RecordBatch
+from segproof_model.kafka.format.record_releases import MessagesAloneAreWritten
 from segproof_model.language.integers import INT32_MAX, int32_at
 from segproof_model.language.outcomes import ErrorKind
-from segproof_model.profiles import KAFKA_0_10_2_2
+from segproof_model.language.states import Refused, outcome_of
+from segproof_model.laws.register import has
+from segproof_model.releases import KAFKA, RELEASES
 
 RESERVED_FLAGS = re.compile(rb"\x1f\x8b.[\x20-\xff]", re.DOTALL)
 """The head of a gzip stream: magic, method, and flags of which one of the upper three is set."""
 MUCH_BYTES = 1 << 28
 """More than a file of a history holds: what says to need it asks for memory that a JVM lacks."""
+OLDEST = RELEASES[f"kafka-{KAFKA[-1]}"]
+"""It reads messages alone."""
 
 
 def is_asked(event: Event) -> bool:
     """Return whether a release is asked: it ends, and reads every block as ours does."""
     if event.outcome.error == ErrorKind.ENDLESS:
         return False
-    data = (*bytes_in(event.operation.arguments), *_files(event.after))
+    after = event.after
+    files = [] if after is None else list(after.files.images.values())
+    data = (*bytes_in(event.operation.arguments), *files)
     return all(map(is_read_alike, data)) and _knows_formats(event, data)
 
 
 def _knows_formats(event: Event, data: tuple[bytes, ...]) -> bool:
     """Return whether the release knows the format of all that this step may read as a batch.
 
-    What the oldest ones make of other formats is in no profile. A scan may begin at the end of any
+    What the oldest ones make of other formats no behaviour says. A scan may begin at the end of any
     batch, at a position that is given, or where an index entry sends it.
     """
     state = event.after or event.before
-    profile = getattr(state, "profile", None)
-    if profile is None or profile.magic_2_is_written:
+    if state is None or not has(state, MessagesAloneAreWritten):
         return True
     starts = {0, *_numbers_in(event.operation.arguments), *_indexed_places(state)}
     return all(has_messages_only(one, start) for one in data for start in starts)
@@ -67,10 +74,9 @@ def _numbers_in(arguments: Mapping[str, Any]) -> Iterator[int]:
 
 
 def _indexed_places(state: Any) -> Iterator[int]:
-    """Yield the positions in the offset indexes of a state's directory."""
-    for name in state.directory:
+    """Yield the positions in the offset indexes among a state's files."""
+    for name, image in state.files.images.items():
         if ".index" in name:
-            image = state.directory.read(name) or b""
             for at in range(4, len(image) - 3, 8):
                 yield int32_at(image, at)
 
@@ -91,15 +97,10 @@ def has_messages_only(data: bytes, start: int = 0) -> bool:
 
 
 def _wraps_messages_only(data: bytes) -> bool:
-    messages, _ = read_messages(LegacyRecord(data), CODECS, KAFKA_0_10_2_2)
-    return all(one.stored.magic in (0, 1) for one in messages)
-
-
-def _files(state: Any) -> Iterator[bytes]:
-    """Yield the contents of a state's files."""
-    directory = state if isinstance(state, Directory) else getattr(state, "directory", None)
-    if directory is not None:
-        yield from (directory.read(name) or b"" for name in directory)
+    batch = OLDEST.kind(LegacyRecordBatch)(data, 0, len(data), codecs=CODECS)
+    with suppress(Refused):
+        return all(one.stored.magic in (0, 1) for one in batch.messages())
+    return True
 
 
 def bytes_in(value: Any) -> Iterator[bytes]:
@@ -117,19 +118,18 @@ def bytes_in(value: Any) -> Iterator[bytes]:
 @lru_cache(maxsize=1024)
 def is_read_alike(data: bytes) -> bool:
     """Return whether a release and ours read the same of these bytes, but for what Kafka says."""
-    batches = scan_memory(data, codecs=CODECS).batches
-    return not RESERVED_FLAGS.search(data) and not any(map(_holds_much, batches))
+    return not RESERVED_FLAGS.search(data) and not any(map(_holds_much, whole_batches(data)))
 
 
 def _holds_much(batch: RecordBatch) -> bool:
     """Return whether a message inside of this one says to need more memory than a JVM gets here."""
-    compression = batch.compression
-    if not batch.is_legacy or not isinstance(compression, str) or compression == "none":
+    codec = LegacyRecord(batch.data).codec
+    if not batch.is_legacy or codec == NONE or codec >= len(COMPRESSIONS):
         return False
-    value = LegacyRecord(batch.data).value
+    value = outcome_of(getattr, LegacyRecord(batch.data), "value")
     if not isinstance(value, bytes):
         return False
-    inflated = inflate(COMPRESSIONS.index(compression), value, batch.magic, CODECS)
+    inflated = outcome_of(inflate, codec, value, batch.magic, CODECS)
     position = 0
     while isinstance(inflated, bytes) and position + 12 <= len(inflated):
         size = int.from_bytes(inflated[position + 8 : position + 12], "big", signed=True)

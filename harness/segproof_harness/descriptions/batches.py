@@ -5,22 +5,24 @@ Used by: descriptions.record_batch, descriptions.record_file.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
 from segproof_harness.codecs import CODECS
 from segproof_harness.generation import MAGIC_NEWEST, Choose, one_in, weighted, within
 from segproof_harness.outcomes import of_error, of_model
-from segproof_model.kafka.compression import COMPRESSIONS
-from segproof_model.kafka.record_batch import (
-    Record,
-    RecordBatch,
-    RecordHeader,
-    read_batch,
+from segproof_model.kafka.format.batch_writing import (
     write_batch,
     write_empty_batch,
     write_end_transaction_marker,
 )
+from segproof_model.kafka.format.compression import COMPRESSIONS
+from segproof_model.kafka.format.memory_records import MemoryRecords
+from segproof_model.kafka.format.record import Record, RecordHeader
+from segproof_model.kafka.format.record_batch import RecordBatch
+from segproof_model.language.outcomes import Raised
+from segproof_model.language.states import Refused, outcome_of
 
 BASE_OFFSETS = (0, 7, 100, 2**31 - 3, 2**31, 2**40)
 TIMES = (1_000, 0, -1, 1_700_000_000_000, 2**40)
@@ -79,9 +81,9 @@ def draw_batch(choose: Choose, base_offset: int) -> bytes:
     """Draw a batch that is right: any magic, codec, kind."""
     kind = weighted(choose, (10, 4, 1, 1)) if choose.magic_max == MAGIC_NEWEST else 1
     if kind == 2:
-        written = write_empty_batch(base_offset, base_offset + choose.integer(0, 9), 1_000)
-    elif kind == 3:
-        written = write_end_transaction_marker(
+        return write_empty_batch(base_offset, base_offset + choose.integer(0, 9), 1_000)
+    if kind == 3:
+        return write_end_transaction_marker(
             choose.one_of(("ABORT", "COMMIT")),
             offset=base_offset,
             timestamp=choose.one_of(TIMES),
@@ -89,14 +91,10 @@ def draw_batch(choose: Choose, base_offset: int) -> bytes:
             producer_epoch=choose.integer(0, 3),
             coordinator_epoch=choose.integer(0, 99),
         )
-    else:
-        written = _draw_data_batch(choose, base_offset, 2 if kind == 0 else choose.integer(0, 1))
-    if not isinstance(written, bytes):
-        raise ValueError(f"a drawn batch can't be written: {written}")
-    return written
+    return _draw_data_batch(choose, base_offset, 2 if kind == 0 else choose.integer(0, 1))
 
 
-def _draw_data_batch(choose: Choose, base_offset: int, magic: int) -> Any:
+def _draw_data_batch(choose: Choose, base_offset: int, magic: int) -> bytes:
     codec = choose.one_of((0, 0, 0, 1, 2, 3, 4))
     timestamp_type = "CreateTime" if magic == 0 or not one_in(choose, 4) else "LogAppendTime"
     more: dict[str, Any] = {}
@@ -136,7 +134,7 @@ def draw_damage(choose: Choose, batch: bytes) -> tuple[int, bytes]:
         position = min(position, len(batch))
         border = choose.one_of((0, 1, 2, -1, 2 ** (8 * max(size, 1) - 1) - 1))
         return position, border.to_bytes(max(size, 1), "big", signed=border < 0)[:size]
-    model = RecordBatch(batch, 0, len(batch), codecs=CODECS)
+    model = MemoryRecords(batch).batch_of(batch, 0, len(batch), in_file=False)
     return checksum[0], model.crc_of(batch).to_bytes(4, "big")[: max(0, len(batch) - checksum[0])]
 
 
@@ -147,6 +145,12 @@ def attempt(read: Callable[[], Any]) -> Any:
     except Exception as error:
         outcome = of_error(error)
     return outcome.value if outcome.error is None else ("error", outcome.error)
+
+
+def number_of(batch: RecordBatch, name: str) -> int | None:
+    """Return a number that a batch of the model tells of itself; None where it can't be read."""
+    found = outcome_of(getattr, batch, name)
+    return None if isinstance(found, Raised) else found
 
 
 def show_field(batch: Any, name: str) -> Any:
@@ -178,12 +182,9 @@ def show_record(record: Any) -> tuple[Any, ...]:
     )
 
 
-def show_records_of_model(batch: RecordBatch) -> tuple[Any, Any]:
+def show_records(batch: Any) -> tuple[Any, Any]:
     """Return the first records, and the kind of error that ends them."""
-    found = batch.records_until_error()
-    shown = tuple(map(show_record, found.records[:RECORDS_SHOWN_MAX]))
-    is_cut = len(found.records) > RECORDS_SHOWN_MAX
-    return shown, None if is_cut or found.error is None else str(found.error.kind)
+    return until_error(batch.records(), show_record)
 
 
 def until_error(items: Iterable[Any], show: Callable[[Any], Any]) -> tuple[Any, Any]:
@@ -199,8 +200,6 @@ def until_error(items: Iterable[Any], show: Callable[[Any], Any]) -> tuple[Any, 
 def whole_batches(data: bytes) -> Sequence[RecordBatch]:
     """Return the batches from the beginning of data, as far as they are whole."""
     found: list[RecordBatch] = []
-    position = 0
-    while isinstance(batch := read_batch(data, position, codecs=CODECS), RecordBatch):
-        found.append(batch)
-        position += batch.size_bytes
+    with suppress(Refused):
+        found.extend(MemoryRecords(data, codecs=CODECS).batches())
     return found

@@ -27,7 +27,10 @@ from segproof_harness.structures import (
     Situation,
     Structure,
 )
-from segproof_model.language.outcomes import Raised
+from segproof_model.language.behaviours import Release
+from segproof_model.language.files import Files
+from segproof_model.language.outcomes import Step
+from segproof_model.language.states import opened
 
 BASE_OFFSETS = (0, 100, 1, 5, 2**31 - 1, 2**31, 2**31 + 7, 2**40, 2**62)
 BORDERS = (2**31 - 1, 2**31, 2**31 - 2, -1, 2**32, 2**32 - 1)
@@ -63,10 +66,10 @@ def offsets_of(situation: Situation) -> list[int]:
     state = situation.state
     if state is None or not state.entries or not state.image:
         return []
-    entries = state.entries_list()
-    picked = entries if len(entries) <= 16 else [*entries[:4], entries[len(entries) // 2]]
-    picked = picked if picked is entries else [*picked, *entries[-8:]]
-    return [entry.offset for entry in picked]
+    offsets = [state.base_offset + relative for relative in state.relative_offsets()]
+    if len(offsets) <= 16:
+        return offsets
+    return [*offsets[:4], offsets[len(offsets) // 2], *offsets[-8:]]
 
 
 def next_offset(choose: Choose, situation: Situation, last: int, is_empty: bool) -> int:
@@ -214,10 +217,11 @@ def _slot_number(choose: Choose, situation: Situation) -> int:
 def _open_model(model_class: Any) -> Callable[..., Any]:
     """Return how the model is opened."""
 
-    def opened(arguments: Mapping[str, Value], directory: Any, profile: Any) -> Any:
-        return model_class.open(**arguments, directory=directory, profile=profile)
+    def open_it(arguments: Mapping[str, Any], files: Files, release: Release) -> Step[Any]:
+        given = dict(arguments)
+        return opened(release.kind(model_class), files, given.pop("file"), **given)
 
-    return opened
+    return open_it
 
 
 def _open_impl(impl_class: Any, arguments: Mapping[str, Value], files: Any) -> Any:
@@ -244,14 +248,11 @@ def is_row_of_int64(value: Value) -> bool:
     )
 
 
-def lookup_many_of_model(state: Any, **targets: tuple[int, ...]) -> Any:
+def lookup_many(index: Any, **targets: tuple[int, ...]) -> Any:
     """Return the columns of what `lookup` answers to each of the targets."""
     (row,) = targets.values()
-    answers = [state.lookup(target) for target in (0, *row)]
-    refused = [answer for answer in answers if isinstance(answer, Raised)]
-    if refused:
-        return refused[0]
-    return tuple(answer[0] for answer in answers[1:]), tuple(answer[1] for answer in answers[1:])
+    answers = [index.lookup(target) for target in (0, *row)][1:]
+    return tuple(answer[0] for answer in answers), tuple(answer[1] for answer in answers)
 
 
 def is_usable(state: Any) -> bool:
@@ -259,9 +260,15 @@ def is_usable(state: Any) -> bool:
     return bool(state.is_mapped)
 
 
-def list_entries_of_model(state: Any) -> Any:
+def list_entries(index: Any) -> list[Any]:
     """Return every entry; the error of a lookup where no lookup is possible."""
-    return state.entries_list() if state.is_mapped else state.lookup(0)
+    index.check_mapped()
+    return entries_of(index)
+
+
+def entries_of(index: Any) -> list[Any]:
+    """Return every entry that the file has."""
+    return [index.stored(number) for number in range(len(index.stored_numbers()))]
 
 
 SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
@@ -298,7 +305,7 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
         event.operation.name == "resize" and event.outcome.error == "invalid-argument"
     ),
     "ragged": lambda event: (
-        event.after is not None and event.after.length % event.after.ENTRY_SIZE != 0
+        event.after is not None and event.after.length % event.after.entry_size != 0
     ),
     "read-only-refused": lambda event: event.outcome.error == "read-only",
     "closed-refused": lambda event: event.outcome.error == "unmapped",
@@ -306,7 +313,7 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
     "rename-over": lambda event: (
         event.operation.name == "rename_to"
         and event.outcome.error is None
-        and event.operation.arguments["file"] in event.before.directory
+        and event.operation.arguments["file"] in event.before.files
         and event.operation.arguments["file"] != event.before.name
     ),
     "renamed-after-delete": lambda event: (
@@ -319,7 +326,7 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
         and len(set(event.after.keys())) < len(event.after.keys())
     ),
     "warm-section-left": lambda event: (
-        event.after is not None and event.after.size_in_bytes > 8192 + event.after.ENTRY_SIZE
+        event.after is not None and event.after.size_in_bytes > 8192 + event.after.entry_size
     ),
 }
 """States of any index that histories must really reach."""
@@ -361,7 +368,7 @@ def describe(differs: Differences) -> Structure:
     suffix, entry_size, laws = differs.suffix, differs.entry_size, differs.laws
     return Structure(
         structure_id=differs.structure_id,
-        model=f"segproof_model.kafka.{differs.class_name}",
+        model=f"segproof_model.kafka.format.{differs.class_name}",
         impl=f"segproof.kafka.{differs.class_name}",
         opening=opening(suffix, entry_size),
         draw_setup=setup_drawer(suffix, entry_size, differs.write_entry),
@@ -379,7 +386,7 @@ def describe(differs: Differences) -> Structure:
                 "list_entries",
                 weight=2,
                 laws=laws["list_entries"],
-                call_model=list_entries_of_model,
+                call_model=list_entries,
                 call_impl=list,
             ),
             *_shared_operations(suffix, entry_size, laws["sanity_check"]),
@@ -408,7 +415,7 @@ def _lookups(differs: Differences) -> tuple[OperationKind, ...]:
             (Parameter(f"{target}s", "other", some_rows(draw), is_row_of_int64),),
             4,
             (laws[0], "ABSIDX-22"),
-            call_model=lookup_many_of_model,
+            call_model=lookup_many,
         ),
     )
 

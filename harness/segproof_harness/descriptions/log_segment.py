@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The log segment, described for the harness.
 
-Mirrors: segproof_model/kafka/log_segment.py, segproof/kafka/log_segment.py.
+Mirrors: segproof_model/kafka/format/log_segment.py, segproof/kafka/log_segment.py.
 Used by: structures.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from segproof.kafka.log_config import LogConfig as ImplLogConfig
@@ -34,10 +33,16 @@ from segproof_harness.structures import (
     Situation,
     Structure,
 )
-from segproof_model.kafka.log_config import LogConfig
-from segproof_model.kafka.log_segment import LogSegment
-from segproof_model.kafka.segment_names import segment_file_name
-from segproof_model.profiles import SEGPROOF, Profile
+from segproof_model.kafka.format.log_config import LogConfig
+from segproof_model.kafka.format.log_segment import LogSegment
+from segproof_model.kafka.format.log_segment_releases import CallIsIndexedAsAWhole
+from segproof_model.kafka.format.log_segment_releases_before_2 import FirstOffsetIsKey
+from segproof_model.kafka.format.segment_names import segment_file_name
+from segproof_model.language.behaviours import Release
+from segproof_model.language.files import Files
+from segproof_model.language.outcomes import Step
+from segproof_model.language.states import opened
+from segproof_model.releases import SEGPROOF
 
 INDEX_KEYS = ("last_offset", "first_offset")
 ENTRIES = ("batch", "append")
@@ -92,7 +97,7 @@ def _again_or(name: str, values: tuple[Value, ...]) -> Any:
 def _suffix_now(choose: Choose, situation: Situation) -> Value:
     """Draw the suffix that the log has now, mostly."""
     stem = segment_file_name(base_of(situation), ".log")
-    found = [suffix for suffix in draw.SUFFIXES if stem + suffix in situation.directory]
+    found = [suffix for suffix in draw.SUFFIXES if stem + suffix in situation.files]
     if found and not one_in(choose, 12):
         return found[0]
     return choose.one_of(draw.SUFFIXES)
@@ -149,25 +154,27 @@ def _options(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {name: arguments[name] for name in OPTIONS}
 
 
-def _open_model(arguments: Mapping[str, Any], directory: Any, profile: Any) -> Any:
-    return LogSegment.open(
+def _open_model(arguments: Mapping[str, Any], files: Files, release: Release) -> Step[Any]:
+    return opened(
+        _with_format(release, arguments).kind(LogSegment),
+        files,
         "",
         config=LogConfig(**_options(arguments)),
-        directory=directory,
-        profile=_with_format(profile, arguments),
         codecs=CODECS,
-        now_ms=arguments["now_ms"],
         modified_ms=arguments["modified_ms"],
         **_plain(arguments),
     )
 
 
-def _with_format(profile: Profile, arguments: Mapping[str, Any]) -> Profile:
-    """Return segproof's profile with the entries that were asked for; a release has its own."""
-    if profile.name != SEGPROOF.name:
-        return profile
-    is_per_batch = arguments["entries"] == "batch"
-    return replace(profile, index_key=arguments["index_key"], index_per_batch=is_per_batch)
+def _with_format(release: Release, arguments: Mapping[str, Any]) -> Release:
+    """Return segproof with the entries that were asked for; a release has its own."""
+    if release.name != SEGPROOF.name:
+        return release
+    if release.has(FirstOffsetIsKey) != (arguments["index_key"] == "first_offset"):
+        release = release.flipped(FirstOffsetIsKey)
+    if release.has(CallIsIndexedAsAWhole) != (arguments["entries"] == "append"):
+        release = release.flipped(CallIsIndexedAsAWhole)
+    return release
 
 
 def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any:
@@ -211,6 +218,7 @@ WRITING = (
         ("SEG-4", "SEG-3", "SEG-8", "SEG-9", "SEG-10"),
         {"segment-overflow": "SEG-2"},
         adapt=calls.with_call,
+        call_model=calls.append,
     ),
     OperationKind(
         "append_many",
@@ -229,8 +237,8 @@ WRITING = (
         4,
         ("SEG-42",),
         {"segment-overflow": "SEG-2"},
-        adapt=calls.file_arguments,
-        call_impl=calls.append_from_file,
+        call_model=calls.append_from_file,
+        call_impl=calls.append_from_file_of_impl,
     ),
     OperationKind("truncate_to", (OFFSET,), 8, ("SEG-31", "SEG-32", "SEG-33", "SEG-34")),
     OperationKind(
@@ -242,10 +250,8 @@ WRITING = (
         8,
         ("SEG-20", "SEG-22", "SEG-23", "SEG-24", "SEG-28", "SEG-30"),
         {"segment-overflow": "SEG-27"},
-        adapt=calls.recover_arguments,
-        call_model=calls.recover_model,
-        call_impl=calls.recover_impl,
-        settle=calls.settled,
+        call_model=calls.recover,
+        call_impl=calls.recover_of_impl,
     ),
     OperationKind(
         "update_txn_index",
@@ -415,8 +421,8 @@ FILES = (
 
 
 def _parts(state: LogSegment) -> Iterable[Any]:
-    loaded = (state.offset_index, state.time_index)
-    return [state.log, state.txn_index, *(index for index in loaded if index is not None)]
+    indexes = state.lazy_offset_index.index, state.lazy_time_index.index
+    return [state.log, state.txn_index, *(index for index in indexes if index is not None)]
 
 
 def _is_asked(event: Event) -> bool:
@@ -425,15 +431,15 @@ def _is_asked(event: Event) -> bool:
     before: Any = event.before
     after: Any = event.after
     if event.operation.name == "change_file_suffixes" and before is not None:
-        is_gone = before.log.name not in before.directory
-        if is_gone and after.log.name in after.directory:
+        is_gone = before.log.name not in before.files
+        if is_gone and after.log.name in after.files:
             return False
     return alike.is_asked(event)
 
 
 LOG_SEGMENT = Structure(
     structure_id="log-segment",
-    model="segproof_model.kafka.log_segment:LogSegment",
+    model="segproof_model.kafka.format.log_segment:LogSegment",
     impl="segproof.kafka.log_segment:LogSegment",
     opening=OPENING,
     draw_setup=_draw_setup,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The offset index, described for the harness.
 
-Mirrors: segproof_model/kafka/offset_index.py, segproof/kafka/offset_index.py.
+Mirrors: segproof_model/kafka/format/offset_index.py, segproof/kafka/offset_index.py.
 Used by: structures.
 """
 
@@ -12,7 +12,7 @@ from segproof_harness.descriptions.indexes import Differences, describe, next_of
 from segproof_harness.generation import INT32_MAX, INT32_MIN, Choose, beside, weighted, within
 from segproof_harness.operations import Value
 from segproof_harness.structures import OperationKind, Parameter, Situation
-from segproof_model.kafka.offset_index import OffsetIndex, OffsetPosition
+from segproof_model.kafka.format.offset_index import OffsetIndex, OffsetPosition
 
 
 def _new_offset(choose: Choose, situation: Situation) -> int:

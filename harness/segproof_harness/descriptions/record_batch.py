@@ -4,16 +4,15 @@
 A batch is no file, so its histories keep it in one: `overwrite` writes over its bytes and reads it
 anew. Writing batches and the pure functions beside them are queries.
 
-Mirrors: segproof_model/kafka/record_batch.py, segproof/kafka/record_batch.py.
+Mirrors: segproof_model/kafka/format/record_batch.py, segproof/kafka/record_batch.py.
 Used by: structures.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, cast
 
-from segproof.files import Files
+from segproof.files import Files as ImplFiles
 from segproof_harness.codecs import CODECS
 from segproof_harness.descriptions.alike import bytes_in, has_messages_only, is_read_alike
 from segproof_harness.descriptions.batches import (
@@ -23,10 +22,11 @@ from segproof_harness.descriptions.batches import (
     draw_bytes,
     draw_damage,
     draw_records,
+    show_field,
     show_fields,
     show_place,
     show_record,
-    show_records_of_model,
+    show_records,
     until_error,
 )
 from segproof_harness.generation import INT32_MAX, MAGIC_NEWEST, Choose, beside, one_in, weighted
@@ -39,12 +39,16 @@ from segproof_harness.structures import (
     Situation,
     Structure,
 )
-from segproof_model.directory import Directory
-from segproof_model.kafka import record_batch as model
-from segproof_model.kafka.compression import COMPRESSIONS
-from segproof_model.kafka.record_file import scan_memory as scan_memory_of_model
+from segproof_model.kafka.format import record, varint
+from segproof_model.kafka.format.batch_writing import BatchWriter
+from segproof_model.kafka.format.compression import COMPRESSIONS
+from segproof_model.kafka.format.memory_records import MemoryRecords
+from segproof_model.kafka.format.record_releases import MessagesAloneAreWritten
+from segproof_model.language.behaviours import Release
+from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind, Raised, Step
-from segproof_model.laws.registry import LAWS
+from segproof_model.language.states import State, opened, outcome_of, refuse
+from segproof_model.laws.register import has
 
 NAME = "batch"
 SIZE_MAX = 1 << 20
@@ -70,7 +74,7 @@ class Implementation:
 class Holder:
     """A batch of the implementation and the file in which it is kept."""
 
-    def __init__(self, implementation: Any, file: str, files: Files) -> None:
+    def __init__(self, implementation: Any, file: str, files: ImplFiles) -> None:
         self.implementation = implementation
         self.functions = implementation.functions()
         self._file = files.open(file, writable=True)
@@ -83,10 +87,9 @@ class Holder:
     def _read(self) -> None:
         self.batch = self.functions.read_batch(self._file.pread(self._file.size(), 0))
 
-    def overwrite(self, position: int, data: bytes) -> None:
+    def overwrite(self, damage: tuple[int, bytes]) -> None:
         """Write over the batch and read it anew; if it can't be read, nothing has changed."""
-        before = self._file.pread(self._file.size(), 0)
-        changed = written_over(before, position, data)
+        changed = written_over(self._file.pread(self._file.size(), 0), *damage)
         batch = self.functions.read_batch(changed)
         self._file.pwrite(changed, 0)
         self.batch = batch
@@ -102,55 +105,40 @@ def written_over(before: bytes, position: int, data: bytes) -> bytes:
     return (before[:place] + data + before[place + len(data) :])[: len(before)]
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A batch of the model and the directory in which it is kept."""
+class Kept(State):
+    """A batch of the model and the file in which it is kept."""
 
-    batch: model.RecordBatch
-    directory: Directory
+    def __init__(self, files: Files, name: str) -> None:
+        self.files, self.name = files, name
+        if name not in files:
+            refuse(ErrorKind.FILE_NOT_FOUND)
+        self._read(self.file)
 
     @property
     def file(self) -> bytes:
         """The bytes of the file; the batch is their beginning."""
-        return self.directory.read(NAME) or b""
+        return self.files.image(self.name)
 
-    def close(self) -> Step["Kept"]:
+    def _read(self, data: bytes) -> None:
+        self.batch = self.kind(MemoryRecords)(data, codecs=CODECS).first_batch()
+
+    def overwrite(self, damage: tuple[int, bytes]) -> None:
+        """Write over the batch and read it anew; if it can't be read, nothing has changed."""
+        changed = written_over(self.file, *damage)
+        self._read(changed)
+        self.files.write(self.name, changed)
+
+    def close(self) -> None:
         """Change nothing: a batch is not open or closed."""
-        return Step(self)
 
 
-def _open_model(arguments: Mapping[str, Any], directory: Directory, profile: Any) -> Any:
-    data = directory.read(str(arguments["file"]))
-    if data is None:
-        return Step(directory, Raised(ErrorKind.FILE_NOT_FOUND))
-    batch = model.read_batch(data, codecs=CODECS, profile=profile)
-    return Step(directory, batch) if isinstance(batch, Raised) else Step(Kept(batch, directory))
-
-
-def _overwrite_of_model(kept: Kept, position: int, data: bytes) -> Any:
-    changed = written_over(kept.file, position, data)
-    batch = model.read_batch(changed, codecs=CODECS, profile=kept.batch.profile)
-    if isinstance(batch, Raised):
-        return Step(kept, batch)
-    return Step(Kept(batch, kept.directory.write(NAME, changed)))
-
-
-def _judge(kept: Kept) -> list[str]:
-    """Hold a batch, damaged or not, against the laws that damage cannot break."""
-    return [
-        law_id
-        for law_id in ("BATCH-1", "BATCH-4", "BATCH-14")
-        if not LAWS[law_id].predicate(kept.batch.data)
-    ]
-
-
-def _damage(choose: Choose, situation: Situation) -> tuple[int, bytes]:
-    return draw_damage(choose, situation.state.file)
+def _open_model(arguments: Mapping[str, Any], files: Files, release: Release) -> Step[Any]:
+    return opened(release.kind(Kept), files, arguments["file"])
 
 
 # What is written over is drawn as one value, so that position and bytes belong together.
-def _overwrite(call: Any) -> Any:
-    return lambda target, damage: call(target, *damage)
+def _damage(choose: Choose, situation: Situation) -> tuple[int, bytes]:
+    return draw_damage(choose, situation.state.file)
 
 
 def _is_damage(value: Value) -> bool:
@@ -224,7 +212,7 @@ def _is_new_batch(value: Any) -> bool:
     )
 
 
-def _write(functions: Any, batch: tuple[Any, ...], **more: Any) -> Any:
+def _write(functions: Any, write_batch: Any, batch: tuple[Any, ...], **more: Any) -> Any:
     magic, base_offset, compression, timestamp_type, appended, producer, flags, plain = batch
     records = [
         functions.Record(
@@ -236,7 +224,7 @@ def _write(functions: Any, batch: tuple[Any, ...], **more: Any) -> Any:
         )
         for offset, timestamp, key, value, headers in plain
     ]
-    return functions.write_batch(
+    return write_batch(
         records,
         magic=magic,
         base_offset=base_offset,
@@ -259,21 +247,22 @@ def _shown_written(written: Any, compression: str) -> Any:
     """
     if not isinstance(written, bytes) or compression == "none":
         return written
-    batch = model.read_batch(written, codecs=CODECS)
-    if not isinstance(batch, model.RecordBatch):
+    batch = outcome_of(MemoryRecords(written, codecs=CODECS).first_batch)
+    if isinstance(batch, Raised):
         return "unreadable"
     fields = show_fields(batch)
     # Neither size nor checksum: they depend on the compressed bytes.
-    return fields[0], fields[2:5], fields[6:], batch.is_valid(), show_records_of_model(batch)
+    return fields[0], fields[2:5], fields[6:], batch.is_valid(), show_records(batch)
 
 
 def _write_of_model(kept: Kept, batch: tuple[Any, ...]) -> Any:
-    written = _write(model, batch, codecs=CODECS, profile=kept.batch.profile)
+    written = _write(record, kept.kind(BatchWriter)().write, batch, codecs=CODECS)
     return _shown_written(written, batch[2])
 
 
 def _write_of_impl(holder: Holder, batch: tuple[Any, ...]) -> Any:
-    return _shown_written(_write(holder.functions, batch), batch[2])
+    functions = holder.functions
+    return _shown_written(_write(functions, functions.write_batch, batch), batch[2])
 
 
 def _columns_of_impl(holder: Holder) -> Any:
@@ -282,8 +271,7 @@ def _columns_of_impl(holder: Holder) -> Any:
 
 
 def _columns_of_model(kept: Kept) -> Any:
-    records = kept.batch.records()
-    return records if isinstance(records, Raised) else tuple(map(show_record, records))
+    return tuple(map(show_record, kept.batch.records()))
 
 
 def _memory(choose: Choose, situation: Situation) -> bytes:
@@ -297,11 +285,8 @@ def _memory(choose: Choose, situation: Situation) -> bytes:
 
 
 def _scan_of_model(kept: Kept, data: bytes, max_message_size_bytes: int) -> Any:
-    scan = scan_memory_of_model(
-        data, max_message_size_bytes, codecs=CODECS, profile=kept.batch.profile
-    )
-    shown = tuple(map(show_place, scan.batches))
-    return shown, None if scan.error is None else str(scan.error.kind)
+    records = kept.kind(MemoryRecords)(data, max_message_size_bytes, codecs=CODECS)
+    return until_error(records.batches(), show_place)
 
 
 def _scan_of_impl(holder: Holder, data: bytes, max_message_size_bytes: int) -> Any:
@@ -309,17 +294,25 @@ def _scan_of_impl(holder: Holder, data: bytes, max_message_size_bytes: int) -> A
     return until_error(found, show_place)
 
 
-def _of_functions(name: str) -> tuple[Any, Any]:
-    """Return how one pure function is called on the model and on the implementation."""
-    return (
-        lambda state, **arguments: getattr(model, name)(*arguments.values()),
-        lambda holder, **arguments: getattr(holder.functions, name)(*arguments.values()),
-    )
+def _of_batch(name: str, weight: int, laws: tuple[str, ...], ask: Any) -> OperationKind:
+    """Return an operation that asks a batch, be it the model's or the implementation's."""
+
+    def call(keeper: Any) -> Any:
+        return ask(keeper.batch)
+
+    return OperationKind(name, (), weight, laws, call_model=call, call_impl=call)
 
 
-def _pure(name: str, parameters: tuple[Parameter, ...], law: str) -> OperationKind:
-    of_model, of_impl = _of_functions(name)
-    return OperationKind(name, parameters, 2, (law,), call_model=of_model, call_impl=of_impl)
+def _pure(module: Any, name: str, parameters: tuple[Parameter, ...], law: str) -> OperationKind:
+    """Return an operation that calls one pure function of a module of the model."""
+
+    def call_model(kept: Kept, **arguments: Value) -> Any:
+        return getattr(module, name)(*arguments.values())
+
+    def call_impl(holder: Holder, **arguments: Value) -> Any:
+        return getattr(holder.functions, name)(*arguments.values())
+
+    return OperationKind(name, parameters, 2, (law,), call_model=call_model, call_impl=call_impl)
 
 
 def _varint_bytes(choose: Choose, situation: Situation) -> bytes:
@@ -354,7 +347,7 @@ def _is_asked(event: Event) -> bool:
     if event.outcome.error == ErrorKind.ENDLESS:
         return False
     state = event.after or event.before
-    if state is None or state.batch.profile.magic_2_is_written:
+    if state is None or not has(state, MessagesAloneAreWritten):
         return True
     read = list(bytes_in(event.operation.arguments))
     if event.operation.name == "overwrite":
@@ -369,7 +362,7 @@ def _records_error(event: Event) -> Any:
 
 RECORD_BATCH = Structure(
     structure_id="record-batch",
-    model="segproof_model.kafka.record_batch:RecordBatch",
+    model="segproof_model.kafka.format.record_batch:RecordBatch",
     impl="segproof_harness.descriptions.record_batch:Implementation",
     opening=(Parameter("file", "name", lambda choose, situation: NAME),),
     draw_setup=_draw_setup,
@@ -379,24 +372,13 @@ RECORD_BATCH = Structure(
             (Parameter("damage", "other", _damage, _is_damage),),
             24,
             ("BATCH-1",),
-            call_model=_overwrite(_overwrite_of_model),
-            call_impl=_overwrite(Holder.overwrite),
         ),
-        OperationKind(
-            "fields",
-            (),
-            10,
-            ("BATCH-4", "BATCH-12", "BATCH-15"),
-            call_model=lambda kept: show_fields(kept.batch),
-            call_impl=lambda holder: show_fields(holder.batch),
-        ),
-        OperationKind(
+        _of_batch("fields", 10, ("BATCH-4", "BATCH-12", "BATCH-15"), show_fields),
+        _of_batch(
             "records",
-            (),
             16,
             ("BATCH-16", "BATCH-6", "BATCH-8", "BATCH-9", "BATCH-10", "BATCH-11", "BATCH-17"),
-            call_model=lambda kept: show_records_of_model(kept.batch),
-            call_impl=lambda holder: until_error(holder.batch.records(), show_record),
+            show_records,
         ),
         OperationKind(
             "record_columns",
@@ -406,22 +388,10 @@ RECORD_BATCH = Structure(
             call_model=_columns_of_model,
             call_impl=_columns_of_impl,
         ),
-        OperationKind(
-            "is_valid",
-            (),
-            4,
-            ("BATCH-14", "BATCH-2", "BATCH-3"),
-            call_model=lambda kept: kept.batch.is_valid(),
-            call_impl=lambda holder: holder.batch.is_valid(),
+        _of_batch(
+            "is_valid", 4, ("BATCH-14", "BATCH-2", "BATCH-3"), lambda batch: batch.is_valid()
         ),
-        OperationKind(
-            "ensure_valid",
-            (),
-            4,
-            ("BATCH-14",),
-            call_model=lambda kept: kept.batch.ensure_valid(),
-            call_impl=lambda holder: holder.batch.ensure_valid(),
-        ),
+        _of_batch("ensure_valid", 4, ("BATCH-14",), lambda batch: batch.ensure_valid()),
         OperationKind(
             "write_batch",
             (Parameter("batch", "other", _new_batch, _is_new_batch),),
@@ -445,12 +415,12 @@ RECORD_BATCH = Structure(
             call_model=_scan_of_model,
             call_impl=_scan_of_impl,
         ),
-        _pure("decode_varint", VARINT, "BATCH-7"),
-        _pure("decode_varlong", VARINT, "BATCH-7"),
-        _pure("encode_varint", (Parameter("value", "int64", _number),), "BATCH-7"),
-        _pure("encode_varlong", (Parameter("value", "int64", _number),), "BATCH-7"),
-        _pure("increment_sequence", SEQUENCES, "BATCH-5"),
-        _pure("decrement_sequence", SEQUENCES, "BATCH-5"),
+        _pure(varint, "decode_varint", VARINT, "BATCH-7"),
+        _pure(varint, "decode_varlong", VARINT, "BATCH-7"),
+        _pure(varint, "encode_varint", (Parameter("value", "int64", _number),), "BATCH-7"),
+        _pure(varint, "encode_varlong", (Parameter("value", "int64", _number),), "BATCH-7"),
+        _pure(record, "increment_sequence", SEQUENCES, "BATCH-5"),
+        _pure(record, "decrement_sequence", SEQUENCES, "BATCH-5"),
         OperationKind(
             "control_record_type",
             (
@@ -460,7 +430,7 @@ RECORD_BATCH = Structure(
             ),
             2,
             ("BATCH-19",),
-            call_model=lambda kept, key: model.control_record_type(key, kept.batch.profile),
+            call_model=lambda kept, key: kept.kind(record.ControlRecordTypes)().of_key(key),
             call_impl=lambda holder, key: holder.functions.control_record_type(key),
         ),
     ),
@@ -471,11 +441,11 @@ RECORD_BATCH = Structure(
         "magic-2": lambda event: event.after is not None and event.after.batch.magic == 2,
         "compressed-read": lambda event: (
             event.operation.name == "records"
-            and event.after.batch.compression in COMPRESSIONS[1:]
+            and show_field(event.after.batch, "compression") in COMPRESSIONS[1:]
             and _records_error(event) is None
         ),
         "empty-batch": lambda event: (
-            event.after is not None and event.after.batch.record_count == 0
+            event.after is not None and show_field(event.after.batch, "record_count") == 0
         ),
         "invalid-record": lambda event: _records_error(event) == "invalid-record",
         "unknown-codec": lambda event: _records_error(event) == "invalid-argument",
@@ -507,7 +477,6 @@ RECORD_BATCH = Structure(
     open_impl=lambda impl_class, arguments, files: Holder(
         impl_class, str(arguments["file"]), files
     ),
+    parts=lambda kept: [kept.batch],
     laws=("BATCH-1",),
-    judge_state=_judge,
-    judge_step=lambda transition: [],
 )

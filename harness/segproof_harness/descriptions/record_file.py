@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The record file, described for the harness.
 
-Mirrors: segproof_model/kafka/record_file.py, segproof/kafka/record_file.py.
+Mirrors: segproof_model/kafka/format/record_file.py, segproof/kafka/record_file.py.
 Used by: structures.
 """
 
@@ -16,6 +16,7 @@ from segproof_harness.descriptions.batches import (
     attempt,
     draw_batch,
     draw_damage,
+    number_of,
     show_place,
     until_error,
     whole_batches,
@@ -31,9 +32,11 @@ from segproof_harness.structures import (
     Situation,
     Structure,
 )
-from segproof_model.kafka.record_file import RecordFile, Scan
-from segproof_model.language.outcomes import Raised, Step
-from segproof_model.values import replace
+from segproof_model.kafka.format.record_file import RecordFile
+from segproof_model.language.behaviours import Release
+from segproof_model.language.files import Files
+from segproof_model.language.outcomes import Step
+from segproof_model.language.states import opened
 
 NAME = "segment.log"
 SMALL_MAX = 1 << 20
@@ -86,8 +89,8 @@ def _size_argument(choose: Choose, situation: Situation) -> int:
 
 def _records(choose: Choose, situation: Situation) -> bytes:
     batches = whole_batches(_image(situation))
-    last = batches[-1].last_offset if batches else choose.one_of(BASE_OFFSETS)
-    after = last + 1 if isinstance(last, int) and last >= 0 else 0
+    last = number_of(batches[-1], "last_offset") if batches else choose.one_of(BASE_OFFSETS)
+    after = last + 1 if last is not None and last >= 0 else 0
     kind = weighted(choose, (14, 3, 1, 1, 1))
     if kind == 2:
         return bytes(choose.integer(0, 40))
@@ -105,8 +108,8 @@ def _records(choose: Choose, situation: Situation) -> bytes:
 def _offset(choose: Choose, situation: Situation) -> int:
     batches = whole_batches(_image(situation))
     if batches and not one_in(choose, 6):
-        last = choose.one_of(batches).last_offset
-        if isinstance(last, int) and abs(last) < 2**62:
+        last = number_of(choose.one_of(batches), "last_offset")
+        if last is not None and abs(last) < 2**62:
             return last + choose.one_of((0, -1, 1, -3))
     return beside(choose, choose.one_of(BASE_OFFSETS))
 
@@ -114,8 +117,8 @@ def _offset(choose: Choose, situation: Situation) -> int:
 def _timestamp(choose: Choose, situation: Situation) -> int:
     batches = whole_batches(_image(situation))
     if batches and not one_in(choose, 6):
-        time = choose.one_of(batches).max_timestamp
-        if isinstance(time, int) and abs(time) < 2**62:
+        time = number_of(choose.one_of(batches), "max_timestamp")
+        if time is not None and abs(time) < 2**62:
             return beside(choose, time)
     return choose.one_of((*TIMES, 5_000))
 
@@ -142,8 +145,7 @@ def _draw_setup(choose: Choose) -> Setup:
     image, offset = b"", choose.one_of(BASE_OFFSETS)
     for _ in range(choose.integer(0, 4)):
         batch = draw_batch(choose, offset)
-        last = whole_batches(batch)[-1].last_offset
-        offset = last + 1 if isinstance(last, int) else offset
+        offset = whole_batches(batch)[-1].last_offset + 1
         image += batch
     kind = weighted(choose, (6, 2, 1, 1))
     if kind == 1:
@@ -156,60 +158,45 @@ def _draw_setup(choose: Choose) -> Setup:
     return Setup(arguments, {NAME: image})
 
 
-def _open_model(arguments: Mapping[str, Any], directory: Any, profile: Any) -> Any:
-    return RecordFile.open(**arguments, directory=directory, profile=profile, codecs=CODECS)
+def _open_model(arguments: Mapping[str, Any], files: Files, release: Release) -> Step[Any]:
+    given = dict(arguments)
+    return opened(release.kind(RecordFile), files, given.pop("file"), **given, codecs=CODECS)
 
 
 def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any:
     return impl_class.open(**arguments, files=files)
 
 
-def _batches_of_impl(file: Any, start: int | None) -> Any:
+# --- calls that the model and others take alike ---------------------------------------------------
+
+
+def _batches(file: Any, start: int | None) -> Any:
     return until_error(file.batches(start), show_place)
-
-
-def _show_scan(found: Any) -> Any:
-    """Show a scan of the model; that of others is shown already."""
-    if isinstance(found, Scan):
-        error = None if found.error is None else str(found.error.kind)
-        return tuple(map(show_place, found.batches)), error
-    return found
 
 
 def _show_slice(view: Any) -> Any:
     content = attempt(view.read) if view.is_open else None
-    return (view.start, view.size_in_bytes(), content, _show_batches(view))
-
-
-def _show_batches(view: Any) -> Any:
-    try:
-        found = view.batches()
-    except Exception as error:  # a scan may fail before its first batch
-        return type(error).__name__
-    return _show_scan(found) if isinstance(found, Scan) else until_error(found, show_place)
+    return view.start, view.size_in_bytes(), content, until_error(view.batches(), show_place)
 
 
 def _slice_of_slice(file: Any, position: int, size: int, inner: int, inner_size: int) -> Any:
-    outer = file.slice(position, size)
-    return outer if isinstance(outer, Raised) else outer.slice(inner, inner_size)
+    return file.slice(position, size).slice(inner, inner_size)
 
 
-def _cut_of_model(file: RecordFile, size: int) -> Step[RecordFile]:
-    """Cut the file behind the back of who has it open.
+def _read(file: Any) -> Any:
+    return file.read() if file.is_open else None
 
-    Workloads draw it only with a weight of its own, so that what they draw stays as it was.
-    """
-    directory = file.directory.write(file.name, file.image[:size])
-    return Step(replace(file, directory=directory))
+
+# --- behind the back of who has the file open; workloads draw it with a weight of its own only ----
+
+
+def _cut_of_model(file: RecordFile, size: int) -> None:
+    file.files.write(file.name, file.image[:size])
 
 
 def _cut_of_impl(file: Any, size: int) -> None:
     if file.is_open and size < file.file.size():
         file.file.truncate(size)
-
-
-def _read(file: Any) -> Any:
-    return file.read() if file.is_open else None
 
 
 def _has_error(event: Event, kind: str) -> bool:
@@ -218,7 +205,7 @@ def _has_error(event: Event, kind: str) -> bool:
 
 RECORD_FILE = Structure(
     structure_id="record-file",
-    model="segproof_model.kafka.record_file:RecordFile",
+    model="segproof_model.kafka.format.record_file:RecordFile",
     impl="segproof.kafka.record_file:RecordFile",
     opening=(
         Parameter("file", "name", lambda choose, situation: NAME),
@@ -242,8 +229,8 @@ RECORD_FILE = Structure(
             (Parameter("start", "other", lambda choose, situation: None, _is_start),),
             8,
             ("SCAN-5", "SCAN-1", "SCAN-2", "SCAN-3", "SCAN-4", "SCAN-7"),
-            call_impl=_batches_of_impl,
-            show=_show_scan,
+            call_model=_batches,
+            call_impl=_batches,
         ),
         OperationKind(
             "search_for_offset_with_size",

@@ -4,9 +4,8 @@
 Used by: descriptions.log_segment.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache as ImplEpochs
@@ -28,18 +27,25 @@ from segproof_harness.operations import Value
 from segproof_harness.structures import (
     Situation,
 )
-from segproof_model.directory import Directory
-from segproof_model.kafka.leader_epoch_cache import LeaderEpochFileCache
-from segproof_model.kafka.log_segment import LogSegment
-from segproof_model.kafka.offset_index import OffsetPosition
-from segproof_model.kafka.producer_append_info import CompletedTxn
-from segproof_model.kafka.producer_state import ProducerStateManager
-from segproof_model.kafka.record_file import RecordFile, scan_memory
-from segproof_model.kafka.segment_parts import CORRUPT_INDEX, UNMAPPED
-from segproof_model.kafka.segment_recovery import Recovered
-from segproof_model.kafka.segment_rolling import RollParams
-from segproof_model.language.outcomes import ErrorKind, Raised, Step
-from segproof_model.profiles import SEGPROOF
+from segproof_model.kafka.broker.leader_epoch_cache import LeaderEpochFileCache
+from segproof_model.kafka.broker.producer_state import ProducerStateManager
+from segproof_model.kafka.format.log_segment import LogSegment, RollParams
+from segproof_model.kafka.format.log_segment_deviations import (
+    FailedSegmentChangeIsUndone,
+    IndexesAreLoadedFirst,
+    undone_but_for_loading,
+)
+from segproof_model.kafka.format.log_segment_releases import Told, append_told
+from segproof_model.kafka.format.memory_records import MemoryRecords
+from segproof_model.kafka.format.offset_index import OffsetPosition
+from segproof_model.kafka.format.record_batch import BATCH_HEADER_BYTES
+from segproof_model.kafka.format.record_file import RecordFile
+from segproof_model.kafka.format.segment_recovery import CompletedTxn
+from segproof_model.language.files import Files
+from segproof_model.language.outcomes import ErrorKind
+from segproof_model.language.states import Refused, refuse
+from segproof_model.laws.register import has
+from segproof_model.releases import SEGPROOF
 
 SOURCE = "source.log"
 
@@ -86,46 +92,65 @@ def with_call(arguments: Mapping[str, Value]) -> Mapping[str, Any]:
     return dict(zip(names, call, strict=True))
 
 
-def append_many(segment: LogSegment, records: bytes) -> Step[LogSegment]:
-    """Append each batch by a call of its own; if one is refused, none is there."""
-    if segment.is_refused:
-        return Step(segment, UNMAPPED)
+def _records(segment: LogSegment, data: bytes) -> MemoryRecords:
+    return segment.kind(MemoryRecords)(data, codecs=CODECS)
+
+
+def append(
+    segment: LogSegment,
+    largest_offset: int,
+    records: bytes,
+    largest_timestamp: int | None,
+    shallow_offset_of_max_timestamp: int | None,
+) -> None:
+    """Append to the model, and tell of the largest timestamp where that is asked for."""
+    told = Told(None, largest_timestamp, shallow_offset_of_max_timestamp)
+    append_told(segment, largest_offset, _records(segment, records), told)
+
+
+def _check_open(segment: LogSegment) -> None:
+    """Refuse what a closed segment refuses."""
+    segment.append(segment.base_offset, _records(segment, b""))
+
+
+def append_many(segment: LogSegment, records: bytes) -> None:
+    """Append each batch by a call of its own; in segproof, if one is refused, none is there."""
+    _check_open(segment)
     if not records:
-        return Step(segment)
-    loaded = segment.with_indexes_for_append()
-    if isinstance(loaded.outcome, Raised):
-        return loaded
-    segment = loaded.after
-    scan = scan_memory(records, codecs=CODECS, profile=segment.profile)
-    ends = [batch.position + batch.size_bytes for batch in scan.batches]
-    is_small = any(batch.magic == 2 and batch.size_bytes < 61 for batch in scan.batches)
-    if scan.error is not None or is_small or ends[-1:] != [len(records)]:
-        return _only_loaded(segment, segment, Raised(ErrorKind.CORRUPT_RECORD))
-    after = segment
-    for batch, end in zip(scan.batches, ends, strict=True):
-        last_offset = batch.last_offset
-        if isinstance(last_offset, Raised):
-            return _only_loaded(segment, after, last_offset)
-        step = after.append(last_offset, records[batch.position : end])
-        if isinstance(step.outcome, Raised):
-            return _only_loaded(segment, step.after, step.outcome)
-        after = step.after
-    return Step(after)
+        return
+    if has(segment, IndexesAreLoadedFirst):
+        _load_indexes(segment)
+        segment.read_max_timestamp_and_offset_so_far()
+    with _as_a_whole(segment):
+        try:
+            batches = list(_records(segment, records).batches())
+        except Refused:
+            refuse(ErrorKind.CORRUPT_RECORD)
+        ends = [batch.position + batch.size_bytes for batch in batches]
+        is_small = any(not one.is_legacy and one.size_bytes < BATCH_HEADER_BYTES for one in batches)
+        if is_small or ends[-1:] != [len(records)]:
+            refuse(ErrorKind.CORRUPT_RECORD)
+        for batch, end in zip(batches, ends, strict=True):
+            data = records[batch.position : end]
+            segment.append(batch.last_offset, _records(segment, data))
 
 
-def _only_loaded(before: LogSegment, after: LogSegment, outcome: Raised) -> Step[LogSegment]:
-    return before.unless_refused(Step(after, outcome))
+def _load_indexes(segment: LogSegment) -> None:
+    segment.lazy_offset_index.get()
+    segment.lazy_time_index.get()
 
 
-def file_arguments(arguments: Mapping[str, Value]) -> Mapping[str, Any]:
-    """Return the arguments of `append_from_file`, with the model's record file."""
-    image = arguments["records"]
-    assert isinstance(image, bytes)
-    directory = Directory(((SOURCE, image),))
-    opened = RecordFile.open(
-        SOURCE, False, True, directory=directory, profile=SEGPROOF, codecs=CODECS
-    )
-    return {"records": opened.after, "start": arguments["start"]}
+def _as_a_whole(segment: LogSegment) -> AbstractContextManager[None]:
+    """Undo everything after an error, where the release does so."""
+    is_whole = has(segment, FailedSegmentChangeIsUndone)
+    return undone_but_for_loading(segment) if is_whole else nullcontext()
+
+
+def append_from_file(segment: LogSegment, records: bytes, start: int) -> int:
+    """Let the model copy from a file that lies elsewhere."""
+    elsewhere = Files({SOURCE: records})
+    copied = segment.kind(RecordFile)(elsewhere, SOURCE, False, True, codecs=CODECS)
+    return segment.append_from_file(copied, start)
 
 
 def _memory_of(image: bytes) -> MemoryFiles:
@@ -136,11 +161,11 @@ def _memory_of(image: bytes) -> MemoryFiles:
     return files
 
 
-def append_from_file(segment: Any, records: RecordFile, start: int) -> Any:
-    """Call `append_from_file` with a record file of the implementation."""
-    files = _memory_of(records.image)
-    with ImplRecordFile.open(f"/{SOURCE}", False, True, files=files) as source:
-        return segment.append_from_file(source, start)
+def append_from_file_of_impl(segment: Any, records: bytes, start: int) -> Any:
+    """Let the implementation copy from a file that lies elsewhere."""
+    files = _memory_of(records)
+    with ImplRecordFile.open(f"/{SOURCE}", False, True, files=files) as copied:
+        return segment.append_from_file(copied, start)
 
 
 def source(choose: Choose, situation: Situation) -> bytes:
@@ -193,44 +218,38 @@ def is_epochs(value: Value) -> bool:
     )
 
 
-def recover_arguments(arguments: Mapping[str, Value]) -> Mapping[str, Any]:
-    """Return the arguments of `recover`, as the model has them."""
-    producers = epochs = None
-    if arguments["with_producers"]:
-        producers = ProducerStateManager.open("", profile=SEGPROOF).after
-    if arguments["epochs"] is not None:
-        epochs = LeaderEpochFileCache.in_memory(profile=SEGPROOF)
-        assert isinstance(arguments["epochs"], tuple)
-        for epoch, start_offset in arguments["epochs"]:
-            epochs = epochs.assign(epoch, start_offset).after
-    return {"producer_state_manager": producers, "leader_epoch_cache": epochs}
+def recover(
+    segment: LogSegment, with_producers: bool, epochs: tuple[tuple[int, int], ...] | None
+) -> Any:
+    """Let the model recover; return what was taught beside the number of bytes.
+
+    A release always has a producer state.
+    """
+    producers = cache = None
+    is_segproof = segment.release is not None and segment.release.name == SEGPROOF.name
+    if with_producers or not is_segproof:
+        producers = segment.kind(ProducerStateManager)(Files())
+    if epochs is not None:
+        cache = segment.kind(LeaderEpochFileCache)(Files(), None)
+    return _recovered(segment, producers, cache, epochs)
 
 
-def recover_model(
-    segment: LogSegment, producer_state_manager: Any, leader_epoch_cache: Any
-) -> Step[Recovered]:
-    """Recover, with the producer state and the epochs under the segment's profile."""
-    given = (
-        None if one is None else replace(one, profile=segment.profile)
-        for one in (producer_state_manager, leader_epoch_cache)
-    )
-    return segment.recover(*given)
+def recover_of_impl(
+    segment: Any, with_producers: bool, epochs: tuple[tuple[int, int], ...] | None
+) -> Any:
+    """Let the implementation recover, with producer state and epochs in memory."""
+    producers = ImplProducers.open("/", files=MemoryFiles()) if with_producers else None
+    cache = None if epochs is None else ImplEpochs.in_memory()
+    return _recovered(segment, producers, cache, epochs)
 
 
-def recover_impl(segment: Any, producer_state_manager: Any, leader_epoch_cache: Any) -> Any:
-    """Recover, with a producer state and a cache of epochs in memory."""
-    producers = epochs = None
-    if producer_state_manager is not None:
-        producers = ImplProducers.open("/", files=MemoryFiles())
-    if leader_epoch_cache is not None:
-        epochs = ImplEpochs.in_memory()
-        for epoch, start_offset in leader_epoch_cache.entries:
-            epochs.assign(epoch, start_offset)
-    return (segment.recover(producers, epochs), *_shown_state(producers, epochs))
-
-
-def _shown_state(producers: Any, epochs: Any) -> tuple[Any, Any]:
-    """Return what a recovery has taught the producer state and the cache of epochs."""
+def _recovered(
+    segment: Any, producers: Any, cache: Any, epochs: tuple[tuple[int, int], ...] | None
+) -> Any:
+    """Recover, and return what was taught beside the number of bytes."""
+    for epoch, start_offset in epochs or ():
+        cache.assign(epoch, start_offset)
+    removed = segment.recover(producers, cache)
     known = None
     if producers is not None:
         by_id = sorted(producers.active_producers.items())
@@ -240,16 +259,7 @@ def _shown_state(producers: Any, epochs: Any) -> tuple[Any, Any]:
             tuple(producers.unreplicated_txns),
             producers.map_end_offset,
         )
-    return known, None if epochs is None else tuple(epochs.epoch_entries())
-
-
-def settled(step: Step[Any]) -> Step[LogSegment]:
-    """Return the segment that was recovered, and beside the outcome what was taught."""
-    after, outcome = step.after, step.outcome
-    if not isinstance(outcome, Raised):
-        taught = _shown_state(after.producer_state_manager, after.leader_epoch_cache)
-        outcome = (outcome, *taught)
-    return Step(after.segment, outcome)
+    return removed, known, None if cache is None else tuple(cache.epoch_entries())
 
 
 # --- reading -------------------------------------------------------------------------------------
@@ -267,58 +277,47 @@ def show_fetched(info: Any) -> Any:
     return metadata, shown, info.first_entry_incomplete, aborted
 
 
-def _each(segment: LogSegment, calls: Iterable[Any]) -> Step[LogSegment]:
+def _each(ask: Callable[[int], Any], asked: Iterable[int]) -> Any:
     """Return the answers of single calls as columns, or the error that the bulk twin meets first.
 
     That looks at the index before the log. -1 stands for no answer.
     """
-    after = segment
     rows: list[Any] = []
-    errors: list[Raised] = []
-    for call in calls:
-        step = call(after)
-        after = step.after
-        if isinstance(step.outcome, Raised):
-            errors.append(step.outcome)
-        rows.append((-1, -1) if step.outcome is None else step.outcome)
+    errors: list[ErrorKind] = []
+    for one in asked:
+        try:
+            found = ask(one)
+            rows.append((-1, -1) if found is None else found)
+        except Refused as error:
+            errors.append(error.kind)
     if errors:
-        return Step(after, CORRUPT_INDEX if CORRUPT_INDEX in errors else errors[0])
-    return Step(after, tuple(zip(*rows, strict=True)) if rows else ((), ()))
+        refuse(ErrorKind.CORRUPT_INDEX if ErrorKind.CORRUPT_INDEX in errors else errors[0])
+    return tuple(zip(*rows, strict=True)) if rows else ((), ())
 
 
-def read_many(segment: LogSegment, start_offsets: tuple[int, ...]) -> Step[LogSegment]:
+def read_many(segment: LogSegment, start_offsets: tuple[int, ...]) -> Any:
     """Look for each offset alone."""
-    if segment.is_refused:
-        return Step(segment, UNMAPPED)
-    loaded = segment.ask_offset_index(lambda index: None)
-    asks = [partial(_place_of, offset=offset) for offset in start_offsets]
-    return loaded if isinstance(loaded.outcome, Raised) else _each(loaded.after, asks)
+    _check_open(segment)
+    segment.lazy_offset_index.get()
+
+    def place(offset: int) -> Any:
+        found = segment.translate_offset(offset)
+        return None if found is None else found[1:]
+
+    return _each(place, start_offsets)
 
 
-def _place_of(segment: LogSegment, offset: int) -> Step[LogSegment]:
-    step = segment.translate_offset(offset)
-    found = step.outcome
-    return Step(step.after, found[1:]) if isinstance(found, tuple) else step
-
-
-def find_many(
-    segment: LogSegment, timestamps: tuple[int, ...], starting_offset: int
-) -> Step[LogSegment]:
+def find_many(segment: LogSegment, timestamps: tuple[int, ...], starting_offset: int) -> Any:
     """Look for each timestamp alone."""
-    if segment.is_refused:
-        return Step(segment, UNMAPPED)
-    loaded = segment.with_indexes()
-    asks = [
-        partial(_time_of, timestamp=timestamp, starting_offset=starting_offset)
-        for timestamp in timestamps
-    ]
-    return loaded if isinstance(loaded.outcome, Raised) else _each(loaded.after, asks)
+    _check_open(segment)
+    if has(segment, IndexesAreLoadedFirst):
+        _load_indexes(segment)
 
+    def place(timestamp: int) -> Any:
+        found = segment.find_offset_by_timestamp(timestamp, starting_offset)
+        return None if found is None else found[:2]
 
-def _time_of(segment: LogSegment, timestamp: int, starting_offset: int) -> Step[LogSegment]:
-    step = segment.find_offset_by_timestamp(timestamp, starting_offset)
-    found = step.outcome
-    return Step(step.after, found[:2]) if isinstance(found, tuple) else step
+    return _each(place, timestamps)
 
 
 def is_numbers(value: Value) -> bool:

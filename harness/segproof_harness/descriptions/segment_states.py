@@ -6,11 +6,10 @@ Used by: descriptions.log_segment.
 
 from typing import Any
 
-from segproof_harness.descriptions.batches import whole_batches
+from segproof_harness.descriptions.batches import number_of, whole_batches
+from segproof_harness.descriptions.indexes import entries_of
 from segproof_harness.sometimes import OPENED_AGAIN
-from segproof_harness.structures import (
-    Event,
-)
+from segproof_harness.structures import Event
 
 
 def _done(event: Event, name: str) -> bool:
@@ -22,8 +21,13 @@ def _has_grown(event: Event) -> bool:
     return _done(event, "append") and event.after.size > event.before.size
 
 
+def _index(state: Any) -> Any:
+    """Return the offset index, once it is loaded."""
+    return None if state is None else state.lazy_offset_index.index
+
+
 def _entries(state: Any) -> int:
-    index = None if state is None else state.offset_index
+    index = _index(state)
     return 0 if index is None else int(index.entries)
 
 
@@ -31,7 +35,7 @@ def _reads_at_the_end(event: Event) -> bool:
     if not _done(event, "read"):
         return False
     batches = whole_batches(bytes(event.before.log.image[: event.before.size]))
-    last = batches[-1].last_offset if batches else None
+    last = number_of(batches[-1], "last_offset") if batches else None
     return last == event.operation.arguments["start_offset"]
 
 
@@ -39,46 +43,38 @@ def _enters_the_middle(event: Event) -> bool:
     """Return whether an append has entered a batch that is not its first one."""
     if not _has_grown(event) or _entries(event.after) == _entries(event.before):
         return False
-    return bool(event.after.offset_index.entries_list()[-1].position > event.before.size)
+    return bool(entries_of(_index(event.after))[-1].position > event.before.size)
 
 
 def _meets_time_out_of_order(event: Event) -> bool:
-    pair = event.before.max_pair if event.before is not None else None
-    if not _has_grown(event) or pair is None:
+    if not _has_grown(event) or event.before.max_timestamp_and_offset_so_far is None:
         return False
     call: Any = event.operation.arguments["call"]
-    batches = whole_batches(call[1])
-    times = [batch.max_timestamp for batch in batches]
-    return any(isinstance(time, int) and time < pair.timestamp for time in times)
+    times = [number_of(batch, "max_timestamp") for batch in whole_batches(call[1])]
+    largest = event.before.max_timestamp_and_offset_so_far.timestamp
+    return any(time is not None and time < largest for time in times)
 
 
 def _cuts_into_a_batch(event: Event) -> bool:
     if not _done(event, "truncate_to") or event.after.size == event.before.size:
         return False
-    offset = event.operation.arguments["offset"]
-    batches = whole_batches(bytes(event.before.log.image[: event.before.size]))
-    return any(
-        isinstance(one.base_offset, int)
-        and isinstance(one.last_offset, int)
-        and one.base_offset < offset <= one.last_offset  # type: ignore[operator]  # an integer
-        for one in batches
-    )
+    offset: Any = event.operation.arguments["offset"]
+    for one in whole_batches(bytes(event.before.log.image[: event.before.size])):
+        base, last = number_of(one, "base_offset"), number_of(one, "last_offset")
+        if base is not None and last is not None and base < offset <= last:
+            return True
+    return False
 
 
 def _is_index_full(event: Event) -> bool:
-    index = None if event.after is None else event.after.offset_index
+    index = _index(event.after)
     return index is not None and index.max_entries > 0 and index.is_full
 
 
 def _is_without_index(event: Event) -> bool:
     is_opening = event.operation.name in ("reopen", "crash_reopen")
     after = event.after
-    return (
-        is_opening
-        and after is not None
-        and after.size > 0
-        and after.names[1] not in after.directory
-    )
+    return is_opening and after is not None and after.size > 0 and after.names[1] not in after.files
 
 
 def _closed_refused(event: Event) -> bool:
@@ -131,10 +127,9 @@ SOMETIMES = {
     "reopened-without-index": _is_without_index,
     "index-loaded-late": lambda event: (
         event.before is not None
-        and event.after is not None
-        and event.before.offset_index is None
-        and event.after.offset_index is not None
-        and event.before.names[1] in event.before.directory
+        and _index(event.before) is None
+        and _index(event.after) is not None
+        and event.before.names[1] in event.before.files
     ),
     "index-outside-of-the-log": lambda event: (
         event.operation.name == "translate_offset" and event.outcome.error == "corrupt-index"

@@ -14,6 +14,7 @@ from segproof_harness.descriptions.batches import (
     draw_batch,
     draw_damage,
     draw_records,
+    number_of,
     whole_batches,
 )
 from segproof_harness.descriptions.indexes import base_of, clamp64
@@ -29,12 +30,9 @@ from segproof_harness.generation import (
 )
 from segproof_harness.operations import Value
 from segproof_harness.structures import Situation
-from segproof_model.kafka.compression import COMPRESSIONS
-from segproof_model.kafka.record_batch import (
-    RecordBatch,
-    write_batch,
-    write_end_transaction_marker,
-)
+from segproof_model.kafka.format.batch_writing import write_batch, write_end_transaction_marker
+from segproof_model.kafka.format.compression import COMPRESSIONS
+from segproof_model.kafka.format.record_batch import RecordBatch
 
 BASE_OFFSETS = (0, 40, 2**31 - 5, 2**40, 2**63 - 2**31, -7)
 """Behind the largest of them no offset of 64 bits is too far."""
@@ -69,8 +67,8 @@ def batches_of(situation: Situation) -> Sequence[RecordBatch]:
 
 def next_offset(batches: Sequence[RecordBatch], base_offset: int) -> int:
     """Return the offset behind the last batch, not too large for another one."""
-    last = batches[-1].last_offset if batches else base_offset - 1
-    return min(last + 1 if isinstance(last, int) else base_offset, NEXT_OFFSET_MAX)
+    last = number_of(batches[-1], "last_offset") if batches else base_offset - 1
+    return min(base_offset if last is None else last + 1, NEXT_OFFSET_MAX)
 
 
 def places_of(situation: Situation) -> list[int]:
@@ -80,9 +78,7 @@ def places_of(situation: Situation) -> list[int]:
 
 def now_of(situation: Situation) -> int:
     """Return what time it is."""
-    if situation.state is not None:
-        return int(situation.state.now_ms)
-    return int(situation.opened["now_ms"])  # type: ignore[arg-type]  # checked by the trace
+    return int(situation.files.now_ms)
 
 
 # --- records -------------------------------------------------------------------------------------
@@ -92,7 +88,7 @@ def draw_transactional(choose: Choose, base_offset: int) -> bytes:
     """Draw a batch of one of three producers: records of a transaction, or its end."""
     producer_id = choose.integer(1, 3)
     if one_in(choose, 3):
-        written = write_end_transaction_marker(
+        return write_end_transaction_marker(
             choose.one_of(("ABORT", "ABORT", "COMMIT")),
             offset=base_offset,
             timestamp=choose.one_of(TIMES),
@@ -100,20 +96,17 @@ def draw_transactional(choose: Choose, base_offset: int) -> bytes:
             producer_epoch=0,
             coordinator_epoch=choose.integer(0, 3),
         )
-    else:
-        written = write_batch(
-            draw_records(choose, base_offset, False),
-            base_offset=base_offset,
-            compression=COMPRESSIONS[choose.one_of((0, 0, 2, 4))],
-            producer_id=producer_id,
-            producer_epoch=0,
-            base_sequence=choose.integer(0, 20),
-            partition_leader_epoch=choose.one_of((-1, 0, 1, 5)),
-            is_transactional=not one_in(choose, 4),
-            codecs=CODECS,
-        )
-    assert isinstance(written, bytes)
-    return written
+    return write_batch(
+        draw_records(choose, base_offset, False),
+        base_offset=base_offset,
+        compression=COMPRESSIONS[choose.one_of((0, 0, 2, 4))],
+        producer_id=producer_id,
+        producer_epoch=0,
+        base_sequence=choose.integer(0, 20),
+        partition_leader_epoch=choose.one_of((-1, 0, 1, 5)),
+        is_transactional=not one_in(choose, 4),
+        codecs=CODECS,
+    )
 
 
 def draw_batches(choose: Choose, offset: int) -> bytes:
@@ -160,8 +153,8 @@ def draw_call(choose: Choose, situation: Situation) -> tuple[Value, ...]:
     """Draw (largest offset, records, largest timestamp, its offset) of one append."""
     records = draw_appended(choose, situation)
     batches = whole_batches(records)
-    last = batches[-1].last_offset if batches else base_of(situation)
-    largest = last if isinstance(last, int) else base_of(situation)
+    last = number_of(batches[-1], "last_offset") if batches else None
+    largest = base_of(situation) if last is None else last
     if one_in(choose, 12):
         largest = clamp64(choose.one_of((largest + 3, base_of(situation) + 2**31, largest - 1)))
     timestamp = offset = None
@@ -179,8 +172,8 @@ def some_offset(choose: Choose, situation: Situation) -> int:
     kind = weighted(choose, (12, 3, 1))
     if kind == 0 and batches:
         batch = choose.one_of(batches)
-        offset = choose.one_of((batch.base_offset, batch.last_offset))
-        return clamp64(beside(choose, offset if isinstance(offset, int) else base))
+        offset = number_of(batch, choose.one_of(("base_offset", "last_offset")))
+        return clamp64(beside(choose, base if offset is None else offset))
     if kind <= 1:
         return clamp64(beside(choose, choose.one_of((next_offset(batches, base), base))))
     return clamp64(choose.one_of((INT64_MIN, base + INT32_MAX, INT64_MAX, -1)))
@@ -190,8 +183,7 @@ def some_timestamp(choose: Choose, situation: Situation) -> int:
     """Draw a timestamp: of a batch or beside it, or another."""
     batches = batches_of(situation)
     if batches and not one_in(choose, 6):
-        timestamp = choose.one_of(batches).max_timestamp
-        return clamp64(beside(choose, timestamp if isinstance(timestamp, int) else 0))
+        return clamp64(beside(choose, number_of(choose.one_of(batches), "max_timestamp") or 0))
     return choose.one_of((*TIMES, 5_000, INT64_MIN, INT64_MAX))
 
 

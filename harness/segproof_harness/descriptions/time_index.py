@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The time index, described for the harness.
 
-Mirrors: segproof_model/kafka/time_index.py, segproof/kafka/time_index.py.
+Mirrors: segproof_model/kafka/format/time_index.py, segproof/kafka/time_index.py.
 Used by: structures.
 """
 
@@ -14,14 +14,15 @@ from segproof_harness.descriptions.indexes import (
 )
 from segproof_harness.generation import INT64_MAX, INT64_MIN, Choose, beside, one_in, weighted
 from segproof_harness.structures import Event, OperationKind, Parameter, Situation
-from segproof_model.kafka.time_index import TimeIndex, TimestampOffset
+from segproof_model.kafka.format.time_index import TimeIndex, TimestampOffset
+from segproof_model.language.states import outcome_of
 
 TIMESTAMPS = (0, -1, 1, -2, INT64_MAX, INT64_MIN, 2**31, 2**32)
 
 
 def _last_entry(situation: Situation) -> TimestampOffset:
     """Return the last entry, or one below all where it can't be read."""
-    last = situation.state.last_entry
+    last = outcome_of(getattr, situation.state, "last_entry")
     return last if isinstance(last, TimestampOffset) else TimestampOffset(-1, base_of(situation))
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The transaction index, described for the harness.
 
-Mirrors: segproof_model/kafka/transaction_index.py, segproof/kafka/transaction_index.py.
+Mirrors: segproof_model/kafka/format/transaction_index.py, segproof/kafka/transaction_index.py.
 Used by: structures.
 """
 
@@ -33,7 +33,17 @@ from segproof_harness.structures import (
     Situation,
     Structure,
 )
-from segproof_model.kafka.transaction_index import AbortedTxn, TransactionIndex, read_aborted_txns
+from segproof_model.kafka.format.index_deviations import ClosedIndexIsClosed
+from segproof_model.kafka.format.transaction_index import (
+    AbortedTxn,
+    TransactionIndex,
+    read_aborted_txns,
+)
+from segproof_model.language.behaviours import Release
+from segproof_model.language.files import Files
+from segproof_model.language.outcomes import Step
+from segproof_model.language.states import opened
+from segproof_model.laws.register import has
 
 SUFFIX, ENTRY_SIZE = ".txnindex", 34
 FAR = (0, -1, INT64_MAX, INT64_MIN, 2**31, 2**32)
@@ -117,8 +127,9 @@ def _draw_setup(choose: Choose) -> Setup:
     return Setup(arguments, {name: image})
 
 
-def _open_model(arguments: Mapping[str, Any], directory: Any, profile: Any) -> Any:
-    return TransactionIndex.open(**arguments, directory=directory, profile=profile)
+def _open_model(arguments: Mapping[str, Any], files: Files, release: Release) -> Step[Any]:
+    kind, given = release.kind(TransactionIndex), dict(arguments)
+    return opened(kind, files, given.pop("file"), **given)
 
 
 def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any:
@@ -131,7 +142,7 @@ def _count(event: Event) -> int:
 
 TRANSACTION_INDEX = Structure(
     structure_id="transaction-index",
-    model="segproof_model.kafka.transaction_index:TransactionIndex",
+    model="segproof_model.kafka.format.transaction_index:TransactionIndex",
     impl="segproof.kafka.transaction_index:TransactionIndex",
     opening=(
         Parameter("start_offset", "int64", lambda choose, situation: _start(situation)),
@@ -182,13 +193,13 @@ TRANSACTION_INDEX = Structure(
     sometimes={
         "empty": lambda event: event.after is not None and event.after.is_empty,
         "no-file": lambda event: (
-            event.after is not None and event.after.name not in event.after.directory
+            event.after is not None and event.after.name not in event.after.files
         ),
         "many": lambda event: _count(event) >= 5,
         "created-by-append": lambda event: (
             event.operation.name == "append"
             and event.outcome.error is None
-            and event.before.name not in event.before.directory
+            and event.before.name not in event.before.files
         ),
         "append-refused": lambda event: (
             event.operation.name == "append" and event.outcome.error == "invalid-argument"
@@ -219,13 +230,13 @@ TRANSACTION_INDEX = Structure(
         "read-only-refused": lambda event: event.outcome.error == "read-only",
         "closed-refused": lambda event: event.outcome.error == "unmapped",
         "renamed-without-file": lambda event: (
-            event.operation.name == "rename_to" and event.before.name not in event.before.directory
+            event.operation.name == "rename_to" and event.before.name not in event.before.files
         ),
         "deleted": lambda event: (
             event.operation.name == "delete_if_exists" and event.outcome.value is True
         ),
     },
-    is_usable=lambda state: not state.is_refused,
+    is_usable=lambda state: not (state.is_closed and has(state, ClosedIndexIsClosed)),
     open_model=_open_model,
     open_impl=_open_impl,
     laws=("TXNIDX-3", "TXNIDX-4"),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from segproof_model.profiles import PROFILES
+from segproof_model.releases import KAFKA, ROCKETMQ
 
 __all__ = [
     "BROKER",
@@ -25,11 +25,6 @@ __all__ = [
 
 System = Literal["kafka", "rocketmq"]
 
-KAFKA_VERSIONS = ["4.4.0", "4.3.1", "4.2.2", "4.2.1", "4.1.2", "4.0.2", "4.0.0", "3.9.2", "3.9.0"]
-KAFKA_VERSIONS += ["3.7.2", "3.6.2", "3.5.2", "3.4.1", "2.8.2", "2.4.1", "2.2.2", "2.1.1", "2.0.1"]
-KAFKA_VERSIONS += ["1.1.1", "0.11.0.3", "0.10.2.2"]
-ROCKETMQ_VERSIONS = ["5.5.1", "5.4.0", "5.3.3", "5.1.4", "5.0.0"]
-ROCKETMQ_VERSIONS += ["4.9.8", "4.9.3", "4.7.1", "4.7.0", "4.3.2", "3.2.6"]
 WHOLE = re.compile(r"\d+(\.\d+)+")
 """A version that is no candidate for a release."""
 SCALA_2_13_SINCE = (2, 4)
@@ -106,13 +101,13 @@ def _number_of(version: str) -> tuple[int, ...]:
 RELEASES = {
     release.name: release
     for release in (
-        *(Release("kafka", version) for version in KAFKA_VERSIONS),
-        *(Release("rocketmq", version) for version in ROCKETMQ_VERSIONS),
+        *(Release("kafka", version) for version in KAFKA),
+        *(Release("rocketmq", version) for version in ROCKETMQ),
     )
 }
-"""Every release by name, the newest of each system first."""
+"""Every release that the model knows by name, the newest of each system first."""
 
-NEWEST = (RELEASES[f"kafka-{KAFKA_VERSIONS[0]}"], RELEASES[f"rocketmq-{ROCKETMQ_VERSIONS[0]}"])
+NEWEST = (RELEASES[f"kafka-{KAFKA[0]}"], RELEASES[f"rocketmq-{ROCKETMQ[0]}"])
 """The newest release of each system."""
 
 BROKER = Release("kafka", "4.4.0", part="broker")
@@ -157,6 +152,3 @@ def release_named(name: str) -> Release:
     if name not in RELEASES:
         raise ValueError(f"no release {name!r}; known: {', '.join(RELEASES)}")
     return RELEASES[name]
-
-
-assert set(RELEASES) <= set(PROFILES), "a release without a profile has nothing to be held against"

@@ -26,7 +26,7 @@ def lookup_many(index: Any, **targets: tuple[int, ...]) -> Any:
 def list_entries(index: Any) -> Any:
     """Return every entry; the error of a lookup where no lookup is possible."""
     index.check_mapped()
-    return [index.stored(number) for number in range(len(index.stored_slots()))]
+    return [index.stored(number) for number in range(len(index.stored_numbers()))]
 
 
 def described(kind: Any, last: str) -> Plain:

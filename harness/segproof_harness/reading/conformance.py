@@ -2,7 +2,7 @@
 """Compare our answers with recorded answers of the real classes, question by question.
 
 A directory beside `expected.json` (or `.json.gz`) is asked everything that the file records: by the
-implementation, and by the model under a release's profile. The implementation knows no zero tail,
+implementation, and by the model of a release. The implementation knows no zero tail,
 so segments that have one are asked of the model only.
 
 Layout of expected.json: `segments`, and in each the lists that `QUESTIONS` names; their columns are
@@ -24,9 +24,11 @@ from segproof.errors import SegproofError
 from segproof.kafka.offset_index import OffsetPosition
 from segproof.lookup import SegmentReader
 from segproof_harness.reading.rows import field_of
-from segproof_harness.reading.segments import SegmentAsFound
+from segproof_harness.reading.segments import SegmentAsFound, entries_of
+from segproof_model.language.behaviours import Release
 from segproof_model.language.outcomes import ErrorKind, Raised
-from segproof_model.profiles import PROFILES, Profile, profile_named
+from segproof_model.language.states import Refused, outcome_of, refusal
+from segproof_model.releases import RELEASES, release_named
 
 LARGE_READ_BYTES = 100_000
 """The second read of an offset query asks for so many bytes."""
@@ -34,6 +36,7 @@ MISMATCHES_MAX = 20
 _SANITY = {
     None: "ok",
     ErrorKind.CORRUPT_INDEX: "CorruptIndexException",
+    ErrorKind.INVALID_ARGUMENT: "IllegalArgumentException",
     ErrorKind.KAFKA_ERROR: "KafkaException",
 }
 """How expected.json records what a sanity check said."""
@@ -114,10 +117,10 @@ def load_expected(scenario: Path, release: str | None = None) -> dict[str, Any]:
 
 
 def older_releases(scenario: Path) -> list[str]:
-    """Return the older releases whose answers are recorded, if there is a profile for them."""
+    """Return the older releases whose answers are recorded, if the model knows them."""
     found = (re.fullmatch(r"expected-(.+?)\.json(\.gz)?", path.name) for path in scenario.iterdir())
     releases = sorted(match[1] for match in found if match)
-    return [release for release in releases if f"kafka-{release}" in PROFILES]
+    return [release for release in releases if f"kafka-{release}" in RELEASES]
 
 
 def partition_of(scenario: Path) -> Path:
@@ -125,18 +128,20 @@ def partition_of(scenario: Path) -> Path:
     return scenario / str(load_expected(scenario)["partition_dir"])
 
 
-def compare_scenario(scenario: Path, profile: Profile | None, release: str | None = None) -> Tally:
-    """Ask everything that is recorded: the model under a profile, or the implementation.
+def compare_scenario(scenario: Path, release: Release | None, recorded: str | None = None) -> Tally:
+    """Ask everything that is recorded: the model of a release, or the implementation.
+
+    `recorded` is the release whose answers they are; None: 4.3.1.
 
     Raises: OSError if the scenario can't be read.
     """
-    expected = load_expected(scenario, release)
+    expected = load_expected(scenario, recorded)
     directory = str(partition_of(scenario))
     tally = Tally()
     for segment in expected["segments"]:
         where = f"{scenario.name} {segment['base']}"
-        if profile is not None:
-            _compare_segment(tally, where, segment, _Model(directory, segment["base"], profile))
+        if release is not None:
+            _compare_segment(tally, where, segment, _Model(directory, segment["base"], release))
         else:
             with SegmentReader(directory, segment["base"]) as reader:
                 _compare_segment(tally, where, segment, _Implementation(reader))
@@ -219,17 +224,17 @@ def _outcome(ask: Callable[..., list[Any]], question: list[int]) -> Any:
 class _Model:
     zero_tails_count = True
 
-    def __init__(self, directory: str, base_offset: int, profile: Profile) -> None:
-        self._segment = SegmentAsFound(directory, base_offset, profile)
+    def __init__(self, directory: str, base_offset: int, release: Release) -> None:
+        self._segment = SegmentAsFound(directory, base_offset, release)
 
     def entries(self) -> list[list[int]]:
-        return [list(entry) for entry in self._segment.offset_index.entries_list()]
+        return [list(entry) for entry in entries_of(self._segment.offset_index)]
 
     def times(self) -> list[list[int]]:
-        return [list(entry) for entry in self._segment.time_index.entries_list()]
+        return [list(entry) for entry in entries_of(self._segment.time_index)]
 
     def batches(self) -> list[list[Any]]:
-        return [batch_columns(batch) for batch in self._segment.scan.batches]
+        return [batch_columns(batch) for batch in self._segment.scan()[0]]
 
     def offset_query(self, target: int) -> list[Any]:
         entry = self._segment.lookup_offset_index(target)
@@ -250,29 +255,32 @@ class _Model:
         return None if found is None else list(found)
 
     def aborted(self) -> list[list[int]]:
-        found = self._segment.transaction_index.all_aborted_txns()
+        found = outcome_of(self._segment.transaction_index.all_aborted_txns)
         return [] if isinstance(found, Raised) else [list(entry[1:]) for entry in found]
 
     def collect_aborted(self, fetch_offset: int, upper_bound: int) -> list[Any]:
-        found = self._segment.transaction_index.collect_aborted_txns(fetch_offset, upper_bound)
-        return ["raised", found.kind] if isinstance(found, Raised) else _collected(found)
+        try:
+            index = self._segment.transaction_index
+            return _collected(index.collect_aborted_txns(fetch_offset, upper_bound))
+        except Refused as error:
+            return ["raised", error.kind]
 
     def state(self) -> dict[str, Any]:
         segment = self._segment
         checks = {
-            "index_sanity": segment.offset_index.sanity_check(),
-            "time_sanity": segment.time_index.sanity_check(),
-            "txn_sanity": segment.transaction_index.sanity_check(),
+            "index_sanity": refusal(segment.offset_index.sanity_check),
+            "time_sanity": refusal(segment.time_index.sanity_check),
+            "txn_sanity": refusal(segment.transaction_index.sanity_check),
         }
         return {
-            "size": segment.log.size_in_bytes(),
+            "size": segment.log.size,
             "index_entries_count": segment.offset_index.entries,
             "time_entries_count": segment.time_index.entries,
             "index_last_offset": segment.offset_index.last_offset,
-            "time_last": list(segment.time_index.remembered_entry),
+            "time_last": list(segment.time_index.last_entry),
             "next_offset_as_found": segment.read_next_offset(),
             "max_ts_so_far": segment.max_timestamp_so_far(),
-            "scan_error": None if segment.scan.error is None else segment.scan.error.kind,
+            "scan_error": segment.scan()[1],
             **{
                 name: _SANITY[None if found is None else found.kind]
                 for name, found in checks.items()
@@ -349,7 +357,7 @@ def _collected(found: Any) -> list[Any]:
 
 def batch_columns(batch: Any) -> list[Any]:
     """Return a batch, of either package, in the columns of expected.json."""
-    records = batch.records()
+    records = outcome_of(lambda: list(batch.records()))
     offsets = [] if isinstance(records, Raised) else [record.offset for record in records]
     names = ("size_bytes", "magic", "compression", "max_timestamp", "timestamp_type")
     more = ("producer_id", "producer_epoch", "base_sequence", "is_transactional", "is_control")
@@ -381,8 +389,8 @@ def main(arguments: Sequence[str]) -> int:
     for scenario in (each for name in arguments for each in scenarios_below(Path(name))):
         newest: list[tuple[str, str | None]] = [("kafka-4.3.1", None), ("segproof", None)]
         for name, release in newest + [(f"kafka-{old}", old) for old in older_releases(scenario)]:
-            profile = None if name == "segproof" else profile_named(name)
-            one = compare_scenario(scenario, profile, release)
+            model = None if name == "segproof" else release_named(name)
+            one = compare_scenario(scenario, model, release)
             everything.setdefault(name, Tally()).add(one)
             print(f"{scenario.name:16} {name:12} {one.total:7} {one.mismatched:5} mismatched")
     for name, tally in everything.items():

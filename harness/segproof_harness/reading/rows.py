@@ -13,7 +13,7 @@ import errno
 import os
 import re
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -27,13 +27,13 @@ from segproof.kafka.record_file import MAX_FILE_BYTES, LogAsFound
 from segproof.kafka.transaction_index import TransactionIndex
 from segproof_harness.reading.segments import (
     BATCH_LIMIT_BYTES,
-    ModelRaisedError,
     SegmentAsFound,
-    limited,
+    answered,
+    entries_of,
 )
-from segproof_model.kafka.compression import BeyondLimitError
-from segproof_model.language.outcomes import Raised
-from segproof_model.profiles import Profile
+from segproof_model.kafka.format.compression import BeyondLimitError
+from segproof_model.language.behaviours import Release
+from segproof_model.language.states import Refused
 
 Row = dict[str, Any]
 
@@ -57,6 +57,8 @@ BATCH_FIELDS = {
     "record_count": "record_count",
 }
 """The fields of a batch's row, and what both packages call them."""
+UNREADABLE = (SegproofError, Refused, BeyondLimitError)
+"""How either package says that it cannot read something."""
 TRANSACTION_BYTES = 34
 LARGE_BATCH_BYTES = 16 << 20
 """Above it a batch is not taken into memory as a whole; Kafka's default limit is 1 MiB."""
@@ -112,7 +114,7 @@ def segment_files(directory: str, files: Files = REAL_FILES) -> Iterator[Segment
 def rows_of(
     file: SegmentFile,
     *,
-    profile: Profile | None = None,
+    release: Release | None = None,
     with_records: bool = False,
     limit: int | None = None,
     on_large: Callable[[TooLargeError], None] | None = None,
@@ -122,16 +124,16 @@ def rows_of(
 
     Batches and records that are too large to be shown are left out, and `on_large` is told of
     each; None: they are raised. `limit` is how many bytes a record may have, and a batch have and
-    inflate to; by default 8 MiB, 16 MiB and what `Inflation` allows; under a profile
+    inflate to; by default 8 MiB, 16 MiB and what `Inflation` allows; in a release
     `BATCH_LIMIT_BYTES`.
 
     Raises: OSError if it can't be read; SegproofError where reading it fails, behind the rows
     before the damage.
     """
-    if profile is None:
+    if release is None:
         rows, records_of = _rows_as_found(file, limit, files), _record_rows
     else:
-        rows, records_of = _model_rows(file, profile, limit, files), _model_record_rows
+        rows, records_of = _model_rows(file, release, limit, files), _model_record_rows
     for row in rows:
         if isinstance(row, dict):
             yield row
@@ -176,8 +178,8 @@ def _record_rows(batch: Any, limit: int | None, path: str) -> Iterator[Row | Too
 def _model_record_rows(batch: Any, limit: int | None, path: str) -> Iterator[Row | TooLargeError]:
     """Yield the same, as the model reads the batch."""
     headers = limit or MANY_HEADERS
-    with limited(path):
-        records = _records(batch, path)
+    with answered(path):
+        records = list(batch.records())
     for record in records:
         if (count := len(record.headers)) <= headers:
             yield record_row(record)
@@ -304,39 +306,33 @@ class _LargeBatch:
 
 
 def _model_rows(
-    file: SegmentFile, profile: Profile, limit: int | None, files: Files
+    file: SegmentFile, release: Release, limit: int | None, files: Files
 ) -> Iterator[Any]:
-    segment = _NamedSegment(file, profile, limit or BATCH_LIMIT_BYTES, files)
+    segment = _NamedSegment(file, release, limit or BATCH_LIMIT_BYTES, files)
     if file.suffix == ".log":
-        yield from segment.scan.batches
-        _refuse(segment.scan.error, file.path)
+        with answered(file.path):
+            yield from segment.log.batches()
     elif file.suffix == ".index":
-        yield from map(_named, segment.offset_index.entries_list())
+        yield from map(_named, entries_of(segment.offset_index))
     elif file.suffix == ".timeindex":
-        yield from map(_named, segment.time_index.entries_list())
+        yield from map(_named, entries_of(segment.time_index))
     else:
-        entries = segment.transaction_index.all_aborted_txns()
-        if isinstance(entries, Raised):
-            raise ModelRaisedError(entries, file.path)
+        with answered(file.path):
+            entries = segment.transaction_index.all_aborted_txns()
         yield from map(_named, entries)
 
 
 class _NamedSegment(SegmentAsFound):
     """A segment of which one file is read, whatever was put behind its name."""
 
-    def __init__(self, file: SegmentFile, profile: Profile, limit: int, files: Files) -> None:
+    def __init__(self, file: SegmentFile, release: Release, limit: int, files: Files) -> None:
         folder = os.path.dirname(file.path)
-        super().__init__(folder, file.base_offset, profile, limit=limit, files=files)
+        super().__init__(folder, file.base_offset, release, limit=limit, files=files)
         self._path = file.path
 
     def path(self, suffix: str) -> str:
         """Return the path of the one file."""
         return self._path
-
-
-def _refuse(error: Raised | None, path: str) -> None:
-    if error is not None:
-        raise ModelRaisedError(error, path)
 
 
 def _named(entry: Any) -> Row:
@@ -359,27 +355,18 @@ def field_of(batch: Any, attribute: str) -> Any:
     """Return a field of a batch, or None if it cannot be read."""
     try:
         value = getattr(batch, attribute)
-        value = value() if callable(value) else value
-    except (SegproofError, BeyondLimitError):
+        return value() if callable(value) else value
+    except UNREADABLE:
         return None
-    return None if isinstance(value, Raised) else value
 
 
 def _count(batch: Any) -> int | None:
     try:
         if hasattr(batch, "record_blocks"):
             return sum(map(len, batch.record_blocks()))
-        return sum(1 for _ in _records(batch, ""))
-    except (SegproofError, BeyondLimitError):
+        return sum(1 for _ in batch.records())
+    except UNREADABLE:
         return None
-
-
-def _records(batch: Any, path: str) -> Iterable[Any]:
-    found = batch.records()
-    if isinstance(found, Raised):
-        raise ModelRaisedError(found, path)
-    records: Iterable[Any] = found
-    return records
 
 
 def record_row(record: Any) -> Row:
@@ -397,7 +384,7 @@ def _base64(data: bytes | None) -> str | None:
     return None if data is None else base64.b64encode(data).decode("ascii")
 
 
-def unread_bytes(file: SegmentFile, profile: Profile | None, files: Files = REAL_FILES) -> str:
+def unread_bytes(file: SegmentFile, release: Release | None, files: Files = REAL_FILES) -> str:
     """Return in words which bytes at the end of the file are in no row; empty if none."""
     status = files.status(file.path)
     size = 0 if status is None else status.size_bytes
@@ -409,12 +396,12 @@ def unread_bytes(file: SegmentFile, profile: Profile | None, files: Files = REAL
             kind = "zero bytes" if holds_zeros(log.file, end, size) else "bytes"
         return f"{size - end} {kind} behind the last whole batch" if size > end else ""
     entry_size = {".index": 8, ".timeindex": 12, ".txnindex": TRANSACTION_BYTES}[file.suffix]
-    shown = size if profile is not None else _shown_end(file, files)
+    shown = size if release is not None else _shown_end(file, files)
     if shown < size and first_byte_of(files, file.path, shown, size) is not None:
         return f"{size - shown} bytes from byte {shown} on, behind a hole, are not shown"
     if partial := size % entry_size:
         return f"{partial} bytes behind the last whole entry"
-    if profile is None and file.suffix in INDEX_ENTRIES:
+    if release is None and file.suffix in INDEX_ENTRIES:
         shown = 0
         for number, data in enumerate(_pieces(file, entry_size * 8192, files)):
             if kept := data.rstrip(b"\0"):

@@ -12,10 +12,10 @@ Used by: the verbs `dump` and `lookup` with `--profile`, conformance.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from segproof.errors import SegproofError, TooLargeError
@@ -30,22 +30,22 @@ from segproof.lookup import (
     segment_file_name,
 )
 from segproof_harness.codecs import CODECS
-from segproof_model.directory import Directory
-from segproof_model.kafka.compression import BeyondLimitError
-from segproof_model.kafka.offset_index import OffsetIndex, OffsetPosition
-from segproof_model.kafka.record_batch import RecordBatch
-from segproof_model.kafka.record_file import (
+from segproof_model.kafka.format.compression import BeyondLimitError
+from segproof_model.kafka.format.offset_index import OffsetIndex, OffsetPosition
+from segproof_model.kafka.format.record_batch import RecordBatch
+from segproof_model.kafka.format.record_file import (
     LogOffsetPosition,
     RecordFile,
-    Scan,
     TimestampAndOffset,
 )
-from segproof_model.kafka.time_index import TimeIndex, TimestampOffset
-from segproof_model.kafka.transaction_index import TransactionIndex
-from segproof_model.language.outcomes import Raised
-from segproof_model.profiles import Profile
+from segproof_model.kafka.format.time_index import TimeIndex, TimestampOffset
+from segproof_model.kafka.format.transaction_index import TransactionIndex
+from segproof_model.language.behaviours import Release
+from segproof_model.language.files import Files as ModelFiles
+from segproof_model.language.outcomes import ErrorKind
+from segproof_model.language.states import Refused, refusal
 
-Answer = TypeVar("Answer")
+S = TypeVar("S")
 
 BATCH_LIMIT_BYTES = 3 << 20
 """What the records of a batch may take, stored and inflated, to be read under a profile: the model
@@ -53,11 +53,10 @@ makes an object of each record and header, of up to 40 times their bytes."""
 
 
 class ModelRaisedError(SegproofError):
-    """The release raises an error for this question; `raised` tells its kind."""
+    """The release raises an error for this question."""
 
-    def __init__(self, raised: Raised, path: str) -> None:
-        super().__init__(f"the release raises {raised.kind}", path=path)
-        self.raised = raised
+    def __init__(self, kind: ErrorKind, path: str) -> None:
+        super().__init__(f"the release raises {kind}", path=path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +79,16 @@ def limited(path: str) -> Iterator[None]:
         raise TooLargeError(f"a batch whose records take {error} is not read", path=path) from error
 
 
+@contextmanager
+def answered(path: str) -> Iterator[None]:
+    """Name the file that the release refuses to answer from. Raises: ModelRaisedError; as above."""
+    with limited(path):
+        try:
+            yield
+        except Refused as error:
+            raise ModelRaisedError(error.kind, path) from error
+
+
 def read_whole(path: str, limit: int, files: Files = REAL_FILES) -> bytes:
     """Return the bytes of a file. Raises: OSError; TooLargeError above `limit` bytes."""
     file = files.open(path)
@@ -97,8 +106,13 @@ def read_whole(path: str, limit: int, files: Files = REAL_FILES) -> bytes:
         file.close()
 
 
+def entries_of(index: OffsetIndex | TimeIndex) -> list[Any]:
+    """Return every entry, with absolute offsets, in the order of the file."""
+    return [index.stored(number) for number in range(index.entries)]
+
+
 class SegmentAsFound:
-    """One segment under a profile. Its files are read when they are first needed.
+    """One segment in a release. Its files are read when they are first needed.
 
     Raises, from each question: ModelRaisedError where the release raises; OSError.
     """
@@ -107,13 +121,13 @@ class SegmentAsFound:
         self,
         directory: str,
         base_offset: int,
-        profile: Profile,
+        release: Release,
         *,
         limit: int = BATCH_LIMIT_BYTES,
         files: Files = REAL_FILES,
     ) -> None:
         self.base_offset = base_offset
-        self.profile = profile
+        self.release = release
         self._directory = directory
         self._limit = limit
         self._files = files
@@ -122,82 +136,68 @@ class SegmentAsFound:
         """Return the path of one of the segment's files."""
         return os.path.join(self._directory, segment_file_name(self.base_offset, suffix))
 
-    def _image(self, suffix: str) -> Directory:
-        limit = MAX_FILE_BYTES if suffix == ".log" else INDEX_BYTES_MAX
-        return Directory().write("file", read_whole(self.path(suffix), limit, self._files))
-
     @cached_property
     def offset_index(self) -> OffsetIndex:
         """The offset index as opening the file finds it."""
-        image = self._image(".index")
-        opened = OffsetIndex.open("file", self.base_offset, directory=image, profile=self.profile)
-        return self._state(opened.after, OffsetIndex, ".index")
+        return self._opened(self.release.kind(OffsetIndex), ".index", self.base_offset)
 
     @cached_property
     def time_index(self) -> TimeIndex:
         """The time index as opening the file finds it."""
-        image = self._image(".timeindex")
-        opened = TimeIndex.open("file", self.base_offset, directory=image, profile=self.profile)
-        return self._state(opened.after, TimeIndex, ".timeindex")
+        return self._opened(self.release.kind(TimeIndex), ".timeindex", self.base_offset)
 
     @cached_property
     def transaction_index(self) -> TransactionIndex:
         """The transaction index; empty without a file."""
-        present = self._files.status(self.path(".txnindex")) is not None
-        image = self._image(".txnindex") if present else Directory()
-        opened = TransactionIndex.open(
-            self.base_offset, "file", directory=image, profile=self.profile
-        )
-        return self._state(opened.after, TransactionIndex, ".txnindex")
+        return self._opened(self.release.kind(TransactionIndex), ".txnindex", self.base_offset)
 
     @cached_property
     def log(self) -> RecordFile:
         """The log, believed to its physical end."""
-        opened = RecordFile.open(
-            "file",
-            mutable=False,
-            directory=self._image(".log"),
-            profile=self.profile,
-            codecs=replace(CODECS, limit_bytes=self._limit),
-        )
-        return self._state(opened.after, RecordFile, ".log")
+        codecs = replace(CODECS, limit_bytes=self._limit)
+        return self._opened(self.release.kind(RecordFile), ".log", False, codecs=codecs)
 
-    @cached_property
-    def scan(self) -> Scan:
-        """Every batch of the log, and the error that ends the scan."""
-        return self.log.batches()
+    def _opened(self, kind: Callable[..., S], suffix: str, *arguments: Any, **named: Any) -> S:
+        """Return what the release makes of a file; only a transaction index may be missing."""
+        path, images = self.path(suffix), {}
+        if suffix != ".txnindex" or self._files.status(path) is not None:
+            limit = MAX_FILE_BYTES if suffix == ".log" else INDEX_BYTES_MAX
+            images[path] = read_whole(path, limit, self._files)
+        try:
+            return kind(ModelFiles(images), path, *arguments, **named)
+        except Refused as error:
+            raise SegproofError("the release cannot open the file", path=path) from error
 
-    def _state(self, after: object, kind: type[Answer], suffix: str) -> Answer:
-        if not isinstance(after, kind):
-            raise SegproofError("the release cannot open the file", path=self.path(suffix))
-        return after
+    def scan(self, position: int = 0) -> tuple[list[RecordBatch], ErrorKind | None]:
+        """Return the batches from a position on, and the error that ends the scan, if one does.
 
-    def _answer(self, answer: Answer | Raised, suffix: str) -> Answer:
-        if isinstance(answer, Raised):
-            raise ModelRaisedError(answer, self.path(suffix))
-        return answer
+        A damaged index leads anywhere.
+        """
+        found: list[RecordBatch] = []
+        failed = refusal(partial(found.extend, self.log.batches(position)))
+        return found, None if failed is None else failed.kind
 
     # --- by offset
 
     def lookup_offset_index(self, target_offset: int) -> OffsetPosition:
         """Return `OffsetIndex.lookup`."""
-        return self._answer(self.offset_index.lookup(target_offset), ".index")
+        with answered(self.path(".index")):
+            return self.offset_index.lookup(target_offset)
 
     def translate_offset(self, offset: int) -> LogOffsetPosition | None:
         """Return where the first batch is whose last offset is not below the offset (SEG-12)."""
         entry = self.lookup_offset_index(offset)
-        with limited(self.path(".log")):
-            found = self.log.search_for_offset_with_size(offset, entry.position)
-        return self._answer(found, ".log")
+        with answered(self.path(".log")):
+            return self.log.search_for_offset_with_size(offset, entry.position)
 
     def read(self, start_offset: int, max_size_bytes: int) -> FetchedBytes | None:
         """Return what a read of at most so many bytes hands out (SEG-14 to SEG-17)."""
         found = self.translate_offset(start_offset)
         if found is None:
             return None
-        size = min(self.log.size_in_bytes() - found.position, max_size_bytes)
-        with limited(self.path(".log")):
-            base_offset = self._answer(self._batches(found.position)[0].base_offset, ".log")
+        size = min(self.log.size - found.position, max_size_bytes)
+        with answered(self.path(".log")):
+            base_offset = next(self.log.batches(found.position)).base_offset
         return FetchedBytes(base_offset, found.position, size, max_size_bytes < found.size_bytes)
 
     def read_next_offset(self) -> int:
@@ -208,32 +208,30 @@ class SegmentAsFound:
         found = self.translate_offset(self.offset_index.last_offset)
         if found is None:
             return self.base_offset
-        return self._answer(self._batches(found.position)[-1].next_offset, ".log")
-
-    def _batches(self, position: int) -> tuple[RecordBatch, ...]:
-        """Return the batches that a scan from a position meets; a damaged index leads anywhere."""
-        return self.log.batches(position).batches
+        batches, _ = self.scan(found.position)
+        with answered(self.path(".log")):
+            return batches[-1].next_offset
 
     def fetch_upper_bound_offset(self, position: int, size_bytes: int) -> OffsetPosition | None:
         """Return `OffsetIndex.fetch_upper_bound_offset` of a fetch of so many bytes (OFFIDX-15)."""
         fetched = OffsetPosition(self.base_offset, position)
-        found = self.offset_index.fetch_upper_bound_offset(fetched, size_bytes)
-        return self._answer(found, ".index")
+        with answered(self.path(".index")):
+            return self.offset_index.fetch_upper_bound_offset(fetched, size_bytes)
 
     # --- by timestamp
 
     def lookup_time_index(self, target_timestamp: int) -> TimestampOffset:
         """Return `TimeIndex.lookup`."""
-        return self._answer(self.time_index.lookup(target_timestamp), ".timeindex")
+        with answered(self.path(".timeindex")):
+            return self.time_index.lookup(target_timestamp)
 
     def find_offset_by_timestamp(
         self, timestamp: int, starting_offset: int
     ) -> TimestampAndOffset | None:
         """Return the first record at or after timestamp and offset (SEG-39)."""
         start = self.timestamp_search_start(timestamp, starting_offset)
-        with limited(self.path(".log")):
-            found = self.log.search_for_timestamp(timestamp, start.position, starting_offset)
-        return self._answer(found, ".log")
+        with answered(self.path(".log")):
+            return self.log.search_for_timestamp(timestamp, start.position, starting_offset)
 
     def timestamp_search_start(self, timestamp: int, starting_offset: int) -> OffsetPosition:
         """Return the offset index's answer from which a search for the timestamp begins."""
@@ -242,7 +240,7 @@ class SegmentAsFound:
 
     def max_timestamp_so_far(self) -> int:
         """Return the timestamp of the last entry as found; -1 without one (SEG-49)."""
-        return self.time_index.remembered_entry.timestamp
+        return self.time_index.last_entry.timestamp
 
     def largest_timestamp(self) -> int:
         """Return the same, or the modification time of the log where it is negative (SEG-40)."""
@@ -254,14 +252,14 @@ class SegmentAsFound:
 
 
 class PartitionAsFound:
-    """The segments of a directory under a profile, and the answers across them.
+    """The segments of a directory in a release, and the answers across them.
 
     Raises: OSError if the directory can't be listed; SegproofError if it holds no log.
     """
 
-    def __init__(self, path: str, profile: Profile, *, files: Files = REAL_FILES) -> None:
+    def __init__(self, path: str, release: Release, *, files: Files = REAL_FILES) -> None:
         self.path = path
-        self.profile = profile
+        self.release = release
         self.base_offsets = segment_base_offsets(path, files=files)
         self._files = files
         self._segment: SegmentAsFound | None = None
@@ -272,7 +270,7 @@ class PartitionAsFound:
     def segment(self, base_offset: int) -> SegmentAsFound:
         """Return a segment; the one before is given back, since each is read into memory."""
         if self._segment is None or self._segment.base_offset != base_offset:
-            self._segment = SegmentAsFound(self.path, base_offset, self.profile, files=self._files)
+            self._segment = SegmentAsFound(self.path, base_offset, self.release, files=self._files)
         return self._segment
 
     def lookup_offset(self, target: int, *, explain: bool = False) -> OffsetAnswer:
@@ -337,7 +335,7 @@ class PartitionAsFound:
 
     def _largest_timestamp(self, base_offset: int) -> int:
         if base_offset not in self._largest_timestamps:
-            segment = SegmentAsFound(self.path, base_offset, self.profile, files=self._files)
+            segment = SegmentAsFound(self.path, base_offset, self.release, files=self._files)
             self._largest_timestamps[base_offset] = segment.largest_timestamp()
         return self._largest_timestamps[base_offset]
 
@@ -353,7 +351,7 @@ def _slot_of(entries: list[Any], entry: Any) -> int | None:
 def _offset_steps(
     segment: SegmentAsFound, target: int, entry: OffsetPosition, found: LogOffsetPosition | None
 ) -> Iterator[LookupStep]:
-    entries = segment.offset_index.entries_list()
+    entries = entries_of(segment.offset_index)
     facts: dict[str, int | str | None] = {
         "target": target,
         "entries": len(entries),
@@ -362,7 +360,7 @@ def _offset_steps(
         "position": entry.position,
     }
     yield LookupStep("offset-index", segment.path(".index"), facts)
-    scanned = list(segment.log.batches(entry.position).batches)
+    scanned, _ = segment.scan(entry.position)
     if found is not None:
         scanned = [each for each in scanned if each.position <= found.position]
     facts = {
@@ -377,7 +375,7 @@ def _offset_steps(
 def _timestamp_steps(
     segment: SegmentAsFound, target: int, starting_offset: int
 ) -> Iterator[LookupStep]:
-    entries = segment.time_index.entries_list()
+    entries = entries_of(segment.time_index)
     entry = segment.lookup_time_index(target)
     facts: dict[str, int | str | None] = {
         "target": target,
@@ -388,7 +386,7 @@ def _timestamp_steps(
     }
     yield LookupStep("time-index", segment.path(".timeindex"), facts)
     start = segment.timestamp_search_start(target, starting_offset)
-    offsets = segment.offset_index.entries_list()
+    offsets = entries_of(segment.offset_index)
     yield LookupStep(
         "offset-index",
         segment.path(".index"),

@@ -10,6 +10,7 @@ import gzip
 import json
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,15 +20,12 @@ from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.index_file import IndexFile
 from segproof.rocketmq.index_service import IndexService
 from segproof.rocketmq.message import dispatch_request_of
-from segproof.rocketmq.store_checkpoint import StoreCheckpoint
 from segproof_harness.memory_files import MemoryFiles
-from segproof_model.directory import Directory
-from segproof_model.profiles import Profile
-from segproof_model.rocketmq import commit_log as model_log
-from segproof_model.rocketmq import index_file as model_file
-from segproof_model.rocketmq import index_service as model_service
-from segproof_model.rocketmq import message as model_message
-from segproof_model.rocketmq import store_checkpoint as model_checkpoint
+from segproof_model.language.behaviours import Release
+from segproof_model.language.files import Files as ModelFiles
+from segproof_model.rocketmq.broker.index_service import IndexService as ModelService
+from segproof_model.rocketmq.format.commit_log import CommitLog as ModelLog
+from segproof_model.rocketmq.format.index_file import IndexFile as ModelIndexFile
 
 HEADER = {
     "beginTimestamp": "begin_timestamp",
@@ -103,20 +101,22 @@ def load_scenario(folder: Path) -> Scenario:
     return Scenario(folder, json.loads(text))
 
 
-def compare_store(scenario: Scenario, profile: Profile | None) -> StoreTally:
-    """Ask everything that was recorded: of the model under a profile, of our own code for None."""
+def compare_store(scenario: Scenario, release: Release | None) -> StoreTally:
+    """Ask everything that was recorded: of a release's model, of our own code for None."""
     tally = StoreTally()
-    subject: Any = _Ours(scenario) if profile is None else _Model(scenario, profile)
-    for name, file, expected in subject.index_files():
-        _compare_file(tally, subject, name, file, expected)
+    subject: Any = _Ours(scenario) if release is None else _Model(scenario, release)
+    for recorded in scenario.expected["files"]:
+        with subject.index_file(f"index/{recorded['name']}") as file:
+            _compare_file(tally, file, recorded)
     windows = scenario.expected["service"]["windows"]
     for query in scenario.expected["service"]["queries"]:
         for (begin, end, limit), expected in zip(windows, query["results"], strict=True):
-            found = subject.query(query["topic"], query["key"], limit, begin, end)
-            tally.compare("query", (query["topic"], query["key"], begin, end), expected, found)
+            asked = query["topic"], query["key"], limit, begin, end
+            phy_offsets, *last = subject.service.query_offset(*asked)
+            tally.compare("query", asked, expected, [list(phy_offsets), *last])
     for name, attribute in CHECKPOINT.items():
-        expected = scenario.expected["checkpoint"][name]
-        tally.compare("checkpoint", name, expected, getattr(subject.checkpoint(), attribute))
+        found = getattr(subject.service.store_checkpoint, attribute)
+        tally.compare("checkpoint", name, scenario.expected["checkpoint"][name], found)
     if "commitlog" in scenario.expected:
         recorded = scenario.expected["commitlog"]["messages"]
         found = [_shown(*each) for each in subject.messages()]
@@ -127,19 +127,18 @@ def compare_store(scenario: Scenario, profile: Profile | None) -> StoreTally:
     return tally
 
 
-def _compare_file(
-    tally: StoreTally, subject: Any, name: str, file: Any, expected: dict[str, Any]
-) -> None:
+def _compare_file(tally: StoreTally, file: Any, expected: dict[str, Any]) -> None:
+    name, full = expected["name"], file.is_write_full
     for recorded, attribute in HEADER.items():
         found = getattr(file, attribute)
         tally.compare("header", (name, recorded), expected["header"][recorded], found)
-    tally.compare("full", name, expected["isWriteFull"], file.is_write_full())
+    tally.compare("full", name, expected["isWriteFull"], full() if callable(full) else full)
     for begin, end, answer in expected["isTimeMatched"]:
         tally.compare("time matched", (name, begin, end), answer, file.is_time_matched(begin, end))
     for each in expected["select"]:
         tally.compare("hash", each["key"], each["hash"], file.index_key_hash_method(each["key"]))
         for (begin, end, limit), answer in zip(expected["windows"], each["results"], strict=True):
-            found = subject.select(file, each["key"], limit, begin, end)
+            found = list(file.select_phy_offset([], each["key"], limit, begin, end))
             tally.compare("select", (name, each["key"], begin, end, limit), answer, found)
 
 
@@ -166,79 +165,39 @@ class _Ours:
     """Our own code, on files in memory."""
 
     def __init__(self, scenario: Scenario) -> None:
-        self._scenario = scenario
-        self.files = memory_store(scenario.files)
-        self._service = IndexService.open(ROOT, *scenario.geometry, files=self.files)
-        self._service.load(True)
+        self._geometry = scenario.geometry
+        self._files = memory_store(scenario.files)
+        self.service = IndexService.open(ROOT, *self._geometry, files=self._files)
+        self.service.load(True)
 
-    def index_files(self) -> Iterator[tuple[str, IndexFile, dict[str, Any]]]:
-        for expected in self._scenario.expected["files"]:
-            path = f"{ROOT}/index/{expected['name']}"
-            with IndexFile.open(path, *self._scenario.geometry, files=self.files) as file:
-                yield expected["name"], file, expected
-
-    def select(self, file: IndexFile, key: str, limit: int, begin: int, end: int) -> list[int]:
-        return file.select_phy_offset([], key, limit, begin, end)
-
-    def query(self, topic: str, key: str, limit: int, begin: int, end: int) -> list[Any]:
-        found = self._service.query_offset(topic, key, limit, begin, end)
-        return [list(found[0]), *found[1:]]
-
-    def checkpoint(self) -> StoreCheckpoint:
-        return self._service.store_checkpoint
+    def index_file(self, name: str) -> AbstractContextManager[IndexFile]:
+        return IndexFile.open(f"{ROOT}/{name}", *self._geometry, files=self._files)
 
     def messages(self) -> Iterator[tuple[int, Any, Any]]:
-        log = CommitLog.open(ROOT, files=self.files)
-        for offset, result in log.scan():
+        for offset, result in CommitLog.open(ROOT, files=self._files).scan():
             if result.message is not None:
                 yield offset, result.message, dispatch_request_of(result.message)
 
 
 class _Model:
-    """The model under a profile."""
+    """The model of a release."""
 
-    def __init__(self, scenario: Scenario, profile: Profile) -> None:
-        self._scenario = scenario
-        self._profile = profile
-        self._directory = Directory(tuple(sorted(scenario.files.items())))
-        opened = model_service.IndexService.open(
-            "", *scenario.geometry, directory=self._directory, profile=profile
-        )
-        self._service = opened.after.load(True).after
+    def __init__(self, scenario: Scenario, release: Release) -> None:
+        self._geometry = scenario.geometry
+        self._release = release
+        self._files = ModelFiles(scenario.files)
+        self.service = release.kind(ModelService)(self._files, "", *self._geometry)
+        self.service.load(True)
 
-    def index_files(self) -> Iterator[tuple[str, Any, dict[str, Any]]]:
-        for expected in self._scenario.expected["files"]:
-            opened = model_file.IndexFile.open(
-                f"index/{expected['name']}",
-                *self._scenario.geometry,
-                directory=self._directory,
-                profile=self._profile,
-            )
-            assert isinstance(opened.after, model_file.IndexFile)
-            yield expected["name"], opened.after.load().after, expected
-
-    def select(self, file: Any, key: str, limit: int, begin: int, end: int) -> Any:
-        found = file.select_phy_offset((), key, limit, begin, end).outcome
-        return list(found) if isinstance(found, tuple) else found
-
-    def query(self, topic: str, key: str, limit: int, begin: int, end: int) -> Any:
-        found = self._service.query_offset(topic, key, limit, begin, end).outcome
-        if isinstance(found, model_service.QueryOffsetResult):
-            return [list(found[0]), *found[1:]]
-        return found
-
-    def checkpoint(self) -> Any:
-        return model_checkpoint.StoreCheckpoint.open(
-            "checkpoint", directory=self._directory, profile=self._profile
-        ).after
+    def index_file(self, name: str) -> AbstractContextManager[ModelIndexFile]:
+        file = self._release.kind(ModelIndexFile)(self._files, name, *self._geometry)
+        file.load()
+        return nullcontext(file)
 
     def messages(self) -> Iterator[tuple[int, Any, Any]]:
-        log = model_log.CommitLog.open("", directory=self._directory, profile=self._profile).after
-        assert isinstance(log, model_log.CommitLog)
-        for offset, result in log.scan():
+        for offset, result in self._release.kind(ModelLog)(self._files, "").scan():
             if result.message is not None:
-                request = model_message.dispatch_request_of(result.message, profile=self._profile)
-                yield offset, result.message, request
+                yield offset, result.message, result.message.dispatch_request()
 
 
 def memory_store(contents: dict[str, bytes], root: str = ROOT) -> MemoryFiles:

@@ -24,13 +24,13 @@ from segproof.rocketmq.message import MAGIC_V1, string_to_message_properties
 from segproof.rocketmq.store_checkpoint import StoredCheckpoint
 from segproof.verifying.rocketmq.places import LOG_NAME, Place, PlaceKind
 from segproof_harness.reading.rows import HIGHER, LARGE_RECORD_BYTES
-from segproof_harness.reading.segments import ModelRaisedError
+from segproof_harness.reading.segments import answered
 from segproof_harness.reading.stores import contents
-from segproof_model.directory import Directory
-from segproof_model.language.outcomes import Raised
-from segproof_model.profiles import Profile
-from segproof_model.rocketmq.index_file import IndexFile
-from segproof_model.rocketmq.message import check_message_and_return_size
+from segproof_model.language.behaviours import Release
+from segproof_model.language.files import Files as ModelFiles
+from segproof_model.rocketmq.broker.store_checkpoint import StoreCheckpoint
+from segproof_model.rocketmq.format.index_file import IndexFile
+from segproof_model.rocketmq.format.message import Message
 
 Row = dict[str, Any]
 
@@ -99,7 +99,7 @@ def _numbered(paths: list[str], kind: PlaceKind) -> list[Place]:
 def store_rows(
     place: Place,
     *,
-    profile: Profile | None = None,
+    release: Release | None = None,
     with_records: bool = False,
     hash_slots: int | None = None,
     limit: int | None = None,
@@ -116,12 +116,12 @@ def store_rows(
     path = place.path
     if place.kind is PlaceKind.INDEX_FILE:
         geometry = _geometry(path, hash_slots, files)
-        if profile is None:
+        if release is None:
             yield from _index_rows(path, geometry, files)
         else:
-            yield from _model_index_rows(path, geometry, profile, files)
+            yield from _model_index_rows(path, geometry, release, files)
     elif place.kind is PlaceKind.LOG_FILE:
-        rows = _log_rows(path, profile, with_records, limit, files)
+        rows = _log_rows(path, release, with_records, limit, files)
         for row in rows:
             if isinstance(row, dict):
                 yield row
@@ -132,7 +132,7 @@ def store_rows(
     elif place.kind is PlaceKind.QUEUE_FILE:
         yield from _queue_rows(path, files)
     else:
-        yield _checkpoint_row(path, profile, files)
+        yield _checkpoint_row(path, release, files)
 
 
 def _geometry(path: str, hash_slots: int | None, files: Files) -> Geometry | None:
@@ -185,33 +185,23 @@ def _entry_row(index: int, entry: tuple[int, ...], geometry: Geometry) -> Row:
 
 
 def _model_index_rows(
-    path: str, geometry: Geometry | None, profile: Profile, files: Files
+    path: str, geometry: Geometry | None, release: Release, files: Files
 ) -> Iterator[Row]:
     """Yield the rows as a release has them after loading the file."""
     if geometry is None:
         raise _untold(path)
     name = os.path.basename(path)
-    directory = Directory(((name, contents(path, files)),))
-    opened = IndexFile.open(name, *geometry, directory=directory, profile=profile)
-    if isinstance(opened.outcome, Raised):
-        raise ModelRaisedError(opened.outcome, path)
-    assert isinstance(opened.after, IndexFile)
-    index = opened.after.load().after
-    yield {
-        "begin_timestamp": index.begin_timestamp,
-        "end_timestamp": index.end_timestamp,
-        "begin_phy_offset": index.begin_phy_offset,
-        "end_phy_offset": index.end_phy_offset,
-        "hash_slot_count": index.hash_slot_count,
-        "index_count": index.index_count,
-    }
+    with answered(path):
+        index = release.kind(IndexFile)(ModelFiles({name: contents(path, files)}), name, *geometry)
+        index.load()
+    yield index.header._asdict()
     for entry in index.entries_list():
         fields = (entry.key_hash, entry.phy_offset, entry.time_diff, entry.prev_index)
         yield _entry_row(entry.index, fields, geometry)
 
 
 def _log_rows(
-    path: str, profile: Profile | None, with_records: bool, limit: int | None, files: Files
+    path: str, release: Release | None, with_records: bool, limit: int | None, files: Files
 ) -> Iterator[Row | TooLargeError]:
     """Yield the records of one file of the log, up to its blank end or the zeros of the last one.
 
@@ -220,7 +210,7 @@ def _log_rows(
     status = files.status(path)
     start, size = int(os.path.basename(path)), 0 if status is None else status.size_bytes
     end = start
-    for offset, size_bytes, message in _records(path, LogFile(start, path, size), profile, files):
+    for offset, size_bytes, message in _records(path, LogFile(start, path, size), release, files):
         body_bytes, most = len(message.body), limit or LARGE_RECORD_BYTES
         is_large = with_records and body_bytes > most
         yield record_row(message, offset, with_records and not is_large)
@@ -242,17 +232,18 @@ def _log_rows(
 
 
 def _records(
-    path: str, log_file: LogFile, profile: Profile | None, files: Files
+    path: str, log_file: LogFile, release: Release | None, files: Files
 ) -> Iterator[tuple[int, int, Any]]:
-    if profile is None:
+    if release is None:
         log = CommitLog(os.path.dirname(path), max(1, log_file.size_bytes), (log_file,), files)
         for offset, found in log.scan(log_file.start):
             if found.message is not None:
                 yield offset, found.size, found.message
         return
     data, position = contents(path, files), 0
+    check = release.kind(Message).check_message_and_return_size
     while True:
-        result = check_message_and_return_size(data, position, profile=profile)
+        result = check(data, position)
         if not result.success or result.message is None:
             return
         yield log_file.start + position, result.size, result.message
@@ -312,7 +303,7 @@ def _queue_rows(path: str, files: Files) -> Iterator[Row]:
         file.close()
 
 
-def _checkpoint_row(path: str, profile: Profile | None, files: Files) -> Row:
+def _checkpoint_row(path: str, release: Release | None, files: Files) -> Row:
     file = files.open(path)
     try:
         size, stored = file.size(), StoredCheckpoint.read_from(file)
@@ -320,5 +311,5 @@ def _checkpoint_row(path: str, profile: Profile | None, files: Files) -> Row:
         file.close()
     if size < 8 * len(stored):
         raise SegproofError(f"a checkpoint of {size} bytes", law="RMQDISK-20", path=path)
-    known = len(stored) if profile is None else profile.rmq_checkpoint_fields
+    known = len(stored) if release is None else release.kind(StoreCheckpoint).field_count
     return dict(list(stored._asdict().items())[:known])

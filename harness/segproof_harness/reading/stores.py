@@ -21,12 +21,11 @@ from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.geometry import find_geometries
 from segproof.rocketmq.index_table import Geometry
 from segproof.store_lookup import NOT_FOUND, KeyAnswer, StoreReader
-from segproof_harness.reading.segments import ModelRaisedError, read_whole
-from segproof_model.directory import Directory
-from segproof_model.language.outcomes import Raised
-from segproof_model.profiles import Profile
-from segproof_model.rocketmq.index_service import IndexService, QueryOffsetResult
-from segproof_model.rocketmq.message import CheckResult, check_message_and_return_size
+from segproof_harness.reading.segments import answered, read_whole
+from segproof_model.language.behaviours import Release
+from segproof_model.language.files import Files as ModelFiles
+from segproof_model.rocketmq.broker.index_service import IndexService
+from segproof_model.rocketmq.format.message import Message
 
 RECORD_LIMIT_BYTES = 64 << 20
 INT32_MAX = (1 << 31) - 1
@@ -56,13 +55,13 @@ class StoreAsFound:
     def __init__(
         self,
         path: str,
-        profile: Profile,
+        release: Release,
         *,
         hash_slot_num: int | None = None,
         files: Files = REAL_FILES,
     ) -> None:
         self._reader = StoreReader(path, hash_slot_num=hash_slot_num, files=files)
-        self._profile = profile
+        self._release = release
         self._slots = hash_slot_num
         self._files = files
         self.path = path
@@ -78,14 +77,10 @@ class StoreAsFound:
         paths = self._reader.index_paths()
         geometry = self._geometry(paths)
         images = {f"index/{os.path.basename(one)}": self._image(one) for one in paths}
-        directory = Directory(tuple(sorted(images.items())))
-        opened = IndexService.open(
-            "", *geometry, directory=directory, profile=self._profile, now_ms=0
-        ).after
-        loaded = opened.load(True)
-        if isinstance(loaded.outcome, Raised):
-            raise ModelRaisedError(loaded.outcome, self.path)
-        return loaded.after
+        service = self._release.kind(IndexService)(ModelFiles(images), "", *geometry)
+        with answered(self.path):
+            service.load(True)
+        return service
 
     def _image(self, path: str) -> bytes:
         """Return the bytes of an index file. Raises: CorruptIndexError for a file of over 2 GiB."""
@@ -128,11 +123,8 @@ class StoreAsFound:
         topic, _, key = target.partition("#")
         if not self._reader.index_paths():
             return KeyAnswer(target, (), "there is no index file")
-        outcome = self.service.query_offset(topic, key, max_num, begin, end).outcome
-        if isinstance(outcome, Raised):
-            raise ModelRaisedError(outcome, self.path)
-        assert isinstance(outcome, QueryOffsetResult)
-        found = outcome.phy_offsets
+        with answered(self.path):
+            found = self.service.query_offset(topic, key, max_num, begin, end).phy_offsets
         return KeyAnswer(target, found, None if found else NOT_FOUND)
 
     def look_message(self, phy_offset: int) -> Any:
@@ -148,5 +140,4 @@ class StoreAsFound:
         left = log_file.size_bytes - position
         wanted = min(max(size, 8), RECORD_LIMIT_BYTES, max(left, 0))
         data = contents(log_file.path, self._files, wanted, position)
-        result: CheckResult = check_message_and_return_size(data, 0, False, profile=self._profile)
-        return result.message
+        return self._release.kind(Message).check_message_and_return_size(data, 0, False).message

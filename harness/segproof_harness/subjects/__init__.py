@@ -20,7 +20,7 @@ from segproof_harness.subjects.base import Subject
 from segproof_harness.subjects.implementation import ImplementationSubject
 from segproof_harness.subjects.model import ModelSubject
 from segproof_harness.subjects.oracle import OracleSubject
-from segproof_model.profiles import PROFILES, SEGPROOF
+from segproof_model import releases
 
 __all__ = ["ImplementationSubject", "ModelSubject", "OracleSubject", "Subject", "subject_named"]
 
@@ -30,12 +30,13 @@ REAL_FILES = "real-files"
 def subject_named(name: str, structure: Structure) -> Subject:
     """Return the subject. Raises ValueError that says what is wrong with the name."""
     if name == "model":
-        return ModelSubject(structure, SEGPROOF)
+        return ModelSubject(structure, releases.SEGPROOF)
     if name.startswith("model:"):
-        profile = PROFILES.get(name.removeprefix("model:"))
-        if profile is None:
-            raise ValueError(f"subject {name!r}: no such profile; known: {', '.join(PROFILES)}")
-        return ModelSubject(structure, profile, name=name)
+        release = releases.RELEASES.get(name.removeprefix("model:"))
+        if release is None:
+            known = ", ".join(releases.RELEASES)
+            raise ValueError(f"subject {name!r}: no such profile; known: {known}")
+        return ModelSubject(structure, release, name=name)
     if name in RELEASES:
         return OracleSubject(structure, RELEASES[name])
     if name in ("impl", f"impl:{REAL_FILES}"):

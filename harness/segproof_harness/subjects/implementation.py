@@ -20,7 +20,7 @@ from segproof_harness.operations import Operation, Value
 from segproof_harness.outcomes import Outcome, normalise, of_error
 from segproof_harness.structures import Clock, Setup, Structure
 from segproof_harness.subjects.base import OPENED
-from segproof_model.profiles import SEGPROOF
+from segproof_model.releases import SEGPROOF
 
 
 class _Place(Protocol):

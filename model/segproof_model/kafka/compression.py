@@ -16,13 +16,20 @@ Used by: record_batch, legacy_record; `Codecs` by whoever reads compressed recor
 """
 
 import zlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import lru_cache
 
-from segproof_model.language.integers import INT32_MAX, int32_at, int32_bytes
+from segproof_model.kafka.format.compression import (
+    NO_CODECS,
+    BeyondLimitError,
+    Codecs,
+    CutShortError,
+)
+from segproof_model.language.integers import int32_at, int32_bytes
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.profiles import Profile
+
+__all__ = ["NO_CODECS", "BeyondLimitError", "Codecs", "CutShortError"]
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -41,53 +48,6 @@ LZ4_STORED = 2**31
 
 GZIP_HEAD = b"\x1f\x8b\x08"
 GZIP_HEAD_BYTES = 10
-
-
-class CutShortError(ValueError):
-    """Data is damaged behind what a reader that goes on step by step has inflated by then."""
-
-    def __init__(self, text: str, inflated: bytes) -> None:
-        super().__init__(text)
-        self.inflated = inflated
-
-
-class BeyondLimitError(Exception):
-    """Records have more bytes than the limit. No release has one, so no answer is given."""
-
-    def __init__(self, limit_bytes: int) -> None:
-        super().__init__(f"more than {limit_bytes} bytes")
-
-
-@dataclass(frozen=True, slots=True)
-class Codecs:
-    """The codecs as functions; what they refuse as damaged is a ValueError, a `CutShortError`
-    where a gzip stream is cut, or ends with wrong checksums; beyond a limit: BeyondLimitError.
-
-    A whole gzip or zstd stream, and one raw block of snappy or lz4, are each one call.
-    """
-
-    inflate: Callable[[int, bytes, int], bytes]
-    """(codec number, compressed bytes, most bytes to return) -> bytes. An lz4 block that grows
-    beyond them is damaged: it states them."""
-    deflate: Callable[[int, bytes], bytes]
-    """(codec number, bytes) -> compressed bytes."""
-    xxhash32: Callable[[bytes], int]
-    """The 32-bit xxHash with seed 0."""
-    limit_bytes: int = INT32_MAX
-    """Records of one batch that have more bytes, inflated or never compressed, are not read: every
-    question about them raises BeyondLimitError."""
-
-
-def _no_codec(*_: object) -> bytes:
-    raise ValueError("no codecs were given")
-
-
-def _no_hash(_: bytes) -> int:
-    raise ValueError("no codecs were given")
-
-
-NO_CODECS = Codecs(_no_codec, _no_codec, _no_hash)
-"""Refuses everything that is compressed."""
 
 
 def crc32(data: bytes) -> int:

@@ -57,9 +57,12 @@ class Raised:
     kind: ErrorKind
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Step(Generic[State]):
-    """One operation that may change something: the state after it, and what the caller sees."""
+    """One operation that may change something: the state after it, and what the caller sees.
+
+    Nobody changes one; it is not frozen, since that would triple the time to make one.
+    """
 
     after: State
     """The state after the operation, also when it raised."""

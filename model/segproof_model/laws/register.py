@@ -42,9 +42,12 @@ __all__ = [
 Predicate = TypeVar("Predicate", bound=Callable[..., bool])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Transition:
-    """One operation seen from outside: what laws about steps judge."""
+    """One operation seen from outside: what laws about steps judge; nobody changes one.
+
+    It is not frozen, since that would triple the time to make one.
+    """
 
     kind: type[Released]
     """The class of the structure."""

@@ -13,10 +13,10 @@ import numpy as np
 from segproof.files import Files
 from segproof.kafka import OffsetIndex, TimeIndex
 from segproof_harness.memory_files import MemoryFiles
-from segproof_model.directory import Directory
-from segproof_model.kafka.offset_index import OffsetIndex as ModelOffsetIndex
-from segproof_model.kafka.time_index import TimeIndex as ModelTimeIndex
-from segproof_model.profiles import SEGPROOF
+from segproof_model.kafka.format.offset_index import OffsetIndex as ModelOffsetIndex
+from segproof_model.kafka.format.time_index import TimeIndex as ModelTimeIndex
+from segproof_model.language.files import Files as ModelFiles
+from segproof_model.releases import SEGPROOF
 from segproof_spark.lookups.comparing import Comparison
 from segproof_spark.lookups.drawing import Draw
 from segproof_spark.lookups.index_images import DTYPES, IndexImage, IndexKind
@@ -150,11 +150,8 @@ def _ask_model(comparison: Comparison, image: IndexImage, sample: Asked) -> None
 
 
 def _model(image: IndexImage) -> Any:
-    directory = Directory((("x", bytes(image.data)),))
-    opened = MODELS[image.kind].open(
-        "x", image.base_offset, -1, False, directory=directory, profile=SEGPROOF
-    )
-    return opened.after
+    files = ModelFiles({"x": bytes(image.data)})
+    return SEGPROOF.kind(MODELS[image.kind])(files, "x", image.base_offset, writable=False)
 
 
 def _windows(image: IndexImage, ranges: Ranges) -> Iterator[tuple[IndexImage, Asked]]:

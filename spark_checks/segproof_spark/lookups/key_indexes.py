@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof_model.directory import Directory
-from segproof_model.profiles import SEGPROOF
-from segproof_model.rocketmq.index_file import IndexFile as ModelIndexFile
+from segproof_model.language.files import Files
+from segproof_model.releases import SEGPROOF
+from segproof_model.rocketmq.format.index_file import IndexFile as ModelIndexFile
 from segproof_spark.lookups.comparing import Comparison
 from segproof_spark.lookups.drawing import Draw, Int64Array
 from segproof_spark.lookups.sweeps import INT64_MAX
@@ -209,13 +209,9 @@ def _lists(starts: Int64Array, offsets: Int64Array) -> list[list[int]]:
 
 
 def _model(index: Any, image: bytes) -> Any:
-    return ModelIndexFile.open(
-        "20261121000000000",
-        index.hash_slot_num,
-        index.index_num,
-        directory=Directory((("20261121000000000", image),)),
-        profile=SEGPROOF,
-    ).after
+    name = "20261121000000000"
+    kind = SEGPROOF.kind(ModelIndexFile)
+    return kind(Files({name: image}), name, index.hash_slot_num, index.index_num)
 
 
 def _check_sample(
@@ -243,4 +239,4 @@ def _check_sample(
 
 
 def _of_model(model: Any, key: str, asked: tuple[int, int, int]) -> list[int]:
-    return list(model.select_phy_offset([], key, *asked).outcome)
+    return list(model.select_phy_offset([], key, *asked))

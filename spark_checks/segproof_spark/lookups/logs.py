@@ -17,10 +17,10 @@ import numpy as np
 from segproof.kafka import LogConfig, LogSegments, PartitionLog
 from segproof_harness.codecs import CODECS
 from segproof_harness.memory_files import MemoryFiles
-from segproof_model.directory import Directory
-from segproof_model.kafka.log_config import LogConfig as ModelLogConfig
-from segproof_model.kafka.log_segment import LogSegment as ModelLogSegment
-from segproof_model.profiles import SEGPROOF
+from segproof_model.kafka.format.log_config import LogConfig as ModelLogConfig
+from segproof_model.kafka.format.log_segment import LogSegment as ModelLogSegment
+from segproof_model.language.files import Files
+from segproof_model.releases import SEGPROOF
 from segproof_spark.lookups.comparing import Comparison
 from segproof_spark.lookups.drawing import Draw, Int64Array
 from segproof_spark.lookups.log_images import DIRECTORY, LogImage, Truth
@@ -242,19 +242,18 @@ def ask_models(
     def model(number: int) -> Any:
         if number not in models:
             stem = f"{bases[number]:020d}."
-            own = [item for item in sorted(images.items()) if item[0].startswith(stem)]
-            models[number] = ModelLogSegment.open(
-                "", bases[number], config, True,
-                directory=Directory(tuple(own)), profile=SEGPROOF, codecs=CODECS,
-            ).after  # fmt: skip
+            own = {name: data for name, data in images.items() if name.startswith(stem)}
+            models[number] = SEGPROOF.kind(ModelLogSegment)(
+                Files(own), "", bases[number], config, True, codecs=CODECS
+            )
         return models[number]
 
     def position(number: int, target: int) -> tuple[int, int]:
-        found = model(number).translate_offset(target).outcome
+        found = model(number).translate_offset(target)
         return found.position, found.size_bytes
 
     def record(number: int, target: int) -> tuple[int, int]:
-        found = model(number).find_offset_by_timestamp(target, bases[0]).outcome
+        found = model(number).find_offset_by_timestamp(target, bases[0])
         return found.timestamp, found.offset
 
     for law, sample, ask in ((OFFSET_LAW, offsets, position), (TIME_LAW, times, record)):

@@ -16,9 +16,9 @@ from jpype import JBoolean, JInt, JLong, JProxy
 
 from segproof_harness.oracle.kafka import early_log
 from segproof_harness.oracle.kafka.classes import storage_class
-from segproof_model.kafka.compression import crc32c
-from segproof_model.kafka.producer_snapshot import ENTRY_BYTES, HEADER_BYTES
-from segproof_model.kafka.producer_state import SNAPSHOT_SUFFIX
+from segproof_model.kafka.broker.producer_snapshot import ENTRY_BYTES, HEADER_BYTES
+from segproof_model.kafka.broker.producer_state import SNAPSHOT_SUFFIX
+from segproof_model.kafka.format.compression import crc32c
 from segproof_model.language.integers import int64_at
 
 DELETIONS = ("delete-file", "delete-producer-snapshot")

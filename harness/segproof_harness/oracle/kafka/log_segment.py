@@ -52,10 +52,10 @@ from segproof_harness.oracle.kafka.segment_parts import (
 )
 from segproof_harness.outcomes import Outcome
 from segproof_harness.structures import OperationKind, Structure
-from segproof_model.kafka.producer_append_info import CompletedTxn
-from segproof_model.kafka.record_file import RecordFile
-from segproof_model.kafka.segment_names import segment_file_name
-from segproof_model.kafka.segment_rolling import RollParams
+from segproof_model.kafka.format.log_segment import RollParams
+from segproof_model.kafka.format.record_file import RecordFile
+from segproof_model.kafka.format.segment_names import segment_file_name
+from segproof_model.kafka.format.segment_recovery import CompletedTxn
 from segproof_model.language.integers import INT32_MAX
 
 OURS = frozenset({"append_many", "read_many", "find_offset_by_timestamp_many"})

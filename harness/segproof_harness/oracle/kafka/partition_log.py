@@ -44,7 +44,7 @@ from segproof_harness.oracle.kafka.records import (
     wrapped,
 )
 from segproof_harness.outcomes import Outcome
-from segproof_model.kafka.segment_names import segment_file_name
+from segproof_model.kafka.format.segment_names import segment_file_name
 
 WRAPPERS = ("RecordValidationException", "KafkaStorageException", "UncheckedIOException")
 """Exceptions that only carry another one."""

@@ -28,7 +28,7 @@ from segproof_harness.oracle.kafka.records import (
     wrapped,
 )
 from segproof_harness.oracle.kafka.reflection import invoked, reflected
-from segproof_model.kafka.record import Record, RecordHeader
+from segproof_model.kafka.format.record import Record, RecordHeader
 from segproof_model.language.integers import INT32_MAX, wrap32, wrap64
 
 PRODUCERS_SINCE = (0, 11)

@@ -21,8 +21,12 @@ from segproof_harness.oracle.kafka.records import (
     record_class,
     wrapped,
 )
+from segproof_model.kafka.format.record_file_releases import (
+    SearchAnswersLastOffset,
+    SearchComparesLastOffsets,
+)
 from segproof_model.language.integers import wrap32
-from segproof_model.profiles import PROFILES
+from segproof_model.releases import release_named
 
 UNKNOWN_CODEC = "Unknown compression type"
 """How the error of a codec that Kafka does not know begins."""
@@ -119,13 +123,14 @@ class RecordFile(Adapter):
 
     def _read_base_offsets(self, target_offset: int, starting_position: int) -> None:
         """Read the base offsets that a search reads, for their errors."""
-        profile = PROFILES[self.jvm.release.name]
-        if not profile.search_answers_base_offset:
+        release = release_named(self.jvm.release.name)
+        if release.has(SearchAnswersLastOffset):
             return
+        ends_at_first = release.has(SearchComparesLastOffsets)
         for batch in self.batches(starting_position):
-            if profile.search_compares_base_offsets or batch.last_offset >= target_offset:
+            if not ends_at_first or batch.last_offset >= target_offset:
                 batch.base_offset  # noqa: B018  # read for its error
-                if not profile.search_compares_base_offsets:
+                if ends_at_first:
                     return
 
     def search_for_timestamp(

@@ -14,13 +14,14 @@ import jpype
 
 from segproof_harness.codecs import CODECS
 from segproof_harness.descriptions.alike import MUCH_BYTES
+from segproof_harness.descriptions.batches import whole_batches
 from segproof_harness.oracle.jvm import Jvm, byte_array, kind_of
 from segproof_harness.oracle.kafka.entries import Entry, batches_of
 from segproof_harness.oracle.kafka.reflection import invoked, reflected
-from segproof_model.kafka.record import Record, RecordHeader
-from segproof_model.kafka.record_batch import RecordBatch, read_batch
-from segproof_model.kafka.record_file import scan_memory
-from segproof_model.language.outcomes import ErrorKind, Raised
+from segproof_model.kafka.format.memory_records import MemoryRecords
+from segproof_model.kafka.format.record import Record, RecordHeader
+from segproof_model.language.outcomes import ErrorKind
+from segproof_model.language.states import Refused
 
 __all__ = [
     "Batch",
@@ -160,10 +161,14 @@ def may_be_of_block(kind: str | None, text: str | None) -> bool:
 @lru_cache(maxsize=4096)
 def is_refused_by_codecs(data: bytes) -> bool:
     """Return whether a batch has a compressed block that can't be inflated as a whole."""
-    batch = read_batch(data, codecs=CODECS)
-    if isinstance(batch, Raised) or batch.compression == "none":
-        return False
-    return batch.records_until_error().error == Raised(ErrorKind.KAFKA_ERROR)
+    try:
+        batch = MemoryRecords(data, codecs=CODECS).first_batch()
+        if batch.compression != "none":
+            for _ in batch.records():
+                pass
+    except Refused as error:
+        return error.kind is ErrorKind.KAFKA_ERROR
+    return False
 
 
 def error_of_reading(jvm: Jvm, data: bytes) -> str | None:
@@ -182,19 +187,15 @@ def is_of_block(jvm: Jvm, said: str, data: bytes) -> bool:
     It is if Kafka says the very same when it reads one such batch alone. Where it had no memory,
     such a block may have asked for it, or a batch that says to be larger than any file here.
     """
-    refused = [one.data for one in _batches(data) if is_refused_by_codecs(one.data)]
+    refused = [one.data for one in whole_batches(data) if is_refused_by_codecs(one.data)]
     if "OutOfMemoryError" in said:
         return bool(refused) or _claims_much(data)
     return any(said == error_of_reading(jvm, one) for one in refused)
 
 
-def _batches(data: bytes) -> tuple[RecordBatch, ...]:
-    return scan_memory(data, codecs=CODECS).batches
-
-
 def _claims_much(data: bytes) -> bool:
     """Return whether the bytes behind the whole batches are the head of a very large one."""
-    end = sum(one.size_bytes for one in _batches(data))
+    end = sum(one.size_bytes for one in whole_batches(data))
     return int.from_bytes(data[end + 8 : end + 12], "big", signed=True) > MUCH_BYTES
 
 
@@ -203,7 +204,7 @@ def has_null_record(jvm: Jvm, data: bytes) -> bool:
 
     Before 0.11 it trips over a wrapper without a value.
     """
-    return any(_has_null_record(jvm, one.data) for one in _batches(data))
+    return any(_has_null_record(jvm, one.data) for one in whole_batches(data))
 
 
 def trips_over_null_record(jvm: Jvm, segment: Any, data: bytes) -> bool:

@@ -5,6 +5,7 @@ Used by: oracle.kafka.log_segment.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from jpype import JBoolean, JInt, JLong
@@ -13,10 +14,11 @@ from segproof_harness.codecs import CODECS
 from segproof_harness.oracle.jvm import Jvm
 from segproof_harness.oracle.kafka.classes import storage_class
 from segproof_harness.oracle.kafka.records import bytes_of, java_errors, record_class
-from segproof_model.kafka.record_batch import RecordBatch
-from segproof_model.kafka.record_file import scan_memory
-from segproof_model.kafka.segment_names import segment_file_name
-from segproof_model.profiles import PROFILES
+from segproof_model.kafka.format.memory_records import MemoryRecords
+from segproof_model.kafka.format.record_batch import RecordBatch
+from segproof_model.kafka.format.segment_names import segment_file_name
+from segproof_model.language.states import Refused
+from segproof_model.releases import release_named
 
 __all__ = ["Fetched", "Slice", "SubjectTime", "made_config", "opened_by_parts", "told_of_append"]
 
@@ -134,7 +136,10 @@ def told_of_append(
 
     Up to 1.1 the first offset comes first. What is not given is that of the records.
     """
-    batches = scan_memory(records, codecs=CODECS, profile=PROFILES[jvm.release.name]).batches
+    kind = release_named(jvm.release.name).kind(MemoryRecords)
+    batches: list[RecordBatch] = []
+    with suppress(Refused):
+        batches.extend(kind(records, codecs=CODECS).batches())
     timestamp, offset = _largest_of(batches)
     if largest_timestamp is not None:
         timestamp = largest_timestamp
@@ -142,17 +147,20 @@ def told_of_append(
         offset = shallow_offset_of_max_timestamp
     told = [JLong(largest_offset), JLong(timestamp), JLong(offset)]
     if jvm.release.number < (2, 0):
-        first = batches[0].base_offset if batches else largest_offset
-        told.insert(0, JLong(first if isinstance(first, int) else largest_offset))
+        first = largest_offset
+        with suppress(Refused, IndexError):
+            first = batches[0].base_offset
+        told.insert(0, JLong(first))
     return told
 
 
-def _largest_of(batches: tuple[RecordBatch, ...]) -> tuple[int, int]:
+def _largest_of(batches: list[RecordBatch]) -> tuple[int, int]:
     """Return the largest timestamp of the batches that can be read, with its batch's last offset.
 
     The first of several; (-1, -1) for none.
     """
-    times = [(batch.max_timestamp, batch.last_offset) for batch in batches]
-    readable = [(time, last) for time, last in times if isinstance(time, int)]
-    known = [(time, last) for time, last in readable if isinstance(last, int)]
+    known: list[tuple[int, int]] = []
+    for batch in batches:
+        with suppress(Refused):
+            known.append((batch.max_timestamp, batch.last_offset))
     return max(known, key=lambda pair: pair[0], default=(-1, -1))

@@ -13,7 +13,7 @@ from jpype import JLong
 from segproof.errors import InvalidArgumentError
 from segproof_harness.oracle.jvm import Adapter
 from segproof_harness.oracle.kafka.classes import get, items, storage_class, txn_fields
-from segproof_model.kafka.transaction_index import AbortedTxn
+from segproof_model.kafka.format.transaction_index import AbortedTxn
 
 IS_EMPTY_SINCE = (4, 0)
 """The first version that can be asked whether the index is empty."""

@@ -23,7 +23,7 @@ from segproof_harness.oracle.rocketmq.idle_store import store_of
 from segproof_harness.oracle.rocketmq.index_file import JavaFile, set_first_shutdown
 from segproof_harness.oracle.rocketmq.store_checkpoint import JavaCheckpoint
 from segproof_harness.oracle.rocketmq.values import OLD_UNTIL, java_text, mapped_of, store_class
-from segproof_model.rocketmq.index_service import file_name_of
+from segproof_model.rocketmq.broker.index_service import file_name_of
 
 TOTAL_SIZE_SINCE = (5, 0)
 TYPED_QUERY_SINCE = (5, 4)

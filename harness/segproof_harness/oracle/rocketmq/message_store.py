@@ -29,7 +29,7 @@ from segproof_harness.oracle.rocketmq.index_file import JavaFile
 from segproof_harness.oracle.rocketmq.loopback import stay_on_loopback
 from segproof_harness.oracle.rocketmq.store_checkpoint import JavaCheckpoint
 from segproof_harness.oracle.rocketmq.values import give_back_files, java_text, store_class
-from segproof_model.rocketmq.index_service import file_name_of
+from segproof_model.rocketmq.broker.index_service import file_name_of
 
 DISPATCHES_SINCE = (5, 3, 2)
 """From here on a recovery tells the index what it reads, also after a clean exit."""

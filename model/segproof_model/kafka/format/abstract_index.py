@@ -10,6 +10,7 @@ Used by: offset_index, time_index.
 """
 
 from itertools import pairwise
+from struct import Struct
 from typing import ClassVar
 
 from segproof_model.language.files import Files
@@ -24,6 +25,8 @@ WARM_BYTES = 8192
 class AbstractIndex(State):
     """An index over a file of slots."""
 
+    layout: ClassVar[Struct]
+    """The two numbers of an entry as they are stored."""
     entry_size: ClassVar[int]
     corrupt_kind: ClassVar = ErrorKind.CORRUPT_INDEX
     mismatch_kind: ClassVar = ErrorKind.ILLEGAL_STATE
@@ -89,19 +92,18 @@ class AbstractIndex(State):
         """Return the bytes of a slot; fewer than an entry where the file has ended."""
         return self.image[number * self.entry_size : (number + 1) * self.entry_size]
 
-    def stored_slots(self) -> list[bytes]:
-        """Return the slots that are entries and that the file really has."""
-        image, size = self.image, self.entry_size
-        count = min(self.entries, self.length // size)
-        return [image[number * size : (number + 1) * size] for number in range(count)]
+    def stored_numbers(self) -> list[tuple[int, int]]:
+        """Return what is stored in the slots that are entries and that the file really has."""
+        size = min(self.entries, self.length // self.entry_size) * self.entry_size
+        return list(self.layout.iter_unpack(self.image[:size].ljust(size, b"\0")))
 
     def keys(self) -> list[int]:
         """Return what is stored first in each entry."""
-        raise NotImplementedError
+        return [key for key, _ in self.stored_numbers()]
 
     def values(self) -> list[int]:
         """Return what is stored second in each entry."""
-        raise NotImplementedError
+        return [value for _, value in self.stored_numbers()]
 
     def relative_offsets(self) -> list[int]:
         """Return the keys or the values: whichever are offsets."""

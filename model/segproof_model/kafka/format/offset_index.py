@@ -9,6 +9,7 @@ Not covered: whether a position is the start of a batch; that needs the log.
 Used by: log_segment, the harness.
 """
 
+from struct import Struct
 from typing import NamedTuple
 
 from segproof_model.kafka.format.abstract_index import AbstractIndex
@@ -37,15 +38,7 @@ class OffsetIndex(AbstractIndex):
     (OffsetPosition(offset=105, position=10), OffsetPosition(offset=100, position=0))
     """
 
-    entry_size = 8
-
-    def keys(self) -> list[int]:
-        """Return the relative offsets."""
-        return [int32_at(slot, 0) for slot in self.stored_slots()]
-
-    def values(self) -> list[int]:
-        """Return the positions."""
-        return [int32_at(slot, 4) for slot in self.stored_slots()]
+    layout, entry_size = Struct(">ii"), 8
 
     def relative_offsets(self) -> list[int]:
         """Return the keys: they are offsets."""

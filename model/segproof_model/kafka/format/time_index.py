@@ -9,6 +9,7 @@ Not covered: whether a timestamp is that of a batch; that needs the log.
 Used by: log_segment, the harness.
 """
 
+from struct import Struct
 from typing import NamedTuple
 
 from segproof_model.kafka.format.abstract_index import AbstractIndex
@@ -36,7 +37,7 @@ class TimeIndex(AbstractIndex):
     (TimestampOffset(timestamp=1000, offset=105), TimestampOffset(timestamp=-1, offset=100))
     """
 
-    entry_size = 12
+    layout, entry_size = Struct(">qi"), 12
 
     @property
     def is_full(self) -> bool:
@@ -52,14 +53,6 @@ class TimeIndex(AbstractIndex):
     def no_entry(self) -> TimestampOffset:
         """What stands for the entry before the first one."""
         return TimestampOffset(-1, self.base_offset)
-
-    def keys(self) -> list[int]:
-        """Return the timestamps."""
-        return [int64_at(slot, 0) for slot in self.stored_slots()]
-
-    def values(self) -> list[int]:
-        """Return the relative offsets."""
-        return [int32_at(slot, 8) for slot in self.stored_slots()]
 
     def relative_offsets(self) -> list[int]:
         """Return the values: they are offsets."""

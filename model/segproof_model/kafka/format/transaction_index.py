@@ -12,14 +12,18 @@ Used by: log_segment, the harness.
 """
 
 from collections.abc import Iterator
+from struct import Struct
 from typing import ClassVar, NamedTuple
 
 from segproof_model.language.files import Files
-from segproof_model.language.integers import int64_at, int64_bytes
+from segproof_model.language.integers import int64_bytes
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import State, refuse
 
 __all__ = ["AbortedTxn", "TransactionIndex", "TxnIndexSearchResult", "read_aborted_txns"]
+
+LAYOUT = Struct(">hqqqq")
+"""The numbers of an entry as they are stored."""
 
 
 class AbortedTxn(NamedTuple):
@@ -46,8 +50,7 @@ class AbortedTxn(NamedTuple):
     @classmethod
     def from_bytes(cls, data: bytes, position: int = 0) -> "AbortedTxn":
         """Return the entry in the 34 bytes at `position`, its version from both bytes."""
-        version = int.from_bytes(data[position : position + 2], "big", signed=True)
-        return cls(version, *(int64_at(data, position + field) for field in (2, 10, 18, 26)))
+        return cls(*LAYOUT.unpack_from(data, position))
 
 
 class TxnIndexSearchResult(NamedTuple):
