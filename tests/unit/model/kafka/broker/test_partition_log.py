@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from segproof_harness.plain.batches import CODECS
+from segproof_harness.codecs import CODECS
 from segproof_model.kafka.broker.partition_log import PartitionLog
 from segproof_model.kafka.format.batch_writing import write_batch, write_end_transaction_marker
 from segproof_model.kafka.format.log_config import LogConfig

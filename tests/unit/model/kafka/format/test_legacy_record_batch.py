@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segproof_harness.plain.batches import CODECS
-from segproof_harness.plain.record_batch import golden_batches
+from segproof_harness.codecs import CODECS
 from segproof_model.kafka.format.batch_writing import write_batch
 from segproof_model.kafka.format.compression import NONE, deflate
 from segproof_model.kafka.format.legacy_record import encode_message
@@ -46,7 +45,7 @@ def wrapper(magic: int, codec: int, offset: int, inner: bytes | None) -> bytes:
 
 def test_header_of_a_message() -> None:
     """Magic 0 has no timestamp, no producer and no count."""
-    batch = batch_of(bytes.fromhex(golden_batches()[0]["data"]))
+    batch = batch_of(encode_message(0, 7, -1, 0, b"k", b"hello"))
     assert (7, 7, 8) == (batch.base_offset, batch.last_offset, batch.next_offset)
     assert ("NoTimestampType", -1) == (batch.timestamp_type, batch.max_timestamp)
     assert [None, None] == [batch.base_timestamp, batch.record_count]
@@ -57,7 +56,7 @@ def test_header_of_a_message() -> None:
 
 def test_key_longer_than_its_message() -> None:
     """Offset and timestamp can be read all the same; the key can't."""
-    data = bytearray.fromhex(golden_batches()[1]["data"])
+    data = bytearray(encode_message(1, 7, 1000, 0, b"k", b"hello"))
     data[26:30] = int32_bytes(1000)
     data[12:16] = zlib.crc32(bytes(data[16:])).to_bytes(4, "big")
     batch = batch_of(bytes(data))

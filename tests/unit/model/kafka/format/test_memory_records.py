@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segproof_harness.plain.batches import CODECS, until_refused
+from segproof_harness.codecs import CODECS
+from segproof_harness.descriptions.batches import until_error
 from segproof_model.kafka.format.batch_writing import write_batch
 from segproof_model.kafka.format.memory_records import MemoryRecords
 from segproof_model.kafka.format.record import Record
@@ -25,7 +26,7 @@ def scanned(
     """Return how many batches are found, and the kind of error that ends the scan."""
     records = release.kind(MemoryRecords)(data, limit)
     assert [] == broken_state_laws(records)
-    found, error = until_refused(records.batches(), lambda batch: batch.position)
+    found, error = until_error(records.batches(), lambda batch: batch.position)
     return len(found), error
 
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segproof_harness.plain.batches import CODECS, until_refused
+from segproof_harness.codecs import CODECS
+from segproof_harness.descriptions.batches import until_error
 from segproof_model.kafka.format.batch_writing import write_batch
 from segproof_model.kafka.format.compression import NO_CODECS
 from segproof_model.kafka.format.legacy_record import encode_message
@@ -56,7 +57,7 @@ def scanned(records: FileRecords, *start: int) -> tuple[list[Any], str | None]:
     """Return the batches of a scan, and the kind of error that ends it; every law holds."""
     assert [] == broken_state_laws(records)
     batches: list[Any] = []
-    _, error = until_refused(records.batches(*start), batches.append)
+    _, error = until_error(records.batches(*start), batches.append)
     return batches, error
 
 
