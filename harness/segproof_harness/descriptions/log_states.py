@@ -144,7 +144,7 @@ def _completes_a_swap(event: Event) -> bool:
     for name, _, _, data in damage:
         if not name.endswith(".log.swap"):
             continue
-        segment = event.after.log_segments.get(offset_of_name(name))
+        segment = event.after.log_segments.get(outcome_of(offset_of_name, name))
         if segment is not None and data and data.startswith(segment.log.image[: segment.size]):
             return True
     return False
