@@ -4,14 +4,13 @@
 Used by: docs/generate.py.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from law_links import law_links
 
+from segproof_harness.oracle.distinguishing import read_distinctions
 from segproof_harness.release_methods import releases_text
 from segproof_model.language.behaviours import Behaviour, Release
 from segproof_model.releases import LINES, RELEASES, SEGPROOF
@@ -63,15 +62,15 @@ Who should read this: whoever reads files of an older broker, or upgrades one, a
 what the releases do differently; whoever doubts a [profile](profiles.md). This page is generated
 from the behaviours of the releases and from what the real classes answered.
 
-It goes from the newest release to the oldest. A section says in which behaviours a release differs
-from the next newer one: those that *begin* there it has, and the newer one has not; those that
-*end* it is the last to lack. A release has what began in its own section and in those above, but
-for what has ended by then: the column says which releases have a behaviour.
+It goes from the newest release to the oldest, and compares each with the next newer one: what
+*begins* there it has, and the newer one has not; what *ends* there the newer one has, and it has
+not. So a release has what began in its own section and in those above it, but for what has ended
+by then: the column `releases` says so. How many it has in all is counted first.
 
 A behaviour is linked to a history that shows it: run it with
 
 ```sh
-segproof replay BEHAVIOUR-RELEASE.jsonl --subjects model,RELEASE
+segproof replay BEHAVIOUR.jsonl --subjects model,RELEASE
 ```
 
 and the real classes of that release answer as the sentence says. Such a history was found by
@@ -94,37 +93,33 @@ NOT_SHOWN = """
 | --- | --- | --- |
 """
 READ = "read in the source of the release, not run"
+OTHER_HALF = "goes with `{}`, which is shown: one change of upstream's in two structures"
 WHY = {
-    "RebuildEndsInEachSegment": "no history of 2.2.2 was found; what 0.11.0.3 does is shown by a"
-    " trace of its own (`partition-log-end-of-producers-is-looked-up-below-0.11.jsonl`)",
-    "SegmentsAreRemovedOneByOne": "no history of 2.2.2 was found whose files can't be renamed;"
-    " 1.1.1 is shown by a trace of its own (`partition-log-segments-go-one-by-one-1.1.jsonl`)",
+    "ActiveSegmentIsNotPrepared": OTHER_HALF.format("ClosingWritesLastEntry")
+    + "; no structure of the harness is a log manager",
+    "AppendTellsMaximum": OTHER_HALF.format("CallIsIndexedAsAWhole"),
     "MetadataVersionIsExact": "no structure of the harness has the file partition.metadata: the"
     " classes of both releases were asked by hand",
+    "ReadAnswersOffsetAskedFor": OTHER_HALF.format("SearchAnswersLastOffset"),
+    "RebuildEndsInEachSegment": "no history of 2.2.2 was found; what 0.11.0.3 does is shown by a"
+    " trace of its own (`partition-log-end-of-producers-is-looked-up-below-0.11.jsonl`)",
+    "RequestedEpochIsAnswered": "the class of 1.1.1 answers the offset alone: the model puts the"
+    " requested epoch beside it",
+    "SegmentsAreRemovedOneByOne": "no history of 2.2.2 was found whose files can't be renamed;"
+    " 1.1.1 is shown by a trace of its own (`partition-log-segments-go-one-by-one-1.1.jsonl`)",
     "SnapshotReplacesFile": "no log of these releases meets such a file, since it writes above"
     " all snapshots of its folder ({law}`PROD-6`): the classes of both were asked by hand",
     "StoredProducersHaveBatches": "no log of these releases shows such a producer, whose last"
     " offset lies before any log start (`LogStartEvictsProducers`): the dump tools of both say so",
+    "UnopenedTransactionsStay": OTHER_HALF.format("DeletionNeedsChannel"),
 }
 """What holds up a behaviour that no structure of the harness shows."""
 
 
-class Shown(NamedTuple):
-    """A behaviour that a history shows at a release."""
-
-    behaviour: str
-    release: str
-
-
-def shown_by_history() -> dict[str, Shown]:
-    """Return what a history shows and the real classes confirm, by behaviour."""
-    lines = (TRACES / "record.jsonl").read_text(encoding="utf-8").splitlines()
-    rows: list[dict[str, Any]] = [json.loads(line) for line in lines]
-    return {
-        row["behaviour"]: Shown(row["behaviour"], row["older"])
-        for row in rows
-        if row["confirmed"] and not row["refuted"]
-    }
+def shown_by_history() -> set[str]:
+    """Return the behaviours that a history shows and the real classes confirm."""
+    rows = read_distinctions(TRACES / "record.jsonl")
+    return {row.behaviour for row in rows if row.confirmed and not row.refuted}
 
 
 def system_of(behaviour: type[Behaviour]) -> str:
@@ -177,16 +172,13 @@ def profiles_page() -> str:
 # --- the page of the releases -------------------------------------------------------------------
 
 
-def behaviour_cell(behaviour: type[Behaviour], shown: dict[str, Shown]) -> str:
+def behaviour_cell(behaviour: type[Behaviour], shown: set[str]) -> str:
     """Return the name of a behaviour, linked to the history that shows it."""
     name = behaviour.__name__
-    found = shown.get(name)
-    if found is None:
-        return f"`{name}`"
-    return f"{{download}}`{name} <traces/{found.behaviour}-{found.release}.jsonl>`"
+    return f"{{download}}`{name} <traces/{name}.jsonl>`" if name in shown else f"`{name}`"
 
 
-def step_text(newer: Release, older: Release, shown: dict[str, Shown]) -> str:
+def step_text(newer: Release, older: Release, shown: set[str]) -> str:
     """Return what differs between two releases that follow each other."""
     number = older.name.partition("-")[2]
     came = [one for one in older.behaviours if not newer.has(one)]
@@ -212,7 +204,7 @@ def step_text(newer: Release, older: Release, shown: dict[str, Shown]) -> str:
     return text if came or end else f"{text}\nNo difference is known.\n"
 
 
-def system_text(system: str, shown: dict[str, Shown]) -> str:
+def system_text(system: str, shown: set[str]) -> str:
     """Return the part of one system."""
     releases = releases_of(system)
     own = [one for one in releases[0].order if one.releases and system_of(one) == system]
