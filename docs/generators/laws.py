@@ -69,18 +69,18 @@ older releases or of segproof itself, as [the profiles](../profiles.md) list the
 JUDGED = """\
 What a law judges:
 
-step
+a step
 : every step of every machine and replay, or those of the named operations: the state before, the
   call, the state after, the outcome
 
-state
+a state
 : every state, after every such step
 
-names of files
+one file, files beside each other
 : their bytes; `segproof verify` looks at them too
 
-anything else
-: the arguments and the answer of one function, on drawn values
+one function
+: its arguments and its answer, on drawn values
 """
 FORMATS = {
     "abstract-index": "[the offset index](../formats/offset_index.md) and "
@@ -126,12 +126,13 @@ def behaviours_of(law: Law | Retired) -> list[str]:
 
 def judged_text(law: Law) -> str:
     """Return what a law judges."""
-    if law.judges == ("step",):
+    if law.scope == "step":
         names = ", ".join(f"`{name}`" for name in law.on)
-        return f"each step of {names}" if names else "each step"
-    if law.judges == ("state",):
-        return "each state"
-    return ", ".join(f"`{name}`" for name in law.judges)
+        return f"a step of {names}" if names else "a step"
+    if law.scope == "state":
+        return "a state"
+    words = {"file": "one file", "disk": "files beside each other", "pure": "one function"}
+    return f"{words[law.scope]} ({', '.join(f'`{name}`' for name in law.judges)})"
 
 
 def verify_line(law: Law | Retired) -> list[str]:
