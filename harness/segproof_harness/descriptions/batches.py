@@ -6,6 +6,7 @@ Used by: descriptions.record_batch, descriptions.record_file.
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -197,9 +198,10 @@ def until_error(items: Iterable[Any], show: Callable[[Any], Any]) -> tuple[Any, 
     return tuple(shown), None
 
 
+@lru_cache(maxsize=64)  # what is drawn for one step looks at the same batches again and again
 def whole_batches(data: bytes) -> Sequence[RecordBatch]:
     """Return the batches from the beginning of data, as far as they are whole."""
     found: list[RecordBatch] = []
     with suppress(Refused):
         found.extend(MemoryRecords(data, codecs=CODECS).batches())
-    return found
+    return tuple(found)
