@@ -12,7 +12,7 @@ from typing import Any
 
 from segproof_harness.codecs import CODECS
 from segproof_harness.generation import MAGIC_NEWEST, Choose, one_in, weighted, within
-from segproof_harness.outcomes import of_error, of_model
+from segproof_harness.outcomes import normalise, of_error
 from segproof_model.kafka.format.batch_writing import (
     write_batch,
     write_empty_batch,
@@ -142,10 +142,9 @@ def draw_damage(choose: Choose, batch: bytes) -> tuple[int, bytes]:
 def attempt(read: Callable[[], Any]) -> Any:
     """Return what a read returns, or its kind of error, for the model and for others alike."""
     try:
-        outcome = of_model(read())
+        return normalise(read())
     except Exception as error:
-        outcome = of_error(error)
-    return outcome.value if outcome.error is None else ("error", outcome.error)
+        return "error", of_error(error).error
 
 
 def number_of(batch: RecordBatch, name: str) -> int | None:
