@@ -89,7 +89,7 @@ def checkpoint(random: Random, fields: int) -> bytes:
     for _ in range(random.randrange(5)):
         row = [number(random) for _ in range(fields)]
         if random.random() < 0.05:
-            row = row[: random.randrange(fields)] + ["7"] * random.randrange(2)
+            row = row[: random.randrange(fields + 1)] + ["7"] * random.randrange(2)
         space = random.choice((" ", " ", " ", "  ", "\t", "\v", "\f", "\u00a0", "\x1c", ""))
         rows.append(space.join(row) + random.choice(("", "", "", " ", "\t ")))
     count = str(len(rows)) if random.random() < 0.8 else number(random)
@@ -147,7 +147,10 @@ def broken_inside(step: Transition) -> Iterator[str]:
         outcome = outcome_of(before.read)
     else:
         offsets = step.arguments["offsets"]
-        rows = [plain.TopicPartitionOffset(*key, offsets[key]) for key in offsets]
+        rows = [
+            plain.TopicPartitionOffset(topic, partition, offset)
+            for (topic, partition), offset in offsets.items()
+        ]
         arguments = {"entries": rows}
     yield from broken_step_laws(
         Transition(type(before), before, step.operation, arguments, after, outcome)

@@ -109,7 +109,7 @@ def batches_of(kept: KeptBatch) -> Iterator[RecordBatch]:
 @cache
 def golden_batches() -> list[dict[str, Any]]:
     """Return batches whose bytes Kafka itself wrote, and how they are written."""
-    path = Path(described.__file__).parents[1] / "data" / "kafka" / "golden_batches.json"
+    path = Path(described.__file__).parents[1] / "data" / "golden_batches.json"
     golden: list[dict[str, Any]] = json.loads(path.read_text(encoding="ascii"))
     return golden
 
@@ -129,7 +129,7 @@ def judge_golden(release: Release | None) -> Iterator[str]:
     empty = batch_writing.write_empty_batch(
         *given_empty[:3], base_sequence=given_empty[3], producer_id=5, producer_epoch=0
     )
-    yield from broken_law("BATCH-15", release, *given_empty, empty)
+    yield from broken_law("BATCH-15", release, given_empty, empty)
 
 
 def record_of(
@@ -167,8 +167,7 @@ def judge_written(kept: KeptBatch, batch: tuple[Any, ...]) -> Iterator[str]:
     if codec == "lz4":
         data = plain[0][2] or b""
         frame = compression.deflate(compression.LZ4, data, magic, CODECS)
-        again = compression.inflate(compression.LZ4, frame, magic, CODECS)
-        yield from broken_law("BATCH-20", release, data, magic, frame, again, CODECS)
+        yield from broken_law("BATCH-20", release, frame, magic, CODECS)
 
 
 def judge_function(step: Transition) -> Iterator[str]:

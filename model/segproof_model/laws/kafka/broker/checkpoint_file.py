@@ -5,7 +5,7 @@ Used by: the register, and the laws of other text files.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from segproof_model.kafka.broker.checkpoint_deviations import UnreadableTextIsRefused
@@ -42,34 +42,30 @@ def number_of(text: str, bits: int) -> int | None:
     return value if -(2 ** (bits - 1)) <= value < 2 ** (bits - 1) else None
 
 
-def _fields_of(row: str) -> list[str]:
+def fields_of(row: str) -> list[str]:
     """Return the fields of a line; not an empty one behind white space at the end, as in Java."""
     return re.split(r"[ \t-\r]+", row.rstrip(" \t\n\v\f\r"))
 
 
-def _are_right(file: Any, fields: Sequence[str]) -> bool | None:
-    """Return whether fields are numbers where they should be; None: too few or too many."""
-    if len(fields) != len(file.bits):
-        return None
-    pairs = zip(fields, file.bits, strict=True)
-    return all(bits is None or number_of(field, bits) is not None for field, bits in pairs)
+def words_in(file: Any, rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the fields of entry lines that should be numbers, and are none."""
+    fields = [one for row in rows for one in zip(row, file.bits, strict=False)]
+    return [field for field, bits in fields if bits and number_of(field, bits) is None]
 
 
-def _text_read(step: Transition) -> tuple[list[int], list[bool | None]] | None:
-    """Return the count, if there is one, and of each line behind it whether its fields are right;
-    None of a file that is no checkpoint.
-    """
+def _read(step: Transition) -> tuple[list[int | None], list[list[str]]]:
+    """Return the numbers of the first two lines that are read, and the fields of each other one."""
     lines = text_lines(step.before.files.image(step.before.name))
-    numbers = [number_of(line, 32) for line in (lines or [])[:2]]
-    if lines is None or numbers[:1] not in ([], [0]) or None in numbers:
-        return None
-    rows = [_are_right(step.before, _fields_of(row)) for row in lines[2:]]
-    return [number for number in numbers[1:] if number is not None], rows
+    if lines is None:
+        return [None], []
+    return [number_of(line, 32) for line in lines[:2]], [fields_of(row) for row in lines[2:]]
 
 
-def _is_whole(text: tuple[list[int], list[bool | None]]) -> bool:
-    """Return whether there are as many lines as are counted, each of as many fields as wanted."""
-    return text[0] in ([], [len(text[1])]) and None not in text[1]
+def _is_whole(step: Transition) -> bool:
+    """Return whether version and count are right, and each line has as many fields as it should."""
+    numbers, rows = _read(step)
+    is_counted = numbers in ([], [0], [0, len(rows)])
+    return is_counted and all(len(row) == len(step.before.bits) for row in rows)
 
 
 @law("CKPT-1", CheckpointFile, READER, on="read")
@@ -78,10 +74,7 @@ def entries_are_counted_lines(step: Transition) -> bool:
 
     Whatever is read of another file is an error or, without a count line, no entry.
     """
-    text = _text_read(step)
-    return not step.succeeded or (
-        text is not None and _is_whole(text) and len(step.answer) == len(text[1])
-    )
+    return not step.succeeded or (_is_whole(step) and len(step.answer) == len(_read(step)[1]))
 
 
 @law("CKPT-2", CheckpointFile, READER, on="read")
@@ -99,13 +92,14 @@ def damage_is_an_io_error(step: Transition) -> bool:
     A field before it that is no number may raise its own error first. Since 3.0 a negative count is
     an invalid argument, but not to segproof.
     """
-    text = _text_read(step)
-    if text is None:
-        return step.raised(ErrorKind.IO_ERROR)
-    if min(text[0], default=0) < 0 and not has(step.before, TextDamageIsIoError):
-        return step.raised(ErrorKind.INVALID_ARGUMENT)
-    is_word = False in text[1] and step.raised(ErrorKind.NUMBER_FORMAT)
-    return _is_whole(text) or is_word or step.raised(ErrorKind.IO_ERROR)
+    numbers, rows = _read(step)
+    kinds = [ErrorKind.IO_ERROR]
+    is_negative = numbers[:1] == [0] and (numbers[-1] or 0) < 0
+    if is_negative and not has(step.before, TextDamageIsIoError):
+        kinds = [ErrorKind.INVALID_ARGUMENT]
+    elif words_in(step.before, rows):
+        kinds.append(ErrorKind.NUMBER_FORMAT)
+    return _is_whole(step) or any(map(step.raised, kinds))
 
 
 @law("CKPT-4", CheckpointFile, "Kafka OffsetCheckpointFile formatter", on="read")
@@ -113,12 +107,11 @@ def fields_are_numbers(step: Transition) -> bool:
     """A non-numeric field of an entry line raises a number-format error in the Java port (>= 3.1)
     and an I/O error before.
     """
-    text = _text_read(step)
-    if text is None or not _is_whole(text) or step.raised(ErrorKind.FILE_NOT_FOUND):
+    if not _is_whole(step) or step.raised(ErrorKind.FILE_NOT_FOUND):
         return True
     is_older = has(step.before, EntryNumberIsIoError)
     kind = ErrorKind.IO_ERROR if is_older else ErrorKind.NUMBER_FORMAT
-    return step.succeeded if all(text[1]) else step.raised(kind)
+    return step.raised(kind) if words_in(step.before, _read(step)[1]) else step.succeeded
 
 
 @law("CKPT-5", CheckpointFile, "Kafka CheckpointFile.write")
@@ -128,18 +121,14 @@ def crash_leaves_old_or_new(file: str, new: bytes, calls: Sequence[Call]) -> boo
     `calls` is what was done to the disk in this order, up to the crash: the file's name is only
     ever moved to, and what is moved there holds all the new bytes and was synced since.
     """
-    live: dict[str, bytes] = {}
-    durable: dict[str, bytes] = {}
-    for what, path, argument in calls:
+    for number, (what, path, argument) in enumerate(calls):
         if what == "rename" and argument == file:
-            if not new == live.get(path) == durable.get(path):
+            done = [(how, data) for how, at, data in calls[:number] if at == path]
+            written = b"".join(data for _, data in done if isinstance(data, bytes))
+            if written != new or [how for how, _ in done[-1:]] != ["sync"]:
                 return False
         elif path == file or what == "rename":
             return False
-        elif what == "write" and isinstance(argument, bytes):
-            live[path] = live.get(path, b"") + argument
-        elif what == "sync":
-            durable[path] = live.get(path, b"")
     return True
 
 
@@ -153,8 +142,6 @@ def written_is_read(step: Transition) -> bool:
     if not step.succeeded:
         return step.is_unchanged and has(file, UnreadableTextIsRefused)
     rows = [[str(value) for value in entry] for entry in entries]
-    is_usual = all(
-        " ".join(row).isascii() and _fields_of(" ".join(row)) == row and _are_right(file, row)
-        for row in rows
-    )
-    return not is_usual or outcome_of(step.after.read) == entries
+    is_usual = all(fields_of(" ".join(row)) == row and "".join(row).isascii() for row in rows)
+    is_judged = is_usual and not words_in(file, rows)
+    return not is_judged or outcome_of(step.after.read) == entries

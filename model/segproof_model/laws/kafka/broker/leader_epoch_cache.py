@@ -19,18 +19,12 @@ from segproof_model.laws.kafka.broker.checkpoint_file import text_lines
 from segproof_model.laws.numbers import is_rising
 from segproof_model.laws.register import Transition, has, law
 
-CACHE = "LeaderEpochFileCache, since 2.0"
-LOOSE = (LoadedEpochsAreNotChecked, EpochThatConflictsIsIgnored)
-WRITING = "assign clear_and_flush truncate_from_end truncate_from_start run_scheduled_write"
-CUT = "LeaderEpochFileCache.truncateFromEnd, truncateFromStart, since 2.0"
+CACHE = "LeaderEpochFileCache, since 2.7"
 ASSIGN = "LeaderEpochFileCache.assign, since 2.0"
 END = "LeaderEpochFileCache.endOffsetFor, since 2.0"
-Pairs = list[tuple[int, int]]
-
-
-def pairs_of(cache: Any) -> Pairs:
-    """Return epoch and start offset of each entry."""
-    return [(epoch, start_offset) for epoch, start_offset in cache.entries]
+CUT = "LeaderEpochFileCache.truncateFromEnd, truncateFromStart"
+LOOSE = (LoadedEpochsAreNotChecked, EpochThatConflictsIsIgnored)
+WRITING = "assign clear_and_flush truncate_from_end truncate_from_start run_scheduled_write"
 
 
 def is_strict(cache: Any) -> bool:
@@ -38,11 +32,15 @@ def is_strict(cache: Any) -> bool:
     return all(map(is_rising, zip(*cache.entries, strict=True)))
 
 
+def _assigned(step: Transition) -> tuple[int, int]:
+    """Return what is assigned."""
+    return step.arguments["leader_epoch"], step.arguments["start_offset"]
+
+
 def _is_ignored(step: Transition) -> bool:
     """Return whether what is assigned is the latest epoch, which began already."""
-    epoch, start_offset = step.arguments["leader_epoch"], step.arguments["start_offset"]
-    latest = pairs_of(step.before)[-1:]
-    return any(epoch == known and start_offset >= start for known, start in latest)
+    epoch, start_offset = _assigned(step)
+    return any(epoch == one[0] and start_offset >= one[1] for one in step.before.entries[-1:])
 
 
 @law("EPOCH-1", LeaderEpochFileCache, CACHE, unless=LOOSE)
@@ -53,13 +51,12 @@ def entries_strictly_increase(state: Any) -> bool:
     return is_strict(state)
 
 
-@law("EPOCH-2", LeaderEpochFileCache, ASSIGN, on="assign", unless=(LoadedEpochsAreNotChecked,))
+@law("EPOCH-2", LeaderEpochFileCache, CACHE, on="assign", unless=(LoadedEpochsAreNotChecked,))
 def negative_numbers_are_refused(step: Transition) -> bool:
     """assign raises invalid-argument for a negative epoch or start."""
-    epoch, start_offset = step.arguments["leader_epoch"], step.arguments["start_offset"]
-    if 0 <= epoch < 2**31 and 0 <= start_offset < 2**63:
-        return step.succeeded
-    return step.refused(ErrorKind.INVALID_ARGUMENT)
+    epoch, start_offset = _assigned(step)
+    is_right = 0 <= epoch < 2**31 and 0 <= start_offset < 2**63
+    return step.succeeded if is_right else step.refused(ErrorKind.INVALID_ARGUMENT)
 
 
 @law("EPOCH-3", LeaderEpochFileCache, ASSIGN, on="assign", unless=(EpochThatConflictsIsIgnored,))
@@ -75,10 +72,9 @@ def assign_drops_conflicts(step: Transition) -> bool:
     """
     if not step.succeeded or _is_ignored(step) or not is_strict(step.before):
         return True
-    epoch, start_offset = step.arguments["leader_epoch"], step.arguments["start_offset"]
-    known = pairs_of(step.before)
-    kept = [pair for pair in known if pair[0] < epoch and pair[1] < start_offset]
-    return pairs_of(step.after) == [*kept, (epoch, start_offset)]
+    added = _assigned(step)
+    kept = [one for one in step.before.entries if one[0] < added[0] and one[1] < added[1]]
+    return list(step.after.entries) == [*kept, added]
 
 
 @law("EPOCH-5", LeaderEpochFileCache, END, on="end_offset_for")
@@ -90,9 +86,9 @@ def undefined_epoch_has_no_end(step: Transition) -> bool:
 @law("EPOCH-6", LeaderEpochFileCache, END, on="end_offset_for")
 def latest_epoch_ends_at_log_end(step: Transition) -> bool:
     """end_offset_for(latest) is (latest, log end)."""
-    requested = step.arguments["requested_epoch"]
-    is_latest = requested != -1 and [requested] == [pair[0] for pair in pairs_of(step.before)[-1:]]
-    return not is_latest or step.outcome == (requested, step.arguments["log_end_offset"])
+    asked = step.arguments["requested_epoch"], step.arguments["log_end_offset"]
+    is_latest = asked[0] in dict(step.before.entries[-1:])
+    return not is_latest or asked[0] == -1 or step.outcome == asked
 
 
 @law("EPOCH-7", LeaderEpochFileCache, END, on="end_offset_for", unless=(RequestedEpochIsAnswered,))
@@ -102,12 +98,12 @@ def epochs_end_where_the_next_begins(step: Transition) -> bool:
 
     The latest epoch and -1 are left to the two laws before.
     """
-    requested, pairs = step.arguments["requested_epoch"], pairs_of(step.before)
-    if requested == -1 or requested in dict(pairs[-1:]) or not is_strict(step.before):
+    requested, entries = step.arguments["requested_epoch"], step.before.entries
+    if requested == -1 or requested in dict(entries[-1:]) or not is_strict(step.before):
         return True
-    higher = [pair for pair in pairs if pair[0] > requested]
-    floor = max((epoch for epoch, _ in pairs if epoch <= requested), default=requested)
-    return step.outcome == ((floor, min(higher)[1]) if higher else (-1, -1))
+    higher = [one.start_offset for one in entries if one.epoch > requested]
+    floor = max((one.epoch for one in entries if one.epoch <= requested), default=requested)
+    return step.outcome == ((floor, min(higher)) if higher else (-1, -1))
 
 
 @law("EPOCH-8", LeaderEpochFileCache, CUT, on="truncate_from_end")
@@ -115,9 +111,9 @@ def truncation_leaves_earlier_starts(step: Transition) -> bool:
     """truncate_from_end(x) with x >= 0 leaves exactly the entries with start < x; negative x
     changes nothing.
     """
-    end, before = step.arguments["end_offset"], pairs_of(step.before)
-    kept = [pair for pair in before if pair[1] < end or end < 0]
-    return not (step.succeeded and is_strict(step.before)) or pairs_of(step.after) == kept
+    end, before = step.arguments["end_offset"], step.before
+    kept = [one for one in before.entries if one.start_offset < end or end < 0]
+    return not step.succeeded or not is_strict(before) or list(step.after.entries) == kept
 
 
 @law(
@@ -131,18 +127,18 @@ def truncation_moves_one_entry(step: Transition) -> bool:
     """truncate_from_start(x) leaves the entries with start > x, preceded by the last entry with
     start <= x moved to start x, if there was one.
     """
-    start, before = step.arguments["start_offset"], pairs_of(step.before)
+    start, before = step.arguments["start_offset"], step.before.entries
     moved = [(epoch, start) for epoch, offset in before if offset <= start][-1:]
-    kept = [pair for pair in before if pair[1] > start]
-    return not step.succeeded or pairs_of(step.after) == moved + kept
+    kept = [one for one in before if one.start_offset > start]
+    return not step.succeeded or list(step.after.entries) == moved + kept
 
 
 @law("EPOCH-10", LeaderEpochFileCache, CACHE, on="epoch_for_offset")
 def epoch_of_an_offset_began_before_it(step: Transition) -> bool:
     """epoch_for_offset(o) is the epoch of the last entry with start <= o, or none."""
-    pairs = pairs_of(step.before)
-    begun = [epoch for epoch, start_offset in pairs if start_offset <= step.arguments["offset"]]
-    return step.outcome == (begun[-1] if begun else None)
+    offset, entries = step.arguments["offset"], step.before.entries
+    begun = [None, *(one.epoch for one in entries if one.start_offset <= offset)]
+    return bool(step.outcome == begun[-1])
 
 
 @law("EPOCH-11", LeaderEpochFileCache, CACHE, on=WRITING)
@@ -157,6 +153,6 @@ def file_follows_the_cache(step: Transition) -> bool:
     is_due = name == "run_scheduled_write" and before.is_write_pending
     if not is_due and (after.entries == before.entries or not is_now):
         return True
-    rows = [f"{epoch} {start_offset}" for epoch, start_offset in pairs_of(after)]
+    rows = [f"{epoch} {start_offset}" for epoch, start_offset in after.entries]
     is_written = text_lines(after.to_bytes()) == ["0", str(len(rows)), *rows]
     return is_written or not step.succeeded or after.checkpoint is None
