@@ -50,6 +50,7 @@ from segproof_model.rocketmq.format import (
 __all__ = [
     "BEHAVIOURS",
     "KAFKA",
+    "LINES",
     "NEWEST_KAFKA",
     "NEWEST_ROCKETMQ",
     "RELEASES",
@@ -70,6 +71,7 @@ ROCKETMQ = (
 )  # fmt: skip
 """The releases of RocketMQ, the newest first."""
 LINES = {"kafka": KAFKA, "rocketmq": ROCKETMQ}
+"""The releases of each system."""
 MODULES = (
     checkpoint_deviations,
     checkpoint_releases,

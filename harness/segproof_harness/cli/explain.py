@@ -68,13 +68,14 @@ def known_laws() -> dict[str, dict[str, Any]]:
     """Return the facts of every law, and what `verify` makes of it."""
     import segproof_model.laws
     from segproof.verifying.rules import RULES
-    from segproof_model.laws.registry import LAWS
+    from segproof_model.laws.register import LAWS, RETIRED, Law, Retired
 
-    for module in pkgutil.iter_modules(segproof_model.laws.__path__):
-        import_module(f"segproof_model.laws.{module.name}")
+    for module in pkgutil.walk_packages(segproof_model.laws.__path__, "segproof_model.laws."):
+        import_module(module.name)
+    laws: dict[str, Law | Retired] = {**LAWS, **RETIRED}
     known: dict[str, dict[str, Any]] = {}
-    for law_id in sorted(LAWS, key=order_of_law):
-        law, rule = LAWS[law_id], RULES.get(law_id)
+    for law_id in sorted(laws, key=order_of_law):
+        law, rule = laws[law_id], RULES.get(law_id)
         known[law_id] = {
             "structure": law.structure,
             "sentence": law.sentence,

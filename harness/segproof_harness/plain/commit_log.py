@@ -42,4 +42,4 @@ def seen_of_old(log: Any) -> Any:
 
 
 CALLS: Mapping[str, Any] = {"check": check, "scan": scan, "close": lambda log: None}
-PLAIN = Plain(open_it, CALLS, seen=seen, seen_of_old=seen_of_old)
+PLAIN = Plain(open_it, CALLS, seen=seen, seen_of_old=seen_of_old, kind=CommitLog)

@@ -40,6 +40,20 @@ from segproof_model.laws.kafka.format import (  # noqa: F401
     transaction_index,
 )
 from segproof_model.laws.register import broken_state_laws, broken_step_laws
+from segproof_model.laws.rocketmq.broker import (  # noqa: F401
+    index_building,
+    index_service,
+    message_store,
+    store_checkpoint,
+)
+from segproof_model.laws.rocketmq.format import (  # noqa: F401
+    consume_queue,
+    index_chains,
+    index_file,
+    key_hash,
+    message,
+    reference_resource,
+)
 from segproof_model.profiles import Profile, profile_named
 from segproof_model.releases import RELEASES
 

@@ -46,4 +46,4 @@ def seen(queue: Any) -> Any:
 
 
 CALLS: Mapping[str, Any] = {"get_offset_in_queue_by_time": lookup, "close": lambda queue: None}
-PLAIN = Plain(open_it, CALLS, seen=seen, seen_of_old=seen)
+PLAIN = Plain(open_it, CALLS, seen=seen, seen_of_old=seen, kind=ConsumeQueue)

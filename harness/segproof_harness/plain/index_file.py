@@ -90,4 +90,5 @@ PLAIN = Plain(
     },
     seen=lambda file: (seen(file), file.files.now_ms),
     seen_of_old=lambda file: (seen_of_old(file), file.now_ms),
+    kind=IndexFile,
 )

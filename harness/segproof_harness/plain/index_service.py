@@ -86,4 +86,5 @@ PLAIN = Plain(
     ),
     seen=seen,
     seen_of_old=seen_of_old,
+    kind=IndexService,
 )

@@ -48,4 +48,4 @@ def seen_of_old(store: Any) -> Any:
 
 
 CALLS: Mapping[str, Any] = {"query": query, "close": lambda store: None}
-PLAIN = Plain(open_it, CALLS, seen=seen, seen_of_old=seen_of_old)
+PLAIN = Plain(open_it, CALLS, seen=seen, seen_of_old=seen_of_old, kind=MessageStore)

@@ -28,4 +28,4 @@ def seen(checkpoint: Any) -> Any:
     return [getattr(checkpoint, name) for name in (*FIELDS, "name", "is_mapped")]
 
 
-PLAIN = Plain(open_it, {"close": close}, seen=seen, seen_of_old=seen)
+PLAIN = Plain(open_it, {"close": close}, seen=seen, seen_of_old=seen, kind=StoreCheckpoint)

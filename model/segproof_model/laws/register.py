@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from inspect import signature
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from segproof_model.language.behaviours import Behaviour, Release
 from segproof_model.language.outcomes import ErrorKind, Raised
@@ -40,6 +40,12 @@ __all__ = [
 ]
 
 Predicate = TypeVar("Predicate", bound=Callable[..., bool])
+Scope = Literal["state", "step", "file", "disk", "pure"]
+ONE_FILE = frozenset(
+    {"image", "index_file", "log", "offset_index", "time_index", "transaction_index"}
+)
+MANY_FILES = frozenset({"files", "logs", "next_base_offset", "store"})
+"""Names of what only files beside each other tell."""
 
 
 @dataclass(slots=True)
@@ -117,6 +123,18 @@ class Law:
         return _sentence_of(self.predicate)
 
     @property
+    def scope(self) -> Scope:
+        """What it speaks of: a state, a step, one file, files beside each other, a function."""
+        if self.judges in (("state",), ("step",)):
+            return "state" if self.judges == ("state",) else "step"
+        judged = ONE_FILE.intersection(self.judges)
+        if len(judged) > 1 or MANY_FILES.intersection(self.judges):
+            return "disk"
+        if judged:
+            return "file"
+        return "disk" if "DISK" in self.law_id else "pure"
+
+    @property
     def structure(self) -> str:
         """The structure's name, as `offset-index`."""
         return structure_name(self.of)
@@ -137,6 +155,18 @@ class Retired:
     sentence: str
     said_by: Callable[..., Any] | property
     """The method."""
+    scope: ClassVar[Scope] = "step"
+
+    @property
+    def source(self) -> str:
+        """Where the model says it."""
+        method: Any = self.said_by.fget if isinstance(self.said_by, property) else self.said_by
+        return f"{method.__module__}.{method.__qualname__}, which says it"
+
+    @property
+    def structure(self) -> str:
+        """The structure's name."""
+        return structure_name(self.of)
 
 
 LAWS: dict[str, Law] = {}
@@ -173,8 +203,8 @@ def retired(
     RETIRED[law_id] = Retired(law_id, of, sentence, said_by)
 
 
-def has(state: Released, behaviour: type[Behaviour]) -> bool:
-    """Return whether the release of a state has a behaviour."""
+def has(state: Released | type[Released], behaviour: type[Behaviour]) -> bool:
+    """Return whether the release of a state, or of a class, has a behaviour."""
     return state.release is not None and state.release.has(behaviour)
 
 

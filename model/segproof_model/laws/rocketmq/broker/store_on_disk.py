@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The laws of a store on disk: checkpoint, log, index and queues side by side.
+
+Used by: the register, `verify --against model`.
+"""
+
+from collections import Counter
+from itertools import pairwise
+
+from segproof_model.laws.numbers import is_rising
+from segproof_model.laws.register import law
+from segproof_model.laws.rocketmq.broker import store_reading as read
+from segproof_model.laws.rocketmq.broker.store_reading import StoreFiles
+from segproof_model.laws.rocketmq.format.index_entries import seconds_between
+from segproof_model.laws.rocketmq.format.index_file_on_disk import INDEX_NAME
+from segproof_model.rocketmq.broker.message_store import MessageStore
+
+INDEX_SERVICE = "RocketMQ IndexService 4.7.0 to 5.5.1"
+BUILD_INDEX = "RocketMQ IndexService.buildIndex 4.7.0 to 5.5.1"
+COMMIT_LOG = "RocketMQ CommitLog.checkMessageAndReturnSize 4.7.0 to 5.5.1"
+QUEUE = "RocketMQ ConsumeQueue 4.7.0 to 5.5.1"
+
+
+# --- index files beside each other, the checkpoint, the marker of a running broker ----------------
+
+
+@law("RMQDISK-17", MessageStore, INDEX_SERVICE)
+def files_follow_each_other(store: StoreFiles) -> bool:
+    """In the order of their names no index file begins before the one before it ends."""
+    ends = [(one.header.begin_phy_offset, one.header.end_phy_offset) for one in store.filled]
+    return all(before[1] <= after[0] for before, after in pairwise(ends))
+
+
+@law("RMQDISK-18", MessageStore, INDEX_SERVICE)
+def files_have_one_length(store: StoreFiles) -> bool:
+    """All index files of a store have the same length."""
+    return len({len(one.image) for one in store.index}) <= 1
+
+
+@law("RMQDISK-19", MessageStore, INDEX_SERVICE)
+def earlier_files_are_full(store: StoreFiles) -> bool:
+    """Every index file but the last one is full."""
+    return all(one.header.index_count >= one.room for one in store.index[:-1])
+
+
+@law("RMQDISK-20", MessageStore, "RocketMQ StoreCheckpoint")
+def checkpoint_is_sound(store: StoreFiles) -> bool:
+    """A store with a log or queues has a checkpoint, unless the log lies alone; it has 4096 bytes,
+    and none of its three times is negative."""
+    checkpoint = store.files.get("checkpoint")
+    if checkpoint is None:
+        return store.lies_alone or store.parts.isdisjoint({"commitlog", "consumequeue"})
+    return len(checkpoint) == 4096 and min(store.times) >= 0
+
+
+@law("RMQDISK-21", MessageStore, "RocketMQ IndexService.flush")
+def checkpoint_knows_the_index(store: StoreFiles) -> bool:
+    """The checkpoint's time for indexes is not above the end timestamp of every index file, and
+    there is one if that time is above 0."""
+    ends = [one.header.end_timestamp for one in store.filled]
+    is_asked = ends or not store.index
+    return not is_asked or store.times[2] <= max(ends, default=0)
+
+
+@law("RMQDISK-22", MessageStore, "RocketMQ DefaultMessageStore")
+def store_was_stopped(store: StoreFiles) -> bool:
+    """A store whose broker has stopped cleanly has no file `abort`."""
+    return not store.is_running
+
+
+@law("RMQDISK-38", MessageStore, INDEX_SERVICE)
+def index_names_are_known(store: StoreFiles) -> bool:
+    """A folder of index files holds nothing else."""
+    names = [name.removeprefix("index/") for name in store.files if name.startswith("index/")]
+    return all(INDEX_NAME.fullmatch(name) for name in names if name)
+
+
+# --- the log -------------------------------------------------------------------------------------
+
+
+@law("RMQDISK-23", MessageStore, "RocketMQ MappedFileQueue")
+def log_files_follow(store: StoreFiles) -> bool:
+    """The files of the commit log have one length, and each begins where the one before ends; the
+    log has one where index or queues have an entry.
+    """
+    if not store.log:
+        return "commitlog" not in store.parts or store.furthest < 0
+    follows = all(before.behind == after.start for before, after in pairwise(store.log))
+    return follows and len({len(one.data) for one in store.log}) == 1
+
+
+@law("RMQDISK-24", MessageStore, COMMIT_LOG)
+def records_are_whole(store: StoreFiles) -> bool:
+    """Where the records of a log file end there are zeros or a blank end, no damaged record."""
+    return all(one.is_whole or one.unchecked is not None for one in store.log)
+
+
+@law("RMQDISK-25", MessageStore, "RocketMQ CommitLog.doAppend")
+def records_know_their_place(store: StoreFiles) -> bool:
+    """The physical offset in each record is where it lies in the log."""
+    return all(message.physical_offset == at for at, message in store.messages.items())
+
+
+@law("RMQDISK-26", MessageStore, COMMIT_LOG)
+def bodies_have_their_checksum(store: StoreFiles) -> bool:
+    """No record ends the records of its file only because its body has another checksum."""
+    return all(one.unchecked is None for one in store.log)
+
+
+@law("RMQDISK-27", MessageStore, "RocketMQ CommitLog.doAppend")
+def log_files_end_well(store: StoreFiles) -> bool:
+    """The records of a file end with a blank end; those of the last one may end in zeros alone.
+
+    Files behind it that are all zeros do not count.
+    """
+    ends = [one.is_blank or any(one.rest[:8]) for one in store.written]
+    return all(ends[:-1]) and (all(ends) or not any(store.written[-1].rest))
+
+
+@law("RMQDISK-39", MessageStore, "RocketMQ MappedFileQueue.load")
+def folders_hold_their_files(store: StoreFiles) -> bool:
+    """The folders of the log and of queues hold files whose names are 20 digits, and nothing else.
+
+    The names are offsets: no byte of a file may lie behind 2^63 - 1.
+    """
+    for name in store.files:
+        match = read.LOG_NAME.fullmatch(name) or read.QUEUE_NAME.fullmatch(name)
+        is_offset = match is not None and int(match[match.lastindex or 0]) <= read.LAST_START
+        is_of_row = name.startswith(("commitlog/", "consumequeue/"))
+        if is_of_row and not is_offset and not read.FOLDER_NAME.fullmatch(name):
+            return False
+    return True
+
+
+# --- the index and the log -----------------------------------------------------------------------
+
+
+@law("RMQDISK-28", MessageStore, BUILD_INDEX)
+def entries_lie_in_the_log(store: StoreFiles) -> bool:
+    """No entry leads behind the end of the commit log."""
+    return all(entry.phy_offset < store.end for _, entry in store.entries)
+
+
+@law("RMQDISK-29", MessageStore, BUILD_INDEX)
+def entries_lead_to_messages(store: StoreFiles) -> bool:
+    """At the offset of each entry inside the commit log a message begins."""
+    offsets = {entry.phy_offset for _, entry in store.entries}
+    return {offset for offset in offsets if offset < store.end} <= store.messages.keys()
+
+
+@law("RMQDISK-30", MessageStore, BUILD_INDEX)
+def entries_have_a_key_of_the_message(store: StoreFiles) -> bool:
+    """The hash of each entry is that of a key, or of the tags, of the message that it leads to."""
+    found = [(store.messages.get(entry.phy_offset), entry) for _, entry in store.entries]
+    return all(
+        one is None or entry.key_hash in read.hashes_of(one, tags=True) for one, entry in found
+    )
+
+
+@law("RMQDISK-31", MessageStore, BUILD_INDEX)
+def keys_have_entries(store: StoreFiles) -> bool:
+    """From the first to the last indexed message each key of each message has its entry.
+
+    Of the first one some may be in an index file that has expired, if messages before it have; of
+    the last one some may be missing beside `abort`.
+    """
+    wanted = Counter[tuple[int, int]]()
+    for at, message in store.messages.items():
+        is_inside = store.begin < at <= store.end_of_index or at == store.begin <= store.first
+        if is_inside and not (store.is_running and at == store.end_of_index):
+            wanted.update((at, key_hash) for key_hash in read.hashes_of(message))
+    return wanted <= store.pairs
+
+
+@law("RMQDISK-32", MessageStore, BUILD_INDEX)
+def times_are_those_of_the_messages(store: StoreFiles) -> bool:
+    """Begin and end timestamp are the store times of the messages of the first and last entry, and
+    each difference behind the first is the seconds from the begin to its message's store time.
+
+    Beside `abort` the end timestamp of the newest file may be that of the entry before.
+    """
+    for file, entry in store.entries:
+        message, begin = store.messages.get(entry.phy_offset), file.header.begin_timestamp
+        if message is None or entry.key_hash not in read.hashes_of(message, tags=True):
+            continue
+        time = message.store_timestamp
+        is_last = entry.number == len(file.entries)
+        is_open = store.is_running and file.image == store.index[-1].image
+        if is_last and not is_open and time != file.header.end_timestamp:
+            return False
+        found = entry.time_diff if entry.number > 1 else begin
+        if found != (seconds_between(begin, time) if entry.number > 1 else time):
+            return False
+    return True
+
+
+@law("RMQDISK-33", MessageStore, BUILD_INDEX)
+def index_covers_the_log(store: StoreFiles) -> bool:
+    """No message with keys lies before the first or behind the last message that is indexed.
+
+    Beside `abort` those behind the last may, from the last one on that a queue knows. Of a log that
+    lies alone nothing is asked.
+    """
+    return store.lies_alone or not any(
+        read.hashes_of(message)
+        and (at < store.begin or (at > store.end_of_index and store.is_due(at)))
+        for at, message in store.messages.items()
+    )
+
+
+@law("RMQDISK-34", MessageStore, BUILD_INDEX)
+def messages_are_indexed_once(store: StoreFiles) -> bool:
+    """No key of a message has more entries than the message has it."""
+    return all(
+        store.pairs[at, key_hash] <= often
+        for at, message in store.messages.items()
+        for key_hash, often in Counter(read.hashes_of(message, tags=True)).items()
+    )
+
+
+# --- the queues ----------------------------------------------------------------------------------
+
+
+@law("RMQDISK-35", MessageStore, QUEUE)
+def queues_have_whole_units(store: StoreFiles) -> bool:
+    """A consume queue is units of 20 bytes without a gap from file to file, and zeros behind; the
+    files of all queues have one length, but for those that a crash left empty."""
+    for files in store.queues.values():
+        used = [20 * len(read.units_of(data)) for _, data in files]
+        ends = [start + len(data) for start, data in files]
+        is_full = all(size == len(data) for size, (_, data) in zip(used, files[:-1], strict=False))
+        is_rest_zero = not any(
+            any(data[size:]) for size, (_, data) in zip(used, files, strict=True)
+        )
+        if not is_full or not is_rest_zero or ends[:-1] != [start for start, _ in files[1:]]:
+            return False
+    lengths = {len(data) for files in store.queues.values() for _, data in files if data}
+    return len(lengths) <= 1 and not any(length % 20 for length in lengths)
+
+
+@law("RMQDISK-36", MessageStore, QUEUE)
+def queues_rise(store: StoreFiles) -> bool:
+    """The log offsets in a consume queue rise; units that fill the place before it do not count."""
+    return all(is_rising([at for _, at, _ in units]) for units in store.units.values())
+
+
+@law("RMQDISK-37", MessageStore, QUEUE)
+def units_lead_to_their_records(store: StoreFiles) -> bool:
+    """Each unit leads to the record of its topic, queue and place, and each record of a topic with
+    queues has its unit; where no topic has one, each record.
+
+    Not prepared or rolled back ones; of what has expired, or is dark, nothing is asked, and of a
+    log that lies alone no unit. Beside `abort` units may be missing behind the last one, from the
+    furthest message on that a queue or the index knows. There is a queue if the checkpoint's time
+    for them is above 0.
+    """
+    if store.log and store.times[1] > 0 and not store.queues:
+        return False
+    records = store.records_of_queues()
+    for queue, units in store.units.items():
+        asked = [one for one in units if one[2] != read.FILLER[1] and store.is_asked(one[1])]
+        if any(records[queue].get((place, at)) != size for place, at, size in asked):
+            return False
+    topics = {topic for topic, _ in store.queues}
+    for queue, own in records.items():
+        begin, end = store.places_of(queue)
+        is_asked = queue[0] in topics or not (topics or store.lies_alone)
+        for place, at in own if is_asked else ():
+            if not begin <= place < end and (place < end or store.is_due(at)):
+                return False
+    return True

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the laws read a whole store on disk: log, index, queues, and how they belong together.
+
+Files are by their names in the store, such as `commitlog/`, `index/` and
+`consumequeue/TOPIC/QUEUE/` and a file name; a folder without files is such a name alone. Where a
+record is damaged the rest of its file is dark, and nothing is asked of what leads there.
+
+With the marker `abort` a broker runs, or was killed. It goes through its log in order and tells the
+queues of each message, then the index. So it can leave the end undone, and no more: of the newest
+index file the end timestamp, of the last indexed message some keys, and what lies behind the
+furthest message that a queue or the index knows. All else was written before, and is asked.
+
+Used by: the laws of a store on disk, `verify --against model`.
+"""
+
+import re
+import struct
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from functools import cached_property
+from itertools import pairwise, takewhile
+
+from segproof_model.laws.rocketmq.broker.store_checkpoint import stored
+from segproof_model.laws.rocketmq.format.index_entries import Entry, IndexBytes, kept_hash
+from segproof_model.laws.rocketmq.format.index_file_on_disk import INDEX_NAME
+from segproof_model.rocketmq.format.message import Message
+
+LOG_NAME = re.compile(r"commitlog/([0-9]{20})")
+QUEUE_NAME = re.compile(r"consumequeue/([^/]+)/([0-9]{1,9})/([0-9]{20})")
+FOLDER_NAME = re.compile(r"commitlog/|consumequeue/([^/]+/)?|consumequeue/([^/]+)/([0-9]{1,9})/")
+LAST_START = 2**63 - 2**31
+"""Behind it not all bytes of the longest file have an offset of 63 bits."""
+UNIT = struct.Struct(">qiq")
+FILLER = (0, 2**31 - 1)
+"""Offset and size of a unit that fills the place before a queue."""
+Queue = tuple[str, int]
+"""Topic and number."""
+
+
+class LogFile:
+    """One file of the commit log, and how its records end."""
+
+    def __init__(self, start: int, data: bytes) -> None:
+        self.start, self.data = start, data
+        self.behind = start + len(data)
+        """Offset of the first byte of the next file."""
+        self.messages: dict[int, Message] = {}
+        """By the offset of each in the log."""
+        position = 0
+        while (found := Message.check_message_and_return_size(data, position)).message is not None:
+            self.messages[start + position] = found.message
+            position += found.size
+        self.end = start + position
+        """Offset behind the last record."""
+        self.rest = data[position:]
+        """What follows the records."""
+        self.is_blank = found.success
+        """Whether that is a blank end."""
+        self.is_whole = self.is_blank or not any(self.rest[:8])
+        """Whether the records end as they may: at a blank end or in zeros."""
+        self.unchecked = Message.check_message_and_return_size(data, position, False).message
+        """The record that follows, if only its checksum is wrong."""
+
+
+class StoreFiles:
+    """The files of a store, by what they are."""
+
+    def __init__(self, files: Mapping[str, bytes], hash_slot_num: int = 1) -> None:
+        self.files = dict(sorted(files.items()))
+        self.is_running = "abort" in files
+        """Whether the broker runs, or was killed."""
+        known = {"commitlog", "consumequeue", "index", "checkpoint", "abort"}
+        self.parts = {name.partition("/")[0] for name in files} & known
+        """What of a store is there."""
+        self.lies_alone = self.parts == {"commitlog"}
+        """Whether only a commit log is there, as where a broker keeps it apart."""
+        checkpoint = files.get("checkpoint", b"")
+        self.times = stored(checkpoint, 3) if len(checkpoint) >= 40 else (-(2**63),) * 3
+        """The checkpoint's times, of log, queues and index; the least ones where it has none."""
+        self.index = [
+            IndexBytes(data, hash_slot_num)
+            for name, data in self.files.items()
+            if name.startswith("index/") and INDEX_NAME.fullmatch(name[6:])
+        ]
+        """The index files, in the order of their names."""
+        self.filled = [one for one in self.index if not one.is_empty]
+        """Those that count entries."""
+        starts = {name: int(name[10:]) for name in self.files if LOG_NAME.fullmatch(name)}
+        self.log = [LogFile(at, self.files[n]) for n, at in starts.items() if at <= LAST_START]
+        """The files of the commit log by offset."""
+        numbers = [number for number, one in enumerate(self.log, 1) if any(one.data)]
+        self.written = self.log[: max(numbers, default=1)]
+        """The files up to the last one that holds something, one at least if there is one: a broker
+        makes the next file, all zeros, before it needs it."""
+        self.first = self.log[0].start if self.log else 0
+        """The offset at which the log begins."""
+
+    # --- the log -------------------------------------------------------------------------------
+
+    @cached_property
+    def messages(self) -> dict[int, Message]:
+        """The records that can be read, by their offsets."""
+        return {at: message for one in self.log for at, message in one.messages.items()}
+
+    @cached_property
+    def end(self) -> int:
+        """The offset behind the last record, or behind the last file if it is damaged."""
+        if not self.log:
+            return 0
+        last = self.written[-1]
+        return last.behind if last.is_blank or not last.is_whole else last.end
+
+    @cached_property
+    def dark(self) -> list[tuple[int, int]]:
+        """Where the log cannot be read: behind damage in a file, and where a file is missing."""
+        damaged = [one for one in self.written[:-1] if not one.is_blank]
+        damaged += [one for one in self.written[-1:] if not one.is_whole]
+        missing = [(before.behind, after.start) for before, after in pairwise(self.log)]
+        return missing + [(one.end, one.behind) for one in damaged]
+
+    def is_asked(self, offset: int) -> bool:
+        """Return whether the log can be read at an offset, or ends before it."""
+        is_dark = any(begin <= offset < end for begin, end in self.dark)
+        return bool(self.log) and offset >= self.first and not is_dark
+
+    # --- the index -----------------------------------------------------------------------------
+
+    @cached_property
+    def entries(self) -> list[tuple[IndexBytes, Entry]]:
+        """The entries that lead into the part of the log that can be read, with their files."""
+        found = [(file, entry) for file in self.index for entry in file.entries]
+        return [one for one in found if self.is_asked(one[1].phy_offset)]
+
+    @cached_property
+    def pairs(self) -> Counter[tuple[int, int]]:
+        """How often each pair of offset and hash is among them."""
+        return Counter((entry.phy_offset, entry.key_hash) for _, entry in self.entries)
+
+    @property
+    def begin(self) -> int:
+        """The offset of the first message that is indexed; -1 without any."""
+        return min((one.header.begin_phy_offset for one in self.filled), default=-1)
+
+    @property
+    def end_of_index(self) -> int:
+        """The offset of the last message that is indexed; -1 without any."""
+        return max((one.header.end_phy_offset for one in self.filled), default=-1)
+
+    # --- the queues ----------------------------------------------------------------------------
+
+    @cached_property
+    def queues(self) -> dict[Queue, list[tuple[int, bytes]]]:
+        """The files of each topic and queue: where each begins, and its bytes."""
+        found: dict[Queue, list[tuple[int, bytes]]] = defaultdict(list)
+        for name, data in self.files.items():
+            folder, file = FOLDER_NAME.fullmatch(name), QUEUE_NAME.fullmatch(name)
+            if folder is not None and folder[3] is not None:
+                found[folder[2], int(folder[3])] += []
+            if file is not None and int(file[3]) <= LAST_START:
+                found[file[1], int(file[2])].append((int(file[3]), data))
+        return dict(found)
+
+    @cached_property
+    def units(self) -> dict[Queue, list[tuple[int, int, int]]]:
+        """Place, offset and size of each unit of each queue, without fillers."""
+        found: dict[Queue, list[tuple[int, int, int]]] = {}
+        for queue, files in self.queues.items():
+            units = [
+                (start // 20 + n, *u) for start, data in files for n, u in enumerate(units_of(data))
+            ]
+            found[queue] = [unit for unit in units if unit[1:] != FILLER]
+        return found
+
+    def places_of(self, queue: Queue) -> tuple[int, int]:
+        """Return the place of the first unit of a queue, and the one behind the last."""
+        files = self.queues.get(queue) or [(0, b"")]
+        begin = files[0][0] // 20
+        ends = [start // 20 + len(units_of(data)) for start, data in files if units_of(data)]
+        return begin, max([begin, *ends])
+
+    def records_of_queues(self) -> dict[Queue, dict[tuple[int, int], int]]:
+        """Return the size of each record of each queue, by its place and its offset in the log."""
+        found: dict[Queue, dict[tuple[int, int], int]] = defaultdict(dict)
+        for at, message in self.messages.items():
+            if message.sys_flag & 12 in (0, 8):
+                own = found[message.topic, message.queue_id]
+                own[message.queue_offset, at] = message.total_size
+        return found
+
+    @cached_property
+    def furthest(self) -> int:
+        """The largest offset that a queue or the index leads to; -1 if there is none.
+
+        A broker has told queues and index of every message before it.
+        """
+        offsets = [at for units in self.units.values() for _, at, _ in units]
+        return max([-1, self.end_of_index, *offsets])
+
+    def is_due(self, offset: int) -> bool:
+        """Return whether queues and index must have been told of a message."""
+        return not self.is_running or offset < self.furthest
+
+
+def units_of(data: bytes) -> list[tuple[int, int]]:
+    """Return offset and size of the units of one file before the first place that is none."""
+    units = [unit[:2] for unit in UNIT.iter_unpack(data[: len(data) // 20 * 20])]
+    return list(takewhile(lambda unit: unit[0] >= 0 and unit[1] > 0, units))
+
+
+def hashes_of(message: Message, tags: bool = False) -> list[int]:
+    """Return the hashes of the keys of a message that every release indexes; and of its tags."""
+    known = message.properties_map or {}
+    own = [known["UNIQ_KEY"]] if "UNIQ_KEY" in known else []
+    keys = own + [token for token in known.get("KEYS", "").split(" ") if token]
+    keys += [f"T#{known['TAGS']}"] if tags and "TAGS" in known else []
+    return [kept_hash(f"{message.topic}#{key}") for key in keys if message.sys_flag & 12 != 12]
