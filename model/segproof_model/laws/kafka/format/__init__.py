@@ -3,34 +3,9 @@
 
 from segproof_model.laws.kafka.format import (
     abstract_index,
-    batch_bytes,
-    index_slots,
-    lazy_index,
-    log_segment,
     offset_index,
-    record_batch,
-    record_file,
-    segment_files,
-    segment_names,
-    segment_reading,
-    segment_recovery,
     time_index,
     transaction_index,
 )
 
-__all__ = [
-    "abstract_index",
-    "batch_bytes",
-    "index_slots",
-    "lazy_index",
-    "log_segment",
-    "offset_index",
-    "record_batch",
-    "record_file",
-    "segment_files",
-    "segment_names",
-    "segment_reading",
-    "segment_recovery",
-    "time_index",
-    "transaction_index",
-]
+__all__ = ["abstract_index", "offset_index", "time_index", "transaction_index"]
