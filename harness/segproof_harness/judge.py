@@ -22,15 +22,14 @@ from segproof.files import REAL_FILES
 from segproof.findings import Finding, Severity
 from segproof.verification import VERIFIED_LAWS, verify
 from segproof_harness.codecs import CODECS as ALL_CODECS
+from segproof_harness.every_law import LAWS
 from segproof_harness.reading.rows import segment_files
 from segproof_harness.reading.segments import BATCH_LIMIT_BYTES, limited
 from segproof_harness.reading_laws import READING_LAWS
 from segproof_model.kafka.format.segment_names import offset_of_name, segment_file_name
 from segproof_model.language.states import outcome_of
-from segproof_model.laws import kafka  # noqa: F401 - its laws are entered into the register
 from segproof_model.laws.kafka.format.log_bytes import valid_batches
 from segproof_model.laws.kafka.format.segment_on_disk import SEGMENT_NAME
-from segproof_model.laws.register import LAWS
 
 LIMIT_BYTES = 8 << 20
 """Larger directories take the model too long."""

@@ -14,9 +14,8 @@ from segproof.rocketmq.index_file import IndexFile
 from segproof.rocketmq.message_store import MessageStore, MessageStoreConfig
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
 from segproof_harness.descriptions.index_arguments import KEYS
+from segproof_harness.every_law import LAWS
 from segproof_harness.memory_files import MemoryFiles
-from segproof_model.laws import rocketmq  # noqa: F401 - its laws are entered into the register
-from segproof_model.laws.register import LAWS
 from segproof_model.laws.rocketmq.format.index_entries import IndexBytes
 from segproof_model.rocketmq.broker.store_checkpoint import FIELDS
 
