@@ -5,9 +5,7 @@ Used by: cli.
 """
 
 import difflib
-import pkgutil
 import sys
-from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -66,12 +64,10 @@ def command(
 
 def known_laws() -> dict[str, dict[str, Any]]:
     """Return the facts of every law, and what `verify` makes of it."""
-    import segproof_model.laws
     from segproof.verifying.rules import RULES
-    from segproof_model.laws.register import LAWS, RETIRED, Law, Retired
+    from segproof_harness.every_law import LAWS, RETIRED
+    from segproof_model.laws.register import Law, Retired
 
-    for module in pkgutil.walk_packages(segproof_model.laws.__path__, "segproof_model.laws."):
-        import_module(module.name)
     laws: dict[str, Law | Retired] = {**LAWS, **RETIRED}
     known: dict[str, dict[str, Any]] = {}
     for law_id in sorted(laws, key=order_of_law):
