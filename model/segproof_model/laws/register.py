@@ -165,11 +165,6 @@ class Retired:
 
     @property
     def structure(self) -> str:
-        """The structure's name."""
-        return structure_name(self.of)
-
-    @property
-    def structure(self) -> str:
         """The structure's name, as `offset-index`."""
         return structure_name(self.of)
 
