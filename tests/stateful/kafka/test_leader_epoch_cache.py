@@ -17,6 +17,7 @@ from hypothesis.stateful import (
 )
 
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
+from segproof_harness import every_law  # noqa: F401 - its laws are those that are judged
 from segproof_harness.memory_files import MemoryFiles
 from segproof_harness.outcomes import Outcome, of_model, outcome_of
 from segproof_model.kafka.broker.epoch_releases import (
