@@ -14,7 +14,7 @@ from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import Raised, Step
 from segproof_model.language.states import apply
-from segproof_model.laws.register import Transition
+from segproof_model.laws.register import LAWS, Transition
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,12 @@ def plain_of(structure_id: str) -> Plain:
     module = import_module(f"segproof_harness.plain.{structure_id.replace('-', '_')}")
     plain: Plain = module.PLAIN
     return plain
+
+
+def broken_law(law_id: str, release: Release | None, *given: Any) -> list[str]:
+    """Return the law, which judges what is given, if a release breaks it."""
+    one = LAWS[law_id]
+    return [law_id] if one.speaks_of(release) and not one.predicate(*given) else []
 
 
 class PlainSubject:

@@ -29,6 +29,7 @@ from segproof_model.kafka.producer_snapshot import write_snapshot
 from segproof_model.kafka.segment_names import offset_of_name, segment_file_name
 from segproof_model.language.integers import INT32_MAX, int32_at, int32_bytes, wrap32
 from segproof_model.language.outcomes import Raised, Step
+from segproof_model.laws.kafka.broker import producer_state as laws  # noqa: F401
 
 ALONE: list[Any] = [
     ((releases.TransactionVersionDoesNotCount,), {"marker_needs_transaction_version": False}, {}),

@@ -1,49 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Histories of segments with the answers of the classes of Kafka 4.3.1.
 
-Goal: the model answers as the newest release does. Method: after each step the answer and the size
-of every file, at the end the first digits of each file's MD5, as a Java program printed them.
+After each step the answer and the size of every file, at the end the first digits of each file's
+MD5, as a Java program printed them.
 """
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from segproof_model.directory import Directory
-from segproof_model.kafka.leader_epoch_cache import LeaderEpochFileCache
-from segproof_model.kafka.log_config import LogConfig
-from segproof_model.kafka.log_segment import FetchDataInfo, LogSegment
-from segproof_model.kafka.offset_index import OffsetPosition
-from segproof_model.kafka.producer_state import ProducerStateManager
-from segproof_model.kafka.record_batch import Record, write_batch, write_end_transaction_marker
-from segproof_model.kafka.record_file import RecordFile
-from segproof_model.kafka.segment_recovery import Recovered
-from segproof_model.kafka.segment_rolling import RollParams
-from segproof_model.language.outcomes import Raised, Step
-from segproof_model.profiles import KAFKA_4_3_1
+from segproof_model.kafka.broker.leader_epoch_cache import LeaderEpochFileCache
+from segproof_model.kafka.broker.producer_state import ProducerStateManager
+from segproof_model.kafka.format.batch_writing import write_batch, write_end_transaction_marker
+from segproof_model.kafka.format.log_config import LogConfig
+from segproof_model.kafka.format.log_segment import FetchDataInfo, LogSegment, RollParams
+from segproof_model.kafka.format.memory_records import MemoryRecords
+from segproof_model.kafka.format.offset_index import OffsetPosition
+from segproof_model.kafka.format.record import Record
+from segproof_model.kafka.format.record_file import RecordFile
+from segproof_model.language.files import Files
+from segproof_model.language.outcomes import Raised
+from segproof_model.language.states import outcome_of
+from segproof_model.releases import RELEASES
 
-
-def opened(
-    base_offset: int = 0, interval: int = 0, index_bytes: int = 1000, **options: Any
-) -> LogSegment:
-    """Return a segment that could be opened."""
-    config = LogConfig(index_interval_bytes=interval, segment_index_bytes=index_bytes)
-    after = LogSegment.open("", base_offset, config, profile=KAFKA_4_3_1, **options).after
-    assert isinstance(after, LogSegment)
-    return after
-
-
-def asked(segment: LogSegment, operation: str, *values: Any) -> Step[LogSegment]:
-    """Do the operation."""
-    member = getattr(segment, operation)
-    answer = member(*values) if callable(member) else member
-    step = answer if isinstance(answer, Step) else Step(segment, answer)
-    after = step.after
-    return Step(after.segment if isinstance(after, Recovered) else after, step.outcome)
-
+RELEASE = RELEASES["kafka-4.3.1"]
 
 HISTORIES: dict[str, tuple[str, list[tuple[str, str, str]], list[str]]] = {
     # Base offset, interval, index bytes, preallocate, bytes; then operation, answer, file sizes.
@@ -265,18 +247,17 @@ def batches(words: Sequence[str]) -> bytes:
                 base_sequence=0 if producer else -1,
                 is_transactional=bool(producer),
             )
-        assert isinstance(written, bytes)
         data += written
     return data
 
 
 OPERATIONS = {
+    "maxpair": "read_max_timestamp_and_offset_so_far",
     "next": "read_next_offset",
     "find": "find_offset_by_timestamp",
     "translate": "translate_offset",
     "waited": "time_waited_for_roll",
     "firstts": "get_first_batch_timestamp",
-    "largestrec": "largest_record_timestamp",
     "inactive": "on_become_inactive_segment",
     "resize": "resize_indexes",
     "overflow": "has_overflow",
@@ -289,70 +270,80 @@ OPERATIONS = {
 }
 
 
-def acted(segment: LogSegment, words: list[str]) -> Step[LogSegment]:
-    """Do one step of a history."""
+def opened(
+    files: Files, base_offset: int, interval: int, index_bytes: int, **options: Any
+) -> LogSegment:
+    """Open a segment."""
+    config = LogConfig(index_interval_bytes=interval, segment_index_bytes=index_bytes)
+    return RELEASE.kind(LogSegment)(files, "", base_offset, config, **options)
+
+
+def acted(segment: LogSegment, words: list[str]) -> Any:
+    """Do one step of a history, and return the answer or `Raised`."""
     name, *rest = words
-    is_number = [word.lstrip("-").isdigit() for word in rest]
-    values: list[Any] = [
-        int(word) if is_int else word for word, is_int in zip(rest, is_number, strict=True)
+    values: list[Any] = [int(word) if word.lstrip("-").isdigit() else word for word in rest]
+    match name:
+        case "append":
+            records = segment.kind(MemoryRecords)(batches(rest[1:]))
+            return outcome_of(segment.append, values[0], records)
+        case "fromfile":
+            source = RecordFile(Files({"source": batches(rest[1:])}), "source")
+            return outcome_of(segment.append_from_file, source, 0)
+        case "read":
+            known = None if rest[2] == "none" else values[2]
+            return outcome_of(segment.read, values[0], values[1], known, rest[3] == "1")
+        case "recover":
+            producers = segment.kind(ProducerStateManager)(segment.files)
+            cache = segment.kind(LeaderEpochFileCache)(Files(), None)
+            removed = outcome_of(segment.recover, producers, cache)
+            return " ".join([in_words(removed), *known_of(producers)])
+        case "roll":
+            return outcome_of(segment.should_roll, RollParams(*values))
+        case "upper":
+            place = OffsetPosition(0, values[0])
+            return outcome_of(segment.fetch_upper_bound_offset, place, values[1])
+        case "now":
+            segment.files.now_ms = values[0]
+            return None
+        case "largestrec":
+            return segment.largest_record_timestamp
+        case "damage":
+            log, at = segment.log.image, values[1]
+            segment.files.write(
+                segment.log.name, log[:at] + bytes([log[at] ^ 0x41]) + log[at + 1 :]
+            )
+            return None
+        case "suffix":
+            values = ["" if word == "-" else word for word in rest]
+        case "sanity":
+            values = [rest[0] == "1"]
+    return outcome_of(getattr(segment, OPERATIONS.get(name, name)), *values)
+
+
+def known_of(producers: ProducerStateManager) -> list[str]:
+    """Return what is known of each producer, and up to where, as the histories write it."""
+    entries = sorted(producers.active_producers.items())
+    words = [
+        f"p{number}:{one.producer_epoch}:{one.last_offset}:{one.current_txn_first_offset}"
+        for number, one in entries
     ]
-    if name == "append":
-        return asked(segment, "append", values[0], batches(rest[1:]))
-    if name == "fromfile":
-        directory = Directory().write("source", batches(rest[1:]))
-        return asked(
-            segment, "append_from_file", RecordFile.open("source", directory=directory).after, 0
-        )
-    if name == "read":
-        known = None if rest[2] == "none" else values[2]
-        return asked(segment, "read", values[0], values[1], known, rest[3] == "1")
-    if name == "recover":
-        manager = ProducerStateManager.open("", directory=segment.directory).after
-        return asked(segment, "recover", manager, LeaderEpochFileCache.in_memory())
-    if name == "roll":
-        return asked(segment, "should_roll", RollParams(*values))
-    if name == "upper":
-        position = OffsetPosition(0, values[0])
-        return asked(segment, "fetch_upper_bound_offset", position, values[1])
-    if name == "maxpair":
-        return segment.load_maximum()
-    if name == "now":
-        return Step(replace(segment, now_ms=values[0]))
-    if name == "suffix":
-        values = ["" if word == "-" else word for word in rest]
-    if name == "sanity":
-        values = [rest[0] == "1"]
-    return asked(segment, OPERATIONS.get(name, name), *values)
-
-
-def outside(segment: LogSegment, words: list[str]) -> LogSegment:
-    """Open the files again, or damage one: what happens between two lives of a segment."""
-    if words[0] == "reopen":
-        interval = segment.config.index_interval_bytes
-        size = segment.config.segment_index_bytes
-        options = {"directory": segment.directory, "file_already_exists": True}
-        return opened(segment.base_offset, interval, size, **options)
-    name = segment.names[0]
-    data, at = segment.directory.read(name) or b"", int(words[2])
-    damaged = data[:at] + bytes([data[at] ^ 0x41]) + data[at + 1 :]
-    return segment.sees(segment.directory.write(name, damaged))
+    return [*(word.replace("None", "-1") for word in words), f"m{producers.map_end_offset}"]
 
 
 def in_words(outcome: Any) -> str:
     """Return an answer as the histories write it."""
-    if isinstance(outcome, Raised):
-        return f"!{outcome.kind}"
-    if isinstance(outcome, FetchDataInfo):
-        data = b"" if outcome.records is None else outcome.records.read()
-        assert isinstance(data, bytes)
-        read = "empty" if not data else f"{len(data)}:{hashlib.md5(data).hexdigest()}"
-        place = ",".join(map(str, outcome.fetch_offset_metadata))
-        return f"{place},{read},{int(outcome.first_entry_incomplete)}"
-    if isinstance(outcome, bool):
-        return str(int(outcome))
-    if isinstance(outcome, tuple) and isinstance(outcome[0], list):
-        found = [":".join(map(str, entry[1:])) for entry in outcome[0]]
-        return " ".join([*found, str(int(outcome[1]))])
+    match outcome:
+        case Raised(kind):
+            return f"!{kind}"
+        case FetchDataInfo(metadata, records, is_incomplete):
+            data = b"" if records is None else records.read()
+            read = "empty" if not data else f"{len(data)}:{hashlib.md5(data).hexdigest()}"
+            return f"{','.join(map(str, metadata))},{read},{int(is_incomplete)}"
+        case bool():
+            return str(int(outcome))
+        case ([*txns], bool(is_complete)):
+            found = [":".join(map(str, entry[1:])) for entry in txns]
+            return " ".join([*found, str(int(is_complete))])
     return ",".join(map(str, outcome)) if isinstance(outcome, tuple) else str(outcome)
 
 
@@ -361,24 +352,15 @@ def in_words(outcome: Any) -> str:
 def test_history(name: str) -> None:
     """Each answer, the size of each file after each step, and each file's bytes at the end."""
     options, steps, digests = HISTORIES[name]
-    base_offset, interval, index_bytes, preallocate, size = map(int, options.split())
-    segment = opened(
-        base_offset, interval, index_bytes, preallocate=bool(preallocate), init_file_size=size
-    )
+    *numbers, preallocate, size = map(int, options.split())
+    files = Files()
+    segment = opened(files, *numbers, preallocate=bool(preallocate), init_file_size=size)
     for line, answer, sizes in steps:
         words = line.split()
-        if words[0] in ("reopen", "damage"):
-            segment = outside(segment, words)
+        if words[0] == "reopen":
+            segment = opened(files, *numbers, file_already_exists=True)
         else:
-            step = acted(segment, words)
-            segment = step.after
-            # What else a recovery answers is of the producers.
-            assert in_words(step.outcome) == (answer.split()[0] if "recover" in line else answer)
-        files = [
-            f"{file[20:]}:{len(segment.directory.read(file) or b'')}" for file in segment.directory
-        ]
-        assert " ".join(files) == sizes, line
-    assert digests == [
-        f"{file[20:]}:{hashlib.md5(segment.directory.read(file) or b'').hexdigest()[:12]}"
-        for file in segment.directory
-    ]
+            assert answer == in_words(acted(segment, words)), line
+        assert sizes == " ".join(f"{one[20:]}:{len(files.image(one))}" for one in files), line
+    digested = [(one, hashlib.md5(files.image(one)).hexdigest()[:12]) for one in files]
+    assert digests == [f"{one[20:]}:{digest}" for one, digest in digested]

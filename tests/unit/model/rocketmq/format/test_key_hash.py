@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segproof_model.laws.registry import LAWS
-from segproof_model.rocketmq.key_hash import build_key, hash_code, index_key_hash
+from segproof_model.laws.rocketmq.format import index_chains
+from segproof_model.laws.rocketmq.format import key_hash as laws
+from segproof_model.rocketmq.format.key_hash import build_key, hash_code, index_key_hash
 
 VECTORS = {
     "": (0, 0),
@@ -37,18 +38,18 @@ def test_vectors(text: str, hashes: tuple[int, int]) -> None:
 @given(TEXTS)
 def test_hashes_obey_their_laws(text: str) -> None:
     """Of any text, lone surrogates included; one more is no hash of it."""
-    assert LAWS["RMQHASH-1"].predicate(text, hash_code(text))
-    assert LAWS["RMQHASH-2"].predicate(text, index_key_hash(text))
-    assert not LAWS["RMQHASH-1"].predicate(text, hash_code(text) + 1)
-    assert not LAWS["RMQHASH-2"].predicate(text, index_key_hash(text) + 1)
+    assert laws.hash_runs_over_units(text, hash_code(text))
+    assert laws.index_hash_is_not_negative(text, index_key_hash(text))
+    assert not laws.hash_runs_over_units(text, hash_code(text) + 1)
+    assert not laws.index_hash_is_not_negative(text, index_key_hash(text) + 1)
 
 
 @pytest.mark.checks("RMQHASH-5")
 @given(st.none() | TEXTS, st.none() | TEXTS)
 def test_composed_keys_obey_their_law(topic: str | None, key: str | None) -> None:
     """Without escaping, a null part being a word."""
-    assert LAWS["RMQHASH-5"].predicate(topic, key, build_key(topic, key))
-    assert not LAWS["RMQHASH-5"].predicate(topic, key, build_key(key, topic) + "#")
+    assert laws.composed_key_has_no_escape(topic, key, build_key(topic, key))
+    assert not laws.composed_key_has_no_escape(topic, key, build_key(key, topic) + "#")
 
 
 def test_composed_keys_collide() -> None:
@@ -61,5 +62,5 @@ def test_composed_keys_collide() -> None:
 @pytest.mark.checks("RMQHASH-6", "RMQIDX-41")
 def test_golden_vectors_are_reproduced() -> None:
     """The laws of the known hashes and of the known files."""
-    assert LAWS["RMQHASH-6"].predicate()
-    assert LAWS["RMQIDX-41"].predicate()
+    assert laws.vectors_are_reproduced()
+    assert index_chains.golden_files_are_reproduced()
