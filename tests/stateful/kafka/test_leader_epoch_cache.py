@@ -78,7 +78,7 @@ class EpochCacheMachine(RuleBasedStateMachine):
 
     def open(self) -> None:
         """Open the file on both sides."""
-        step = opened(self.release.kind(Model), self.model_files, FILE)
+        step: Any = opened(self.release.kind(Model), self.model_files, FILE)
         self.impl = None
         if self.is_compared:
             actual = outcome_of(self._open_impl)
