@@ -104,7 +104,8 @@ def known_laws() -> dict[str, dict[str, Any]]:
         known[law_id] = {
             "structure": law.structure,
             "sentence": law.sentence,
-            "source": law.source,
+            "source": law.source if isinstance(law, Law) else None,
+            "said_by": law.place if isinstance(law, Retired) else None,
             "speaks_of": SCOPES[law.scope],
             "severity": rule.severity.value if rule else None,
             "hint": rule.hint if rule else None,
@@ -135,6 +136,9 @@ def _show(facts: dict[str, Any]) -> None:
     out = sys.stdout.write
     out(f"{facts['law']} ({facts['structure']})\n\n")
     out(f"  {facts['sentence']}\n\n")
+    if facts["said_by"] is not None:
+        out(f"said by:    {facts['said_by']} in the model, so nothing judges it a second time\n")
+        return
     out(f"source:     {facts['source']}\n")
     out(f"speaks of:  {facts['speaks_of']}\n")
     if facts["severity"] is None:

@@ -158,12 +158,6 @@ class Retired:
     scope: ClassVar[Scope] = "step"
 
     @property
-    def source(self) -> str:
-        """Where the model says it."""
-        method: Any = self.said_by.fget if isinstance(self.said_by, property) else self.said_by
-        return f"{method.__module__}.{method.__qualname__}, which says it"
-
-    @property
     def structure(self) -> str:
         """The structure's name, as `offset-index`."""
         return structure_name(self.of)
