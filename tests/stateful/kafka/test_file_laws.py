@@ -19,8 +19,13 @@ from segproof.verifying.names import SEGMENT_SUFFIXES, NameKind, read_file_name
 from segproof_harness.every_law import LAWS
 from segproof_harness.memory_files import MemoryFiles
 from segproof_model.kafka.format.offset_index import OffsetIndex as ModelOffsetIndex
+from segproof_model.kafka.format.record_file import RecordFile
+from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind, Raised
+from segproof_model.language.states import outcome_of
+from segproof_model.laws.register import Transition, broken_step_laws
+from segproof_model.releases import NEWEST_KAFKA, release_named
 
 PATH = "/subject/file"
 BASE = 100
@@ -154,6 +159,24 @@ def test_offsets_are_read_from_names(head: str, suffix: str) -> None:
     if read.kind in (NameKind.SEGMENT, NameKind.MISNAMED):
         is_right = LAWS["FILE-1"].predicate(read.base_offset, suffix, name)
         assert is_right == (read.kind is NameKind.SEGMENT)
+
+
+@pytest.mark.checks("SCAN-16")
+@given(
+    st.sampled_from(
+        [NEWEST_KAFKA, *map(release_named, ("kafka-4.0.2", "kafka-2.0.1", "segproof"))]
+    ),
+    st.lists(st.integers(-1, 12), min_size=4, max_size=4),
+)
+def test_slices_of_slices(release: Release, drawn: list[int]) -> None:
+    """The model's releases: a slice of a slice lies inside, or is refused."""
+    records = release.kind(RecordFile)(Files({"log": bytes(9)}), "log", file_already_exists=True)
+    outer = outcome_of(records.slice, *drawn[:2])
+    if not isinstance(outer, Raised):
+        arguments = dict(zip(("position", "size"), drawn[2:], strict=True))
+        inner = outcome_of(outer.slice, **arguments)
+        step = Transition(type(outer), outer, "slice", arguments, outer, inner)
+        assert "SCAN-16" not in broken_step_laws(step)
 
 
 PLAIN_NAMES = [segment_file_name(base, suffix) for base in (0, 10) for suffix in SEGMENT_SUFFIXES]
