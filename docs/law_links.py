@@ -4,16 +4,9 @@
 Used by: law_role, the modules of docs/generators.
 """
 
-import importlib
-import pkgutil
-
-import segproof_model.laws
-from segproof_model.laws.register import LAWS, RETIRED
+from segproof_harness.every_law import LAWS, RETIRED
 
 __all__ = ["LAWS", "RETIRED", "is_known", "law_link", "law_links"]
-
-for module in pkgutil.walk_packages(segproof_model.laws.__path__, "segproof_model.laws."):
-    importlib.import_module(module.name)
 
 
 def is_known(law_id: str) -> bool:

@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import Any
 
 from segproof.findings import Finding, Severity
+from segproof_harness import every_law  # noqa: F401 - the register has all laws then
 from segproof_harness.limits import time_limit
 from segproof_harness.operations import Operation, to_json_value
 from segproof_harness.outcomes import Outcome
@@ -24,10 +25,6 @@ from segproof_harness.structures import Setup, Structure
 from segproof_harness.subjects import ModelSubject, OracleSubject, Subject
 from segproof_harness.traces import Trace
 from segproof_model.language.states import State, differing
-from segproof_model.laws import (  # noqa: F401 - their laws are entered into the register
-    kafka,
-    rocketmq,
-)
 from segproof_model.laws.register import broken_state_laws, broken_step_laws
 from segproof_model.releases import release_named
 

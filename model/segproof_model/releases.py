@@ -111,7 +111,7 @@ MODULES = (
 
 
 def _line_of(behaviour: type[Behaviour]) -> tuple[str, ...]:
-    return LINES[behaviour.__module__.split(".")[1]]
+    return LINES[behaviour.system()]
 
 
 def _has(behaviour: type[Behaviour], system: str, number: str) -> bool:

@@ -7,9 +7,7 @@ Used by: cli.
 """
 
 import difflib
-import pkgutil
 import sys
-from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -95,12 +93,10 @@ def explain_of_release(what: str, structure: str | None, output_format: Format) 
 
 def known_laws() -> dict[str, dict[str, Any]]:
     """Return the facts of every law, and what `verify` makes of it."""
-    import segproof_model.laws
     from segproof.verifying.rules import RULES
-    from segproof_model.laws.register import LAWS, RETIRED, Law, Retired
+    from segproof_harness.every_law import LAWS, RETIRED
+    from segproof_model.laws.register import Law, Retired
 
-    for module in pkgutil.walk_packages(segproof_model.laws.__path__, "segproof_model.laws."):
-        import_module(module.name)
     laws: dict[str, Law | Retired] = {**LAWS, **RETIRED}
     known: dict[str, dict[str, Any]] = {}
     for law_id in sorted(laws, key=order_of_law):
@@ -108,7 +104,8 @@ def known_laws() -> dict[str, dict[str, Any]]:
         known[law_id] = {
             "structure": law.structure,
             "sentence": law.sentence,
-            "source": law.source,
+            "source": law.source if isinstance(law, Law) else None,
+            "said_by": law.place if isinstance(law, Retired) else None,
             "speaks_of": SCOPES[law.scope],
             "severity": rule.severity.value if rule else None,
             "hint": rule.hint if rule else None,
@@ -139,6 +136,9 @@ def _show(facts: dict[str, Any]) -> None:
     out = sys.stdout.write
     out(f"{facts['law']} ({facts['structure']})\n\n")
     out(f"  {facts['sentence']}\n\n")
+    if facts["said_by"] is not None:
+        out(f"said by:    {facts['said_by']} in the model, so nothing judges it a second time\n")
+        return
     out(f"source:     {facts['source']}\n")
     out(f"speaks of:  {facts['speaks_of']}\n")
     if facts["severity"] is None:

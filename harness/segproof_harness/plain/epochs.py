@@ -89,7 +89,7 @@ def checkpoint(random: Random, fields: int) -> bytes:
     for _ in range(random.randrange(5)):
         row = [number(random) for _ in range(fields)]
         if random.random() < 0.05:
-            row = row[: random.randrange(fields)] + ["7"] * random.randrange(2)
+            row = row[: random.randrange(fields + 1)] + ["7"] * random.randrange(2)
         space = random.choice((" ", " ", " ", "  ", "\t", "\v", "\f", "\u00a0", "\x1c", ""))
         rows.append(space.join(row) + random.choice(("", "", "", " ", "\t ")))
     count = str(len(rows)) if random.random() < 0.8 else number(random)

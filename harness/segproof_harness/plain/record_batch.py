@@ -109,7 +109,7 @@ def batches_of(kept: KeptBatch) -> Iterator[RecordBatch]:
 @cache
 def golden_batches() -> list[dict[str, Any]]:
     """Return batches whose bytes Kafka itself wrote, and how they are written."""
-    path = Path(described.__file__).parents[1] / "data" / "kafka" / "golden_batches.json"
+    path = Path(described.__file__).parents[1] / "data" / "golden_batches.json"
     golden: list[dict[str, Any]] = json.loads(path.read_text(encoding="ascii"))
     return golden
 

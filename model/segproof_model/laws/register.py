@@ -81,7 +81,7 @@ class Transition:
 
     def raised(self, kind: ErrorKind) -> bool:
         """Return whether the operation raised an error of this kind."""
-        return self.outcome == Raised(kind)
+        return isinstance(self.outcome, Raised) and self.outcome.kind == kind
 
     def refused(self, kind: ErrorKind) -> bool:
         """Return whether the operation raised this kind and changed nothing."""
@@ -108,6 +108,8 @@ class Law:
     source: str
     """Where upstream it comes from: class and release."""
     predicate: Callable[..., bool]
+    judges: tuple[str, ...]
+    """What it judges, by name."""
     on: tuple[str, ...]
     """The operations that it speaks of; none named: all."""
     unless: tuple[type[Behaviour], ...]
@@ -119,11 +121,6 @@ class Law:
     def sentence(self) -> str:
         """The law in words."""
         return _sentence_of(self.predicate)
-
-    @property
-    def judges(self) -> tuple[str, ...]:
-        """What it judges, by name."""
-        return tuple(signature(self.predicate).parameters)
 
     @property
     def scope(self) -> Scope:
@@ -161,20 +158,17 @@ class Retired:
     scope: ClassVar[Scope] = "step"
 
     @property
-    def place(self) -> str:
-        """The method, with its class and module."""
-        method: Any = self.said_by.fget if isinstance(self.said_by, property) else self.said_by
-        return f"{method.__module__}.{method.__qualname__}"
-
-    @property
-    def source(self) -> str:
-        """Where the model says it."""
-        return f"{self.place}, which says it"
-
-    @property
     def structure(self) -> str:
-        """The structure's name."""
+        """The structure's name, as `offset-index`."""
         return structure_name(self.of)
+
+    @property
+    def place(self) -> str:
+        """Where the method stands, as `kafka/format/time_index.py: TimeIndex.lookup`."""
+        method = self.said_by.fget if isinstance(self.said_by, property) else self.said_by
+        assert method is not None
+        file = method.__module__.partition(".")[2].replace(".", "/")
+        return f"{file}.py: {method.__qualname__}"
 
 
 LAWS: dict[str, Law] = {}
@@ -196,7 +190,8 @@ def law(
 
     def enter(predicate: Predicate) -> Predicate:
         _check_new(law_id)
-        LAWS[law_id] = Law(law_id, of, source, predicate, tuple(on.split()), unless, only)
+        judges = tuple(signature(predicate).parameters)
+        LAWS[law_id] = Law(law_id, of, source, predicate, judges, tuple(on.split()), unless, only)
         return predicate
 
     return enter

@@ -48,6 +48,10 @@ class Scan(NamedTuple):
     """What ends it, if it is an error."""
     stop: int
     """Where it ends."""
+    left: int
+    """How many bytes there are behind that."""
+    size: int | None
+    """The size field there, if it was read in a file or a slice."""
 
 
 @remembered
@@ -61,19 +65,11 @@ def scan_of(records: Any, *start: int) -> Scan:
             stop = batch.position + batch.size_bytes
     except Refused as refused:
         error = refused.kind
-    return Scan(batches, error, stop)
-
-
-def left_of(records: Any) -> int:
-    """Return how many bytes the range has behind the place where its scan ends."""
-    return int(records.end - scan_of(records).stop)
-
-
-def size_met(records: Any) -> int | None:
-    """Return the size field where the scan ends, if it was read there."""
-    stop = scan_of(records).stop
-    is_read = records.is_open and left_of(records) >= 18 and 0 <= stop <= len(records.image) - 17
-    return int32_at(records.image, stop + 8) if is_read else None
+    if not isinstance(records, FileRecords):
+        return Scan(batches, error, stop, len(records.data) - stop, None)
+    left, image = records.end - stop, records.image
+    is_read = records.is_open and left >= 18 and 0 <= stop <= len(image) - 17
+    return Scan(batches, error, stop, left, int32_at(image, stop + 8) if is_read else None)
 
 
 # --- scanning ------------------------------------------------------------------------------------
@@ -84,16 +80,16 @@ def scan_ends_where_nothing_fits(state: Any) -> bool:
     """The file scanner ends without an error at position p exactly when p >= end - 17, or when
     p > end - 12 - size after the size test.
     """
-    size, left = size_met(state), left_of(state)
+    _, error, _, left, size = scan_of(state)
     fits_none = left <= 17 if size is None else size >= 14 and left < 12 + size
-    return (scan_of(state).error is None) == fits_none
+    return (error is None) == fits_none
 
 
 @law("SCAN-2", FileRecords, SCANNER)
 def small_sizes_are_corrupt(state: Any) -> bool:
     """A size field < 14 met with at least 18 bytes left raises the corrupt-record error."""
-    size = size_met(state)
-    return size is None or size >= 14 or scan_of(state).error == CORRUPT
+    scan = scan_of(state)
+    return scan.size is None or scan.size >= 14 or scan.error == CORRUPT
 
 
 @law("SCAN-3", FileRecords, SCANNER, unless=(ScannersAskForSizes,))
@@ -101,10 +97,10 @@ def zeros_end_a_scan_or_break_it(state: Any) -> bool:
     """A valid batch followed by k zero bytes yields one batch and no error for k <= 17, and one
     batch and then the corrupt-record error for k >= 18.
     """
-    scan, left = scan_of(state), left_of(state)
-    is_range = state.is_open and 0 <= scan.stop <= state.end
-    is_zeros = is_range and state.image[scan.stop : state.end] == bytes(left)
-    return not is_zeros or scan.error == (None if left <= 17 else CORRUPT)
+    _, error, stop, left, _ = scan_of(state)
+    is_range = state.is_open and 0 <= stop <= state.end
+    is_zeros = is_range and state.image[stop : state.end] == bytes(left)
+    return not is_zeros or error == (None if left <= 17 else CORRUPT)
 
 
 @law("SCAN-4", FileRecords, SCANNER)
@@ -112,8 +108,8 @@ def no_magic_is_rejected(state: Any) -> bool:
     """The scanner treats every magic < 2 (negative included) as legacy and every magic >= 2 as
     v2; it never rejects a magic. segproof rejects what is not 0, 1 or 2.
     """
-    scan, size = scan_of(state), size_met(state)
-    is_small = size is None or size < 14
+    scan = scan_of(state)
+    is_small = scan.size is None or scan.size < 14
     if has(state, MagicIsCheckedInFiles):
         is_small |= not is_small and state.image[scan.stop + 16] > 2
     is_right = all(one.is_legacy == (one.magic < 2) for one in scan.batches)
@@ -135,7 +131,8 @@ def huge_sizes_end_a_scan(state: Any) -> bool:
     """Scanner limits are computed without 32-bit overflow (releases >= 1.1.1): a size field near
     2^31 ends the scan.
     """
-    return (size_met(state) or 0) <= INT32_MAX - 12 or scan_of(state).error is None
+    scan = scan_of(state)
+    return (scan.size or 0) <= INT32_MAX - 12 or scan.error is None
 
 
 @law("SCAN-7", FileRecords, "RecordBatchIterator, since 2.8", unless=(ScannersAskForSizes,))
@@ -144,7 +141,7 @@ def end_of_file_inside_is_corrupt(state: Any) -> bool:
     file inside the believed size raises the corrupt-record error (releases >= 2.8).
     """
     scan = scan_of(state)
-    is_short = state.is_open and left_of(state) >= 18 and len(state.image) < scan.stop + 17
+    is_short = state.is_open and scan.left >= 18 and len(state.image) < scan.stop + 17
     kind = ErrorKind.KAFKA_ERROR if has(state, ShortFileIsKafkaError) else CORRUPT
     return not is_short or scan.stop < 0 or scan.error == kind
 

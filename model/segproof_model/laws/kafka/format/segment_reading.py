@@ -155,6 +155,7 @@ def batches_in(records: AbstractRecords, start: int = 0) -> tuple[list[Batch], b
     return found, True
 
 
+@remembered
 def appended(segment: Any, data: bytes) -> tuple[list[Batch], bool]:
     """Return the same of appended bytes, where they will lie."""
     return batches_in(segment.kind(MemoryRecords)(data, codecs=segment.log.codecs), segment.size)
