@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The register with every law of the model in it: those that are judged, and the retired ones.
 
-Used by: cli.explain, compare, judge, judge_rocketmq, traceability, tests.
+Used by: cli.explain, compare, judge, judge_rocketmq, traceability, docs/law_links.py, tests.
 """
 
 import pkgutil

@@ -354,9 +354,7 @@ def _broken(choose: Choose, name: str, kinds: tuple[str, ...]) -> Damage:
     what = choose.one_of(kinds)
     if what == "replaced":
         suffix = "." + name.rsplit(".", 1)[-1]
-        base_offset = offset_of_name(name)
-        base = base_offset if isinstance(base_offset, int) else 0
-        return name, what, 0, draw_index(choose, base, suffix)
+        return name, what, 0, draw_index(choose, _base_of(name), suffix)
     if what == "longer":
         size = choose.integer(1, 80)
         return name, what, 0, choose.data(size) if choose.boolean() else bytes(size)

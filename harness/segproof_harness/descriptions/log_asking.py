@@ -109,6 +109,8 @@ def _is_compressed_anew(event: Event, data: bytes) -> bool:
     log: Any = event.before
     records = log.kind(MemoryRecords)(data, codecs=CODECS)
     try:
+        if next(records.batches(), None) is None:
+            return False
         leader = log.kind(LogValidator)(records, log.files.now_ms, log.config, -1, "client")
         done = leader.validate_messages_and_assign_offsets(log.log_end_offset)
     except Refused:

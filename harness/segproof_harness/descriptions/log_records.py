@@ -306,7 +306,7 @@ def end_of(records: bytes, offset: int) -> int:
     """Return the offset behind the last batch; without one, the offset."""
     batches = whole_batches(records)
     last = batches[-1].last_offset if batches else offset - 1
-    return within(last + 1 if isinstance(last, int) else offset, 0, OFFSET_MAX)
+    return within(last + 1, 0, OFFSET_MAX)
 
 
 def draw_stored(choose: Choose, offset: int, now_ms: int, count: int) -> bytes:

@@ -84,7 +84,7 @@ def _cuts_into_a_batch(event: Event) -> bool:
     segment = event.before.log_segments.floor_segment(offset)
     if segment is None:
         return False
-    batches = outcome_of(list, segment.log.batches())
+    batches: Any = outcome_of(list, segment.log.batches())
     return isinstance(batches, list) and any(
         one.base_offset < offset <= one.last_offset for one in batches
     )

@@ -60,17 +60,17 @@ def _plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {name: arguments[name] for name in PLAIN}
 
 
+def _constructed(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a log is constructed with, but for the times of its files."""
+    config = LogConfig(**dict(arguments["options"]))
+    given = {"dir": "", "config": config, "codecs": CODECS, "draw": arguments["draw"]}
+    return {**given, **_plain(arguments)}
+
+
 def _open_model(arguments: Mapping[str, Any], files: Files, release: Release) -> Step[Any]:
-    return opened(
-        release.kind(PartitionLog),
-        files,
-        "",
-        LogConfig(**dict(arguments["options"])),
-        codecs=CODECS,
-        draw=arguments["draw"],
-        modified_ms=dict.fromkeys(draw.logs_among(files), arguments["modified_ms"]),
-        **_plain(arguments),
-    )
+    modified_ms = dict.fromkeys(draw.logs_among(files), arguments["modified_ms"])
+    kind = release.kind(PartitionLog)
+    return opened(kind, files, **_constructed(arguments), modified_ms=modified_ms)
 
 
 def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any:
@@ -320,6 +320,7 @@ PARTITION_LOG = Structure(
     sometimes=SOMETIMES,
     is_usable=lambda state: not state.local_log.is_closed,
     open_model=_open_model,
+    constructed=_constructed,
     open_impl=_open_impl,
     takes_directory=True,
     takes_clock=True,

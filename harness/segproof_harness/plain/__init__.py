@@ -80,8 +80,9 @@ class PlainSubject:
         step = self.plain.open(arguments, self.files, self.release)
         if self.plain.kind is not None:
             kind = self.release.kind(self.plain.kind)
+            given = self.plain.judged.get("open", dict)(**arguments)
             self.transitions.append(
-                Transition(kind, self.files, "open", arguments, step.after, step.outcome)
+                Transition(kind, self.files, "open", given, step.after, step.outcome)
             )
         if isinstance(step.outcome, Raised):
             self.state, self.files = None, step.after

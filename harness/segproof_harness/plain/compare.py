@@ -25,7 +25,12 @@ from segproof_harness.subjects.model import ModelSubject
 from segproof_harness.traces import Trace, TraceError, read_trace
 from segproof_harness.workloads import choose_for, draw_operation
 from segproof_model.language.behaviours import Release
-from segproof_model.laws.kafka.broker import learned_by_recovery  # noqa: F401
+from segproof_model.laws.kafka.broker import (  # noqa: F401
+    learned_by_recovery,
+    log_loader,
+    log_segments,
+    partition_log,
+)
 from segproof_model.laws.kafka.format import (  # noqa: F401
     abstract_index,
     lazy_index,

@@ -2,7 +2,7 @@
 """Hold the plain loading of logs against the older one: the same files and arguments, both opened.
 
     python -m segproof_harness.plain.loading [--seeds 50] [--first 0] [--length 40]
-        [--release NAME ...] [--show 1] [--remains]
+        [--release NAME ...] [--show 1] [--remains] [--laws]
 
 Histories run on the older model alone; behind each operation both load what a crash would leave;
 with `--remains` among more files of interrupted splits, cleanings and deletions than crashes leave.
@@ -19,14 +19,17 @@ from time import perf_counter
 from typing import Any
 
 from segproof_harness.outcomes import of_model
-from segproof_harness.plain.partition_log import PLAIN
+from segproof_harness.plain.partition_log import PLAIN, also_broken, judged_open
 from segproof_harness.structures import structure_named
 from segproof_harness.subjects.model import ModelSubject
 from segproof_harness.workloads import choose_for, draw_operation
 from segproof_model.directory import Directory
+from segproof_model.kafka.broker.partition_log import PartitionLog
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import Raised
+from segproof_model.laws.kafka.broker import log_loader  # noqa: F401
+from segproof_model.laws.register import Transition, broken_step_laws
 from segproof_model.profiles import Profile, profile_named
 from segproof_model.releases import RELEASES
 
@@ -41,6 +44,8 @@ class Loadings:
         self.outcomes: Counter[str] = Counter()
         self.seconds = {"old": 0.0, "plain": 0.0}
         self.found: list[str] = []
+        self.judges = False
+        """Whether the laws are asked, too."""
 
     def history(self, seed: int, length: int) -> None:
         """Load what each operation of a history leaves."""
@@ -75,6 +80,12 @@ class Loadings:
         self.seconds["plain"] += perf_counter() - middle
         error = of_model(old.outcome).error
         self.outcomes[error or "loaded"] += 1
+        if self.judges:
+            kind = self.release.kind(PartitionLog)
+            given = judged_open(**arguments)
+            step = Transition(kind, Files(images), "open", given, new.after, new.outcome)
+            if broken := [*broken_step_laws(step), *also_broken(step)]:
+                return f"    laws broken: {broken}"
         if error != of_model(new.outcome).error:
             return f"    answer: {old.outcome} / {new.outcome}"
         if isinstance(old.outcome, Raised):
@@ -122,11 +133,13 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=40)
     parser.add_argument("--release", nargs="*", default=None)
     parser.add_argument("--show", type=int, default=1)
+    parser.add_argument("--laws", action="store_true", help="ask the laws, too")
     parser.add_argument("--remains", action="store_true", help="leave more than crashes do")
     given = parser.parse_args()
     bad = 0
     for name in given.release or LOG.profile_names:
         run = Loadings(RELEASES[name], profile_named(name), given.remains)
+        run.judges = given.laws
         for seed in range(given.first, given.first + given.seeds):
             run.history(seed, given.length)
         count = sum(run.outcomes.values())

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the plain log of a partition is driven."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from segproof_harness.descriptions.log_arguments import logs_among
@@ -14,24 +14,39 @@ from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import Step
 from segproof_model.language.states import opened
+from segproof_model.laws.register import Transition, broken_state_laws
+
+CHECKPOINTED = ("log_start_offset", "recovery_point", "last_shutdown_clean")
+
+
+def judged_open(options: Any, **given: Any) -> Mapping[str, Any]:
+    """Return what a log is constructed with, but for the times of its files."""
+    known = {name: given[name] for name in (*CHECKPOINTED, "draw")}
+    return {"dir": "", "config": LogConfig(**dict(options)), **known, "codecs": CODECS}
 
 
 def open_it(arguments: Mapping[str, Value], files: Files, release: Release) -> Step[Any]:
     """Load a log from the files, at the time that the arguments say."""
-    given: dict[str, Any] = dict(arguments)
     kind: Any = release.kind(PartitionLog)
-    return opened(
-        kind,
-        Files(files.images, given["now_ms"]),
-        "",
-        LogConfig(**dict(given["options"])),
-        given["log_start_offset"],
-        given["recovery_point"],
-        given["last_shutdown_clean"],
-        codecs=CODECS,
-        draw=given["draw"],
-        modified_ms=dict.fromkeys(logs_among(files), given["modified_ms"]),
-    )
+    given: dict[str, Any] = dict(arguments)
+    modified_ms = dict.fromkeys(logs_among(files), given["modified_ms"])
+    at_hand = Files(files.images, given["now_ms"])
+    return opened(kind, at_hand, **judged_open(**given), modified_ms=modified_ms)
+
+
+def also_broken(step: Transition) -> Iterator[str]:
+    """Yield the laws that parts of a log break: of one that is not closed, since up to 2.0 a roll
+    makes files anew whose segment it then refuses.
+    """
+    log = step.after
+    if not isinstance(log, PartitionLog):
+        return
+    yield from broken_state_laws(log.leader_epoch_cache)
+    for segment in () if log.local_log.is_closed else log.log_segments:
+        lazy = segment.lazy_offset_index.index, segment.lazy_time_index.index
+        for part in (segment, segment.log, segment.txn_index, *lazy):
+            if part is not None:
+                yield from broken_state_laws(part)
 
 
 # --- operations of the harness: functions of a draft --------------------------------------------
@@ -147,4 +162,7 @@ PLAIN = Plain(
     seen,
     seen_of_old,
     has=has,
+    kind=PartitionLog,
+    judged={"open": judged_open},
+    also_broken=also_broken,
 )

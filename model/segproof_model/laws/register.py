@@ -158,15 +158,17 @@ class Retired:
     scope: ClassVar[Scope] = "step"
 
     @property
-    def source(self) -> str:
-        """Where the model says it."""
-        method: Any = self.said_by.fget if isinstance(self.said_by, property) else self.said_by
-        return f"{method.__module__}.{method.__qualname__}, which says it"
+    def structure(self) -> str:
+        """The structure's name, as `offset-index`."""
+        return structure_name(self.of)
 
     @property
-    def structure(self) -> str:
-        """The structure's name."""
-        return structure_name(self.of)
+    def place(self) -> str:
+        """Where the method stands, as `kafka/format/time_index.py: TimeIndex.lookup`."""
+        method = self.said_by.fget if isinstance(self.said_by, property) else self.said_by
+        assert method is not None
+        file = method.__module__.partition(".")[2].replace(".", "/")
+        return f"{file}.py: {method.__qualname__}"
 
 
 LAWS: dict[str, Law] = {}

@@ -65,7 +65,7 @@ def one_by_one(model: Any, name: str, pairs: list[Pair]) -> tuple[Any, str | Non
             outcome = apply(after, "append", first, 0).outcome
             is_first = isinstance(outcome, Raised) and outcome.kind != ErrorKind.READ_ONLY
             return model, outcome.kind if is_first else ErrorKind.INVALID_ARGUMENT
-        step = apply(after, name, first, second)
+        step: Any = apply(after, name, first, second)
         if isinstance(step.outcome, Raised):
             return model, step.outcome.kind
         after = step.after

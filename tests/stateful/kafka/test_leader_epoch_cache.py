@@ -17,6 +17,7 @@ from hypothesis.stateful import (
 )
 
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
+from segproof_harness import every_law  # noqa: F401 - its laws are those that are judged
 from segproof_harness.memory_files import MemoryFiles
 from segproof_harness.outcomes import Outcome, of_model, outcome_of
 from segproof_model.kafka.broker.epoch_releases import (
@@ -78,7 +79,7 @@ class EpochCacheMachine(RuleBasedStateMachine):
 
     def open(self) -> None:
         """Open the file on both sides."""
-        step = opened(self.release.kind(Model), self.model_files, FILE)
+        step: Any = opened(self.release.kind(Model), self.model_files, FILE)
         self.impl = None
         if self.is_compared:
             actual = outcome_of(self._open_impl)
