@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from segproof_harness.plain import broken_law
 from segproof_model.kafka.broker.producer_append_info import CompletedTxn
 from segproof_model.kafka.broker.producer_snapshot import (
     BatchMetadata,
@@ -28,7 +27,14 @@ from segproof_model.language.files import Files
 from segproof_model.language.integers import INT32_MAX
 from segproof_model.language.states import Refused, outcome_of
 from segproof_model.laws.kafka.broker import producer_state as laws  # noqa: F401
+from segproof_model.laws.register import LAWS
 from segproof_model.releases import RELEASES
+
+
+def broken_law(law_id: str, release: Release | None, *given: Any) -> list[str]:
+    """Return the law, which judges what is given, if a release breaks it."""
+    one = LAWS[law_id]
+    return [law_id] if one.speaks_of(release) and not one.predicate(*given) else []
 
 
 def name_of(offset: int) -> str:
