@@ -182,7 +182,9 @@ def differing(one: State, other: State) -> set[str]:
     """Return the names of the attributes in which two states of one class differ."""
     if one is other:
         return set()
-    mine, others = dict(_content(one)), dict(_content(other))
+    # A value and what it is beside other files share their attributes.
+    is_shared = "_values" in vars(one) and vars(one)["_values"] is vars(other).get("_values")
+    mine, others = ({}, {}) if is_shared else (dict(_content(one)), dict(_content(other)))
     if vars(one).get("files") is not None:
         mine["files"], others["files"] = vars(one)["files"], vars(other)["files"]
     return {name for name in mine | others if not _is_same(mine.get(name), others.get(name))}
