@@ -12,7 +12,6 @@ from typing import Any
 from segproof.rocketmq import reference_resource as implementation
 from segproof_model.rocketmq.format.reference_resource import ReferenceResource
 
-
 Counts = tuple[int, bool, bool, int]
 """Users, whether it may be held, whether it was cleaned up, and when it was first shut down."""
 
