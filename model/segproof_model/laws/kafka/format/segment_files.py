@@ -58,7 +58,8 @@ def close_writes_the_last_entry(step: Transition) -> bool:
     if not step.succeeded:
         return after.is_closed is True and not has(before, CloseHidesErrors)
     if not has(before, ClosingWritesLastEntry):
-        return after.is_closed is True and bool(after.files == before.files)
+        is_kept = has(before, ClosingLoadsIndexes) or after.files == before.files
+        return after.is_closed is True and bool(is_kept)
     known, index, log = reading(before).maximum, before.lazy_time_index.index, after.log
     has_room = index is not None and index.entries < index.max_entries
     is_judged = has_room and known is not None and reading(before).is_true_of_times

@@ -163,8 +163,9 @@ def full_file_is_continued(step: Transition) -> bool:
         return not step.succeeded or step.is_unchanged
     time, offset = (before[-1].end_timestamp, before[-1].end_phy_offset) if before else (0, 0)
     time, offset = max(time, 0), max(offset, 0)
+    is_new = after[-1].file_name not in step.before.files
     is_begun = after[-1].header == (time, time, offset, offset, 0, 1)
-    return is_begun and len(after) == len(before) + 1
+    return len(after) == len(before) + 1 and (is_begun or not is_new)
 
 
 @law("RMQSVC-7", IndexService, CLASS, on=CREATES)
@@ -253,11 +254,11 @@ def oldest_files_are_deleted(step: Transition) -> bool:
     """delete_expired(offset) removes the longest prefix of files, never the last one, with end
     offset < offset, and stops at the first that cannot be destroyed."""
     removed, names = _removed(step), names_of(step.before)
-    if not step.succeeded or names_of(step.after) != names[removed:] or removed < 0:
+    if not step.succeeded or names_of(step.after) != names[removed:] or removed > _expired(step):
         return not step.succeeded
     is_stopped = removed == _expired(step) or _is_held(step.before.index_files[removed])
     gone = set(names[:removed]) - set(names[removed:])
-    return removed <= _expired(step) and is_stopped and gone.isdisjoint(images_in(step.after))
+    return is_stopped and gone.isdisjoint(images_in(step.after))
 
 
 @law("RMQSVC-22", IndexService, CLASS, on="delete_expired_file")

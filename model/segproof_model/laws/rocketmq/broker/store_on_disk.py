@@ -9,16 +9,8 @@ from itertools import pairwise
 
 from segproof_model.laws.numbers import is_rising
 from segproof_model.laws.register import law
-from segproof_model.laws.rocketmq.broker.store_reading import (
-    FILLER,
-    FOLDER_NAME,
-    LAST_START,
-    LOG_NAME,
-    QUEUE_NAME,
-    StoreFiles,
-    hashes_of,
-    units_of,
-)
+from segproof_model.laws.rocketmq.broker import store_reading as read
+from segproof_model.laws.rocketmq.broker.store_reading import StoreFiles
 from segproof_model.laws.rocketmq.format.index_entries import seconds_between
 from segproof_model.laws.rocketmq.format.index_file_on_disk import INDEX_NAME
 from segproof_model.rocketmq.broker.message_store import MessageStore
@@ -132,10 +124,10 @@ def folders_hold_their_files(store: StoreFiles) -> bool:
     The names are offsets: no byte of a file may lie behind 2^63 - 1.
     """
     for name in store.files:
-        match = LOG_NAME.fullmatch(name) or QUEUE_NAME.fullmatch(name)
-        is_offset = match is not None and int(match[match.lastindex or 0]) <= LAST_START
+        match = read.LOG_NAME.fullmatch(name) or read.QUEUE_NAME.fullmatch(name)
+        is_offset = match is not None and int(match[match.lastindex or 0]) <= read.LAST_START
         is_of_row = name.startswith(("commitlog/", "consumequeue/"))
-        if is_of_row and not is_offset and not FOLDER_NAME.fullmatch(name):
+        if is_of_row and not is_offset and not read.FOLDER_NAME.fullmatch(name):
             return False
     return True
 
@@ -160,7 +152,9 @@ def entries_lead_to_messages(store: StoreFiles) -> bool:
 def entries_have_a_key_of_the_message(store: StoreFiles) -> bool:
     """The hash of each entry is that of a key, or of the tags, of the message that it leads to."""
     found = [(store.messages.get(entry.phy_offset), entry) for _, entry in store.entries]
-    return all(one is None or entry.key_hash in hashes_of(one, tags=True) for one, entry in found)
+    return all(
+        one is None or entry.key_hash in read.hashes_of(one, tags=True) for one, entry in found
+    )
 
 
 @law("RMQDISK-31", MessageStore, BUILD_INDEX)
@@ -174,7 +168,7 @@ def keys_have_entries(store: StoreFiles) -> bool:
     for at, message in store.messages.items():
         is_inside = store.begin < at <= store.end_of_index or at == store.begin <= store.first
         if is_inside and not (store.is_running and at == store.end_of_index):
-            wanted.update((at, key_hash) for key_hash in hashes_of(message))
+            wanted.update((at, key_hash) for key_hash in read.hashes_of(message))
     return wanted <= store.pairs
 
 
@@ -187,7 +181,7 @@ def times_are_those_of_the_messages(store: StoreFiles) -> bool:
     """
     for file, entry in store.entries:
         message, begin = store.messages.get(entry.phy_offset), file.header.begin_timestamp
-        if message is None or entry.key_hash not in hashes_of(message, tags=True):
+        if message is None or entry.key_hash not in read.hashes_of(message, tags=True):
             continue
         time = message.store_timestamp
         is_last = entry.number == len(file.entries)
@@ -208,7 +202,8 @@ def index_covers_the_log(store: StoreFiles) -> bool:
     lies alone nothing is asked.
     """
     return store.lies_alone or not any(
-        hashes_of(message) and (at < store.begin or (at > store.end_of_index and store.is_due(at)))
+        read.hashes_of(message)
+        and (at < store.begin or (at > store.end_of_index and store.is_due(at)))
         for at, message in store.messages.items()
     )
 
@@ -219,7 +214,7 @@ def messages_are_indexed_once(store: StoreFiles) -> bool:
     return all(
         store.pairs[at, key_hash] <= often
         for at, message in store.messages.items()
-        for key_hash, often in Counter(hashes_of(message, tags=True)).items()
+        for key_hash, often in Counter(read.hashes_of(message, tags=True)).items()
     )
 
 
@@ -231,7 +226,7 @@ def queues_have_whole_units(store: StoreFiles) -> bool:
     """A consume queue is units of 20 bytes without a gap from file to file, and zeros behind; the
     files of all queues have one length, but for those that a crash left empty."""
     for files in store.queues.values():
-        used = [20 * len(units_of(data)) for _, data in files]
+        used = [20 * len(read.units_of(data)) for _, data in files]
         ends = [start + len(data) for start, data in files]
         is_full = all(size == len(data) for size, (_, data) in zip(used, files[:-1], strict=False))
         is_rest_zero = not any(
@@ -263,7 +258,7 @@ def units_lead_to_their_records(store: StoreFiles) -> bool:
         return False
     records = store.records_of_queues()
     for queue, units in store.units.items():
-        asked = [one for one in units if one[2] != FILLER[1] and store.is_asked(one[1])]
+        asked = [one for one in units if one[2] != read.FILLER[1] and store.is_asked(one[1])]
         if any(records[queue].get((place, at)) != size for place, at, size in asked):
             return False
     topics = {topic for topic, _ in store.queues}

@@ -163,15 +163,13 @@ class StoreFiles:
     @cached_property
     def units(self) -> dict[Queue, list[tuple[int, int, int]]]:
         """Place, offset and size of each unit of each queue, without fillers."""
-        return {
-            queue: [
-                (place, *unit)
-                for start, data in files
-                for place, unit in enumerate(units_of(data), start // 20)
-                if unit != FILLER
+        found: dict[Queue, list[tuple[int, int, int]]] = {}
+        for queue, files in self.queues.items():
+            units = [
+                (start // 20 + n, *u) for start, data in files for n, u in enumerate(units_of(data))
             ]
-            for queue, files in self.queues.items()
-        }
+            found[queue] = [unit for unit in units if unit[1:] != FILLER]
+        return found
 
     def places_of(self, queue: Queue) -> tuple[int, int]:
         """Return the place of the first unit of a queue, and the one behind the last."""

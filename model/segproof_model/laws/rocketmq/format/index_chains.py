@@ -15,12 +15,9 @@ from segproof_model.laws.numbers import never_falls
 from segproof_model.laws.register import Transition, has, law, retired
 from segproof_model.laws.rocketmq.format import index_entries as read
 from segproof_model.laws.rocketmq.views import laws_of
+from segproof_model.rocketmq.format import index_file_deviations as ours
+from segproof_model.rocketmq.format import index_file_releases as older
 from segproof_model.rocketmq.format.index_file import LONGEST_LIST, IndexFile
-from segproof_model.rocketmq.format.index_file_deviations import (
-    ChainsAreChecked,
-    RefusedQueryLetsGo,
-)
-from segproof_model.rocketmq.format.index_file_releases import EachPutIsCounted
 
 SELECT = "RocketMQ IndexFile.selectPhyOffset, 4.0.0 to 5.5.1"
 
@@ -35,7 +32,10 @@ class Query:
         self.given = tuple(step.arguments["phy_offsets"])
         self.room: int = max(step.arguments["max_num"] - len(self.given), 0)
         """How many offsets may be added."""
-        self.checks = has(step.before, ChainsAreChecked)
+        outcome: Any = step.outcome
+        self.added: tuple[int, ...] = outcome[len(self.given) :] if step.succeeded else ()
+        """What was added to the offsets given."""
+        self.checks = has(step.before, ours.ChainsAreChecked)
         """Whether a chain that does not lead downwards is corrupt."""
         self.visits: list[read.Entry] = []
         """The entries that are looked at, each once, in their order."""
@@ -65,12 +65,6 @@ class Query:
             before, number = number, entry.prev_index
             limit = before if self.checks else limit
         return "cycle"
-
-    @property
-    def added(self) -> tuple[int, ...]:
-        """What was added to the offsets given."""
-        outcome: Any = self.step.outcome
-        return tuple(outcome[len(self.given) :])
 
     def found_in(self, visits: list[read.Entry]) -> list[int]:
         """Return the offsets of the entries that the query is for."""
@@ -115,9 +109,8 @@ law_of_queries = laws_of(asked, IndexFile, SELECT, on="select_phy_offset")
 def list_is_filled_up_to_max_num(query: Query) -> bool:
     """A query adds to the given list until it has max_num elements, those present before included;
     max_num <= 0 adds nothing."""
-    if not query.step.succeeded:
-        return True
-    return query.step.outcome == query.given + query.added and len(query.added) <= query.room
+    is_kept = query.step.outcome == (*query.given, *query.added)
+    return not query.step.succeeded or (is_kept and len(query.added) <= query.room)
 
 
 @law_of_queries("RMQIDX-32")
@@ -200,7 +193,7 @@ def key_without_a_slot_leaks(step: Transition) -> bool:
     has_slot = step.arguments["key"] is not None and before.hash_slot_num != 0
     if has_slot or not before.is_available or read.is_refused(before):
         return step.is_unchanged
-    leaked = before.ref_count + (not has(before, RefusedQueryLetsGo))
+    leaked = before.ref_count + (not has(before, ours.RefusedQueryLetsGo))
     return not step.succeeded and bool(step.after.ref_count == leaked)
 
 
@@ -238,7 +231,7 @@ GOLDEN = bytes.fromhex(
     "00013ff4 0000000100000400 00015180 00000000"
 )
 """Header, four slots, entry 0, and the five that were put."""
-OLD = Release("up to 4.7.0", (EachPutIsCounted,))
+OLD = Release("up to 4.7.0", (older.EachPutIsCounted,))
 
 
 @law("RMQIDX-41", IndexFile, "RocketMQ IndexFile, the JVM's bytes")

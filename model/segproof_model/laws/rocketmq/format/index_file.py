@@ -11,9 +11,9 @@ from segproof_model.laws.numbers import low_32_bits
 from segproof_model.laws.register import Transition, has, law
 from segproof_model.laws.rocketmq.format import index_entries as read
 from segproof_model.laws.rocketmq.format.index_entries import IndexBytes, Put, law_of_puts
+from segproof_model.rocketmq.format import index_file_deviations as ours
+from segproof_model.rocketmq.format import index_file_releases as older
 from segproof_model.rocketmq.format.index_file import IndexFile
-from segproof_model.rocketmq.format.index_file_deviations import ChainsAreChecked, SizeIsChecked
-from segproof_model.rocketmq.format.index_file_releases import EachPutIsCounted
 
 CLASS = "RocketMQ IndexFile, 4.0.0 to 5.5.1"
 CONSTRUCTOR = "RocketMQ IndexFile and MappedFile constructors, 4.0.0 to 5.5.1"
@@ -109,7 +109,7 @@ def names_are_numbers(step: Transition) -> bool:
     if not read.is_long(name.rpartition("/")[2]):
         return step.raised(ErrorKind.NUMBER_FORMAT) and bool(step.after.images == there)
     is_bad, left = read.size_of(slots, entries) < 0, {**there, name: there.get(name, b"")}
-    if has(step.kind, SizeIsChecked):
+    if has(step.kind, ours.SizeIsChecked):
         is_bad, left = slots < 1 or entries < 2 or 40 + 4 * slots + 20 * entries >= 2**31, there
     if step.raised(ErrorKind.INVALID_ARGUMENT):
         return is_bad and bool(step.after.images == left)
@@ -127,7 +127,7 @@ def opening_grows_and_never_cuts(step: Transition) -> bool:
     old, new = step.before.image(step.arguments["file_name"]), step.after.image
     size = read.size_of(*step.arguments["geometry"])
     grown = old.ljust(size, b"\0")
-    is_sized = not old or len(old) == size or not has(step.after, SizeIsChecked)
+    is_sized = not old or len(old) == size or not has(step.after, ours.SizeIsChecked)
     return is_sized and bool(len(new) == len(grown) and new[32:] == grown[32:])
 
 
@@ -251,7 +251,7 @@ def first_entry_sets_the_begin(put: Put) -> bool:
 def slot_count_grows_with_new_slots(put: Put) -> bool:
     """The slot count grows by one per put up to 4.7.0, and later only when no previous index is
     stored."""
-    grows = has(put.before, EachPutIsCounted) or put.entry.prev_index == 0
+    grows = has(put.before, older.EachPutIsCounted) or put.entry.prev_index == 0
     return bool(put.after.hash_slot_count == low_32_bits(put.before.hash_slot_count + grows))
 
 
@@ -294,8 +294,8 @@ def slot_of_the_next_entry_loops(put: Put) -> bool:
     """
     if put.old_head != put.number:
         return True
-    begins = has(put.before, ChainsAreChecked)
-    grown = put.before.hash_slot_count + (begins or has(put.before, EachPutIsCounted))
+    begins = has(put.before, ours.ChainsAreChecked)
+    grown = put.before.hash_slot_count + (begins or has(put.before, older.EachPutIsCounted))
     is_counted = bool(put.after.hash_slot_count == low_32_bits(grown))
     return put.entry.prev_index == (0 if begins else put.number) and is_counted
 

@@ -26,15 +26,9 @@ def length_fits(index_file: IndexBytes) -> bool:
 @law("RMQDISK-2", IndexFile, "segproof")
 def slots_can_be_told(image: bytes) -> bool:
     """Of all numbers of slots that fit the length one alone fits header and chains too."""
-    laws = (
-        length_fits,
-        count_has_room,
-        slots_lead_to_entries,
-        chains_lead_back,
-        chains_keep_to_their_slot,
-        each_entry_is_named_once,
-        header_has_the_ends,
-    )
+    of_header = length_fits, count_has_room, header_has_the_ends
+    of_chains = slots_lead_to_entries, chains_lead_back, chains_keep_to_their_slot
+    laws = *of_header, *of_chains, each_entry_is_named_once
     readings = [IndexBytes(image, slots) for slots in range(1, (len(image) - 40) // 4 - 9)]
     fitting = [one for one in readings if all(holds(one) for holds in laws)]
     return len(fitting) == 1 and not fitting[0].is_empty

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 
 from segproof_model.laws.register import has, law
 from segproof_model.laws.rocketmq.format.index_entries import number_at
+from segproof_model.rocketmq.format import message_releases as older
 from segproof_model.rocketmq.format.dispatch_request import DispatchRequest
 from segproof_model.rocketmq.format.message import CheckResult, Message
-from segproof_model.rocketmq.format.message_releases import PropertiesAreSplit, RecordRoomIsNotAsked
 
 RECORD = "RocketMQ CommitLog.checkMessageAndReturnSize, 4.0.0 to 5.5.1"
 DECODER = "RocketMQ MessageDecoder, 4.0.0 to 5.5.1"
@@ -64,7 +64,7 @@ def scan_tells_end_and_damage(
     """
     left = len(data) - position
     size, magic = (number_at(data, place) for place in (position, position + 4))
-    if left < 8 or (size > left and not has(kind, RecordRoomIsNotAsked)):
+    if left < 8 or (size > left and not has(kind, older.RecordRoomIsNotAsked)):
         return result == FAILED
     if magic == BLANK:
         return result == (True, 0, None) or (size < 0 and result == FAILED)
@@ -83,7 +83,7 @@ def properties_have_name_and_value(
 
     Up to 4.7.1 what splits into two parts is kept, without empty ones at the end.
     """
-    is_split = has(kind, PropertiesAreSplit)
+    is_split = has(kind, older.PropertiesAreSplit)
     pattern = "([^\x01]*)\x01([^\x01]+)\x01*" if is_split else "([^\x01]+)\x01(.+)"
     segments = [re.fullmatch(pattern, segment, re.DOTALL) for segment in text.split("\x02")]
     return dict(found) == {whole[1]: whole[2] for whole in segments if whole}

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The laws of the indexes beside their log: what entries say of it, as a verifier finds them.
+
+Used by: the register, `verify --against model`.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from segproof_model.kafka.format.compression import Codecs
+from segproof_model.kafka.format.offset_index import OffsetIndex
+from segproof_model.kafka.format.record_batch import RecordBatch
+from segproof_model.kafka.format.time_index import TimeIndex
+from segproof_model.kafka.format.transaction_index import TransactionIndex
+from segproof_model.laws.kafka.format.log_bytes import (
+    batches_of,
+    ended_transactions,
+    first_offset,
+    is_wrapper,
+    offset_entries,
+    time_entries,
+    valid_batches,
+)
+from segproof_model.laws.kafka.format.transaction_index import Slot, slots_of
+from segproof_model.laws.numbers import is_rising
+from segproof_model.laws.register import law
+
+SEGMENT = "Kafka LogSegment.append, recover, since 0.11.0"
+PRODUCERS = "ProducerStateManager 4.3.1"
+STRETCH_BYTES = 16 << 20
+"""What a log may lawfully hold behind the last entry of its offset index."""
+TIMED_STRETCH_BYTES = 64 << 10
+"""The same, where the time index has more than TIMED_ENTRIES entries for it."""
+TIMED_ENTRIES = 8
+GAPS = 8
+
+
+# --- offset index --------------------------------------------------------------------------------
+
+
+@law("DISK-8", OffsetIndex, SEGMENT)
+def positions_strictly_increase(offset_index: bytes) -> bool:
+    """The positions of the entries before the zero tail strictly increase."""
+    return is_rising([position for _, position in offset_entries(offset_index, 0)])
+
+
+def _is_key_of(batches: Sequence[RecordBatch], row: int, offset: int) -> bool:
+    """Return whether an entry for the batch may have this offset: its last or its first one."""
+    batch, previous = batches[row], batches[row - 1].last_offset if row else -1
+    if is_wrapper(batch):
+        return previous < offset <= batch.last_offset
+    return offset in (batch.last_offset, first_offset(batch))
+
+
+@law("SEG-7", OffsetIndex, SEGMENT)
+def entry_points_at_batch(log: bytes, offset_index: bytes, base_offset: int) -> bool:
+    """Every offset-index entry (o, p) has p at a batch start, o the last offset of some batch at or
+    after p, and no batch before p with last offset >= o.
+
+    Up to 1.1 it is a first offset; what a compressed message begins with, its header does not say.
+    """
+    batches = batches_of(log)
+    ends = {batch.position: batch.last_offset for batch in batches}
+
+    def is_right(offset: int, position: int) -> bool:
+        is_key = any(_is_key_of(batches, row, offset) for row in range(len(batches)))
+        before = [last for start, last in ends.items() if start < position]
+        return is_key and position in ends and all(last < offset for last in before)
+
+    return all(is_right(*entry) for entry in offset_entries(offset_index, base_offset))
+
+
+@law("DISK-24", OffsetIndex, SEGMENT)
+def offset_index_goes_on_with_its_log(
+    log: bytes, offset_index: bytes, time_index: bytes, base_offset: int
+) -> bool:
+    """No batch begins more than 16 MiB, or 8 times the widest gap between entries of the offset
+    index if that is more, behind the last of these entries; nor more than 64 KiB where more than 8
+    entries of the time index are for offsets behind that entry's and in the log. Byte 0 counts as
+    an entry. All segments are meant, the open one as far as its log went before its indexes were
+    read: a broker's entries are in the page cache as soon as they are written.
+
+    One append of about 1 MiB needs no entry of its own; a follower's holds many batches and gets at
+    most one up to 4.0. A time entry is written with an offset entry, but for the one of closing.
+    """
+    batches, entries = batches_of(log), offset_entries(offset_index, base_offset)
+    positions = [0, *(position for _, position in entries)]
+    widest = max((after - before for before, after in pairwise(positions)), default=0)
+    indexed = max((offset for offset, _ in entries), default=base_offset - 1)
+    reached = max((batch.last_offset for batch in batches), default=base_offset - 1)
+    times = time_entries(time_index, base_offset)
+    is_timed = sum(indexed < offset <= reached for _, offset in times) > TIMED_ENTRIES
+    allowed = TIMED_STRETCH_BYTES if is_timed else max(STRETCH_BYTES, GAPS * widest)
+    return not batches or batches[-1].position - max(positions) <= allowed
+
+
+# --- time index ----------------------------------------------------------------------------------
+
+
+@law("DISK-22", TimeIndex, "Kafka TimeIndex.maybeAppend 4.3.1")
+def time_entries_are_in_range(time_index: bytes, base_offset: int) -> bool:
+    """No entry of a time index has a timestamp below 0 or an offset below the base offset."""
+    return all(min(time, distance) >= 0 for time, distance in time_entries(time_index, 0))
+
+
+@law("DISK-9", TimeIndex, SEGMENT)
+def entry_tells_largest_timestamp(log: bytes, time_index: bytes, base_offset: int) -> bool:
+    """Every time-index entry (t, o) has o inside a batch whose largest timestamp is t, and no
+    batch before that one has a larger timestamp, nor the same unless the broker set it.
+
+    Releases write the record's own offset, the batch's first or its last one. A timestamp is
+    remembered when it is first met; of what is appended at once, all with the broker's time, the
+    offset of the end is.
+    """
+
+    def is_right(time: int, offset: int) -> bool:
+        previous, largest = base_offset - 1, -1
+        for batch in valid_batches(log):
+            first = previous + 1 if is_wrapper(batch) else first_offset(batch)
+            if first <= offset <= batch.last_offset:
+                is_first = largest < time or batch.timestamp_type == "LogAppendTime"
+                return batch.max_timestamp == time >= largest and is_first
+            previous, largest = batch.last_offset, max(largest, batch.max_timestamp)
+        return False
+
+    return all(is_right(*entry) for entry in time_entries(time_index, base_offset))
+
+
+@law("DISK-10", TimeIndex, "LogSegment.onBecomeInactiveSegment, close")
+def closed_segment_tells_its_largest_timestamp(log: bytes, time_index: bytes) -> bool:
+    """The last time-index entry of a closed segment has the largest timestamp of its batches."""
+    largest = max((batch.max_timestamp for batch in valid_batches(log)), default=-1)
+    told = [time for time, _ in time_entries(time_index, 0)][-1:]
+    return largest < 0 or (told or [-1]) == [largest]
+
+
+# --- transaction index ---------------------------------------------------------------------------
+
+
+@law("DISK-21", TransactionIndex, "Kafka TransactionIndex.append 4.3.1")
+def aborted_transactions_are_in_range(transaction_index: bytes, base_offset: int) -> bool:
+    """Entries are in the order of their last offsets, which lie at or above the base offset; a
+    transaction begins before it ends, and its last stable offset is at most behind its end."""
+    slots = slots_of(transaction_index)
+    ends = [base_offset - 1, *(slot.last_offset for slot in slots)]
+    return is_rising(ends) and all(
+        0 <= slot.first_offset <= slot.last_offset
+        and 0 <= slot.last_stable_offset <= slot.last_offset + 1
+        for slot in slots
+    )
+
+
+@law("DISK-11", TransactionIndex, PRODUCERS)
+def aborted_transaction_has_its_marker(
+    log: bytes, transaction_index: bytes, codecs: Codecs
+) -> bool:
+    """Every entry's last offset is that of an ABORT marker of its producer, and it begins at or
+    before the first batch of that transaction in the log, behind the producer's last marker."""
+    ended = {one[1:4]: one[4:] for one in ended_transactions([log], codecs)}
+
+    def is_right(slot: Slot) -> bool:
+        begin, previous = ended.get((slot.producer_id, slot.last_offset, "ABORT"), (-1, -1))
+        return previous < slot.first_offset and (begin is None or slot.first_offset <= begin)
+
+    return all(map(is_right, slots_of(transaction_index)))
+
+
+@law("DISK-12", TransactionIndex, PRODUCERS)
+def abort_marker_has_its_entry(logs: Sequence[tuple[bytes, bytes]], codecs: Codecs) -> bool:
+    """Every ABORT marker that ends a transaction with a batch in the log has its entry in the
+    transaction index of its segment.
+
+    `logs` holds log and transaction index of each segment, in order: a transaction may span them.
+    """
+    slots = [slots_of(transaction_index) for _, transaction_index in logs]
+    known = [{(one.producer_id, one.last_offset) for one in each} for each in slots]
+    return all(
+        (producer, end) in known[number]
+        for number, producer, end, kind, begin, _ in ended_transactions(
+            [log for log, _ in logs], codecs
+        )
+        if kind == "ABORT" and begin is not None
+    )

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the laws of files read the bytes of a log and of the indexes beside it.
+
+Where a log is damaged, only the batches whose checksums are right are held to what they say.
+
+Used by: the laws of segments and partitions on disk.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from segproof_model.kafka.format.compression import NO_CODECS, Codecs
+from segproof_model.kafka.format.memory_records import MemoryRecords
+from segproof_model.kafka.format.record import Record
+from segproof_model.kafka.format.record_batch import RecordBatch
+from segproof_model.language.outcomes import Raised
+from segproof_model.language.states import outcome_of
+from segproof_model.laws.kafka.format.batch_bytes import entries_of, records_of
+from segproof_model.laws.kafka.format.index_slots import (
+    OFFSET_ENTRY,
+    TIME_ENTRY,
+    without_zero_tail,
+)
+from segproof_model.laws.remembering import remembered
+
+
+@remembered
+def batches_of(log: bytes, codecs: Codecs = NO_CODECS) -> list[RecordBatch]:
+    """Return the batches up to the first place where none can be read."""
+    found: list[RecordBatch] = []
+    records, position = MemoryRecords(b"", codecs=codecs), 0
+    for entry in entries_of(log):
+        least = 61 if entry[16] == 2 else 26
+        if entry[16] > 2 or position + least > len(log):
+            break
+        found.append(records.batch_of(entry, position, len(entry), in_file=False))
+        position += len(entry)
+    return found
+
+
+def end_of(log: bytes) -> int:
+    """Return the byte behind the last of these batches."""
+    return sum(batch.size_bytes for batch in batches_of(log))
+
+
+@remembered
+def valid_batches(log: bytes, codecs: Codecs = NO_CODECS) -> list[RecordBatch]:
+    """Return the batches whose size and checksum are right."""
+    return [batch for batch in batches_of(log, codecs) if outcome_of(batch.is_valid) is True]
+
+
+def is_wrapper(batch: RecordBatch) -> bool:
+    """Return whether the batch is a compressed message, whose first offset its header lacks."""
+    return batch.is_legacy and batch.compression != "none"
+
+
+def first_offset(batch: RecordBatch) -> int:
+    """Return the base offset by the header alone; a message stands at its last offset."""
+    return batch.last_offset if batch.is_legacy else batch.base_offset
+
+
+def with_records(log: bytes, codecs: Codecs) -> list[tuple[RecordBatch, list[Record]]]:
+    """Return the valid batches that have records which can all be read, and these."""
+    both = [(batch, records_of(batch)) for batch in valid_batches(log, codecs)]
+    return [(batch, found) for batch, found in both if not isinstance(found, Raised) and found]
+
+
+def marker_in(batch: RecordBatch) -> str | None:
+    """Return how a control batch ends a transaction: ABORT or COMMIT; None if it does not."""
+    record = outcome_of(lambda: next(batch.records(), None))
+    key = (not isinstance(record, Raised) and record and record.key) or bytes(3)
+    return {b"\0\0": "ABORT", b"\0\1": "COMMIT"}.get(key[2:4] if key[0] < 128 else b"")
+
+
+Ended = tuple[int, int, int, str, int | None, int]
+
+
+def ended_transactions(logs: Sequence[bytes], codecs: Codecs) -> Iterator[Ended]:
+    """Yield of each transaction with a marker in one of the logs: the log's number, the producer,
+    the marker's offset and kind, the begin of its first batch, and the marker before it or -1."""
+    begun: dict[int, int] = {}
+    markers: dict[int, int] = {}
+    for number, log in enumerate(logs):
+        for batch in valid_batches(log, codecs):
+            producer, offset = batch.producer_id, first_offset(batch)
+            kind = marker_in(batch) if batch.is_control else None
+            if kind is not None:
+                begin, previous = begun.pop(producer, None), markers.get(producer, -1)
+                yield number, producer, offset, kind, begin, previous
+                markers[producer] = offset
+            elif batch.is_transactional and not batch.is_control:
+                begun.setdefault(producer, offset)
+
+
+def offset_entries(offset_index: bytes, base_offset: int) -> list[tuple[int, int]]:
+    """Return (offset, position) of the whole entries before the zero tail."""
+    used = without_zero_tail(offset_index, OFFSET_ENTRY.size)
+    return [(base_offset + distance, at) for distance, at in OFFSET_ENTRY.iter_unpack(used)]
+
+
+def time_entries(time_index: bytes, base_offset: int) -> list[tuple[int, int]]:
+    """Return (timestamp, offset) of the whole entries before the zero tail; a lone zero is one."""
+    used = without_zero_tail(time_index, TIME_ENTRY.size)
+    return [(time, base_offset + distance) for time, distance in TIME_ENTRY.iter_unpack(used)]

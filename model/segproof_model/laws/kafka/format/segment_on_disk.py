@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The laws of the files of segments as a verifier finds them, and of what is in their logs.
+
+What the indexes say of a log: index_of_log. `files` are the names of the files in a directory.
+
+Used by: the register, `verify --against model`.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+
+from segproof_model.kafka.format.compression import Codecs
+from segproof_model.kafka.format.log_segment import LogSegment
+from segproof_model.kafka.format.record_batch import RecordBatch
+from segproof_model.kafka.format.record_file import RecordFile
+from segproof_model.language.integers import INT32_MAX, int32_at
+from segproof_model.language.outcomes import Raised
+from segproof_model.laws.kafka.format.batch_bytes import records_of
+from segproof_model.laws.kafka.format.index_slots import without_zero_tail
+from segproof_model.laws.kafka.format.log_bytes import (
+    end_of,
+    first_offset,
+    valid_batches,
+    with_records,
+)
+from segproof_model.laws.numbers import is_rising
+from segproof_model.laws.register import law
+
+BATCH = "Kafka DefaultRecordBatch 4.3.1"
+
+SEGMENT_NAME = re.compile(r"(-?[0-9]{20,})(\.log|\.index|\.timeindex|\.txnindex)")
+
+
+@law("DISK-1", LogSegment, "segproof")
+def every_listed_file_is_read(listed: Collection[str], read: Mapping[str, bytes]) -> bool:
+    """Every file that a directory lists can be opened and read."""
+    return all(name in read for name in listed)
+
+
+@law("DISK-2", LogSegment, "segproof")
+def file_keeps_its_bytes(before: bytes, after: bytes | None) -> bool:
+    """A file that is being read neither vanishes nor becomes shorter; it may grow."""
+    return after is not None and len(after) >= len(before)
+
+
+@law("DISK-4", LogSegment, "Kafka LogLoader 4.3.1 (removes the index)")
+def index_has_its_log(files: Collection[str]) -> bool:
+    """Every index file lies beside the log of the same base offset."""
+    matches = [SEGMENT_NAME.fullmatch(name) for name in files]
+    return all(match is None or match[1] + ".log" in files for match in matches)
+
+
+@law("DISK-5", LogSegment, "Kafka LogSegment.onBecomeInactiveSegment")
+def closed_segment_has_its_indexes(files: Collection[str]) -> bool:
+    """Every segment but the last has its offset index and its time index."""
+    closed = sorted((name[:-4] for name in files if name.endswith(".log")), key=int)[:-1]
+    return all({stem + ".index", stem + ".timeindex"} <= set(files) for stem in closed)
+
+
+@law("DISK-6", LogSegment, "Kafka AbstractIndex.trimToValidSize")
+def closed_file_has_no_zero_tail(image: bytes, entry_size: int, is_closed: bool) -> bool:
+    """Only the files of the last segment, and no longer after a clean stop, end in preallocated
+    zeros.
+
+    A time index may hold one entry of timestamp 0 for its base offset. A log has entry size 1.
+    """
+    if entry_size == 1:
+        tail = image[end_of(image) :]
+        return not is_closed or not tail or any(tail)
+    slots = len(image) // entry_size * entry_size
+    return not is_closed or len(without_zero_tail(image, entry_size)) == slots
+
+
+@law("DISK-7", LogSegment, "Kafka FileRecords, AbstractIndex 4.3.1")
+def size_fits_31_bits(size_bytes: int) -> bool:
+    """A log or index file has at most 2147483647 bytes."""
+    return size_bytes <= INT32_MAX
+
+
+# --- logs ----------------------------------------------------------------------------------------
+
+
+@law("DISK-23", RecordFile, "Kafka ByteBufferLogInputStream 4.3.1")
+def magic_is_known(log: bytes) -> bool:
+    """Where a batch should begin, the magic is 0, 1 or 2."""
+    rest = log[end_of(log) :]
+    is_batch = len(rest) >= 18 and 14 <= int32_at(rest, 8) <= len(rest) - 12
+    return not is_batch or rest[16] <= 2
+
+
+@law("DUMP-6", RecordFile, "Kafka DumpLogSegments 4.3.1")
+def log_ends_with_a_batch(log: bytes) -> bool:
+    """Behind the last complete batch of a log lies nothing but a preallocated tail of zeros."""
+    return not any(log[end_of(log) :])
+
+
+@law("DISK-13", LogSegment, "Kafka LogSegment.append, recover, since 0.11.0")
+def batch_offsets_rise_within_segment(log: bytes, base_offset: int) -> bool:
+    """Each batch begins behind the offsets of the batches before it, and all offsets lie within
+    2147483647 of the base offset of the segment."""
+    reached = base_offset - 1
+    for batch in valid_batches(log):
+        last = batch.last_offset
+        if first_offset(batch) <= reached or not 0 <= last - base_offset <= INT32_MAX:
+            return False
+        reached = last
+    return True
+
+
+@law("DISK-14", RecordBatch, BATCH)
+def count_fits_the_offsets(log: bytes) -> bool:
+    """A batch of magic 2 has no more records than offsets from its first to its last."""
+    return all(
+        max(batch.record_count - 1, 0) <= batch.last_offset - batch.base_offset
+        for batch in valid_batches(log)
+        if not batch.is_legacy
+    )
+
+
+@law("DISK-15", RecordBatch, BATCH)
+def unused_attribute_bits_are_zero(log: bytes) -> bool:
+    """Attribute bits that no release uses are 0: 7 to 15 in magic 2, 4 to 7 before."""
+    batches = valid_batches(log)
+    return not any(batch.attributes & ~(0x0F if batch.is_legacy else 0x7F) for batch in batches)
+
+
+@law("DISK-16", RecordBatch, BATCH)
+def record_offsets_rise_within_batch(log: bytes, codecs: Codecs) -> bool:
+    """The offsets of the records of a magic 2 batch rise from its base to at most its last."""
+    return all(
+        is_rising([batch.base_offset - 1, *(one.offset for one in records), batch.last_offset + 1])
+        for batch, records in with_records(log, codecs)
+        if not batch.is_legacy
+    )
+
+
+@law("DISK-17", RecordBatch, "Kafka MemoryRecordsBuilder 4.3.1")
+def max_timestamp_is_the_largest(log: bytes, codecs: Codecs) -> bool:
+    """The largest timestamp in the header is the largest of the records, where there are any."""
+    return all(
+        max(one.timestamp for one in records) == batch.max_timestamp
+        for batch, records in with_records(log, codecs)
+        if batch.magic > 0
+    )
+
+
+@law("DISK-18", RecordBatch, "segproof")
+def records_decompress(log: bytes, codecs: Codecs) -> bool:
+    """The compressed records of a batch can be decompressed; a batch that is only larger than a
+    limit is not looked into, and a warning says so."""
+    compressed = [batch for batch in valid_batches(log, codecs) if batch.attributes % 8]
+    return not any(isinstance(records_of(batch), Raised) for batch in compressed)
