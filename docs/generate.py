@@ -4,7 +4,7 @@
 Each module of docs/generators has a function `pages()` that returns the text of its pages by their
 path below docs/; a new generator needs nothing but its module.
 
-Used by: whoever changes a law, a profile, a marker or the command line; tests/tidy.
+Used by: whoever changes the model, a law, a marker or the command line; tests/tidy.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS))  # where `law_links` is, which generators share
 
 
 def generated_pages() -> dict[str, str]:

@@ -11,11 +11,10 @@ import re
 from typing import Any
 
 from docutils import nodes
+from law_links import is_known
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxRole
-
-from segproof_model.laws.registry import LAWS
 
 LAW_ID = re.compile(r"(?<![\w`-])([A-Z]{3,8}-[0-9]+)(?![\w`-])")
 
@@ -47,7 +46,7 @@ def link_laws(
     """Turn the ids of laws in a docstring into references; of a module's, drop what is for us."""
 
     def linked(match: re.Match[str]) -> str:
-        return f":law:`{match[1]}`" if match[1] in LAWS else match[1]
+        return f":law:`{match[1]}`" if is_known(match[1]) else match[1]
 
     if what == "module":
         notes = [place for place, line in enumerate(lines) if MODULE_NOTE.match(line)]

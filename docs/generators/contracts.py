@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from segproof_model.laws.registry import LAWS
+from law_links import law_links
 
 REGISTRY = Path(__file__).resolve().parents[2] / "tests" / "contracts" / "registry.py"
 
@@ -39,11 +39,6 @@ def registry() -> Any:
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
-
-
-def law_links(laws: tuple[str, ...]) -> str:
-    """Return references to the laws; one that is not stated yet is plain."""
-    return ", ".join(f"{{law}}`{law}`" if law in LAWS else law for law in laws)
 
 
 def overview(contracts: tuple[Any, ...]) -> str:

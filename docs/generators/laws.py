@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of the laws, one for each structure: docs/reference/laws/*.md, from the model's register.
+"""Pages of the laws, docs/reference/laws/*.md, from the model's register.
 
 Used by: docs/generate.py.
 """
 
-from dataclasses import fields
+from law_links import LAWS, RETIRED
 
 from segproof.verifying.rules import RULES
-from segproof_model.laws.registry import LAWS, Law
-from segproof_model.profiles import Profile
+from segproof_harness.release_methods import releases_text
+from segproof_model.language.behaviours import Behaviour
+from segproof_model.laws.register import Law, Retired
+from segproof_model.releases import BEHAVIOURS
 
 TITLES = {
     "abstract-index": "Laws of both index files",
@@ -25,22 +27,60 @@ TITLES = {
     "index-file": "Laws of RocketMQ's index file",
     "index-service": "Laws of RocketMQ's index service",
 }
-SCOPES = {
-    "state": "every state, after every step of every machine and replay",
-    "step": "every step: the state before, the call, the state after, the outcome",
-    "file": "the bytes of a file or batch; `segproof verify` looks at them too",
-    "disk": "files beside each other, such as an index and its log; what `segproof verify` is for",
-    "pure": "the arguments and the answer of one function, on drawn values",
+PAGES = {
+    "ABSIDX": "abstract-index",
+    "BATCH": "record-batch",
+    "CKPT": "checkpoint-file",
+    "DUMP": "record-file",
+    "EPOCH": "leader-epoch-cache",
+    "FILE": "log-segment",
+    "LAZY": "log-segment",
+    "LOAD": "partition-log",
+    "LOG": "partition-log",
+    "META": "partition-metadata-file",
+    "OFFIDX": "offset-index",
+    "PROD": "partition-log",
+    "RMQCKPT": "index-service",
+    "RMQCQ": "index-service",
+    "RMQHASH": "index-file",
+    "RMQIDX": "index-file",
+    "RMQLOG": "index-service",
+    "RMQREF": "index-file",
+    "RMQSVC": "index-service",
+    "SCAN": "record-file",
+    "SEG": "log-segment",
+    "TIMEIDX": "time-index",
+    "TXNIDX": "transaction-index",
 }
+"""On which page the laws of an area stand; those of files beside each other (DISK, RMQDISK) stand
+on the page of the structure that they speak of."""
 OPENING = """\
 Who should read this: whoever implements the format, or asks what a finding means. The bytes
 are in {format}; which layer of checking looks at which law is in
 [the traceability matrix](../../results/traceability.md).
 
-The page is made from the model's register ({modules}),
-where each law is a function that returns whether it holds. An id is never reused. A law speaks of
-the newest release unless its sentence names others; the flags under a law are where a release or
-segproof itself differs, and [the profiles](../profiles.md) say which.
+The page is made from the model's register, where each law is a function that returns whether it
+holds. An id is never reused. A law that only said again what one operation of the model does is
+*said by the model*: its sentence stays here, beside the method that says it. A law speaks of the
+newest release unless its sentence names others; under it stand the behaviours that bend it, of
+older releases or of segproof itself, as [the profiles](../profiles.md) list them. The functions:
+{modules}.
+"""
+JUDGED = """\
+What a law judges:
+
+a step
+: every step of every machine and replay, or those of the named operations: the state before, the
+  call, the state after, the outcome
+
+a state
+: every state, after every such step
+
+one file, files beside each other
+: their bytes; `segproof verify` looks at them too
+
+one function
+: its arguments and its answer, on drawn values
 """
 FORMATS = {
     "abstract-index": "[the offset index](../formats/offset_index.md) and "
@@ -51,24 +91,51 @@ FORMATS = {
     "[the commit log](../formats/commit_log.md)",
     "leader-epoch-cache": "[the text checkpoints](../formats/checkpoint_file.md)",
 }
+STORE = ("commit-log", "consume-queue", "message-store", "store-checkpoint")
+"""Structures of a store of RocketMQ that have no page of their own."""
 
 
-def format_link(structure: str) -> str:
+def page_of(law: Law | Retired) -> str:
+    """Return the page that a law stands on."""
+    area = law.law_id.rpartition("-")[0]
+    if area in PAGES:
+        return PAGES[area]
+    if law.structure in STORE:
+        return "index-service"
+    return law.structure if law.structure in TITLES else "partition-log"
+
+
+def format_link(page: str) -> str:
     """Return the link to the page of the structure's bytes."""
-    page = structure.replace("-", "_")
-    return FORMATS.get(structure, f"[the format](../formats/{page}.md)")
+    return FORMATS.get(page, f"[the format](../formats/{page.replace('-', '_')}.md)")
 
 
-def flags_of(law: Law) -> list[str]:
-    """Return a line for each profile flag that bends the law."""
-    return [
-        f"`{item.name}`: {item.metadata['sentence']}"
-        for item in fields(Profile)
-        if law.law_id in item.metadata.get("laws", ())
-    ]
+def behaviour_line(word: str, behaviour: type[Behaviour]) -> str:
+    """Return what is said of a behaviour under a law."""
+    name, sentence = behaviour.__name__, behaviour.sentence().removesuffix(".")
+    return f"- {word} `{name}` ({releases_text(behaviour)}): {sentence}"
 
 
-def verify_line(law: Law) -> list[str]:
+def behaviours_of(law: Law | Retired) -> list[str]:
+    """Return a line for each behaviour that promises the law, takes it away, or bends it."""
+    only, unless = (law.only, law.unless) if isinstance(law, Law) else ((), ())
+    bend = [one for one in BEHAVIOURS if law.law_id in one.laws and one not in (*only, *unless)]
+    words = {"Only with": only, "Not with": unless, "Bent by": bend}
+    return [behaviour_line(word, one) for word, found in words.items() for one in found]
+
+
+def judged_text(law: Law) -> str:
+    """Return what a law judges."""
+    if law.scope == "step":
+        names = ", ".join(f"`{name}`" for name in law.on)
+        return f"a step of {names}" if names else "a step"
+    if law.scope == "state":
+        return "a state"
+    words = {"file": "one file", "disk": "files beside each other", "pure": "one function"}
+    return f"{words[law.scope]} ({', '.join(f'`{name}`' for name in law.judges)})"
+
+
+def verify_line(law: Law | Retired) -> list[str]:
     """Return the line that says what `segproof verify` makes of a broken law."""
     rule = RULES.get(law.law_id)
     if rule is None:
@@ -77,50 +144,61 @@ def verify_line(law: Law) -> list[str]:
     return [f"- Verify: reported as {rule.severity.value}{depth}; {rule.hint}"]
 
 
-def law_entry(law: Law) -> str:
+def source_lines(law: Law | Retired) -> list[str]:
+    """Return what a law judges and where it comes from, or the method that says it."""
+    if isinstance(law, Retired):
+        return [f"- Said by the model: `{law.place}`"]
+    predicate = law.predicate
+    return [
+        f"- Judges: {judged_text(law)}",
+        f"- Upstream: {law.source}",
+        *verify_line(law),
+        f"- Predicate: `{predicate.__module__}.{predicate.__name__}`",
+    ]
+
+
+def law_entry(law: Law | Retired) -> str:
     """Return the entry of one law."""
-    flags = flags_of(law)
     lines = [
         f"(law-{law.law_id.lower()})=",
         f"## {law.law_id}",
         "",
         law.sentence,
         "",
-        f"- Judges: {law.scope}",
-        f"- Upstream: {law.source}",
-        *verify_line(law),
-        f"- Predicate: `{law.predicate.__module__}.{law.predicate.__name__}`",
-        *(f"- Flag {flag}" for flag in flags),
+        *source_lines(law),
+        *behaviours_of(law),
         "",
     ]
     return "\n".join(lines)
 
 
-def structure_page(structure: str, laws: list[Law]) -> str:
-    """Return the page of one structure."""
-    # The laws of files beside each other come behind those of the structure itself.
-    laws = sorted(laws, key=lambda law: law.scope == "disk")
+def order_of(law: Law | Retired) -> tuple[bool, str, int]:
+    """Return the key that sorts a page: files beside each other last, then as people count."""
+    area, _, number = law.law_id.rpartition("-")
+    return area.endswith("DISK"), area, int(number)
+
+
+def page_text(page: str, laws: list[Law | Retired]) -> str:
+    """Return one page."""
+    judged = [law for law in laws if isinstance(law, Law)]
     modules = ", ".join(
-        f"`{name}`" for name in dict.fromkeys(one.predicate.__module__ for one in laws)
+        f"`{name}`" for name in sorted({one.predicate.__module__ for one in judged})
     )
-    judged = {law.scope for law in laws}
-    scopes = [f"{scope}\n: {words}\n" for scope, words in SCOPES.items() if scope in judged]
     parts = [
-        f"# {TITLES[structure]}\n",
-        OPENING.format(format=format_link(structure), modules=modules),
-        "What a law judges:\n",
-        *scopes,
-        *(law_entry(law) for law in laws),
+        f"# {TITLES[page]}\n",
+        OPENING.format(format=format_link(page), modules=modules),
+        JUDGED,
+        *(law_entry(law) for law in sorted(laws, key=order_of)),
     ]
     return "\n".join(parts)
 
 
 def pages() -> dict[str, str]:
     """Return the pages by path."""
-    structures: dict[str, list[Law]] = {}
-    for law in LAWS.values():
-        structures.setdefault(law.structure, []).append(law)
+    found: dict[str, list[Law | Retired]] = {}
+    for law in (*LAWS.values(), *RETIRED.values()):
+        found.setdefault(page_of(law), []).append(law)
     return {
-        f"reference/laws/{structure.replace('-', '_')}.md": structure_page(structure, laws)
-        for structure, laws in structures.items()
+        f"reference/laws/{page.replace('-', '_')}.md": page_text(page, laws)
+        for page, laws in found.items()
     }

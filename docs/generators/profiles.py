@@ -1,51 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages of the profiles and of the releases: what differs, flag by flag.
+"""The pages of the profiles and of the releases: what each does otherwise, in words.
 
 Used by: docs/generate.py.
 """
 
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
-from segproof_harness.oracle.distinguishing import Distinction, read_distinctions, steps
-from segproof_model.laws.registry import LAWS
-from segproof_model.profiles import (
-    KAFKA_PROFILES,
-    PROFILES,
-    ROCKETMQ_PROFILES,
-    SEGPROOF,
-    Profile,
-    differences,
-)
+from law_links import law_links
 
-OPENING = f"""\
+from segproof_harness.oracle.distinguishing import read_distinctions
+from segproof_harness.release_methods import releases_text
+from segproof_model.language.behaviours import Behaviour, Release
+from segproof_model.releases import LINES, RELEASES, SEGPROOF
+
+PROFILES_OPENING = f"""\
 # Profiles
 
 Who should read this: whoever compares segproof with a release, or reads files of an older one.
 
-A profile is a named set of behaviours, data of the model: `{SEGPROOF.name}` is what
-`segproof.kafka` and `segproof.rocketmq` do, and each other name is a release. A structure of the
-one system has no profile of the other. A flag that a profile does not list below
-has the newest release's value. Profiles so far:
-{", ".join(f"`{name}`" for name in PROFILES)}. Nothing is claimed about a release
+A profile is a release, or segproof, as the model has it. What the newest release does is said by
+the files of the structures. What another one does otherwise is said by its *behaviours*: each is a
+sentence, the laws that it bends, and the methods that are other ones. So the newest release of each
+system has no behaviour, and a release is the list of its behaviours. `{SEGPROOF.name}` is what
+`segproof.kafka` and `segproof.rocketmq` do.
+
+Below, each profile has its behaviours, what came last first. What began and ended from one release
+to the next, and the histories that show it, is in [behaviour by release](releases.md); how the
+methods of a release result is in [the methods of old releases](methods/kafka.md), and for any
+release `segproof explain` prints them:
+
+```sh
+segproof explain kafka-2.8.2
+segproof explain kafka-2.8.2 LogSegment
+segproof explain SecondCloseFails
+```
+
+Profiles so far: {", ".join(f"`{name}`" for name in RELEASES)}. Nothing is claimed about a release
 without one.
 """
 DEVIATIONS = """\
 ## What segproof does otherwise
 
 Upstream's oddities live in the model only. The implementation differs from the newest releases in
-these flags, each on purpose: it never answers what can't be right, and never half changes a file.
+these behaviours, each on purpose: it never answers what can't be right, and never half changes a
+file. Some of them older releases have as well.
 """
-RELEASES = """\
+OLDER = """\
 ## What older releases of {system} do otherwise
 
 Against `{newest}`.
 """
-ROCKETMQ_PREFIX = "rmq_"
-"""How the flags of RocketMQ begin; all others are Kafka's."""
-SYSTEMS = (("Kafka", KAFKA_PROFILES), ("RocketMQ", ROCKETMQ_PROFILES))
+TITLES = {"kafka": "Kafka", "rocketmq": "RocketMQ"}
 
 TRACES = Path(__file__).resolve().parent.parent / "reference" / "traces"
 RELEASES_OPENING = """\
@@ -53,131 +60,184 @@ RELEASES_OPENING = """\
 
 Who should read this: whoever reads files of an older broker, or upgrades one, and wants to know
 what the releases do differently; whoever doubts a [profile](profiles.md). This page is generated
-from the profiles and from what the real classes answered.
+from the behaviours of the releases and from what the real classes answered.
 
-A row is a behaviour, a flag of the profiles; a column is a release, the newest first. A value that
-differs from the newest release's is linked to a history that shows it: run it with
+It goes from the newest release to the oldest, and compares each with the next newer one: what
+*begins* there it has, and the newer one has not; what *ends* there the newer one has, and it has
+not. So a release has what began in its own section and in those above it, but for what has ended
+by then: the column `releases` says so. How many it has in all is counted first.
+
+A behaviour is linked to a history that shows it: run it with
 
 ```sh
-segproof replay FLAG-RELEASE.jsonl --subjects model,RELEASE
+segproof replay BEHAVIOUR.jsonl --subjects model,RELEASE
 ```
 
-and the real classes of that release answer as the table says. Such a history was found by changing
-nothing but this flag in the model; then the real classes of the release and of the next newer one
-were asked. What no history shows is marked, and rests on what is said below the table.
+and the real classes of that release answer as the sentence says. Such a history was found by
+changing nothing but this behaviour in the model; then the real classes of the release and of the
+next newer one were asked. What no history shows stands at the end, with the reason why it is
+believed.
 """
-RELEASES_OF = """
+OVERVIEW = """
 ## {system}
 
-{shown} of {count} differences are shown by a history and confirmed by the real classes.
+{shown} of {count} behaviours are shown by a history and confirmed by the real classes.
 
+| release | behaviours | begin | end |
+| --- | --- | --- | --- |
 """
 NOT_SHOWN = """
 ### Not shown by a history
 
-| behaviour | releases | histories tried | why it stands |
-| --- | --- | --- | --- |
+| behaviour | releases | why it stands |
+| --- | --- | --- |
 """
+READ = "read in the source of the release, not run"
+OTHER_HALF = "goes with `{}`, which is shown: one change of upstream's in two structures"
 WHY = {
-    "rebuild_ends_in_one_segment": "no history of 2.2.2 was found; what 0.11.0.3 does is shown by a"
-    " trace of its own (`partition-log-end-of-producers-is-looked-up-below-0.11.jsonl`)",
-    "removed_segments_go_together": "no history of 2.2.2 was found whose files can't be renamed;"
-    " 1.1.1 is shown by a trace of its own (`partition-log-segments-go-one-by-one-1.1.jsonl`)",
-    "metadata_version_is_exact": "no structure of the harness has the file partition.metadata: the"
+    "ActiveSegmentIsNotPrepared": OTHER_HALF.format("ClosingWritesLastEntry")
+    + "; no structure of the harness is a log manager",
+    "AppendTellsMaximum": OTHER_HALF.format("CallIsIndexedAsAWhole"),
+    "MetadataVersionIsExact": "no structure of the harness has the file partition.metadata: the"
     " classes of both releases were asked by hand",
-    "snapshot_overwrites_in_place": "no log of these releases meets such a file, since it writes"
-    " above all snapshots of its folder ({law}`PROD-6`): the classes of both were asked by hand",
-    "snapshot_without_batch": "no log of these releases shows such a producer, whose last offset"
-    " lies before any log start (`log_start_evicts_producers`): the dump tools of both say so",
+    "ReadAnswersOffsetAskedFor": OTHER_HALF.format("SearchAnswersLastOffset"),
+    "RebuildEndsInEachSegment": "no history of 2.2.2 was found; what 0.11.0.3 does is shown by a"
+    " trace of its own (`partition-log-end-of-producers-is-looked-up-below-0.11.jsonl`)",
+    "RequestedEpochIsAnswered": "the class of 1.1.1 answers the offset alone: the model puts the"
+    " requested epoch beside it",
+    "SegmentsAreRemovedOneByOne": "no history of 2.2.2 was found whose files can't be renamed;"
+    " 1.1.1 is shown by a trace of its own (`partition-log-segments-go-one-by-one-1.1.jsonl`)",
+    "SnapshotReplacesFile": "no log of these releases meets such a file, since it writes above"
+    " all snapshots of its folder ({law}`PROD-6`): the classes of both were asked by hand",
+    "StoredProducersHaveBatches": "no log of these releases shows such a producer, whose last"
+    " offset lies before any log start (`LogStartEvictsProducers`): the dump tools of both say so",
+    "UnopenedTransactionsStay": OTHER_HALF.format("DeletionNeedsChannel"),
 }
-"""What holds up a flag that no structure of the harness shows."""
+"""What holds up a behaviour that no structure of the harness shows."""
 
 
-def value_text(value: Any) -> str:
-    """Return a flag's value as a reader expects it."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"`{value}`"
+def shown_by_history() -> set[str]:
+    """Return the behaviours that a history shows and the real classes confirm."""
+    rows = read_distinctions(TRACES / "record.jsonl")
+    return {row.behaviour for row in rows if row.confirmed and not row.refuted}
 
 
-def law_links(laws: tuple[str, ...]) -> str:
-    """Return references to the laws; one that is not stated yet is plain."""
-    return ", ".join(f"{{law}}`{law}`" if law in LAWS else law for law in laws)
+def system_of(behaviour: type[Behaviour]) -> str:
+    """Return `kafka` or `rocketmq`."""
+    return behaviour.__module__.split(".")[1]
 
 
-def table(profile: Profile, newest: Profile) -> str:
-    """Return the table of the differences of two profiles."""
-    lines = [
-        f"| flag | meaning | laws | {newest.name} | {profile.name} |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    is_rocketmq = newest in ROCKETMQ_PROFILES
-    for name, old, new, sentence, laws in differences(newest, profile):
-        if name.startswith(ROCKETMQ_PREFIX) is not is_rocketmq:
-            continue
-        lines.append(
-            f"| `{name}` | {sentence} | {law_links(laws)} | {value_text(old)} | {value_text(new)} |"
+def file_of(behaviour: type[Behaviour]) -> str:
+    """Return where a behaviour stands, floor and module."""
+    _, _, floor, module = behaviour.__module__.split(".")
+    return f"`{floor}/{module}.py`"
+
+
+def releases_of(system: str) -> list[Release]:
+    """Return the releases of a system, the newest first."""
+    return [RELEASES[f"{system}-{number}"] for number in LINES[system]]
+
+
+# --- the page of the profiles -------------------------------------------------------------------
+
+
+def behaviours_table(behaviours: Iterable[type[Behaviour]], *, with_releases: bool = False) -> str:
+    """Return behaviours in words, and the laws that they bend."""
+    lines = ["| behaviour | what is done otherwise | laws |", "| --- | --- | --- |"]
+    if with_releases:
+        lines = [f"{lines[0]} releases |", f"{lines[1]} --- |"]
+    for one in behaviours:
+        cells = [f"`{one.__name__}`", one.sentence(), law_links(one.laws)]
+        if with_releases:
+            cells.append(releases_text(one))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def profiles_page() -> str:
+    """Return the page of the profiles."""
+    parts = [PROFILES_OPENING, DEVIATIONS]
+    for system, title in TITLES.items():
+        own = [one for one in SEGPROOF.behaviours if system_of(one) == system]
+        parts += [f"### segproof, {title}\n", behaviours_table(own, with_releases=True)]
+    for system, title in TITLES.items():
+        newest, *older = releases_of(system)
+        parts.append(OLDER.format(system=title, newest=newest.name))
+        for release in older:
+            last_first = reversed(release.behaviours)
+            parts += [f"### {release.name}\n", behaviours_table(last_first)]
+    return "\n".join(parts)
+
+
+# --- the page of the releases -------------------------------------------------------------------
+
+
+def behaviour_cell(behaviour: type[Behaviour], shown: set[str]) -> str:
+    """Return the name of a behaviour, linked to the history that shows it."""
+    name = behaviour.__name__
+    return f"{{download}}`{name} <traces/{name}.jsonl>`" if name in shown else f"`{name}`"
+
+
+def step_text(newer: Release, older: Release, shown: set[str]) -> str:
+    """Return what differs between two releases that follow each other."""
+    number = older.name.partition("-")[2]
+    came = [one for one in older.behaviours if not newer.has(one)]
+    begin = [one for one in came if one.releases and one.releases.newest == number]
+    again = [one for one in came if one not in begin]
+    end = [one for one in newer.behaviours if not older.has(one)]
+    text = f"\n### {older.name}, beside {newer.name.partition('-')[2]}\n"
+    if begin:
+        text += "\n| begins | what is done otherwise | laws | releases | where |\n"
+        text += "| --- | --- | --- | --- | --- |\n"
+    for one in begin:
+        cells = (
+            behaviour_cell(one, shown),
+            one.sentence(),
+            law_links(one.laws),
+            releases_text(one),
+            file_of(one),
         )
-    return "\n".join(lines) + "\n"
+        text += f"| {' | '.join(cells)} |\n"
+    for title, found in (("Begins again", again), ("Ends", end)):
+        if found:
+            text += f"\n{title}: {', '.join(f'`{one.__name__}`' for one in found)}.\n"
+    return text if came or end else f"{text}\nNo difference is known.\n"
 
 
-def _cell(profiles: Sequence[Profile], profile: Profile, flag: str, found: dict[Any, str]) -> str:
-    value = getattr(profile, flag)
-    text = value_text(value)
-    if value == getattr(profiles[0], flag):
-        return text
-    name = found.get((flag, value))
-    return f"{{download}}`{text.strip('`')} <traces/{name}>`" if name else text
-
-
-def _releases_table(profiles: Sequence[Profile], rows: Sequence[Distinction]) -> str:
-    confirmed = {(row.flag, row.older) for row in rows if row.confirmed and not row.refuted}
-    found = {
-        (step.flag, getattr(step.older, step.flag)): step.file_name
-        for step in steps()
-        if (step.flag, step.older.name) in confirmed
-    }
-    heads = " | ".join(profile.name.partition("-")[2] for profile in profiles)
-    lines = [f"| behaviour | {heads} |", f"| --- |{' --- |' * len(profiles)}"]
-    for item in fields(Profile):
-        if item.name == "name" or len({getattr(one, item.name) for one in profiles}) == 1:
-            continue
-        sentence, laws = item.metadata["sentence"], item.metadata["laws"]
-        known = law_links(tuple(law for law in laws if law in LAWS))
-        cells = " | ".join(_cell(profiles, one, item.name, found) for one in profiles)
-        lines.append(f"| `{item.name}`: {sentence} ({known}) | {cells} |")
-    return "\n".join(lines) + "\n"
-
-
-def _releases_of(system: str, profiles: Sequence[Profile], rows: Sequence[Distinction]) -> str:
-    own = [row for row in rows if row.older.startswith(profiles[0].name.partition("-")[0])]
-    shown = [row for row in own if row.confirmed and not row.refuted]
-    text = RELEASES_OF.format(system=system, shown=len(shown), count=len(own)) + _releases_table(
-        profiles, own
-    )
-    missing = [row for row in own if row not in shown]
+def system_text(system: str, shown: set[str]) -> str:
+    """Return the part of one system."""
+    releases = releases_of(system)
+    own = [one for one in releases[0].order if one.releases and system_of(one) == system]
+    missing = [one for one in own if one.__name__ not in shown]
+    text = OVERVIEW.format(
+        system=TITLES[system], shown=len(own) - len(missing), count=len(own)
+    ) + overview_rows(releases)
+    for newer, older in pairwise(releases):
+        text += step_text(newer, older, shown)
     if missing:
         text += NOT_SHOWN
-    for row in missing:
-        why = WHY.get(row.flag, "read in the source of the release, not run")
-        text += f"| `{row.flag}` | {row.older} and older | {row.seeds_tried} | {why} |\n"
+    for one in missing:
+        why = WHY.get(one.__name__, READ)
+        text += f"| `{one.__name__}` | {releases_text(one)} | {why} |\n"
     return text
+
+
+def overview_rows(releases: Sequence[Release]) -> str:
+    """Return for each release how many behaviours it has, and how many begin and end with it."""
+    rows = ""
+    for newer, one in zip([None, *releases], releases, strict=False):
+        begin = [each for each in one.behaviours if newer and not newer.has(each)]
+        end = [each for each in (newer.behaviours if newer else ()) if not one.has(each)]
+        rows += f"| {one.name} | {len(one.behaviours)} | {len(begin)} | {len(end)} |\n"
+    return rows
+
+
+def releases_page() -> str:
+    """Return the page of the releases."""
+    shown = shown_by_history()
+    return RELEASES_OPENING + "".join(system_text(system, shown) for system in TITLES)
 
 
 def pages() -> dict[str, str]:
     """Return the pages by path."""
-    parts = [OPENING, DEVIATIONS]
-    for system, (newest, *_) in SYSTEMS:
-        parts += [f"### {system}\n", table(SEGPROOF, newest)]
-    for system, (newest, *older) in SYSTEMS:
-        parts.append(RELEASES.format(system=system, newest=newest.name))
-        for profile in older:
-            parts += [f"### {profile.name}\n", table(profile, newest)]
-    return {"reference/profiles.md": "\n".join(parts), "reference/releases.md": _releases()}
-
-
-def _releases() -> str:
-    rows = read_distinctions(TRACES / "record.jsonl")
-    return RELEASES_OPENING + "".join(
-        _releases_of(system, profiles, rows) for system, profiles in SYSTEMS
-    )
+    return {"reference/profiles.md": profiles_page(), "reference/releases.md": releases_page()}

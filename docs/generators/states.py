@@ -12,9 +12,10 @@ from itertools import groupby
 from typing import Any, NamedTuple
 from xml.sax.saxutils import escape
 
-from segproof_model.kafka.log_segment import LogSegment
-from segproof_model.kafka.partition_log import PartitionLog
-from segproof_model.laws.registry import LAWS
+from law_links import law_link
+
+from segproof_model.kafka.broker.partition_log import PartitionLog
+from segproof_model.kafka.format.log_segment import LogSegment
 
 Point = tuple[int, int]
 LAW = re.compile(r"[A-Z]+-[0-9]")
@@ -54,7 +55,7 @@ class Arrow(NamedTuple):
 
 
 SEGMENT = (
-    Transition("not open", "active", ("open",), "FILE-1 FILE-4 LAZY-1 SEG-49",
+    Transition("not open", "active", ('"opening"',), "FILE-1 FILE-4 LAZY-1 SEG-49",
                "creates the log, or takes it as it is; the indexes are not opened yet"),
     Transition("active", "active", ("append",), "SEG-1-10",
                "writes batches behind the others; an index entry now and then"),
@@ -78,14 +79,14 @@ SEGMENT = (
                "as in the active segment; nothing is appended any more"),
     Transition("inactive", "active", ("truncate_to",), "SEG-32 LOG-13",
                "a log that is cut in front of its last segment goes on in this one"),
-    Transition("not open", ".cleaned", ("open", "append_from_file"), "SEG-42 LOG-19",
+    Transition("not open", ".cleaned", ('"opening"', "append_from_file"), "SEG-42 LOG-19",
                "a part of a segment that is being split, not complete yet"),
     Transition(".cleaned", ".swap", ("change_file_suffixes",), "SEG-46 LOG-19",
                "every part is complete and durable"),
     Transition(".swap", "inactive", ("change_file_suffixes",), "SEG-46 LOG-19 LOAD-2-3",
                "the part stands where the old segment stood; loading finishes this after a crash"),
     Transition("open", "closed", ("close", "close_handlers"), "SEG-44-45 LAZY-5",
-               "close writes the last time entry and trims; close_handlers leaves the files alone"),
+               "no file is changed: the log manager has written and cut the active one before"),
     Transition("closed", "not open", ('"another open"',), "SEG-49 ABSIDX-4",
                "what was not written down is not known: a largest timestamp without its entry"),
     Transition("open", ".deleted", ("change_file_suffixes",), "SEG-46 LOG-13 LOG-17",
@@ -144,7 +145,8 @@ MEANINGS = (
     "from the newest snapshot and what the log holds behind it",
 )
 LOG = (
-    Transition("directory", "loading", ("open",), "LOAD-16", "the eight steps below, in order"),
+    Transition("directory", "loading", ('"opening"',), "LOAD-16",
+               "the eight steps below, in order"),
     *(
         Transition("loading", "loading", (f'"{number}: {title}"',), laws, meaning)
         for number, ((title, laws), meaning) in enumerate(zip(STEPS, MEANINGS, strict=True), 1)
@@ -169,7 +171,7 @@ LOG = (
     Transition("open", "open", ("flush", "maybe_increment_log_start_offset"), "EPOCH-9 LOAD-17",
                "the recovery point follows what is durable; the start of the log moves up"),
     Transition("open", "closed, clean", ("close", '"the marker"'), "LOAD-10-11 LOAD-13",
-               "snapshot, then the segments are closed; the marker is the log manager's business"),
+               "a snapshot, then the segments are closed; the log manager writes the marker last"),
     Transition("open", "closed, not clean", ('"a crash"', "close_handlers"), "LOAD-7-9 LOAD-17",
                "files as they were; the next loading recovers from the recovery point on"),
     Transition("closed, clean", "directory", ('"another start"',), "LOAD-10-11",
@@ -193,7 +195,7 @@ LOG_BOXES = {
     "closed, not clean": Box(582, 560, 168, 38),
 }
 LOG_ARROWS = {
-    ("directory", "loading"): Arrow(((187, 62), (187, 92)), (195, 81), "start", ("open",)),
+    ("directory", "loading"): Arrow(((187, 62), (187, 92)), (195, 81), "start", ("opening",)),
     **{
         (f"step {number}", f"step {number + 1}"): Arrow(
             ((187, 105 + 65 * number), (187, 118 + 65 * number)), (0, 0), text=()
@@ -372,11 +374,6 @@ def operations_text(transition: Transition) -> str:
     return ", ".join(
         name.strip('"') if name.startswith('"') else f"`{name}`" for name in transition.operations
     )
-
-
-def law_link(law: str) -> str:
-    """Return a reference to a law; one that has no predicate yet is plain."""
-    return f"{{law}}`{law}`" if law in LAWS else f"`{law}`"
 
 
 def law_text(laws: str) -> str:

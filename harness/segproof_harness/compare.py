@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import Any
 
 from segproof.findings import Finding, Severity
+from segproof_harness import every_law  # noqa: F401 - the register has all laws then
 from segproof_harness.limits import time_limit
 from segproof_harness.operations import Operation, to_json_value
 from segproof_harness.outcomes import Outcome
@@ -24,7 +25,6 @@ from segproof_harness.structures import Setup, Structure
 from segproof_harness.subjects import ModelSubject, OracleSubject, Subject
 from segproof_harness.traces import Trace
 from segproof_model.language.states import State, differing
-from segproof_model.laws import kafka  # noqa: F401 - its laws are entered into the register
 from segproof_model.laws.register import broken_state_laws, broken_step_laws
 from segproof_model.releases import release_named
 
@@ -182,10 +182,18 @@ def _short(value: Any) -> str:
 
 
 def _is_as_before(part: Any, before: Any) -> bool:
-    """Return whether a part is what it was, its own file included."""
-    if type(part) is not type(before) or not isinstance(part, State):
+    """Return whether a part is what it was, its own files included."""
+    if type(part) is not type(before):
         return False
-    return differing(part, before) <= {"files"} and part.image == before.image
+    if not isinstance(part, State):
+        return bool(part == before)
+    return differing(part, before) <= {"files"} and _files_of(part) == _files_of(before)
+
+
+def _files_of(part: Any) -> list[bytes]:
+    """Return the bytes of the files that a part has by name."""
+    names = getattr(part, "names", None) or (getattr(part, "name", None) or "",)
+    return [part.files.image(name) for name in names]
 
 
 class _Judged:

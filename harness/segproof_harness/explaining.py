@@ -8,14 +8,16 @@ Used by: replay.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from segproof_harness.compare import Comparison, Parting
-from segproof_harness.structures import structure_named
+from segproof_harness.compare import Parting
+from segproof_harness.limits import time_limit
+from segproof_harness.structures import Structure, structure_named
 from segproof_harness.subjects import ModelSubject
 from segproof_harness.traces import Trace
-from segproof_model.language.behaviours import Behaviour, differences
+from segproof_model.language.behaviours import Behaviour, Release, differences
 from segproof_model.releases import release_named
 
 __all__ = ["Expected", "behaviours_of"]
@@ -33,18 +35,28 @@ def behaviours_of(trace: Trace, parting: Parting) -> tuple[type[Behaviour], ...]
     structure = structure_named(trace.structure_id)
     begun = replace(trace, operations=trace.operations[: parting.step])
     one, other = release_named(parting.profile_name), release_named(parting.other)
-    found = []
-    for behaviour in differences(one, other):
-        flipped = ModelSubject(structure, one.flipped(behaviour), name="flipped")
-        if _moves(Comparison(structure, one.name, [flipped], image_every=1), begun):
-            found.append(behaviour)
-    return tuple(found)
+    usual = list(_seen(structure, one, begun))
+    return tuple(
+        behaviour
+        for behaviour in differences(one, other)
+        if behaviour.system() == structure.system
+        and _moves(_seen(structure, one.flipped(behaviour), begun), usual)
+    )
 
 
-def _moves(comparing: Comparison, begun: Trace) -> bool:
+def _seen(structure: Structure, release: Release, trace: Trace) -> Iterator[tuple[Any, ...]]:
+    """Yield what the model of a release shows at each step of a history."""
+    model = ModelSubject(structure, release)
+    yield model.start(trace.setup), model.observe(), model.image()
+    for operation in trace.operations:
+        yield model.apply(operation), model.observe(), model.image()
+
+
+def _moves(flipped: Iterator[tuple[Any, ...]], usual: list[tuple[Any, ...]]) -> bool:
     """Return whether a behaviour alone is seen; it may be in that nothing ends, but for it."""
     try:
-        return comparing.run(begun, SECONDS) is not None
+        with time_limit(SECONDS):
+            return any(one != other for one, other in zip(flipped, usual, strict=True))
     except TimeoutError:
         return True
 

@@ -7,7 +7,7 @@ Used by: the verb `verify --against model`, tests/stateful/rocketmq/test_verific
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from segproof.files import REAL_FILES
@@ -15,133 +15,52 @@ from segproof.findings import Finding
 from segproof.rocketmq.geometry import find_geometries
 from segproof.verification import VERIFIED_LAWS, verify
 from segproof.verifying.rocketmq.places import PlaceKind, find_places
-from segproof_harness.judge import LIMIT_BYTES, contents_of, disagreement
-from segproof_model.directory import Directory
-from segproof_model.laws import rocketmq_disk, rocketmq_disk_store
+from segproof_harness.every_law import LAWS
+from segproof_harness.judge import LIMIT_BYTES, broken_by, contents_of, disagreement
+from segproof_model.laws.rocketmq.broker.store_reading import StoreFiles
+from segproof_model.laws.rocketmq.format.index_entries import IndexBytes
+from segproof_model.laws.rocketmq.format.index_file_on_disk import length_fits, offsets_never_fall
 
-__all__ = ["ONLY_NOTES", "StoreJudge", "store_disagreements", "stores_below"]
+__all__ = ["NOT_JUDGED", "ONLY_NOTES", "StoreJudge", "store_disagreements", "stores_below"]
 
 NOT_JUDGED = frozenset({"RMQDISK-2", "RMQDISK-3", "DISK-1", "DISK-2", "DISK-7"})
 ONLY_NOTES = frozenset({"RMQDISK-14", "RMQDISK-22", "RMQDISK-34", "RMQDISK-38"})
-ImageLaw = Callable[[bytes, int], bool]
-StoreLaw = Callable[["StoreJudge"], bool]
-
-IMAGE_LAWS: dict[str, ImageLaw] = {
-    "RMQDISK-1": rocketmq_disk.length_fits,
-    "RMQDISK-4": rocketmq_disk.count_has_room,
-    "RMQDISK-5": lambda image, _: rocketmq_disk.empty_file_is_zero(image),
-    "RMQDISK-6": rocketmq_disk.rest_is_zero,
-    "RMQDISK-7": rocketmq_disk.entry_0_is_zero,
-    "RMQDISK-8": rocketmq_disk.slots_lead_to_entries,
-    "RMQDISK-9": rocketmq_disk.chains_lead_back,
-    "RMQDISK-10": rocketmq_disk.chains_keep_to_their_slot,
-    "RMQDISK-11": rocketmq_disk.each_entry_is_named_once,
-    "RMQDISK-12": rocketmq_disk.slot_count_fits,
-    "RMQDISK-13": rocketmq_disk.differences_fit,
-    "RMQDISK-14": rocketmq_disk.entries_read_within_the_header,
-    "RMQDISK-15": rocketmq_disk.offsets_never_fall,
-    "RMQDISK-16": rocketmq_disk.header_has_the_ends,
-}
-"""What is asked of each index file."""
+OF_EVERY_ENTRY = frozenset({"RMQDISK-31", "RMQDISK-33"})
+"""Laws that no entry is missing: not asked where an index file can't be followed."""
+OF_ENTRIES = OF_EVERY_ENTRY | {
+    "RMQDISK-28", "RMQDISK-29", "RMQDISK-30", "RMQDISK-32", "RMQDISK-34"
+}  # fmt: skip
+"""Laws of entries and the log: asked of the index files that can be followed."""
 
 
 class StoreJudge:
     """What the model says of one store, law by law. Names are relative: `index/2026...`."""
 
     def __init__(self, files: Mapping[str, bytes], hash_slot_num: int) -> None:
-        self.store = Directory(tuple(sorted(files.items())))
-        self.images = rocketmq_disk_store.index_images(self.store)
-        self.hash_slot_num = hash_slot_num
+        self.store = StoreFiles(files, hash_slot_num)
+        lost = {one.image for one in self.store.filled if not _can_be_followed(one)}
+        kept = {
+            name: b"" if name.startswith("index/") and image in lost else image
+            for name, image in files.items()
+        }
+        self._followed = StoreFiles(kept, hash_slot_num) if lost else self.store
 
     def breaks(self, law_id: str) -> bool:
         """Return whether the store breaks a law that can be judged."""
-        if law_id in IMAGE_LAWS:
-            sound = [
-                image
-                for image in self.images
-                if law_id == "RMQDISK-1" or rocketmq_disk.length_fits(image, self.hash_slot_num)
-            ]
-            return not all(IMAGE_LAWS[law_id](image, self.hash_slot_num) for image in sound)
-        return not STORE_LAWS[law_id](self)
-
-    def has_entries(self, name: str) -> bool:
-        """Return whether a name is that of an index file that counts entries."""
-        image = self.store.read(name) or b""
-        is_index = rocketmq_disk.INDEX_NAME.fullmatch(name.removeprefix("index/")) is not None
-        return is_index and len(image) >= 40 and not rocketmq_disk.is_empty(image)
-
-    @property
-    def followed(self) -> Directory:
-        """The store with nothing in the index files whose length or offsets are wrong."""
-        slots = self.hash_slot_num
-        kept = [
-            (name, image)
-            if not self.has_entries(name)
-            or (
-                rocketmq_disk.length_fits(image, slots)
-                and rocketmq_disk.offsets_never_fall(image, slots)
-            )
-            else (name, b"")
-            for name, image in self.store.files
-        ]
-        return Directory(tuple(kept))
+        store = self._followed if law_id in OF_ENTRIES else self.store
+        inputs = [{"store": store}] if law_id not in OF_EVERY_ENTRY or store is self.store else []
+        files = [one for one in self.store.index if law_id == "RMQDISK-1" or length_fits(one)]
+        return broken_by(LAWS[law_id].predicate, [*inputs, *({"index_file": one} for one in files)])
 
     def broken(self) -> list[str]:
         """Return the laws that the store breaks, of those that make a defect."""
-        judged = (IMAGE_LAWS.keys() | STORE_LAWS.keys()) & VERIFIED_LAWS - ONLY_NOTES
-        return [law for law in sorted(judged) if self.breaks(law)]
-
-    @property
-    def checkpoint(self) -> bytes | None:
-        """The bytes of `checkpoint`, if there is one."""
-        return self.store.read("checkpoint")
+        of_rocketmq = {law for law in VERIFIED_LAWS if law.startswith("RMQ")}
+        return [law for law in sorted(of_rocketmq - NOT_JUDGED - ONLY_NOTES) if self.breaks(law)]
 
 
-def _with_index(
-    predicate: Callable[[Directory, int], bool], *, needs_all: bool = False
-) -> StoreLaw:
-    """Return whether a law of index and log holds, for the index files that can be followed.
-
-    What speaks of all of them is not asked where one with entries can't be followed.
-    """
-
-    def judge(judged: StoreJudge) -> bool:
-        store = judged.followed
-        is_whole = store == judged.store
-        return (needs_all and not is_whole) or predicate(store, judged.hash_slot_num)
-
-    return judge
-
-
-STORE_LAWS: dict[str, StoreLaw] = {
-    "RMQDISK-17": lambda one: rocketmq_disk.files_follow_each_other(one.images),
-    "RMQDISK-18": lambda one: rocketmq_disk.files_have_one_length(one.images),
-    "RMQDISK-19": lambda one: rocketmq_disk.earlier_files_are_full(one.images, one.hash_slot_num),
-    "RMQDISK-20": lambda one: rocketmq_disk.checkpoint_is_sound(one.store),
-    "RMQDISK-21": lambda one: (
-        one.checkpoint is None
-        or rocketmq_disk.checkpoint_knows_the_index(one.checkpoint, one.images)
-    ),
-    "RMQDISK-22": lambda one: rocketmq_disk.store_was_stopped(one.store),
-    "RMQDISK-23": lambda one: rocketmq_disk_store.log_files_follow(one.store),
-    "RMQDISK-24": lambda one: rocketmq_disk_store.records_are_whole(one.store),
-    "RMQDISK-25": lambda one: rocketmq_disk_store.records_know_their_place(one.store),
-    "RMQDISK-26": lambda one: rocketmq_disk_store.bodies_have_their_checksum(one.store),
-    "RMQDISK-27": lambda one: rocketmq_disk_store.log_files_end_well(one.store),
-    "RMQDISK-28": _with_index(rocketmq_disk_store.entries_lie_in_the_log),
-    "RMQDISK-29": _with_index(rocketmq_disk_store.entries_lead_to_messages),
-    "RMQDISK-30": _with_index(rocketmq_disk_store.entries_have_a_key_of_the_message),
-    "RMQDISK-31": _with_index(rocketmq_disk_store.keys_have_entries, needs_all=True),
-    "RMQDISK-32": _with_index(rocketmq_disk_store.times_are_those_of_the_messages),
-    "RMQDISK-33": _with_index(rocketmq_disk_store.index_covers_the_log, needs_all=True),
-    "RMQDISK-34": _with_index(rocketmq_disk_store.messages_are_indexed_once),
-    "RMQDISK-35": lambda one: rocketmq_disk_store.queues_have_whole_units(one.store),
-    "RMQDISK-36": lambda one: rocketmq_disk_store.queues_rise(one.store),
-    "RMQDISK-37": lambda one: rocketmq_disk_store.units_lead_to_their_records(one.store),
-    "RMQDISK-38": lambda one: rocketmq_disk.index_names_are_known(one.store),
-    "RMQDISK-39": lambda one: rocketmq_disk_store.folders_hold_their_files(one.store),
-}
-"""What is asked of a whole store."""
+def _can_be_followed(file: IndexBytes) -> bool:
+    """Return whether neither length nor offsets of an index file with entries are wrong."""
+    return len(file.image) < 40 or (length_fits(file) and offsets_never_fall(file))
 
 
 def stores_below(path: str | os.PathLike[str]) -> list[Path]:

@@ -2,7 +2,7 @@
 """A limit of time for a call that may never end.
 
 Not covered: threads other than the main one, and compiled loops, which can't be interrupted.
-Used by: compare.
+Used by: compare, explaining, replay.
 """
 
 import contextlib

@@ -176,6 +176,8 @@ class Structure:
     """`f(arguments, files, release)` returns a Step whose `after` is a state, or the Files."""
     open_impl: Callable[..., Any]
     """`f(class, arguments, files)` returns the object; names are paths already."""
+    constructed: Callable[[Mapping[str, Value]], Mapping[str, Any]] = lambda arguments: arguments
+    """`f(arguments)` returns what the model is constructed with, by which laws judge an opening."""
     takes_directory: bool = False
     """Whether `open_impl` finds the path of the subject's directory in `arguments["directory"]`."""
     takes_clock: bool = False

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which layer of checking looks at which law, read from the code, so that no table can claim more.
 
+A law that an operation of the model says is retired: there is nothing to judge, and it has no row.
 A law counts as checked by
 - the model, if the register has a predicate;
 - stateful, if the machine of its structure judges it at each step, or a test that draws values
@@ -15,7 +16,6 @@ Used by: tests/tidy/test_traceability.py, docs/generators/traceability.py.
 """
 
 import ast
-import inspect
 import json
 import re
 from collections.abc import Iterator
@@ -24,9 +24,11 @@ from pathlib import Path
 
 from segproof.verifying.rules import RULES
 from segproof_harness.canaries import CANARIES
+from segproof_harness.every_law import LAWS, RETIRED
 from segproof_harness.structures import STRUCTURE_IDS, structure_named
-from segproof_model.laws.checking import broken_state_laws, laws_of
-from segproof_model.laws.registry import LAWS
+from segproof_harness.subjects import ModelSubject
+from segproof_harness.workloads import make_history
+from segproof_model.releases import SEGPROOF
 
 __all__ = ["LAYERS", "REASONS", "layers_of_laws", "page", "problems", "unknown_ids"]
 
@@ -59,10 +61,11 @@ Laws = frozenset[str]
 def built_ids() -> tuple[str, ...]:
     """Return the ids of the laws that must be checked, area by area.
 
-    These are all of the structures that are built, and what the model states beyond them.
+    These are all of the structures that are built, and what the model states beyond them, without
+    the retired ones.
     """
     built = {f"{area}-{n}" for area, last in IDS["built"].items() for n in range(1, last + 1)}
-    return tuple(sorted(built | set(LAWS), key=_order))
+    return tuple(sorted((built | set(LAWS)) - set(RETIRED), key=_order))
 
 
 def _order(law: str) -> tuple[str, int]:
@@ -75,7 +78,7 @@ def known_ids() -> Laws:
     specified = {
         f"{area}-{n}" for area, last in IDS["specified"].items() for n in range(1, last + 1)
     }
-    return frozenset(specified | set(LAWS))
+    return frozenset(specified | set(LAWS) | set(RETIRED))
 
 
 @cache
@@ -159,14 +162,30 @@ def marked_laws(root: Path) -> dict[str, set[str]]:
     return found
 
 
-def judged_laws(structure: str) -> set[str]:
-    """Return the laws against which a machine or replay of the structure holds each step."""
+@cache
+def _kinds_within(structure: str) -> frozenset[type]:
+    """Return the classes of what a structure's states hold of other structures, as a history shows,
+    and its own."""
     description = structure_named(structure)
-    if description.judge_state is broken_state_laws:
-        return {law.law_id for law in (*laws_of(structure, "state"), *laws_of(structure, "step"))}
-    # A judge of the description's own names its laws in its source.
-    source = ast.parse(inspect.getsource(description.judge_state))
-    return set(_ids_in(source))
+    trace = make_history(structure, SEGPROOF.name, 0, 40)
+    model = ModelSubject(description, SEGPROOF)
+    model.start(trace.setup)
+    kinds: set[type] = set(description.model_class().__mro__)
+    for operation in trace.operations:
+        model.apply(operation)
+        for part in () if model.state is None else description.parts(model.state):
+            kinds |= set(type(part).__mro__)
+    return frozenset(kinds)
+
+
+def judged_laws(structure: str) -> set[str]:
+    """Return the laws against which a machine or replay of the structure holds each step.
+
+    Those of steps are of its own class; those of states are of what it holds, too.
+    """
+    kinds = {"step": structure_named(structure).model_class().__mro__}
+    kinds["state"] = _kinds_within(structure)
+    return {one.law_id for one in LAWS.values() if one.of in kinds.get(one.scope, ())}
 
 
 def replayed_laws(root: Path, folder: str) -> set[str]:
@@ -241,7 +260,8 @@ OPENING = """\
 
 Who should read this: who wants to know what stands behind a law, or adds a check. The page is made
 from the code: a mark in a column means that the layer names the law and would fail with it. It says
-that a check exists, not how far it reaches; bounds and counts are in the output of each layer.
+that a check exists, not how far it reaches; bounds and counts are in the output of each layer. A
+law that only said what an operation of the model says is retired, and has no row.
 
 | column | what it means |
 | --- | --- |
@@ -260,7 +280,7 @@ def page(root: Path) -> str:
     """Return the matrix of laws and layers as a page."""
     layers = layers_of_laws(root)
     counts = [sum(layer in seen for seen in layers.values()) for layer in LAYERS]
-    lines = [OPENING, f"{len(layers)} laws are built.", ""]
+    lines = [OPENING, f"{len(layers)} laws are judged, {len(RETIRED)} more are retired.", ""]
     lines += ["| | " + " | ".join(LAYERS) + " |", "| --- " * (len(LAYERS) + 1) + "|"]
     lines.append("| laws | " + " | ".join(map(str, counts)) + " |")
     for area in sorted({law.partition("-")[0] for law in layers}):

@@ -50,6 +50,7 @@ from segproof_model.rocketmq.format import (
 __all__ = [
     "BEHAVIOURS",
     "KAFKA",
+    "LINES",
     "NEWEST_KAFKA",
     "NEWEST_ROCKETMQ",
     "RELEASES",
@@ -70,6 +71,7 @@ ROCKETMQ = (
 )  # fmt: skip
 """The releases of RocketMQ, the newest first."""
 LINES = {"kafka": KAFKA, "rocketmq": ROCKETMQ}
+"""The releases of each system."""
 MODULES = (
     checkpoint_deviations,
     checkpoint_releases,
@@ -109,7 +111,7 @@ MODULES = (
 
 
 def _line_of(behaviour: type[Behaviour]) -> tuple[str, ...]:
-    return LINES[behaviour.__module__.split(".")[1]]
+    return LINES[behaviour.system()]
 
 
 def _has(behaviour: type[Behaviour], system: str, number: str) -> bool:

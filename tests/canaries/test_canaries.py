@@ -11,9 +11,9 @@ import pytest
 
 from segproof_harness.canaries import CANARIES, Canary
 from segproof_harness.cli import run
+from segproof_harness.every_law import LAWS
 from segproof_harness.replay import replay_seeds, replay_trace
 from segproof_harness.structures import STRUCTURE_IDS
-from segproof_model.laws.registry import LAWS
 
 HISTORIES_MAX = 800
 

@@ -17,10 +17,12 @@ import pytest
 from segproof.kafka import checkpoint_file, leader_epoch_cache, partition_metadata_file
 from segproof_harness.memory_files import MemoryFiles
 from segproof_harness.outcomes import Outcome, of_model, outcome_of
-from segproof_model.directory import Directory
-from segproof_model.kafka import checkpoint_file as model_checkpoint_file
-from segproof_model.kafka import leader_epoch_cache as model_leader_epoch_cache
-from segproof_model.kafka import partition_metadata_file as model_partition_metadata_file
+from segproof_model.kafka.broker import checkpoint_file as model_checkpoint_file
+from segproof_model.kafka.broker import leader_epoch_cache as model_leader_epoch_cache
+from segproof_model.kafka.broker import partition_metadata_file as model_partition_metadata_file
+from segproof_model.language.files import Files
+from segproof_model.language.states import apply, opened
+from segproof_model.language.states import outcome_of as outcome_of_model
 
 GOLDEN = json.loads((Path(__file__).parent / "checkpoints.json").read_text(encoding="ascii"))
 OPERATIONS = {
@@ -80,19 +82,12 @@ def text_of_read(kind: str, outcome: Outcome, value: Any) -> str:
 
 def model_read(kind: str, data: bytes) -> str:
     """Read a file with the model of the release."""
-    directory = Directory().write("file", data)
-    opened: Any
-    if kind == "offset":
-        opened = model_checkpoint_file.OffsetCheckpointFile.open("file", directory=directory)
-    elif kind == "epoch":
-        opened = model_checkpoint_file.LeaderEpochCheckpointFile.open(
-            "file", 0, model_checkpoint_file.EPOCH_FORMATTER, directory=directory
-        )
-    else:
-        opened = model_partition_metadata_file.PartitionMetadataFile.open(
-            "file", directory=directory
-        )
-    value = opened.after.read()
+    classes: Any = {
+        "offset": model_checkpoint_file.OffsetCheckpointFile,
+        "epoch": model_checkpoint_file.LeaderEpochCheckpointFile,
+        "meta": model_partition_metadata_file.PartitionMetadataFile,
+    }
+    value = outcome_of_model(classes[kind](Files({"file": data}), "file").read)
     return text_of_read(kind, of_model(value), value)
 
 
@@ -123,7 +118,7 @@ def test_reads() -> None:
 
 def written(state: Any) -> str:
     """Return the bytes of the file in hexadecimal."""
-    data: bytes = state.directory.read("file")
+    data: bytes = state.files.image("file")
     return data.hex()
 
 
@@ -135,8 +130,9 @@ def test_writes() -> None:
         files = in_memory(None)
         if kind == "writemeta":
             topic_id = uuid.UUID(hex=what)
-            model = model_partition_metadata_file.PartitionMetadataFile.open("file").after
-            assert answer == f"ok {written(model.write(topic_id.bytes).after)}"
+            model = model_partition_metadata_file.PartitionMetadataFile(Files(), "file")
+            model.write(topic_id.bytes)
+            assert answer == f"ok {written(model)}"
             if topic_id.int:
                 partition_metadata_file.PartitionMetadataFile("/d/file", files=files).write(
                     topic_id
@@ -145,13 +141,13 @@ def test_writes() -> None:
             continue
         rows = [] if what == "-" else [row.split("/") for row in what.split(",")]
         offsets = {(topic, int(partition)): int(offset) for topic, partition, offset in rows}
-        opened = model_checkpoint_file.OffsetCheckpointFile.open("file").after
+        checkpoint = model_checkpoint_file.OffsetCheckpointFile(Files(), "file")
         checkpoint_file.OffsetCheckpointFile("/d/file", files=files)
-        assert b"" == opened.directory.read("file") == files.images("/d")["file"]
-        after = opened.write(offsets).after
+        assert {"file": b""} == dict(checkpoint.files.images) == files.images("/d")
+        checkpoint.write(offsets)
         checkpoint_file.OffsetCheckpointFile("/d/file", files=files).write(offsets)
-        assert answer == f"ok - {written(after)} {','.join(after.directory)}"
-        assert dict(after.directory.files) == files.images("/d")
+        assert answer == f"ok - {written(checkpoint)} {','.join(checkpoint.files)}"
+        assert dict(checkpoint.files.images) == files.images("/d")
 
 
 def text_of_answer(outcome: Outcome) -> str:
@@ -174,17 +170,15 @@ def run_model(history: list[list[Any]]) -> list[list[str]]:
         name, *arguments = command.split(" ")
         if name == "open":
             data = bytes.fromhex(arguments[0].replace("-", ""))
-            step = model_leader_epoch_cache.LeaderEpochFileCache.open(
-                "file", directory=Directory().write("file", data)
+            step = opened(
+                model_leader_epoch_cache.LeaderEpochFileCache, Files({"file": data}), "file"
             )
-            state, outcome = step.after, of_model(step.outcome)
-            if outcome.error is not None:
-                return [[command, text_of_answer(outcome)]]
-        elif name in OPERATIONS:
-            step = getattr(state, OPERATIONS[name])(*map(int, arguments))
-            state, outcome = step.after, of_model(step.outcome)
         else:
-            outcome = of_model(getattr(state, QUERIES[name])(*map(int, arguments)))
+            method = {**OPERATIONS, **QUERIES}[name]
+            step = apply(state, method, *map(int, arguments))
+        state, outcome = step.after, of_model(step.outcome)
+        if name == "open" and outcome.error is not None:
+            return [[command, text_of_answer(outcome)]]
         answer = text_of_answer(outcome) if name in QUERIES or outcome.error else "ok"
         file = state.to_bytes().hex() or "-"
         rows.append([command, answer, text_of_pairs(state.entries), file, state.is_write_pending])

@@ -11,23 +11,25 @@ import hashlib
 import json
 import zlib
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from segproof_model.directory import Directory
-from segproof_model.kafka.compression import Codecs
-from segproof_model.kafka.log_config import LogConfig
-from segproof_model.kafka.log_segment import FetchDataInfo
-from segproof_model.kafka.log_validator import LogAppendInfo
-from segproof_model.kafka.partition_log import PartitionLog
-from segproof_model.kafka.producer_snapshot import read_snapshot
-from segproof_model.kafka.record_file import TimestampAndOffset
+from segproof_model.kafka.broker.log_validator import LogAppendInfo
+from segproof_model.kafka.broker.partition_log import PartitionLog
+from segproof_model.kafka.broker.producer_snapshot import read_snapshot
+from segproof_model.kafka.format.compression import Codecs
+from segproof_model.kafka.format.log_config import LogConfig
+from segproof_model.kafka.format.log_segment import FetchDataInfo
+from segproof_model.kafka.format.record_file import TimestampAndOffset
+from segproof_model.language.files import Files
 from segproof_model.language.outcomes import Raised, Step
-from segproof_model.profiles import KAFKA_4_3_1
+from segproof_model.language.states import apply, opened, refusal
+from segproof_model.releases import release_named
 
+KAFKA_4_3_1 = release_named("kafka-4.3.1")
 HISTORIES = json.loads((Path(__file__).parent / "log_histories.json").read_text(encoding="ascii"))
 LAWS_OF_LOGS = (
     "LOG-5", "LOG-6", "LOG-7", "LOG-8", "LOG-9", "LOG-10", "LOG-11", "LOG-12", "LOG-13", "LOG-14",
@@ -65,7 +67,6 @@ def text_of(outcome: object) -> str:
         return " ".join(map(str, outcome[:6]))
     if isinstance(outcome, FetchDataInfo):
         data = b"" if outcome.records is None else outcome.records.read()
-        assert isinstance(data, bytes)
         aborted = outcome.aborted_transactions
         listed = "".join(f"{one.producer_id}@{one.first_offset}," for one in aborted or ())
         place = " ".join(map(str, outcome.fetch_offset_metadata))
@@ -74,7 +75,7 @@ def text_of(outcome: object) -> str:
     if isinstance(outcome, TimestampAndOffset):
         epoch = "none" if outcome.leader_epoch is None else outcome.leader_epoch
         return f"{outcome.timestamp} {outcome.offset} {epoch}"
-    if isinstance(outcome, list):
+    if isinstance(outcome, tuple):
         return "".join(f"{base}," for base in outcome)
     return str(outcome).lower() if isinstance(outcome, bool) else str(outcome)
 
@@ -84,7 +85,7 @@ def state_of(log: PartitionLog) -> str:
     segments = "".join(f"{one.base_offset}/{one.size}," for one in log.log_segments)
     epochs = "".join(f"{e.epoch}@{e.start_offset}," for e in log.leader_epoch_cache.entries)
     producers = ""
-    for entry in log.producer_state_manager.producers:
+    for _, entry in sorted(log.producer_state_manager.active_producers.items()):
         first = entry.current_txn_first_offset
         last = f"{entry.last_seq}:{entry.last_offset}:{-1 if first is None else first}"
         producers += f"{entry.producer_id}:{entry.producer_epoch}:{last},"
@@ -95,13 +96,13 @@ def state_of(log: PartitionLog) -> str:
     )
 
 
-def files_of(directory: Directory) -> str:
+def files_of(files: Files) -> str:
     """Return a digest of the list of files."""
     rows = []
-    for name, data in directory.files:
-        known = data
+    for name in files:
+        known = data = files.image(name)
         if ".snapshot" in name:
-            is_corrupt = isinstance(read_snapshot(data), Raised)
+            is_corrupt = refusal(partial(read_snapshot, data)) is not None
             entries = [data[at : at + 46] for at in range(10, len(data), 46)]
             known = data if is_corrupt else data[6:10] + b"".join(sorted(entries))
         rows.append(f"{name.removeprefix('t-0/')}:{len(data)}:{sha(known)}")
@@ -119,16 +120,11 @@ def options_of(words: list[str]) -> LogConfig:
     return LogConfig(**options)
 
 
-def opened(words: list[str], directory: Directory, now_ms: int) -> Step[Any]:
+def open_log(words: list[str], files: Files) -> Step[Any]:
     """Open the log."""
     start, recovery_point, is_clean = int(words[2]), int(words[3]), words[4] == "true"
-    config = options_of(words[5:])
-    step: Step[Any] = PartitionLog.open(
-        "t-0", config, start, recovery_point, is_clean,
-        directory=directory, codecs=CODECS, now_ms=now_ms,
-        profile=KAFKA_4_3_1,
-    )  # fmt: skip
-    return step
+    given = "t-0", options_of(words[5:]), start, recovery_point, is_clean
+    return opened(KAFKA_4_3_1.kind(PartitionLog), files, *given, codecs=CODECS)
 
 
 def number(words: list[str], at: int) -> int | None:
@@ -136,7 +132,7 @@ def number(words: list[str], at: int) -> int | None:
     return int(words[at]) if len(words) > at else None
 
 
-COMMANDS: dict[str, Callable[[PartitionLog, list[str]], Step[PartitionLog]]] = {
+COMMANDS: dict[str, Callable[[PartitionLog, list[str]], Any]] = {
     "leader": lambda log, w: log.append_as_leader(
         bytes.fromhex(w[2]), int(w[1]), cast(Any, w[3].lower()), int(w[4])
     ),
@@ -157,31 +153,35 @@ COMMANDS: dict[str, Callable[[PartitionLog, list[str]], Step[PartitionLog]]] = {
 }
 
 
+def outside(state: PartitionLog | Files, words: list[str]) -> None:
+    """Do what no log does: set the clock, by which files fall due, write a file or remove it."""
+    files = state if isinstance(state, Files) else state.files
+    if words[0] == "now":
+        files.now_ms = int(words[1])
+        if isinstance(state, PartitionLog):
+            state.delete_pending_files()
+    elif words[2] == "None":
+        files.remove(f"t-0/{words[1]}")
+    else:
+        files.write(f"t-0/{words[1]}", bytes.fromhex(words[2]))
+
+
 @pytest.mark.checks(*LAWS_OF_LOGS, *LAWS_OF_LOADING, "PROD-14")
 @pytest.mark.parametrize("name", HISTORIES["histories"])
 def test_history(name: str) -> None:
     """Every answer, state and list of files is that of the classes."""
-    state: Any = Directory()
-    now_ms = 0
+    state: Any = Files()
     for line, answer, state_text, files in HISTORIES["histories"][name]:
         words = line.split(" ")
-        directory = state if isinstance(state, Directory) else state.directory
-        if words[0] == "now":
-            now_ms = int(words[1])
-            if isinstance(state, PartitionLog):
-                state = replace(state, now_ms=now_ms).delete_pending_files().after
-            continue
-        if words[0] == "put":
-            path = f"t-0/{words[1]}"
-            is_gone = words[2] == "None"
-            removed = directory.remove(path)
-            state = removed if is_gone else directory.write(path, bytes.fromhex(words[2]))
+        if words[0] in ("now", "put"):
+            state = apply(state, outside, words).after
             continue
         if words[0] == "open":
-            step = opened(words, directory, now_ms)
+            left = state if isinstance(state, Files) else state.files
+            step = open_log(words, left)
             told = "ok" if isinstance(step.after, PartitionLog) else text_of(step.outcome)
         else:
-            step = COMMANDS[words[0]](state, words)
+            step = apply(state, COMMANDS[words[0]], words)
             is_query = words[0] in ("time", "read")
             told = text_of(step.outcome)
             if step.outcome is None:
@@ -189,9 +189,6 @@ def test_history(name: str) -> None:
         state = step.after
         assert told == answer, line
         if isinstance(state, PartitionLog):
-            state = state.on_epochs(lambda one: one.run_scheduled_write()).after
+            state = apply(state, lambda log: log.leader_epoch_cache.run_scheduled_write()).after
             assert state_of(state) == state_text, line
-            directory = state.directory
-        else:
-            directory = state
-        assert files_of(directory) == files, line
+        assert files_of(state if isinstance(state, Files) else state.files) == files, line

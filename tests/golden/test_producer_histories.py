@@ -9,16 +9,20 @@ model agreed on all.
 
 import json
 import zlib
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from segproof_model.kafka.log_offset_metadata import LogOffsetMetadata
-from segproof_model.kafka.producer_state import CompletedTxn, ProducerStateManager, TxnMetadata
-from segproof_model.kafka.record_batch import RecordBatch, read_batch
+from segproof_model.kafka.broker.producer_append_info import TxnMetadata
+from segproof_model.kafka.broker.producer_state import ProducerStateManager
+from segproof_model.kafka.format.log_offset_metadata import LogOffsetMetadata
+from segproof_model.kafka.format.memory_records import MemoryRecords
+from segproof_model.kafka.format.record_batch import RecordBatch
+from segproof_model.kafka.format.segment_recovery import CompletedTxn
+from segproof_model.language.files import Files
 from segproof_model.language.outcomes import Raised
+from segproof_model.language.states import outcome_of
 
 HISTORIES = json.loads(
     (Path(__file__).parent / "producer_histories.json").read_text(encoding="ascii")
@@ -37,9 +41,7 @@ def text(value: object) -> str:
 
 def batch_of(image: str) -> RecordBatch:
     """Return the batch in these bytes."""
-    batch = read_batch(bytes.fromhex(image))
-    assert isinstance(batch, RecordBatch)
-    return batch
+    return MemoryRecords(bytes.fromhex(image)).first_batch()
 
 
 def txns_of(txns: tuple[TxnMetadata, ...]) -> str:
@@ -50,7 +52,7 @@ def txns_of(txns: tuple[TxnMetadata, ...]) -> str:
 def state_of(manager: ProducerStateManager) -> str:
     """Return the whole state as text."""
     producers = ""
-    for entry in manager.producers:
+    for _, entry in sorted(manager.active_producers.items()):
         numbers = (entry.producer_id, entry.producer_epoch, entry.coordinator_epoch)
         stamp, first = entry.last_timestamp, text(entry.current_txn_first_offset)
         producers += "/".join(map(str, (*numbers, stamp, first)))
@@ -74,50 +76,51 @@ def state_of(manager: ProducerStateManager) -> str:
 
 def files_of(manager: ProducerStateManager) -> int:
     """Return the checksum of names and bytes."""
-    files = "".join(f"{name}={data.hex()}," for name, data in manager.directory.files)
+    files = "".join(f"{name}={manager.files.image(name).hex()}," for name in manager.files)
     return zlib.crc32(files.encode())
 
 
-def append(manager: ProducerStateManager, *given: Any) -> tuple[ProducerStateManager, str]:
+def append(manager: ProducerStateManager, *given: Any) -> str:
     """Append batches of one producer; let them count if none is refused, or in any case."""
     producer_id, origin, version, first_offset, images, is_kept = given
     metadata = None if first_offset is None else LogOffsetMetadata(first_offset)
     info = manager.prepare_update(producer_id, origin)
-    told = ""
+    told, is_refused = "", False
     for image in images:
-        step = info.append(batch_of(image), metadata, version)
-        info, outcome = step.after, step.outcome
-        if isinstance(outcome, Raised):
+        outcome = outcome_of(info.append, batch_of(image), metadata, version)
+        is_refused = isinstance(outcome, Raised)
+        if is_refused:
             told += text(outcome)
-            return (manager.update(info).after if is_kept else manager), told
+            break
         told += ":".join(map(text, outcome)) if isinstance(outcome, CompletedTxn) else "-"
         told += ";"
-    return manager.update(info).after, told
+    if is_kept or not is_refused:
+        manager.update(info)
+    return told
 
 
-def after(manager: ProducerStateManager, operation: str, given: Any) -> Any:
-    """Return the state after an operation, and its answer as text."""
-    directory = manager.directory
+def do(manager: ProducerStateManager, operation: str, given: Any) -> str:
+    """Do an operation; return its answer as text."""
     if operation == "append":
         return append(manager, *given)
     if operation == "write":
-        written = directory.write(given[0], bytes.fromhex(given[1]))
-        return replace(manager, directory=written), "-"
+        manager.files.write(given[0], bytes.fromhex(given[1]))
+        return "-"
     if operation == "remove":
-        return replace(manager, directory=directory.remove(given[0])), "-"
+        manager.files.remove(given[0])
+        return "-"
     if operation == "find_duplicate_batch":
         entry = manager.last_entry(given[0])
         found = None if entry is None else entry.find_duplicate_batch(batch_of(given[1]))
-        told = "none" if entry is None else text(found and found.last_offset)
-        return manager, told
+        return "none" if entry is None else text(found and found.last_offset)
     if operation == "complete_txn":
         completed = CompletedTxn(*given)
-        step = manager.complete_txn(completed)
-        refused = text(step.outcome) if isinstance(step.outcome, Raised) else ""
-        return step.after, f"{manager.last_stable_offset(completed)};{refused}"
-    step = getattr(manager, operation)(*given)
+        stable = manager.last_stable_offset(completed)
+        outcome = outcome_of(manager.complete_txn, completed)
+        return f"{stable};{text(outcome) if isinstance(outcome, Raised) else ''}"
+    outcome = outcome_of(getattr(manager, operation), *given)
     is_told = operation != "take_snapshot"  # the class returns nothing there
-    return step.after, text(step.outcome) if is_told else "-"
+    return text(outcome) if is_told else "-"
 
 
 @pytest.mark.checks(
@@ -127,12 +130,10 @@ def after(manager: ProducerStateManager, operation: str, given: Any) -> Any:
 @pytest.mark.parametrize("number", range(len(HISTORIES)))
 def test_the_model_says_what_the_class_did(number: int) -> None:
     """Each answer, the whole state after each step, and every byte of every file."""
-    opened = ProducerStateManager.open("", producer_id_expiration_ms=3_600_000).after
-    assert isinstance(opened, ProducerStateManager)
-    manager = opened
+    manager = ProducerStateManager(Files(), producer_id_expiration_ms=3_600_000)
     for operation, given, outcome, state, files in HISTORIES[number]:
         told = "-"
         if operation != "open":
-            manager, told = after(manager, operation, given)
+            told = do(manager, operation, given)
         assert (operation, outcome, state) == (operation, told, state_of(manager))
         assert files == files_of(manager), operation

@@ -9,7 +9,7 @@ import hashlib
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +20,14 @@ from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof_harness.codecs import CODECS
 from segproof_harness.demo import scenarios
 from segproof_harness.reading.conformance import load_expected, partition_of
-from segproof_model.directory import Directory
-from segproof_model.kafka.leader_epoch_cache import LeaderEpochFileCache as ModelEpochs
-from segproof_model.kafka.log_config import LogConfig as ModelConfig
-from segproof_model.kafka.log_segment import LogSegment as ModelSegment
-from segproof_model.kafka.producer_state import ProducerStateManager as ModelProducers
-from segproof_model.language.outcomes import Raised
-from segproof_model.profiles import KAFKA_4_3_1
+from segproof_model.kafka.broker.leader_epoch_cache import LeaderEpochFileCache as ModelEpochs
+from segproof_model.kafka.broker.producer_state import ProducerStateManager as ModelProducers
+from segproof_model.kafka.format.log_config import LogConfig as ModelConfig
+from segproof_model.kafka.format.log_segment import LogSegment as ModelSegment
+from segproof_model.language.files import Files
+from segproof_model.releases import release_named
 
+KAFKA_4_3_1 = release_named("kafka-4.3.1")
 LARGE_READ_BYTES = 100_000
 NOT_COMPARABLE = {"leader-epoch-checkpoint"}
 """The broker that recovered became leader of a new epoch before the copy was made."""
@@ -96,31 +96,11 @@ def tally(asked: Iterator[tuple[str, Any, Any]]) -> tuple[Counter[str], list[Any
     return counted, different[:5]
 
 
-class Loaded:
-    """The model's segment, which answers a Step where an index may have to be opened."""
-
-    def __init__(self, segment: ModelSegment) -> None:
-        self._segment = segment
-
-    def __getattr__(self, method: str) -> Callable[..., Any]:
-        def call(*arguments: Any) -> Any:
-            step = getattr(self._segment, method)(*arguments)
-            answer = getattr(step, "outcome", step)
-            assert not isinstance(answer, Raised), (method, arguments, answer)
-            return answer
-
-        return call
-
-
 def model_segment(partition: Path, expected: dict[str, Any], base_offset: int) -> ModelSegment:
-    """Return the model of one segment under the profile of the release that answered."""
-    files = tuple(sorted((path.name, path.read_bytes()) for path in partition.iterdir()))
-    opened = ModelSegment.open(
-        "", base_offset, ModelConfig(**options(expected)), True,
-        directory=Directory(files), profile=KAFKA_4_3_1, codecs=CODECS,
-    ).after  # fmt: skip
-    assert isinstance(opened, ModelSegment)
-    return opened
+    """Return the model of one segment in the release that answered."""
+    files = Files({path.name: path.read_bytes() for path in partition.iterdir()})
+    config = ModelConfig(**options(expected))
+    return KAFKA_4_3_1.kind(ModelSegment)(files, "", base_offset, config, True, codecs=CODECS)
 
 
 def implemented(partition: Path, expected: dict[str, Any], base_offset: int) -> LogSegment:
@@ -150,7 +130,7 @@ def test_model_reads_and_searches_as_the_release_did(scenario: Path, copy: Path)
         some = {**recorded}
         for kind in ("offset_queries", "time_queries"):
             some[kind] = recorded[kind][::8]
-        model = Loaded(model_segment(copy, expected, recorded["base"]))
+        model = model_segment(copy, expected, recorded["base"])
         assert [] == tally(ask(model, some))[1]
 
 
@@ -182,16 +162,14 @@ def test_model_recovers_what_the_real_one_left(scenario: Path, copy: Path) -> No
     """The same of the model, which also says which bytes the index files then have."""
     expected = load_expected(scenario)
     for recorded in expected["segments"]:
-        opened = model_segment(copy, expected, recorded["base"])
-        producers = ModelProducers.open("", directory=opened.directory).after
-        assert isinstance(producers, ModelProducers)
-        step = opened.recover(producers, ModelEpochs.in_memory())
-        after = step.after.segment
-        assert recorded["recover"]["truncated"] == step.outcome
-        index = after.directory.read(f"{recorded['base']:020d}.index")
-        times = after.directory.read(f"{recorded['base']:020d}.timeindex")
-        assert index is not None
-        assert times is not None
+        segment = model_segment(copy, expected, recorded["base"])
+        files = segment.files
+        cut = segment.recover(
+            KAFKA_4_3_1.kind(ModelProducers)(files), KAFKA_4_3_1.kind(ModelEpochs)(files, None)
+        )
+        assert recorded["recover"]["truncated"] == cut
+        index = files.image(f"{recorded['base']:020d}.index")
+        times = files.image(f"{recorded['base']:020d}.timeindex")
         assert 8 * len(entries(recorded, "index")) == len(index)
         assert 12 * len(entries(recorded, "timeindex")) == len(times)
 

@@ -4,8 +4,12 @@
 Used by: the tests of this folder that plant one.
 """
 
+import pytest
+
 from segproof.findings import Finding
 from segproof_harness.replay import replay_seeds
+from segproof_model.language.behaviours import Behaviour
+from segproof_model.releases import RELEASES
 
 
 def first_finding(
@@ -14,3 +18,8 @@ def first_finding(
     """Return the first finding on the histories of seeds 0 to `seeds`, exclusive, if any."""
     result = replay_seeds(structure, release, range(seeds), length, subjects, findings_max=1)
     return result.findings[0] if result.findings else None
+
+
+def flip(monkeypatch: pytest.MonkeyPatch, release: str, behaviour: type[Behaviour]) -> None:
+    """Let the model of a release have a behaviour that it has not, or lack one that it has."""
+    monkeypatch.setitem(RELEASES, release, RELEASES[release].flipped(behaviour))

@@ -21,10 +21,12 @@ from segproof.rocketmq.consume_queue import ConsumeQueue
 from segproof.rocketmq.index_service import IndexService
 from segproof.rocketmq.message import Message, dispatch_request_of
 from segproof_harness.memory_stores import write_log
-from segproof_model.directory import Directory
-from segproof_model.profiles import PROFILES, Profile
-from segproof_model.rocketmq.message_store import MessageStore as ModelStore
-from segproof_model.rocketmq.message_store import MessageStoreConfig as ModelConfig
+from segproof_model.language.behaviours import Release
+from segproof_model.language.files import Files
+from segproof_model.releases import release_named
+from segproof_model.rocketmq.broker.index_service_releases import TagsAreNotIndexed
+from segproof_model.rocketmq.broker.message_store import MessageStore as ModelStore
+from segproof_model.rocketmq.broker.message_store import MessageStoreConfig as ModelConfig
 
 NEWEST, OLD = "rocketmq-5.5.1", "rocketmq-4.9.8"
 INT64_MAX = 2**63 - 1
@@ -135,7 +137,7 @@ def keys_of(draft: dict[str, Any], release: str = NEWEST) -> list[str]:
     properties, topic = draft["properties"], draft["topic"]
     keys = [properties["UNIQ_KEY"]] if "UNIQ_KEY" in properties else []
     keys += properties.get("KEYS", "").split()
-    if "TAGS" in properties and PROFILES[release].rmq_tags_indexed:
+    if "TAGS" in properties and not release_named(release).has(TagsAreNotIndexed):
         keys.append(f"T#{properties['TAGS']}")
     return [f"{topic}#{key}" for key in dict.fromkeys(keys)]
 
@@ -185,26 +187,17 @@ def index_bytes(path: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in sorted(path.glob("index/*"))}
 
 
-def directory_of(path: Path) -> Directory:
-    """Return a store as the model takes it: names below `s/`."""
-    files = [file for file in path.rglob("*") if file.is_file()]
-    pairs = ((f"s/{file.relative_to(path).as_posix()}", file.read_bytes()) for file in files)
-    return Directory(tuple(sorted(pairs)))
-
-
 def recovered_by_model(
-    path: Path, profile: Profile, entries: int = ENTRIES, log_bytes: int = LOG_BYTES
+    path: Path, release: Release, entries: int = ENTRIES, log_bytes: int = LOG_BYTES
 ) -> list[bytes]:
     """Return the index files, oldest first, that a release has after loading and recovering."""
-    config = ModelConfig(SLOTS, entries, log_bytes)
-    now_ms = time.time_ns() // 1_000_000
-    opened = ModelStore.open(
-        "s", config, directory=directory_of(path), profile=profile, now_ms=now_ms
-    )
-    assert isinstance(opened.after, ModelStore)
-    loaded = opened.after.load()
-    assert loaded.outcome is True
-    recovered = loaded.after.recover()
-    assert recovered.outcome is None, recovered.outcome
-    files = recovered.after.directory.files
-    return [data for name, data in files if name.startswith("s/index/")]
+    images = {
+        f"s/{file.relative_to(path).as_posix()}": file.read_bytes()
+        for file in path.rglob("*")
+        if file.is_file()
+    }
+    files = Files(images, time.time_ns() // 1_000_000)
+    store = release.kind(ModelStore)(files, "s", ModelConfig(SLOTS, entries, log_bytes))
+    assert store.load()
+    store.recover()
+    return [files.image(name) for name in files if name.startswith("s/index/")]

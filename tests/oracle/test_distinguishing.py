@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each flag of a profile that a history shows is true: the real classes on both sides say so."""
+"""Each behaviour that a history shows is true: the real classes on both sides say so."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -21,27 +21,27 @@ from segproof_harness.structures import structure_named
 from segproof_harness.traces import read_trace
 
 TRACES = Path(__file__).resolve().parents[2] / "docs" / "reference" / "traces"
-STEPS = {(step.flag, step.older.name): step for step in steps()}
+STEPS = {step.name: step for step in steps()}
 SHOWN = [row for row in read_distinctions(TRACES / "record.jsonl") if row.structure is not None]
 
 
 def _path(row: Distinction) -> Path:
-    return TRACES / STEPS[row.flag, row.older].file_name
+    return TRACES / STEPS[row.behaviour].file_name
 
 
-@pytest.mark.parametrize("row", SHOWN, ids=lambda row: f"{row.flag}-{row.older}")
-def test_the_flag_alone_moves_the_answer(row: Distinction) -> None:
-    """With this flag as newer releases have it, the older profile answers otherwise."""
-    trace, step = read_trace(_path(row)), STEPS[row.flag, row.older]
+@pytest.mark.parametrize("row", SHOWN, ids=lambda row: row.behaviour)
+def test_the_behaviour_alone_moves_the_answer(row: Distinction) -> None:
+    """Without it the release answers otherwise."""
+    trace, step = read_trace(_path(row)), STEPS[row.behaviour]
     structure = structure_named(trace.structure_id)
     other = flipped(step, structure)
     assert Comparison(structure, step.older.name, [other], image_every=1).run(trace) is not None
 
 
 @pytest.mark.needs("java", "jpype")
-@pytest.mark.parametrize("row", SHOWN, ids=lambda row: f"{row.flag}-{row.older}")
+@pytest.mark.parametrize("row", SHOWN, ids=lambda row: row.behaviour)
 def test_the_releases_say_so(row: Distinction, not_run: Callable[[str], NoReturn]) -> None:
-    """The real classes of the older and of the newer release answer as their profiles."""
+    """The real classes of the older and of the newer release answer as their models."""
     trace = read_trace(_path(row))
     assert row.confirmed
     assert not row.refuted
@@ -53,7 +53,7 @@ def test_the_releases_say_so(row: Distinction, not_run: Callable[[str], NoReturn
         assert real.run(trace) is None
 
 
-def test_no_flag_is_missing() -> None:
-    """The record has a row for each flag that differs between releases, and no other."""
-    recorded = {(row.flag, row.older) for row in read_distinctions(TRACES / "record.jsonl")}
+def test_no_behaviour_is_missing() -> None:
+    """The record has a row for each behaviour of older releases, and no other."""
+    recorded = {row.behaviour for row in read_distinctions(TRACES / "record.jsonl")}
     assert recorded == set(STEPS)

@@ -14,15 +14,14 @@ from typing import Any
 
 import pytest
 
-from segproof_harness.codecs import CODECS
+from segproof_harness.descriptions.batches import whole_batches
 from segproof_harness.operations import Operation
 from segproof_harness.oracle.releases import RELEASES
 from segproof_harness.outcomes import Outcome
 from segproof_harness.structures import Setup, structure_named
 from segproof_harness.subjects import ModelSubject, OracleSubject
 from segproof_harness.workloads import choose_for, draw_operation
-from segproof_model.kafka.record_file import scan_memory
-from segproof_model.profiles import profile_named
+from segproof_model.releases import release_named
 
 PARTITION_LOG = "partition-log"
 ASKED = {
@@ -56,9 +55,9 @@ FIELDS = (
 def read_again(files: Mapping[str, bytes]) -> list[tuple[Any, ...]]:
     """Return the fields and records of all batches of a log."""
     logs = [data for name, data in sorted(files.items()) if name.endswith(".log")]
-    batches = [batch for data in logs for batch in scan_memory(data, codecs=CODECS).batches]
+    batches = [batch for data in logs for batch in whole_batches(data)]
     return [
-        (*(getattr(batch, name) for name in FIELDS), batch.is_valid(), batch.records())
+        (*(getattr(batch, name) for name in FIELDS), batch.is_valid(), list(batch.records()))
         for batch in batches
     ]
 
@@ -69,8 +68,8 @@ def read_again(files: Mapping[str, bytes]) -> list[tuple[Any, ...]]:
 def test_what_a_leader_compresses(release: str, codec: str, seed: int) -> None:
     """Each answer is that of the model; so are the batches of the log, but for their bytes."""
     structure = structure_named(PARTITION_LOG)
-    model = ModelSubject(structure, profile_named(release))
-    choose = choose_for(PARTITION_LOG, seed, [model.profile])
+    model = ModelSubject(structure, release_named(release))
+    choose = choose_for(PARTITION_LOG, seed, [model.release])
     drawn = structure.draw_setup(choose)
     given: Any = drawn.arguments["options"]
     options = tuple(one for one in given if one[0] in KEPT)

@@ -14,12 +14,10 @@ import pytest
 from segproof_harness.oracle.dump_tool import dump_tool
 from segproof_harness.oracle.jars import problem_of
 from segproof_harness.oracle.releases import release_named
-from segproof_model.kafka.producer_snapshot import (
-    ProducerStateEntry,
-    read_snapshot,
-    write_snapshot,
-)
-from segproof_model.profiles import PROFILES
+from segproof_model import releases
+from segproof_model.kafka.broker.producer_snapshot import ProducerStateEntry, write_snapshot
+from segproof_model.kafka.broker.producer_state import ProducerStateManager
+from segproof_model.language.files import Files
 
 pytestmark = pytest.mark.needs("java")
 
@@ -33,7 +31,7 @@ DATA = write_snapshot([ProducerStateEntry(7, last_timestamp=9000)])
 def test_producer_without_a_batch(
     name: str, has_batch: bool, tmp_path: Path, not_run: Callable[[str], NoReturn]
 ) -> None:
-    """Up to 2.2 its entry is read as one with a batch, as the profile says."""
+    """Up to 2.2 its entry is read as one with a batch, as the model says."""
     release = release_named(name)
     problem = problem_of(release)
     if problem is not None:
@@ -43,6 +41,6 @@ def test_producer_without_a_batch(
     told = dump_tool(release, [path])
     assert "producerId: 7 " in told.stdout
     assert ("lastSequence: -1" in told.stdout) is has_batch
-    found = read_snapshot(DATA, profile=PROFILES[name])
-    assert isinstance(found, tuple)
-    assert bool(found[0].batch_metadata) is has_batch
+    kind = releases.release_named(name).kind(ProducerStateManager)
+    (entry,) = kind(Files({"x": DATA})).read_snapshot("x")
+    assert bool(entry.batch_metadata) is has_batch

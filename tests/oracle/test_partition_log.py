@@ -19,7 +19,8 @@ from segproof_harness.oracle.releases import RELEASES
 from segproof_harness.structures import Setup, structure_named
 from segproof_harness.subjects import ModelSubject, OracleSubject
 from segproof_harness.traces import Trace, read_trace
-from segproof_model.profiles import PROFILES
+from segproof_model.kafka.format.record_releases import MessagesAloneAreWritten
+from segproof_model.releases import release_named
 
 pytestmark = pytest.mark.needs("java", "jpype")
 
@@ -31,7 +32,7 @@ ASKED = [
     if release.system == "kafka" and reason_without(PARTITION_LOG, release) is None
 ]
 """The releases whose log can be asked."""
-SERVED = [name for name in ASKED if PROFILES[name].magic_2_is_written]
+SERVED = [name for name in ASKED if not release_named(name).has(MessagesAloneAreWritten)]
 """The releases that know the batches of the histories."""
 BOUNDED = [name for name in SERVED if RELEASES[name].number >= (2, 4)]
 """The releases whose log itself knows the high watermark."""
@@ -283,7 +284,7 @@ def test_a_load_splits_for_ever(release: str, monkeypatch: pytest.MonkeyPatch) -
     is_endless = (2,) <= RELEASES[release].number < (2, 3)
     if is_endless:  # Any limit shows it, and who waits longer learns no more.
         monkeypatch.setattr("segproof_harness.subjects.oracle.OPENING_SECONDS", 2.0)
-    model = ModelSubject(structure_named(PARTITION_LOG), PROFILES[release])
+    model = ModelSubject(structure_named(PARTITION_LOG), release_named(release))
     for one in (model, subject):
         assert one.start(trace.setup).error == ("endless" if is_endless else None)
     if not is_endless:

@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Defects planted in the model, which no law sees, are caught by the real class alone.
 
-Each is a belief about Kafka that one could well have: a flag with the value of an older release, a
-state that is forgotten. The implementation follows `segproof` and is not asked.
+Each is a belief about Kafka that one could well have: a behaviour of an older release, a state that
+is forgotten. The implementation follows `segproof` and is not asked.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from tests.oracle.planted import first_finding
+from tests.oracle.planted import first_finding, flip
 
 from segproof.findings import Finding
-from segproof_model.kafka.transaction_index import TransactionIndex
-from segproof_model.language.outcomes import Step
-from segproof_model.profiles import KAFKA_4_3_1, PROFILES
-from segproof_model.values import replace
+from segproof_model.kafka.format.index_releases import BaseIsInsane, PlainSearch
+from segproof_model.kafka.format.transaction_index import TransactionIndex
 
 RELEASE = "kafka-4.3.1"
 LENGTH = 100
@@ -25,21 +23,21 @@ pytestmark = pytest.mark.needs("java", "jpype", RELEASE)
 
 def _refuse_the_base(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let sanity_check refuse a last offset equal to the base, as it did up to 1.1."""
-    monkeypatch.setitem(PROFILES, RELEASE, replace(KAFKA_4_3_1, sanity_allows_base=False))
+    flip(monkeypatch, RELEASE, BaseIsInsane)
 
 
 def _search_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a search halve the whole index from the start, as it did up to 2.0."""
-    monkeypatch.setitem(PROFILES, RELEASE, replace(KAFKA_4_3_1, search="plain"))
+    flip(monkeypatch, RELEASE, PlainSearch)
 
 
 def _forget_at_a_rename(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a transaction index forget the last offset with the old path."""
     rename = TransactionIndex.rename_to
 
-    def wrong(index: TransactionIndex, file: str) -> Step[TransactionIndex]:
-        step = rename(index, file)
-        return Step(replace(step.after, last_offset=None), step.outcome)
+    def wrong(index: TransactionIndex, file: str) -> None:
+        rename(index, file)
+        index.last_offset = None
 
     monkeypatch.setattr(TransactionIndex, "rename_to", wrong)
 

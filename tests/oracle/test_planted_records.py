@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Defects planted in the model of batches and record files are caught by the real class alone.
 
-Two are wrong borders; the others are flags with the value of an older release, or of `segproof`. No
-law sees them in histories, and the implementation is not asked.
+Two are wrong borders; the others are behaviours of an older release, or of `segproof`. No law sees
+them in histories, and the implementation is not asked.
 """
 
 from collections.abc import Callable
 
 import pytest
-from tests.oracle.planted import first_finding
+from tests.oracle.planted import first_finding, flip
 
 from segproof.findings import Finding
-from segproof_model.kafka import record_batch
-from segproof_model.kafka.varint import decode_varint
+from segproof_model.kafka.format import record, varint
+from segproof_model.kafka.format.record_deviations import EmptyChangeIsRefused
+from segproof_model.kafka.format.record_file_releases import SecondCloseFails
+from segproof_model.kafka.format.record_releases import VotersAreUnknown
 from segproof_model.language.integers import INT32_MAX, wrap32
-from segproof_model.language.outcomes import ErrorKind, Raised
-from segproof_model.profiles import KAFKA_4_3_1, PROFILES
-from segproof_model.values import replace
+from segproof_model.language.outcomes import ErrorKind
+from segproof_model.language.states import refuse
 
 RELEASE = "kafka-4.3.1"
 SEEDS = 25
@@ -33,33 +34,34 @@ def _wrap_one_early(monkeypatch: pytest.MonkeyPatch) -> None:
             return wrap32(increment - (INT32_MAX - sequence) - 1)
         return wrap32(sequence + increment)
 
-    monkeypatch.setattr(record_batch, "increment_sequence", wrong)
+    monkeypatch.setattr(record, "increment_sequence", wrong)
 
 
 def _read_four_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a varint have four bytes at most."""
 
-    def wrong(data: bytes, position: int) -> tuple[int, int] | Raised:
-        found = decode_varint(data, position)
-        too_long = not isinstance(found, Raised) and found[1] - position > 4
-        return Raised(ErrorKind.INVALID_ARGUMENT) if too_long else found
+    decode = varint.decode_varint
 
-    monkeypatch.setattr(record_batch, "decode_varint", wrong)
+    def wrong(data: bytes, position: int) -> tuple[int, int]:
+        found = decode(data, position)
+        return refuse(ErrorKind.INVALID_ARGUMENT) if found[1] - position > 4 else found
+
+    monkeypatch.setattr(varint, "decode_varint", wrong)
 
 
 def _know_fewer_types(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let control records have the types of 3.4."""
-    monkeypatch.setitem(PROFILES, RELEASE, replace(KAFKA_4_3_1, control_record_types="3.4"))
+    flip(monkeypatch, RELEASE, VotersAreUnknown)
 
 
 def _refuse_empty_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a file that can't be written refuse to append nothing, as ours does."""
-    monkeypatch.setitem(PROFILES, RELEASE, replace(KAFKA_4_3_1, empty_change_is_refused=True))
+    flip(monkeypatch, RELEASE, EmptyChangeIsRefused)
 
 
 def _close_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a second close fail, as it did up to 4.0."""
-    monkeypatch.setitem(PROFILES, RELEASE, replace(KAFKA_4_3_1, second_close_fails=True))
+    flip(monkeypatch, RELEASE, SecondCloseFails)
 
 
 def _first_finding(structure: str, *subjects: str) -> Finding | None:

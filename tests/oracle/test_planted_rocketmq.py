@@ -8,10 +8,10 @@ hold, and only the real class knows better.
 import os
 import resource
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
-from tests.oracle.planted import first_finding
+from tests.oracle.planted import first_finding, flip
 
 from segproof.findings import Finding
 from segproof_harness.operations import Operation, Value
@@ -22,8 +22,14 @@ from segproof_harness.structures import Setup, structure_named
 from segproof_harness.subjects import subject_named
 from segproof_harness.subjects.model import ModelSubject
 from segproof_harness.workloads import make_history
-from segproof_model.profiles import PROFILES, ROCKETMQ_5_5_1, profile_named
-from segproof_model.values import replace
+from segproof_model.language.behaviours import Behaviour
+from segproof_model.releases import release_named
+from segproof_model.rocketmq.broker.index_service_deviations import MessageIsIndexedOnce
+from segproof_model.rocketmq.broker.index_service_releases import (
+    ShutdownDoesNothing,
+    TagsAreNotIndexed,
+)
+from segproof_model.rocketmq.format.index_file_releases import EachPutIsCounted
 
 RELEASE = "rocketmq-5.5.1"
 LENGTH = 100
@@ -31,10 +37,10 @@ SEEDS = 20
 DESCRIPTORS = 300
 """How many more files the child may open where they are few; it makes one file with each."""
 PLANTED = (
-    ("index-file", {"rmq_slot_count_each_put": True}),
-    ("index-service", {"rmq_tags_indexed": False}),
-    ("index-service", {"rmq_shutdown_clears_list": False}),
-    ("index-service", {"rmq_message_indexed_once": True}),
+    ("index-file", EachPutIsCounted),
+    ("index-service", TagsAreNotIndexed),
+    ("index-service", ShutdownDoesNothing),
+    ("index-service", MessageIsIndexedOnce),
 )
 
 pytestmark = pytest.mark.needs("java", "jpype", RELEASE)
@@ -50,12 +56,12 @@ def test_clean(structure: str) -> None:
     assert _found(structure, "model", RELEASE) is None
 
 
-@pytest.mark.parametrize(
-    ("structure", "flags"), PLANTED, ids=["-".join((one[0], *one[1])) for one in PLANTED]
-)
-def test_planted(structure: str, flags: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("structure", "behaviour"), PLANTED)
+def test_planted(
+    structure: str, behaviour: type[Behaviour], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With the defect the laws hold, and the real class differs."""
-    monkeypatch.setitem(PROFILES, RELEASE, replace(ROCKETMQ_5_5_1, **flags))
+    flip(monkeypatch, RELEASE, behaviour)
     assert _found(structure, "model") is None, (
         "a law sees it, so that it shows nothing of the oracle"
     )
@@ -93,7 +99,7 @@ def test_what_never_ends(structure: str, setup: Setup, operations: list[Operatio
     """Where the model says `endless`, the class gives no answer within its time."""
     assert replay_seeds(structure, RELEASE, [0], 1, ("model", RELEASE)).findings == []
     described = structure_named(structure)
-    guide = ModelSubject(described, profile_named(RELEASE))
+    guide = ModelSubject(described, release_named(RELEASE))
     real = subject_named(RELEASE, described)
     answers = [(guide.start(setup), real.start(setup))]
     answers += [(guide.apply(operation), real.apply(operation)) for operation in operations]
@@ -124,10 +130,10 @@ def test_few_descriptors_end_no_endless_walk(not_run: Callable[[str], NoReturn])
 @pytest.mark.parametrize("structure", ["index-file", "index-service"])
 def test_no_endless_step_is_drawn(structure: str) -> None:
     """Histories for a release leave out what its JVM would never end."""
-    profile = profile_named(RELEASE)
+    release = release_named(RELEASE)
     for seed in range(30):
         history = make_history(structure, RELEASE, seed, LENGTH, releases=(RELEASE,))
-        guide = ModelSubject(structure_named(structure), profile)
+        guide = ModelSubject(structure_named(structure), release)
         guide.start(history.setup)
         errors = [guide.apply(operation).error for operation in history.operations]
         assert "endless" not in errors

@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Defects planted in the model of the segment are caught by the real class.
 
-The first is a wrong comparison; the others are flags with the value of an older release, which no
-law sees. The implementation is not asked.
+The first is a wrong comparison; the others are behaviours of older releases, which no law
+sees. The implementation is not asked.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
-from tests.oracle.planted import first_finding
+from tests.oracle.planted import first_finding, flip
 
 from segproof.findings import Finding
 from segproof_harness.compare import Comparison
-from segproof_model.kafka.log_segment import Appended, LogSegment
-from segproof_model.language.outcomes import Raised, Step
-from segproof_model.profiles import KAFKA_4_3_1, PROFILES
-from segproof_model.values import replace
+from segproof_model.kafka.broker.producer_releases import MarkerAloneCompletes
+from segproof_model.kafka.format.log_segment import LogSegment
+from segproof_model.kafka.format.log_segment_releases import CallIsIndexedAsAWhole
+from segproof_model.kafka.format.memory_records import MemoryRecords
 
 RELEASE = "kafka-4.3.1"
 SEEDS = 15
@@ -26,25 +27,28 @@ pytestmark = pytest.mark.needs("java", "jpype", RELEASE)
 
 def _reach_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a batch be indexed where the bytes before it reach the interval: >= instead of >."""
-    indexed = LogSegment._indexed
+    append = LogSegment.append
 
-    def wrong(segment: LogSegment, appended: Appended | Raised) -> Step[LogSegment]:
+    def wrong(segment: LogSegment, largest_offset: int, records: MemoryRecords) -> None:
         config = segment.config
         narrower = replace(config, index_interval_bytes=config.index_interval_bytes - 1)
-        step = indexed(replace(segment, config=narrower), appended)
-        return Step(replace(step.after, config=config), step.outcome)
+        segment.config = narrower
+        try:
+            append(segment, largest_offset, records)
+        finally:
+            segment.config = config
 
-    monkeypatch.setattr(LogSegment, "_indexed", wrong)
+    monkeypatch.setattr(LogSegment, "append", wrong)
 
 
 def _index_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let append look for an entry once a call, as it did up to 4.0.0."""
-    monkeypatch.setitem(PROFILES, RELEASE, replace(KAFKA_4_3_1, index_per_batch=False))
+    flip(monkeypatch, RELEASE, CallIsIndexedAsAWhole)
 
 
 def _begin_by_a_marker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a marker without an open transaction begin and end one, as it did up to 2.4."""
-    monkeypatch.setitem(PROFILES, RELEASE, replace(KAFKA_4_3_1, marker_alone_completes=True))
+    flip(monkeypatch, RELEASE, MarkerAloneCompletes)
 
 
 def _first_finding() -> Finding | None:

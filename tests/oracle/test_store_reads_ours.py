@@ -33,7 +33,7 @@ from segproof.store_lookup import StoreReader
 from segproof.verification import verify
 from segproof_harness.cli import run
 from segproof_harness.memory_stores import FIRST_TIMESTAMP_MS, message_of
-from segproof_model.profiles import PROFILES
+from segproof_model.releases import release_named
 
 pytestmark = pytest.mark.needs("java", "jpype")
 COUNT = 200
@@ -221,7 +221,7 @@ def test_it_makes_the_queues_that_we_leave_out(release: str, index: bool, tmp_pa
     count = 60 if index else 9  # so few that it makes one index file: names are milliseconds
     path = tmp_path / "store"
     write_store(path, our_messages(count), queued=0, index=index)
-    expected = recovered_by_model(path, PROFILES[release])
+    expected = recovered_by_model(path, release_named(release))
     with StoreProcess(release, path) as store:
         assert store.ask("load") is True
         read = store.ask("consume", topic="Orders", queue_id=0, count=count)

@@ -30,7 +30,7 @@ from segproof.rocketmq.message import Message
 from segproof.rocketmq.message_store import MessageStore, MessageStoreConfig
 from segproof.verification import verify
 from segproof_harness.memory_stores import FIRST_TIMESTAMP_MS, message_of
-from segproof_model.profiles import PROFILES
+from segproof_model.releases import release_named
 
 pytestmark = pytest.mark.needs("java", "jpype")
 
@@ -70,7 +70,7 @@ def test_a_start_loses_messages_behind_the_queues(release: str, tmp_path: Path) 
     """
     path = tmp_path / "store"
     offsets = write_store(path, small_messages(4), queued=1, index=False)
-    expected = recovered_by_model(path, PROFILES[release])
+    expected = recovered_by_model(path, release_named(release))
     with StoreProcess(release, path) as store:
         assert store.ask("load") is True
         read = store.ask("consume", topic="T", queue_id=0, count=4)
@@ -151,7 +151,7 @@ def test_queues_are_made_new_from_ten_files_only(release: str, tmp_path: Path) -
     path = tmp_path / "store"
     write_store(path, small_messages(COUNT), queued=0, index=False, log_bytes=FEW_BYTES)
     assert len(list(path.glob("commitlog/*"))) == COUNT // 2
-    expected = recovered_by_model(path, PROFILES[release], log_bytes=FEW_BYTES)
+    expected = recovered_by_model(path, release_named(release), log_bytes=FEW_BYTES)
     with StoreProcess(release, path, MANY_FILES) as store:
         assert store.ask("load") is True
         keys = found_by_key(store, COUNT)

@@ -5,7 +5,7 @@ Used by: the tox environment `oracle`.
 """
 
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
@@ -32,7 +32,9 @@ from segproof.rocketmq.message import encode_message, string_to_message_properti
 from segproof.rocketmq.message_store import MessageStore, MessageStoreConfig
 from segproof.store_lookup import StoreReader
 from segproof.verification import verify
-from segproof_model.profiles import PROFILES, SEGPROOF
+from segproof_model.releases import SEGPROOF, release_named
+from segproof_model.rocketmq.broker.index_service_deviations import NamesAreDistinct
+from segproof_model.rocketmq.broker.index_service_releases import TagsAreNotIndexed
 
 pytestmark = pytest.mark.needs("java", "jpype")
 COUNT = 300
@@ -225,8 +227,8 @@ def test_the_restart_is_predicted(killed: Killed) -> None:
 
     Only their names, times of the restart, can't be told before.
     """
-    profile = replace(PROFILES[killed.release], rmq_names_distinct=True)
-    expected = recovered_by_model(killed.copy, profile, KILLED_ENTRIES)
+    release = release_named(killed.release).flipped(NamesAreDistinct)
+    expected = recovered_by_model(killed.copy, release, KILLED_ENTRIES)
     with StoreProcess(killed.release, killed.path, KILLED_CONFIG) as store:
         assert store.ask("load") is True
     after = index_bytes(killed.path)
@@ -247,7 +249,7 @@ def test_our_recovery_of_a_killed_store(killed: Killed, tmp_path: Path) -> None:
         assert store.load()
         store.recover()
     assert expected == list(index_bytes(recovered).values())
-    has_tags = PROFILES[killed.release].rmq_tags_indexed
+    has_tags = not release_named(killed.release).has(TagsAreNotIndexed)
     rebuild_index(
         rebuilt, None, SLOTS, KILLED_ENTRIES, in_place=True, index_tags=has_tags, cut_tail=True
     )

@@ -33,9 +33,13 @@ HARMLESS |= {"process_cpu_count", "sched_getaffinity", "sep"}
 
 
 def imported_roots(path: Path) -> set[str]:
-    """Return the top names of everything that a source file imports, at any depth."""
+    """Return the top names of everything that a source file imports when it runs, at any depth."""
     roots = set[str]()
-    for node in ast.walk(ast.parse(path.read_bytes())):
+    tree = ast.parse(path.read_bytes())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
+            node.body = []  # what only the type checker reads
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             roots.update(alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -4,90 +4,55 @@
 Used by: the tox environments `quick` and `py311` to `py313`.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from segproof.kafka import OffsetIndex, TimeIndex
 from segproof_harness.memory_files import MemoryFiles
-from segproof_model.kafka import offset_index as model_offset_index
-from segproof_model.kafka import time_index as model_time_index
-from segproof_model.profiles import SEGPROOF
+from segproof_model.kafka.format.offset_index import OffsetIndex as ModelOffsetIndex
+from segproof_model.kafka.format.offset_index import OffsetPosition
+from segproof_model.kafka.format.time_index import TimeIndex as ModelTimeIndex
+from segproof_model.language.files import Files
+from segproof_model.releases import SEGPROOF
 
 KEYS = (1, 4, 6, 8)
 LIMITS = [(67, 64, 60), (10485760, 10485760, 10485756), (8, 8, None), (12, 8, 12)]
 
 
-@dataclass
-class Model:
-    """An index of the model; a change replaces the state."""
-
-    state: Any
-
-    @classmethod
-    def open(cls, kind: str, base_offset: int, limit: int) -> "Model":
-        """Open a new index: "offset" or "time"."""
-        of_offsets, of_times = model_offset_index.OffsetIndex, model_time_index.TimeIndex
-        opener: Any = of_offsets if kind == "offset" else of_times
-        return cls(opener.open("x", base_offset, limit, profile=SEGPROOF).after)
-
-    def change(self, name: str, *arguments: int) -> None:
-        """Apply a changing operation."""
-        step = getattr(self.state, name)(*arguments)
-        assert step.outcome is None
-        self.state = step.after
-
-    def ask(self, name: str, *arguments: Any) -> Any:
-        """Return the answer of a query."""
-        return getattr(self.state, name)(*arguments)
-
-    def entries(self) -> list[Any]:
-        """Return every entry."""
-        return list(self.state.entries_list())
+def model(kind: str, base_offset: int, limit: int) -> Any:
+    """Open a new index of the model: "offset" or "time"."""
+    structure: Any = ModelOffsetIndex if kind == "offset" else ModelTimeIndex
+    return SEGPROOF.kind(structure)(Files(), "x", base_offset, limit)
 
 
-@dataclass
-class Impl:
-    """An index of the implementation, on files in memory."""
-
-    index: Any
-
-    @classmethod
-    def open(cls, kind: str, base_offset: int, limit: int) -> "Impl":
-        """Open a new index: "offset" or "time"."""
-        opener: Any = OffsetIndex if kind == "offset" else TimeIndex
-        return cls(opener("/x", base_offset, limit, files=MemoryFiles()))
-
-    def change(self, name: str, *arguments: int) -> None:
-        """Apply a changing operation."""
-        getattr(self.index, name)(*arguments)
-
-    def ask(self, name: str, *arguments: Any) -> Any:
-        """Return the answer of a query."""
-        return getattr(self.index, name)(*arguments)
-
-    def entries(self) -> list[Any]:
-        """Return every entry."""
-        return list(self.index)
+def impl(kind: str, base_offset: int, limit: int) -> Any:
+    """Open a new index of the implementation, on files in memory."""
+    opener: Any = OffsetIndex if kind == "offset" else TimeIndex
+    return opener("/x", base_offset, limit, files=MemoryFiles())
 
 
-BOTH = pytest.mark.parametrize("side", [Model, Impl], ids=["model", "impl"])
+def entries(index: Any) -> list[Any]:
+    """Return every entry."""
+    return [index.entry(number) for number in range(index.entries)]
+
+
+BOTH = pytest.mark.parametrize("side", [model, impl])
 
 
 def four_offsets(side: Any, base: int) -> Any:
     """Return an offset index with the offsets base + [1 4 6 8] at positions [10 40 60 80]."""
-    index = side.open("offset", base, 80)
+    index = side("offset", base, 80)
     for key in KEYS:
-        index.change("append", base + key, 10 * key)
+        index.append(base + key, 10 * key)
     return index
 
 
 def four_times(side: Any, base: int) -> Any:
     """Return a time index with the timestamps [1 4 6 8] for the offsets base + [1 4 6 8]."""
-    index = side.open("time", base, 120)
+    index = side("time", base, 120)
     for key in KEYS:
-        index.change("maybe_append", key, base + key)
+        index.maybe_append(key, base + key)
     return index
 
 
@@ -103,12 +68,12 @@ def test_four_entries_searched(
     """[1 4 6 8]: downward the greatest key not above the target, upward the least not below."""
     index = four_offsets(side, base)
     below = (base, 0) if lower is None else (base + lower, 10 * lower)
-    assert below == index.ask("lookup", base + target)
-    fetch = model_offset_index.OffsetPosition(base, 10)
-    above = index.ask("fetch_upper_bound_offset", fetch, 10 * target - 10)
+    assert below == index.lookup(base + target)
+    fetch = OffsetPosition(base, 10)
+    above = index.fetch_upper_bound_offset(fetch, 10 * target - 10)
     assert (None if upper is None else (base + upper, 10 * upper)) == above
     earliest = (-1, base) if lower is None else (lower, base + lower)
-    assert earliest == four_times(side, base).ask("lookup", target)
+    assert earliest == four_times(side, base).lookup(target)
 
 
 @BOTH
@@ -119,10 +84,10 @@ def test_four_entries_searched(
 def test_four_entries_cut(side: Any, base: int, cut: int, kept: tuple[int, ...]) -> None:
     """Cut at an offset, the entries below it stay: of [1 4 6 8] cut at 4 one, at 5 two."""
     by_offset, by_time = four_offsets(side, base), four_times(side, base)
-    by_offset.change("truncate_to", base + cut)
-    by_time.change("truncate_to", base + cut)
-    assert [(base + key, 10 * key) for key in kept] == by_offset.entries()
-    assert [(key, base + key) for key in kept] == by_time.entries()
+    by_offset.truncate_to(base + cut)
+    by_time.truncate_to(base + cut)
+    assert [(base + key, 10 * key) for key in kept] == entries(by_offset)
+    assert [(key, base + key) for key in kept] == entries(by_time)
 
 
 @BOTH
@@ -131,8 +96,8 @@ def test_limit_is_rounded_to_whole_entries(
     side: Any, limit: int, of_offsets: int, of_times: int | None
 ) -> None:
     """A new file has the greatest multiple of the entry size in its limit: 67 gives 64 and 60."""
-    (index,) = vars(side.open("offset", 0, limit)).values()
+    index = side("offset", 0, limit)
     assert (of_offsets, of_offsets // 8) == (index.length, index.max_entries)
     if of_times is not None:
-        (index,) = vars(side.open("time", 0, limit)).values()
+        index = side("time", 0, limit)
         assert (of_times, of_times // 12) == (index.length, index.max_entries)

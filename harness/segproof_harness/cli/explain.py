@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The verb `explain`: a law in words, where it comes from, a file that breaks it, what to do.
 
+Of releases and their behaviours: explain_release.
+
 Used by: cli.
 """
 
 import difflib
-import pkgutil
 import sys
-from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -27,33 +27,50 @@ SCOPES = {
 
 
 def command(
-    law_id: Annotated[
-        str | None, typer.Argument(metavar="LAW-ID", help="Such as OFFIDX-2; without it, all.")
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="WHAT",
+            help="A law such as OFFIDX-2, a release such as kafka-2.8.2, or a behaviour that"
+            " releases have, such as SecondCloseFails. Without it: all laws.",
+        ),
+    ] = None,
+    structure: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="STRUCTURE",
+            help="Behind a release: a class of the model, whose methods are printed that this"
+            " release has otherwise than the newest.",
+        ),
     ] = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Explain a law, with a file that breaks it.
+    """Explain a law, with a file that breaks it; or what a release does otherwise.
 
-    Shown are its sentence, its source, an example of a broken file, and what to do. The example is
-    made anew each time: a real file of this package is copied, damaged, and verified. Without a
-    law, all of them are listed.
+    Of a law its sentence, its source, an example of a broken file, and what to do are shown. The
+    example is made anew each time: a real file of this package is copied, damaged, and verified.
+    Of a release its behaviours are listed: what it does otherwise than the newest.
 
     \b
     Examples:
       segproof explain OFFIDX-2
       segproof explain BATCH-3 --format jsonl
+      segproof explain kafka-2.8.2
+      segproof explain kafka-2.8.2 LogSegment
       segproof explain
     """
+    if what is not None and explain_of_release(what, structure, output_format):
+        return
     known = known_laws()
-    if law_id is None:
+    if what is None:
         for each, facts in known.items():
             write_row({"law": each, "sentence": facts["sentence"]}, output_format)
         return
-    wanted = law_id.upper()
+    wanted = what.upper()
     if wanted not in known:
         near = difflib.get_close_matches(wanted, known, n=3)
         hint = f"; did you mean {', '.join(near)}?" if near else ""
-        refuse(f"no law {law_id!r}{hint} (`segproof explain` lists all)")
+        refuse(f"no law {what!r}{hint} (`segproof explain` lists all)")
     facts = {"law": wanted, **known[wanted]}
     finding, damage = _example(wanted)
     facts["example"] = damage
@@ -64,21 +81,31 @@ def command(
         _show(facts)
 
 
+def explain_of_release(what: str, structure: str | None, output_format: Format) -> bool:
+    """Explain a release or a behaviour; return whether it is one."""
+    from segproof_harness.cli import explain_release
+
+    is_known = explain_release.is_known(what)
+    if is_known:
+        explain_release.explain(what, structure, output_format)
+    return is_known
+
+
 def known_laws() -> dict[str, dict[str, Any]]:
     """Return the facts of every law, and what `verify` makes of it."""
-    import segproof_model.laws
     from segproof.verifying.rules import RULES
-    from segproof_model.laws.registry import LAWS
+    from segproof_harness.every_law import LAWS, RETIRED
+    from segproof_model.laws.register import Law, Retired
 
-    for module in pkgutil.iter_modules(segproof_model.laws.__path__):
-        import_module(f"segproof_model.laws.{module.name}")
+    laws: dict[str, Law | Retired] = {**LAWS, **RETIRED}
     known: dict[str, dict[str, Any]] = {}
-    for law_id in sorted(LAWS, key=order_of_law):
-        law, rule = LAWS[law_id], RULES.get(law_id)
+    for law_id in sorted(laws, key=order_of_law):
+        law, rule = laws[law_id], RULES.get(law_id)
         known[law_id] = {
             "structure": law.structure,
             "sentence": law.sentence,
-            "source": law.source,
+            "source": law.source if isinstance(law, Law) else None,
+            "said_by": law.place if isinstance(law, Retired) else None,
             "speaks_of": SCOPES[law.scope],
             "severity": rule.severity.value if rule else None,
             "hint": rule.hint if rule else None,
@@ -109,6 +136,9 @@ def _show(facts: dict[str, Any]) -> None:
     out = sys.stdout.write
     out(f"{facts['law']} ({facts['structure']})\n\n")
     out(f"  {facts['sentence']}\n\n")
+    if facts["said_by"] is not None:
+        out(f"said by:    {facts['said_by']} in the model, so nothing judges it a second time\n")
+        return
     out(f"source:     {facts['source']}\n")
     out(f"speaks of:  {facts['speaks_of']}\n")
     if facts["severity"] is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verb `oracle distinguish`: a history for each flag that tells two releases apart.
+"""The verb `oracle distinguish`: a history for each behaviour that tells two releases apart.
 
 Used by: cli.oracle.
 """
@@ -19,9 +19,11 @@ RECORD = "record.jsonl"
 
 
 def command(
-    flags: Annotated[
+    behaviours: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FLAG...", help="Flags of the profiles. Default: all that differ."),
+        typer.Argument(
+            metavar="BEHAVIOUR...", help="Behaviours of older releases. Default: all of them."
+        ),
     ] = None,
     out: Annotated[
         Path, typer.Option("--out", help="Folder of the traces and of the record of them.")
@@ -31,18 +33,18 @@ def command(
         typer.Option("--try-first", help="Folder of traces that are tried before random ones."),
     ] = None,
     seeds: Annotated[
-        int, typer.Option("--seeds", min=1, help="Seeds tried for each flag and structure.")
+        int, typer.Option("--seeds", min=1, help="Seeds tried for each behaviour and structure.")
     ] = 3000,
 ) -> None:
-    """Find, for each flag that differs between releases, a history that shows it.
+    """Find, for each behaviour of older releases, a history that shows it.
 
-    The model under the older release's profile and under the same with this flag changed answer it
-    differently; the real classes of both releases are asked what is true. A flag that they refute
-    is told, and the exit code is 1.
+    The model of the newest release that has it, and the same without it, answer differently; the
+    real classes of that release and of the next are asked what is true. A behaviour that they
+    refute is told, and the exit code is 1.
 
     \b
     Examples:
-      segproof oracle distinguish index_per_batch
+      segproof oracle distinguish CallIsIndexedAsAWhole
       segproof oracle distinguish --out docs/reference/traces --try-first tests/oracle/traces
     """
     from segproof_harness.oracle.distinguishing import (
@@ -56,10 +58,11 @@ def command(
     from segproof_harness.traces import TraceError, read_trace
 
     known = list(steps())
-    strangers = set(flags or ()) - {step.flag for step in known}
+    names = {step.name for step in known}
+    strangers = set(behaviours or ()) - names
     if strangers:
-        refuse(f"no flag that differs between releases: {', '.join(sorted(strangers))}")
-    wanted = [step for step in known if not flags or step.flag in flags]
+        refuse(f"no behaviour of older releases: {', '.join(sorted(strangers))}")
+    wanted = [step for step in known if not behaviours or step.name in behaviours]
     asked = dict.fromkeys(name for step in wanted for name in (step.older.name, step.newer.name))
     refuse_unready(release_named(name) for name in asked)
     try:
@@ -67,24 +70,21 @@ def command(
         known_traces = [read_trace(path) for path in paths if path.name != RECORD]
         out.mkdir(parents=True, exist_ok=True)
         record = out / RECORD
-        rows = {(row.flag, row.older): row for row in read_distinctions(record)}
-        rows = {
-            key: row for key, row in rows.items() if key in {(s.flag, s.older.name) for s in known}
-        }
-        with progress("flags", unit="flags") as show:
+        rows = {row.behaviour: row for row in read_distinctions(record) if row.behaviour in names}
+        with progress("behaviours", unit="behaviours") as show:
             for number, step in enumerate(wanted):
                 show(number, len(wanted))
                 found, trace = distinguish(step, seeds, known=known_traces)
-                rows[step.flag, step.older.name] = found
+                rows[step.name] = found
                 if trace is not None:
                     trace.write(out / step.file_name)
                 write_distinctions(record, list(rows.values()))
                 _show(found)
     except (OracleError, OSError, TraceError) as error:
         refuse(str(error))
-    done = [rows[step.flag, step.older.name] for step in wanted]
+    done = [rows[step.name] for step in wanted]
     shown = sum(bool(row.confirmed) and not row.refuted for row in done)
-    summarise(f"{shown} of {len(done)} flags shown and confirmed by the real classes")
+    summarise(f"{shown} of {len(done)} behaviours shown and confirmed by the real classes")
     if any(row.refuted for row in done):
         raise typer.Exit(EXIT_FINDINGS)
 
@@ -96,4 +96,4 @@ def _show(found: "Distinction") -> None:
         verdict = f"{found.structure}: {found.expected}, otherwise {found.otherwise}"
     real = f"; confirmed by {', '.join(found.confirmed)}" if found.confirmed else ""
     against = f"; REFUTED by {', '.join(found.refuted)}" if found.refuted else ""
-    write_line(f"{found.flag} ({found.older} beside {found.newer}): {verdict}{real}{against}")
+    write_line(f"{found.behaviour} ({found.older} beside {found.newer}): {verdict}{real}{against}")

@@ -6,12 +6,13 @@ Used by: descriptions.record_batch, descriptions.record_file.
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
 from segproof_harness.codecs import CODECS
 from segproof_harness.generation import MAGIC_NEWEST, Choose, one_in, weighted, within
-from segproof_harness.outcomes import of_error, of_model
+from segproof_harness.outcomes import normalise, of_error
 from segproof_model.kafka.format.batch_writing import (
     write_batch,
     write_empty_batch,
@@ -141,10 +142,9 @@ def draw_damage(choose: Choose, batch: bytes) -> tuple[int, bytes]:
 def attempt(read: Callable[[], Any]) -> Any:
     """Return what a read returns, or its kind of error, for the model and for others alike."""
     try:
-        outcome = of_model(read())
+        return normalise(read())
     except Exception as error:
-        outcome = of_error(error)
-    return outcome.value if outcome.error is None else ("error", outcome.error)
+        return "error", of_error(error).error
 
 
 def number_of(batch: RecordBatch, name: str) -> int | None:
@@ -197,9 +197,10 @@ def until_error(items: Iterable[Any], show: Callable[[Any], Any]) -> tuple[Any, 
     return tuple(shown), None
 
 
+@lru_cache(maxsize=64)  # what is drawn for one step looks at the same batches again and again
 def whole_batches(data: bytes) -> Sequence[RecordBatch]:
     """Return the batches from the beginning of data, as far as they are whole."""
     found: list[RecordBatch] = []
     with suppress(Refused):
         found.extend(MemoryRecords(data, codecs=CODECS).batches())
-    return found
+    return tuple(found)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """RocketMQ's commit log, described for the harness: what stands at which place of it.
 
-Mirrors: segproof_model/rocketmq/commit_log.py, segproof/rocketmq/commit_log.py.
+Mirrors: segproof_model/rocketmq/format/commit_log.py, segproof/rocketmq/commit_log.py.
 Used by: structures.
 """
 
@@ -21,11 +21,13 @@ from segproof_harness.structures import (
     Situation,
     Structure,
 )
+from segproof_model.language.behaviours import Release
+from segproof_model.language.files import Files
 from segproof_model.language.integers import int32_at
 from segproof_model.language.outcomes import Step
-from segproof_model.rocketmq import message as model_message
-from segproof_model.rocketmq.commit_log import CommitLog
-from segproof_model.rocketmq.message import SCHEDULE_TOPIC
+from segproof_model.language.states import opened
+from segproof_model.rocketmq.format.commit_log import CommitLog
+from segproof_model.rocketmq.format.message import SCHEDULE_TOPIC
 
 FILE_SIZES = (400, 700, 512)
 MUCH_BYTES = 1 << 20
@@ -48,9 +50,8 @@ def _same_size(choose: Choose, situation: Situation) -> Value:
     return situation.opened["mapped_file_size"]
 
 
-def _open_model(arguments: Mapping[str, Any], directory: Any, profile: Any) -> Any:
-    size = arguments["mapped_file_size"]
-    return CommitLog.open("", size, directory=directory, profile=profile)
+def _open_model(arguments: Mapping[str, Any], files: Files, release: Release) -> Step[Any]:
+    return opened(release.kind(CommitLog), files, "", arguments["mapped_file_size"])
 
 
 def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any:
@@ -66,7 +67,7 @@ def _damaged(arguments: Mapping[str, Any], images: Mapping[str, bytes]) -> Mappi
 
 def some_offset(choose: Choose, situation: Situation) -> int:
     """Draw a place in the log: mostly the begin of a record."""
-    starts = draw.record_starts(situation.directory)
+    starts = draw.record_starts(situation.files.images)
     kind = weighted(choose, (16, 2, 1))
     if kind == 0 and starts:
         return choose.one_of(starts)
@@ -91,12 +92,10 @@ def dispatched(result: Any, request: Any) -> Dispatched:
     return result.success, result.size, (*found.values(), properties)
 
 
-def _check_of_model(state: CommitLog, phy_offset: int, check_crc: bool) -> Dispatched:
-    result = state.check(phy_offset, check_crc)
-    if result.message is None:
-        return dispatched(result, None)
-    request = model_message.dispatch_request_of(result.message, profile=state.profile)
-    return dispatched(result, request)
+def _check_of_model(log: CommitLog, phy_offset: int, check_crc: bool) -> Dispatched:
+    result = log.check(phy_offset, check_crc)
+    message = result.message
+    return dispatched(result, None if message is None else message.dispatch_request())
 
 
 def _check_of_impl(log: Any, phy_offset: int, check_crc: bool) -> Dispatched:
@@ -113,10 +112,10 @@ def _is_asked(event: Event) -> bool:
     if event.before is None or event.operation.name != "check":
         return True
     offset: Any = event.operation.arguments["phy_offset"]
-    file = event.before.file_of(offset)
-    if file is None:
+    start = event.before.start_of(offset)
+    if start is None:
         return False
-    head = file.data[offset - file.start :][:4]
+    head = event.before.mapped(start)[offset - start :][:4]
     return len(head) < 4 or int32_at(head, 0) <= MUCH_BYTES
 
 
@@ -131,8 +130,9 @@ def _checked(event: Event) -> Any:
 def _at(event: Event, position: int) -> bytes:
     """Return a field of the record that is checked."""
     offset: Any = event.operation.arguments["phy_offset"]
-    file = event.before.file_of(offset)
-    return b"" if file is None else bytes(file.data[offset - file.start :][position : position + 4])
+    start = event.before.start_of(offset)
+    data = b"" if start is None else event.before.mapped(start)[offset - start :]
+    return bytes(data[position : position + 4])
 
 
 SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
@@ -177,7 +177,7 @@ OPERATIONS = (
         (OFFSET,),
         6,
         ("RMQLOG-3",),
-        call_model=lambda state, phy_offset: _results(state.scan(phy_offset)),
+        call_model=lambda log, phy_offset: _results(log.scan(phy_offset)),
         call_impl=lambda log, phy_offset: _results(log.scan(phy_offset)),
     ),
     OperationKind("look_message", (OFFSET,), 4, ("RMQLOG-1",)),
@@ -187,19 +187,19 @@ OPERATIONS = (
         4,
         ("RMQLOG-1",),
     ),
-    OperationKind("close", weight=1, call_model=Step, call_impl=lambda log: None),
+    OperationKind("close", weight=1, call_model=lambda log: None, call_impl=lambda log: None),
 )
 
 COMMIT_LOG = Structure(
     structure_id="commit-log",
-    model="segproof_model.rocketmq.commit_log:CommitLog",
+    model="segproof_model.rocketmq.format.commit_log:CommitLog",
     impl="segproof.rocketmq.commit_log:CommitLog",
     opening=(
         Parameter("mapped_file_size", "size", _same_size, lambda value: value in FILE_SIZES),
         Parameter(
             "damage",
             "other",
-            lambda choose, situation: draw.some_damage(choose, situation.directory),
+            lambda choose, situation: draw.some_damage(choose, situation.files.images),
             draw.is_damage,
         ),
     ),

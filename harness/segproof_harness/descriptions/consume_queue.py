@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """RocketMQ's consume queue, described for the harness, beside a commit log that never changes.
 
-Mirrors: segproof_model/rocketmq/consume_queue.py, segproof/rocketmq/consume_queue.py.
+Mirrors: segproof_model/rocketmq/format/consume_queue.py, segproof/rocketmq/consume_queue.py.
 Used by: structures.
 """
 
@@ -22,11 +22,16 @@ from segproof_harness.structures import (
     Situation,
     Structure,
 )
-from segproof_model.directory import Directory
+from segproof_model.language.behaviours import Release
+from segproof_model.language.files import Files
 from segproof_model.language.outcomes import Step
-from segproof_model.profiles import SEGPROOF, Profile
-from segproof_model.rocketmq.commit_log import CommitLog
-from segproof_model.rocketmq.consume_queue import UNIT_SIZE, ConsumeQueue
+from segproof_model.language.states import opened
+from segproof_model.laws.register import has
+from segproof_model.releases import SEGPROOF
+from segproof_model.rocketmq.format.commit_log import CommitLog
+from segproof_model.rocketmq.format.consume_queue import CONSUME_QUEUE as FOLDER
+from segproof_model.rocketmq.format.consume_queue import UNIT_SIZE, ConsumeQueue
+from segproof_model.rocketmq.format.consume_queue_releases import NearestUnitIsFound
 
 TOPIC, QUEUE_ID = "T", 0
 FILE_SIZES = (60, 100, 40)
@@ -47,11 +52,9 @@ class WithLog:
         return getattr(self.queue, name)
 
 
-def log_of(directory: Directory, profile: Profile) -> CommitLog:
-    """Return the commit log of a history."""
-    log = CommitLog.open("", LOG_FILE_SIZE, directory=directory, profile=profile).after
-    assert isinstance(log, CommitLog)
-    return log
+def log_of(files: Files) -> CommitLog:
+    """Return the commit log of a history, as segproof reads it."""
+    return SEGPROOF.kind(CommitLog)(files, "", LOG_FILE_SIZE)
 
 
 # --- opening -------------------------------------------------------------------------------------
@@ -63,18 +66,18 @@ def _draw_setup(choose: Choose) -> Setup:
     messages = [one for _ in range(choose.integer(1, 3)) for one in draw.some_messages(choose)]
     files = draw.log_files(messages, LOG_FILE_SIZE, start)
     if not one_in(choose, 3):
-        files |= _some_queue(choose, size, Directory(tuple(sorted(files.items()))))
+        files |= _some_queue(choose, size, Files(files))
     return Setup({"mapped_file_size": size}, files)
 
 
-def _some_queue(choose: Choose, size: int, log: Directory) -> Mapping[str, bytes]:
+def _some_queue(choose: Choose, size: int, log: Files) -> Mapping[str, bytes]:
     """Draw the files of a queue that leads into a log; of some one unit is damaged."""
-    queue = _open_model({"mapped_file_size": size}, Directory(), SEGPROOF).after
+    queue = _queue(Files(), size, SEGPROOF)
     number = choose.one_of((0, 0, 0, 4, 10))
     for place, size_bytes in _records(log):
-        queue = queue.put_message_position_info(place, size_bytes, 0, number).after
+        queue.put_message_position_info(place, size_bytes, 0, number)
         number += 1
-    files = dict(queue.directory.files)
+    files = dict(queue.files.images)
     if one_in(choose, 3):
         name = choose.one_of(sorted(files))
         at = UNIT_SIZE * choose.integer(0, size // UNIT_SIZE - 1) + choose.one_of((0, 8))
@@ -83,9 +86,9 @@ def _some_queue(choose: Choose, size: int, log: Directory) -> Mapping[str, bytes
     return files
 
 
-def _records(directory: Directory) -> list[tuple[int, int]]:
+def _records(files: Files) -> list[tuple[int, int]]:
     """Return the offset and the size of each record of the log, in order."""
-    results = log_of(directory, SEGPROOF).scan()
+    results = log_of(files).scan()
     return [(offset, result.size) for offset, result in results if result.message is not None]
 
 
@@ -93,9 +96,16 @@ def _same_size(choose: Choose, situation: Situation) -> Value:
     return situation.opened["mapped_file_size"]
 
 
-def _open_model(arguments: Mapping[str, Any], directory: Any, profile: Any) -> Any:
-    size = arguments["mapped_file_size"]
-    return ConsumeQueue.open("", TOPIC, QUEUE_ID, size, directory=directory, profile=profile)
+def _queue(files: Files, mapped_file_size: int, release: Release) -> ConsumeQueue:
+    """Open a queue, and remove the files behind its end."""
+    folder = f"{FOLDER}/{TOPIC}/{QUEUE_ID}"
+    queue = release.kind(ConsumeQueue)(files, folder, mapped_file_size)
+    queue.truncate_dirty_files()
+    return queue
+
+
+def _open_model(arguments: Mapping[str, Any], files: Files, release: Release) -> Step[Any]:
+    return opened(_queue, files, arguments["mapped_file_size"], release)
 
 
 def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any:
@@ -110,7 +120,7 @@ def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any
 def _some_message(choose: Choose, situation: Situation) -> Value:
     """Draw (offset, size, number) of a message: mostly the next one of the log for the queue."""
     state = situation.state
-    records = _records(situation.directory)
+    records = _records(situation.files)
     behind = [one for one in records if one[0] >= state.max_physic_offset]
     number = state.max_offset_in_queue
     kind = weighted(choose, (12, 3, 2))
@@ -135,8 +145,8 @@ def is_message(value: Value) -> bool:
 
 
 def _times(situation: Situation) -> list[int]:
-    log = log_of(situation.directory, SEGPROOF)
-    found = (log.look_message(offset) for offset, _ in _records(situation.directory))
+    log = log_of(situation.files)
+    found = (log.look_message(offset) for offset, _ in _records(situation.files))
     return [one.store_timestamp for one in found if one is not None]
 
 
@@ -170,19 +180,22 @@ def _with_message(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _lookup_in_model(
-    state: ConsumeQueue, timestamp: int, boundary_type: Any, modified: tuple[int, ...]
+    queue: ConsumeQueue, timestamp: int, boundary_type: Any, modified: tuple[int, ...]
 ) -> int:
-    log = log_of(state.directory, state.profile)
-    times = dict(zip(state.starts(), modified, strict=False))
-    return state.get_offset_in_queue_by_time(timestamp, log, boundary_type, modified_ms=times)
+    """Look a time up; older releases are told when the files were modified."""
+    log = queue.kind(CommitLog)(queue.files, "", LOG_FILE_SIZE)
+    named: dict[str, Any] = {}
+    if has(queue, NearestUnitIsFound):
+        named["modified_ms"] = dict(zip(queue.starts(), modified, strict=False))
+    return queue.get_offset_in_queue_by_time(timestamp, log, boundary_type, **named)
 
 
 def _lookup_in_impl(
-    opened: WithLog, timestamp: int, boundary_type: Any, modified: tuple[int, ...]
+    with_log: WithLog, timestamp: int, boundary_type: Any, modified: tuple[int, ...]
 ) -> Any:
-    if hasattr(opened.queue, "set_modified"):  # only releases ask when a file was modified
-        opened.queue.set_modified(modified)
-    return opened.get_offset_in_queue_by_time(timestamp, opened.commit_log, boundary_type)
+    if hasattr(with_log.queue, "set_modified"):  # only releases ask when a file was modified
+        with_log.queue.set_modified(modified)
+    return with_log.get_offset_in_queue_by_time(timestamp, with_log.commit_log, boundary_type)
 
 
 def _is_asked(event: Event) -> bool:
@@ -263,12 +276,12 @@ OPERATIONS = (
         call_impl=_lookup_in_impl,
     ),
     OperationKind("units", weight=4, laws=("RMQCQ-1",)),
-    OperationKind("close", weight=1, call_model=Step, call_impl=lambda opened: None),
+    OperationKind("close", weight=1, call_model=lambda queue: None, call_impl=lambda log: None),
 )
 
 CONSUME_QUEUE = Structure(
     structure_id="consume-queue",
-    model="segproof_model.rocketmq.consume_queue:ConsumeQueue",
+    model="segproof_model.rocketmq.format.consume_queue:ConsumeQueue",
     impl="segproof.rocketmq.consume_queue:ConsumeQueue",
     opening=(Parameter("mapped_file_size", "size", _same_size, lambda value: value in FILE_SIZES),),
     draw_setup=_draw_setup,

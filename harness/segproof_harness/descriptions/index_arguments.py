@@ -19,7 +19,7 @@ from segproof_harness.generation import (
     within,
 )
 from segproof_harness.operations import Value
-from segproof_model.rocketmq.key_hash import index_key_hash
+from segproof_model.rocketmq.format.key_hash import index_key_hash
 
 HEADER_SIZE, SLOT_SIZE, ENTRY_SIZE = 40, 4, 20
 NOW_MS = 1_700_000_000_123

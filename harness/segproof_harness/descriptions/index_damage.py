@@ -16,7 +16,7 @@ from segproof_harness.descriptions.index_arguments import (
 )
 from segproof_harness.generation import INT32_MAX, INT32_MIN, Choose, one_in, weighted
 from segproof_harness.operations import Value
-from segproof_model.rocketmq.key_hash import index_key_hash
+from segproof_model.rocketmq.format.key_hash import index_key_hash
 
 Change = tuple[str, int, bytes]
 KINDS = ("write", "size", "remove")

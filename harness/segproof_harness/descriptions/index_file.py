@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """RocketMQ's index file, described for the harness.
 
-Mirrors: segproof_model/rocketmq/index_file.py, segproof/rocketmq/index_file.py.
+Mirrors: segproof_model/rocketmq/format/index_file.py, segproof/rocketmq/index_file.py.
 Used by: structures.
 """
 
@@ -28,11 +28,15 @@ from segproof_harness.structures import (
     Situation,
     Structure,
 )
-from segproof_model.directory import Directory
+from segproof_model.language.behaviours import Release
+from segproof_model.language.files import Files
 from segproof_model.language.integers import wrap32
 from segproof_model.language.outcomes import ErrorKind, Raised, Step
-from segproof_model.profiles import SEGPROOF
-from segproof_model.rocketmq.index_file import IndexFile
+from segproof_model.language.states import apply, opened, refuse, undone_if_refused
+from segproof_model.laws.register import has
+from segproof_model.releases import SEGPROOF
+from segproof_model.rocketmq.format.index_file import IndexFile
+from segproof_model.rocketmq.format.index_file_deviations import ClosedFileIsClosed
 
 FILE_NAMES = ("20231114221320123", "0", "-5", "+7", "\u0663\u0664", "9223372036854775807")
 """Names that are numbers, as the JVM reads them."""
@@ -42,7 +46,6 @@ GEOMETRIES = ((0, 4), (-1, 4), (4, 1), (4, 0), (4, -1), (10, 214748365), (0, 0),
 """Numbers of slots and entries that give no file, or one without room; the sixth and the last wrap
 at 32 bits to files of 84 and 80 bytes."""
 FILE_BYTES_MAX = 1 << 16
-CLOSED = Raised(ErrorKind.UNMAPPED)
 
 
 # --- opening -------------------------------------------------------------------------------------
@@ -80,14 +83,14 @@ def geometry_of(situation: Situation) -> tuple[int, int]:
 
 def image_of(situation: Situation) -> IndexImage:
     """Return the file as it lies there."""
-    data = situation.directory.read(situation.opened["file_name"]) or b""
+    data = situation.files.image(str(situation.opened["file_name"]))
     return IndexImage(data, *geometry_of(situation))
 
 
 def now_of(situation: Situation) -> int:
     """Return what time it is."""
     if situation.state is not None:
-        return int(situation.state.now_ms)
+        return int(situation.state.files.now_ms)
     return int(situation.opened["now_ms"])  # type: ignore[arg-type]  # checked by the trace
 
 
@@ -117,14 +120,14 @@ def _written(choose: Choose, arguments: Mapping[str, Any]) -> bytes:
     """Return a file that a few puts have written, before something damaged it, or nothing did."""
     slots, entries = arguments["geometry"]
     name = FILE_NAMES[0]
-    opened = IndexFile.open(name, slots, entries, directory=Directory(), profile=SEGPROOF)
-    if isinstance(opened.outcome, Raised):
+    begun = opened(SEGPROOF.kind(IndexFile), Files(), name, slots, entries)
+    if isinstance(begun.outcome, Raised):
         return bytes(choose.integer(0, 100))
-    state: Any = opened.after
+    state: Any = begun.after
     for number in range(choose.integer(0, min(12, max(0, entries)))):
         time = draw.some_store_time(choose, state.begin_timestamp, state.end_timestamp)
-        state = state.put_key(draw.some_key(choose), 100 * number, time).after
-    data: bytes = state.directory.read(name)
+        state = apply(state, "put_key", draw.some_key(choose), 100 * number, time).after
+    data: bytes = state.image
     if not one_in(choose, 3):
         return data
     changed = damaged(data, draw_changes(choose, IndexImage(data, slots, entries)))
@@ -178,7 +181,7 @@ OPENING = (
 
 
 def _placed(arguments: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the positional arguments of `open`."""
+    """Return the positional arguments of opening."""
     return (
         arguments["file_name"],
         *arguments["geometry"],
@@ -187,10 +190,8 @@ def _placed(arguments: Mapping[str, Any]) -> tuple[Any, ...]:
     )
 
 
-def _open_model(arguments: Mapping[str, Any], directory: Any, profile: Any) -> Any:
-    return IndexFile.open(
-        *_placed(arguments), directory=directory, profile=profile, now_ms=arguments["now_ms"]
-    )
+def _open_model(arguments: Mapping[str, Any], files: Files, release: Release) -> Step[Any]:
+    return opened(release.kind(IndexFile), files, *_placed(arguments))
 
 
 def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any:
@@ -292,34 +293,35 @@ def _select_of_impl(
     return tuple(found)
 
 
+def _check_used(file: IndexFile) -> None:
+    """Refuse to use a closed file for nothing, if its release refuses any use."""
+    if has(file, ClosedFileIsClosed):
+        file.check_mapped()
+
+
 def _select_many_of_model(
-    state: IndexFile, keys: tuple[str, ...], max_num: int, begin: int, end: int
+    file: IndexFile, keys: tuple[str, ...], max_num: int, begin: int, end: int
 ) -> Any:
-    """Return (where each answer starts, all offsets), or what a query raises."""
-    if state.is_refused:
-        return CLOSED
-    starts, offsets = [0], []
-    for key in keys:
-        found: Any = state.select_phy_offset((), key, max_num, begin, end).outcome
-        if isinstance(found, Raised):
-            return found
-        offsets += found
-        starts.append(len(offsets))
+    """Return (where each answer starts, all offsets); no release has this, so nothing is held."""
+    _check_used(file)
+    starts: list[int] = [0]
+    offsets: list[int] = []
+    with undone_if_refused(file):
+        for key in keys:
+            offsets += file.select_phy_offset((), key, max_num, begin, end)
+            starts.append(len(offsets))
     return tuple(starts), tuple(offsets)
 
 
-def _put_keys_of_model(state: IndexFile, rows: tuple[tuple[Any, ...], ...]) -> Any:
-    """Put one after the other, up to the first that is refused; return how many were put."""
-    if state.is_refused:
-        return CLOSED
+def _put_keys_of_model(file: IndexFile, rows: tuple[tuple[Any, ...], ...]) -> int:
+    """Put one after the other, up to the first that has no room; return how many were put."""
+    _check_used(file)
     done = 0
     for row in zip(*rows, strict=True):
-        step = state.put_key(*row)
-        state = step.after
-        if step.outcome is not True:
-            return step if isinstance(step.outcome, Raised) else Step(state, done)
+        if not file.put_key(*row):
+            break
         done += 1
-    return Step(state, done)
+    return done
 
 
 def _put_keys_of_impl(file: Any, rows: tuple[tuple[Any, ...], ...]) -> Any:
@@ -327,9 +329,11 @@ def _put_keys_of_impl(file: Any, rows: tuple[tuple[Any, ...], ...]) -> Any:
     return file.put_keys(list(keys), offsets, times)
 
 
-def _rows_of_model(state: IndexFile) -> Any:
+def _rows_of_model(file: IndexFile) -> Any:
     """Return each entry with its slot."""
-    return state.entries_list() if is_usable(state) else CLOSED
+    if not is_usable(file):
+        refuse(ErrorKind.UNMAPPED)
+    return file.entries_list()
 
 
 def is_usable(state: Any) -> bool:
@@ -443,7 +447,7 @@ OPERATIONS = (
 
 INDEX_FILE = Structure(
     structure_id="index-file",
-    model="segproof_model.rocketmq.index_file:IndexFile",
+    model="segproof_model.rocketmq.format.index_file:IndexFile",
     impl="segproof.rocketmq.index_file:IndexFile",
     opening=OPENING,
     draw_setup=_draw_setup,

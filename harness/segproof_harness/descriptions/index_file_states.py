@@ -10,8 +10,8 @@ from typing import Any
 from segproof_harness.generation import INT32_MAX
 from segproof_harness.sometimes import OPENED_AGAIN
 from segproof_harness.structures import Event
-from segproof_model.rocketmq.index_file import IndexEntry, IndexFile
-from segproof_model.rocketmq.key_hash import hash_code, index_key_hash
+from segproof_model.rocketmq.format.index_file import IndexEntry, IndexFile
+from segproof_model.rocketmq.format.key_hash import hash_code, index_key_hash
 
 INT32_MIN = -(2**31)
 
@@ -159,7 +159,7 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
         event.operation.name in ("load", "open", "reopen", "crash_reopen")
         and event.after is not None
         and event.after.is_mapped
-        and int.from_bytes(event.after.to_bytes()[36:40], "big", signed=True) < 0
+        and int.from_bytes(event.after.image[36:40], "big", signed=True) < 0
     ),
     "many-put": lambda event: event.operation.name == "put_keys" and bool(event.outcome.value),
 }

@@ -25,11 +25,14 @@ from segproof_harness.generation import (
 )
 from segproof_harness.operations import Value
 from segproof_harness.structures import Setup, Situation, is_file_path
-from segproof_model.directory import Directory
+from segproof_model.language.files import Files
 from segproof_model.language.outcomes import Raised
-from segproof_model.profiles import SEGPROOF
-from segproof_model.rocketmq.index_service import IndexService
-from segproof_model.rocketmq.message import DispatchRequest
+from segproof_model.language.states import apply, opened
+from segproof_model.laws.register import has
+from segproof_model.releases import SEGPROOF
+from segproof_model.rocketmq.broker.index_service import IndexService
+from segproof_model.rocketmq.broker.index_service_deviations import LoadReplaces
+from segproof_model.rocketmq.format.dispatch_request import DispatchRequest
 
 FOLDER = "index/"
 CHECKPOINT = "checkpoint"
@@ -54,7 +57,7 @@ Damage = tuple[str, tuple[index_damage.Change, ...]]
 def now_of(situation: Situation) -> int:
     """Return what time it is."""
     if situation.state is not None:
-        return int(situation.state.now_ms)
+        return int(situation.state.files.now_ms)
     return int(situation.opened["now_ms"])  # type: ignore[arg-type]  # checked by the trace
 
 
@@ -67,13 +70,13 @@ def geometry_of(situation: Situation) -> tuple[int, int]:
 def images_of(situation: Situation) -> list[IndexImage]:
     """Return the files of the index as they lie there, in the order of their names."""
     geometry = geometry_of(situation)
-    return [IndexImage(data, *geometry) for _, data in _index_files(situation.directory)]
+    return [IndexImage(data, *geometry) for _, data in _index_files(situation.files)]
 
 
-def _index_files(directory: Directory) -> list[tuple[str, bytes]]:
+def _index_files(files: Files) -> list[tuple[str, bytes]]:
     return [
-        (name, data)
-        for name, data in directory.files
+        (name, files.image(name))
+        for name in files
         if name.startswith(FOLDER) and name.count("/") == 1
     ]
 
@@ -198,7 +201,9 @@ def _is_listed_twice(situation: Situation) -> bool:
 
     If one of them deletes it, the other goes on with bytes that nobody can compare.
     """
-    names = [] if situation.state is None else [file.file_name for file in situation.state.files]
+    names = (
+        [] if situation.state is None else [file.file_name for file in situation.state.index_files]
+    )
     return len(set(names)) < len(names)
 
 
@@ -208,7 +213,7 @@ def some_exit(choose: Choose, situation: Situation) -> bool:
     Releases list the files once more, and delete them by the second object.
     """
     state = situation.state
-    again = state is not None and bool(state.files) and not state.profile.rmq_load_replaces
+    again = state is not None and bool(state.index_files) and not has(state, LoadReplaces)
     return not one_in(choose, 4) or again
 
 
@@ -256,19 +261,18 @@ def draw_setup(choose: Choose) -> Setup:
 
 def _written(choose: Choose, geometry: tuple[Any, ...]) -> dict[str, bytes]:
     """Return the files of a service that has got some messages."""
-    state: Any = IndexService.open(
-        "", *geometry, directory=Directory(), profile=SEGPROOF, now_ms=draw.NOW_MS - 60_000
-    ).after
+    begun = Files(now_ms=draw.NOW_MS - 60_000)
+    state: Any = opened(SEGPROOF.kind(IndexService), begun, "", *geometry).after
     if not isinstance(state, IndexService):
         return {}
     for _ in range(choose.integer(0, 12)):
-        situation = Situation(state, state.directory, {"geometry": geometry})
+        situation = Situation(state, state.files, {"geometry": geometry})
         request: Any = some_request(choose, situation)
-        step = state.build_index(DispatchRequest(**request_fields(request)))
+        step = apply(state, "build_index", DispatchRequest(**request_fields(request)))
         if isinstance(step.outcome, Raised):
             break
         state = step.after
-    return dict(state.directory.files)
+    return dict(sorted(state.files.images.items()))
 
 
 def _strays(choose: Choose, geometry: tuple[Any, ...]) -> dict[str, bytes]:
@@ -298,7 +302,7 @@ def draw_damage(choose: Choose, situation: Situation) -> Value:
     """Draw what happens to one file of the store while nothing is open: mostly nothing."""
     if not one_in(choose, 4):
         return ()
-    files = _index_files(situation.directory)
+    files = _index_files(situation.files)
     if not files or one_in(choose, 4):
         images = dict(files)
         data = _some_checkpoint(choose, images, geometry_of(situation))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """RocketMQ's index service, described for the harness: the index files of a store.
 
-Mirrors: segproof_model/rocketmq/index_service.py, segproof/rocketmq/index_service.py.
+Mirrors: segproof_model/rocketmq/broker/index_service.py, segproof/rocketmq/index_service.py.
 Used by: structures.
 """
 
@@ -16,9 +16,12 @@ from segproof_harness.descriptions.index_file import is_geometry
 from segproof_harness.descriptions.index_service_states import SOMETIMES
 from segproof_harness.generation import one_in
 from segproof_harness.structures import Event, OperationKind, Parameter, Structure
-from segproof_model.language.outcomes import ErrorKind
-from segproof_model.rocketmq.index_service import IndexService
-from segproof_model.rocketmq.message import DispatchRequest
+from segproof_model.language.behaviours import Release
+from segproof_model.language.files import Files
+from segproof_model.language.outcomes import ErrorKind, Step
+from segproof_model.language.states import opened
+from segproof_model.rocketmq.broker.index_service import IndexService
+from segproof_model.rocketmq.format.dispatch_request import DispatchRequest
 
 OPENING = (
     Parameter("geometry", "other", messages.geometry_again, is_geometry),
@@ -32,10 +35,8 @@ OPENING = (
 )
 
 
-def _open_model(arguments: Mapping[str, Any], directory: Any, profile: Any) -> Any:
-    return IndexService.open(
-        "", *arguments["geometry"], directory=directory, profile=profile, now_ms=arguments["now_ms"]
-    )
+def _open_model(arguments: Mapping[str, Any], files: Files, release: Release) -> Step[Any]:
+    return opened(release.kind(IndexService), files, "", *arguments["geometry"])
 
 
 def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any:
@@ -60,8 +61,8 @@ def _build_by_impl(service: Any, request: DispatchRequest) -> Any:
 
 
 def show_file(file: Any) -> Any:
-    """Return the name of an index file, without its folder, and its header."""
-    if file is None or isinstance(file, bool):
+    """Return the name of an index file, without its folder, and its header, if it is no answer."""
+    if file is None or isinstance(file, bool | tuple):
         return file
     return (
         str(file.file_name).rpartition("/")[2],
@@ -79,7 +80,15 @@ def _show_files(files: Iterable[Any]) -> Any:
     return tuple(map(show_file, files))
 
 
+def _last_file_of_model(service: IndexService) -> Any:
+    """Make a file where there is none with room, and show the last."""
+    service.retry_get_and_create_index_file()
+    return show_file(service.index_files[-1])
+
+
 def _show_checkpoint(checkpoint: Any) -> Any:
+    if isinstance(checkpoint, tuple):
+        return checkpoint
     return (
         checkpoint.physic_msg_timestamp,
         checkpoint.logics_msg_timestamp,
@@ -99,12 +108,12 @@ def _is_asked(event: Event) -> bool:
         return False
     if event.before is None or event.after is None:
         return True
-    if not {file.file_name for file in event.after.files} <= set(event.after.directory):
+    if not {file.file_name for file in event.after.index_files} <= set(event.after.files):
         return False
     if event.operation.name == "load":
         return True
-    made = [file.file_name for file in event.after.files[len(event.before.files) :]]
-    return len(set(made)) == len(made) and not set(made) & set(event.before.directory)
+    made = [file.file_name for file in event.after.index_files[len(event.before.index_files) :]]
+    return len(set(made)) == len(made) and not set(made) & set(event.before.files)
 
 
 # --- the table -----------------------------------------------------------------------------------
@@ -162,6 +171,7 @@ OPERATIONS = (
         weight=2,
         laws=("RMQSVC-6", "RMQSVC-7"),
         errors={"io-error": "RMQSVC-8"},
+        call_model=_last_file_of_model,
         show=show_file,
     ),
     OperationKind(
@@ -169,6 +179,7 @@ OPERATIONS = (
         weight=2,
         laws=("RMQSVC-6", "RMQSVC-7"),
         errors={"io-error": "RMQSVC-8"},
+        call_model=_last_file_of_model,
         show=show_file,
     ),
     OperationKind(
@@ -183,8 +194,20 @@ OPERATIONS = (
         4,
         ("RMQSVC-21", "RMQSVC-22"),
     ),
-    OperationKind("index_files", weight=4, laws=("RMQSVC-6", "RMQSVC-1"), show=_show_files),
-    OperationKind("store_checkpoint", weight=2, laws=("RMQSVC-10",), show=_show_checkpoint),
+    OperationKind(
+        "index_files",
+        weight=4,
+        laws=("RMQSVC-6", "RMQSVC-1"),
+        call_model=lambda service: _show_files(service.index_files),
+        show=_show_files,
+    ),
+    OperationKind(
+        "store_checkpoint",
+        weight=2,
+        laws=("RMQSVC-10",),
+        call_model=lambda service: _show_checkpoint(service.store_checkpoint),
+        show=_show_checkpoint,
+    ),
     OperationKind("now", (NOW,), 10, sets_clock=True),
     OperationKind("destroy", weight=1, laws=("RMQSVC-23",)),
     OperationKind("shutdown", weight=1, laws=("RMQSVC-23",)),
@@ -198,14 +221,14 @@ OPERATIONS = (
 
 INDEX_SERVICE = Structure(
     structure_id="index-service",
-    model="segproof_model.rocketmq.index_service:IndexService",
+    model="segproof_model.rocketmq.broker.index_service:IndexService",
     impl="segproof.rocketmq.index_service:IndexService",
     opening=OPENING,
     draw_setup=messages.draw_setup,
     operations=OPERATIONS,
     observed=("total_size",),
     sometimes=SOMETIMES,
-    is_usable=lambda state: state.checkpoint.is_mapped,
+    is_usable=lambda state: state.store_checkpoint.is_mapped,
     open_model=_open_model,
     open_impl=_open_impl,
     takes_directory=True,

@@ -11,7 +11,7 @@ from segproof_harness.descriptions.index_file_states import argument
 from segproof_harness.descriptions.index_messages import FOLDER
 from segproof_harness.sometimes import OPENED_AGAIN
 from segproof_harness.structures import Event
-from segproof_model.rocketmq.index_service import file_name_of
+from segproof_model.rocketmq.broker.index_service import file_name_of
 
 ROLLED_BACK = 12
 
@@ -30,15 +30,15 @@ def _new_entries(event: Event) -> int:
 
 
 def _entries(state: Any) -> int:
-    return sum(file.index_count - 1 for file in state.files)
+    return sum(file.index_count - 1 for file in state.index_files)
 
 
 def _new_files(event: Event) -> int:
-    return len(event.after.files) - len(event.before.files)
+    return len(event.after.index_files) - len(event.before.index_files)
 
 
 def _index_names(state: Any) -> set[str]:
-    return {name for name in state.directory if name.startswith(FOLDER)}
+    return {name for name in state.files if name.startswith(FOLDER)}
 
 
 def _is_load(event: Event, last_exit_ok: bool) -> bool:
@@ -49,15 +49,15 @@ def _is_load(event: Event, last_exit_ok: bool) -> bool:
 
 def _in_two_files(event: Event) -> bool:
     """Return whether the keys of one message lie in the old file and in a new one."""
-    if not _is_built(event) or _new_files(event) < 1 or not event.before.files:
+    if not _is_built(event) or _new_files(event) < 1 or not event.before.index_files:
         return False
-    place = len(event.before.files) - 1
-    old, now = event.before.files[place], event.after.files[place]
+    place = len(event.before.index_files) - 1
+    old, now = event.before.index_files[place], event.after.index_files[place]
     return bool(now.index_count > old.index_count)
 
 
 def _comes_again(event: Event) -> bool:
-    files: Any = event.before.files if event.before is not None else ()
+    files: Any = event.before.index_files if event.before is not None else ()
     return (
         _is_built(event)
         and bool(files)
@@ -78,7 +78,7 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
     "loaded-2-files": lambda event: (
         event.operation.name == "load"
         and event.outcome.value is True
-        and len(event.after.files) >= 2
+        and len(event.after.index_files) >= 2
     ),
     "load-refused": lambda event: (
         event.operation.name == "load"
@@ -88,7 +88,7 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
         _is_load(event, False) and _index_names(event.after) < _index_names(event.before)
     ),
     "kept-after-crash": lambda event: (
-        _is_load(event, False) and any(file.end_timestamp > 0 for file in event.after.files)
+        _is_load(event, False) and any(file.end_timestamp > 0 for file in event.after.index_files)
     ),
     "built": lambda event: _is_built(event) and _new_entries(event) > 0,
     "rolled": lambda event: _is_built(event) and _new_files(event) == 1,
@@ -97,15 +97,15 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
     "same-millisecond": lambda event: (
         _is_built(event)
         and _new_files(event) >= 1
-        and len(event.after.files) >= 2
-        and event.after.files[-1].file_name > FOLDER + file_name_of(event.after.now_ms)
+        and len(event.after.index_files) >= 2
+        and event.after.index_files[-1].file_name > FOLDER + file_name_of(event.after.files.now_ms)
     ),
     "comes-again": lambda event: _comes_again(event),
     "comes-again-with-more": lambda event: _comes_again(event) and _new_entries(event) > 0,
     "before-the-end": lambda event: (
         _is_built(event)
-        and bool(event.before.files)
-        and _request(event)[3] < event.before.files[-1].end_phy_offset
+        and bool(event.before.index_files)
+        and _request(event)[3] < event.before.index_files[-1].end_phy_offset
     ),
     "rolled-back": lambda event: (
         _is_built(event) and _request(event)[5] & ROLLED_BACK == ROLLED_BACK
@@ -155,12 +155,12 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
     ),
     "last-is-kept": lambda event: (
         event.operation.name == "delete_expired_file"
-        and bool(event.after.files)
-        and event.after.files[-1].end_phy_offset < argument(event, "offset")
+        and bool(event.after.index_files)
+        and event.after.index_files[-1].end_phy_offset < argument(event, "offset")
     ),
     "destroyed": lambda event: event.operation.name == "destroy" and _new_files(event) < 0,
     "empty-file-passed-over": lambda event: (
-        bool(_found(event)) and event.before.files[-1].index_count == 1
+        bool(_found(event)) and event.before.index_files[-1].index_count == 1
     ),
 }
 """States of an index service, by name."""

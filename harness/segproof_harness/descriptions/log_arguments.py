@@ -30,9 +30,10 @@ from segproof_harness.generation import (
 )
 from segproof_harness.operations import Value
 from segproof_harness.structures import Setup, Situation, is_file_name
-from segproof_model.kafka.log_leftovers import is_odd
-from segproof_model.kafka.segment_names import offset_of_name, segment_file_name
+from segproof_model.kafka.broker.log_loader_deviations import is_odd
+from segproof_model.kafka.format.segment_names import offset_of_name, segment_file_name
 from segproof_model.language.outcomes import Raised
+from segproof_model.language.states import outcome_of
 
 EPOCHS = "leader-epoch-checkpoint"
 START_MS = 1_000_000
@@ -275,7 +276,7 @@ def some_timestamp(choose: Choose, situation: Situation) -> int:
 def now_of(situation: Situation) -> int:
     """Return what time it is."""
     if situation.state is not None:
-        return int(situation.state.now_ms)
+        return int(situation.state.files.now_ms)
     return int(situation.opened["now_ms"])  # type: ignore[arg-type]  # checked by the trace
 
 
@@ -317,7 +318,7 @@ def checkpointed_recovery_point(choose: Choose, situation: Situation) -> int:
 
 def draw_damage(choose: Choose, situation: Situation) -> tuple[Value, ...]:
     """Draw what happens to files while nothing is open; mostly nothing."""
-    names = tuple(situation.directory)
+    names = tuple(situation.files)
     if situation.state is None:  # what stood in the way goes, or no opening might ever succeed
         bad = [name for name in names if _may_stop_loading(name)]
         return tuple((name, "removed", 0, b"") for name in bad[-8:])
@@ -353,9 +354,7 @@ def _broken(choose: Choose, name: str, kinds: tuple[str, ...]) -> Damage:
     what = choose.one_of(kinds)
     if what == "replaced":
         suffix = "." + name.rsplit(".", 1)[-1]
-        base_offset = offset_of_name(name)
-        base = base_offset if isinstance(base_offset, int) else 0
-        return name, what, 0, draw_index(choose, base, suffix)
+        return name, what, 0, draw_index(choose, _base_of(name), suffix)
     if what == "longer":
         size = choose.integer(1, 80)
         return name, what, 0, choose.data(size) if choose.boolean() else bytes(size)
@@ -377,7 +376,7 @@ def _leftover(choose: Choose, logs: list[str]) -> Damage:
 
 
 def _base_of(name: str) -> int:
-    base_offset = offset_of_name(name)
+    base_offset = outcome_of(offset_of_name, name)
     return base_offset if isinstance(base_offset, int) else 0
 
 
@@ -385,15 +384,15 @@ def _swap_state(choose: Choose, situation: Situation) -> tuple[Value, ...]:
     """Draw a segment as a crash leaves it while it replaces itself: some of its files are swaps.
 
     The files that have these names already are still there, or went before. None of an odd name:
-    what the oldest releases make of such a swap is in no profile.
+    what the oldest releases make of such a swap no behaviour says.
     """
-    names = [name for name in situation.directory if name.endswith(".log") and not is_odd(name)]
+    names = [name for name in situation.files if name.endswith(".log") and not is_odd(name)]
     stem = choose.one_of(names).removesuffix(".log") if names else segment_file_name(0, "")
     suffix = choose.one_of((".swap", ".swap", ".swap", ".cleaned"))
     is_gone, found = choose.boolean(), list[Damage]()
     for kind in KINDS:
-        data = situation.directory.read(stem + kind)
-        if data is None or (kind != ".log" and one_in(choose, 3)):
+        data = situation.files.image(stem + kind)
+        if stem + kind not in situation.files or (kind != ".log" and one_in(choose, 3)):
             continue
         found.append((stem + kind + suffix, "replaced", 0, data))
         if is_gone:
@@ -408,7 +407,7 @@ def _odd_leftover(choose: Choose, names: tuple[str, ...]) -> tuple[Value, ...]:
     in which a directory is listed.
     """
     name = choose.one_of(ODD_NAMES)
-    is_last = isinstance(offset_of_name(name), Raised)
+    is_last = isinstance(outcome_of(offset_of_name, name), Raised)
     if is_last and any(one.endswith((".deleted", ".cleaned", ".swap")) for one in names):
         return ()
     kind = next((one for one in KINDS if one in name), ".index")

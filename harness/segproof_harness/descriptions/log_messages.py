@@ -12,9 +12,13 @@ from segproof.rocketmq.message import Message
 from segproof_harness.generation import INT32_MAX, INT32_MIN, Choose, one_in, weighted
 from segproof_harness.memory_stores import FIRST_TIMESTAMP_MS, log_images, message_of
 from segproof_harness.operations import Value
-from segproof_model.directory import Directory
 from segproof_model.language.integers import int32_at, int32_bytes
-from segproof_model.rocketmq.message import BLANK_MAGIC, MAGIC_V1, MAGIC_V2, SCHEDULE_TOPIC
+from segproof_model.rocketmq.format.message import (
+    BLANK_MAGIC,
+    MAGIC_V1,
+    MAGIC_V2,
+    SCHEDULE_TOPIC,
+)
 
 FOLDER = f"{COMMIT_LOG}/"
 TOPICS = ("T", "T", "T", "Topic-2", SCHEDULE_TOPIC, "caf\u00e9\U0001f600", "")
@@ -99,13 +103,13 @@ def log_files(messages: Sequence[Message], mapped_file_size: int, start: int) ->
 # --- where the log stands ------------------------------------------------------------------------
 
 
-def record_starts(directory: Directory) -> list[int]:
+def record_starts(images: Mapping[str, bytes]) -> list[int]:
     """Return the offsets at which records of a log may begin, by the sizes that stand there."""
-    return [offset for name, data in _files(directory) for offset in _starts_in(name, data)]
+    return [offset for name, data in _files(images) for offset in _starts_in(name, data)]
 
 
-def _files(directory: Directory) -> Iterator[tuple[int, bytes]]:
-    for name, data in directory.files:
+def _files(images: Mapping[str, bytes]) -> Iterator[tuple[int, bytes]]:
+    for name, data in sorted(images.items()):
         number = name.removeprefix(FOLDER)
         if number != name and len(number) == 20 and number.isdigit():
             yield int(number), data
@@ -124,12 +128,12 @@ def _starts_in(start: int, data: bytes) -> Iterator[int]:
 # --- damage --------------------------------------------------------------------------------------
 
 
-def some_damage(choose: Choose, directory: Directory) -> Value:
+def some_damage(choose: Choose, images: Mapping[str, bytes]) -> Value:
     """Draw what happens to a log: nothing, or some fields of a record or other bytes change."""
-    starts = record_starts(directory)
+    starts = record_starts(images)
     if not starts or not one_in(choose, 2):
         return ()
-    files = dict(_files(directory))
+    files = dict(_files(images))
     return tuple(_some_change(choose, choose.one_of(starts), files) for _ in range(
         choose.one_of((1, 1, 2))
     ))  # fmt: skip
@@ -171,7 +175,7 @@ def with_damage(changes: Sequence[Change], images: Mapping[str, bytes]) -> dict[
     """Return the files of a store with its log damaged; no file changes its length."""
     changed = dict(images)
     for offset, new in changes:
-        for start, data in sorted(_files(Directory(tuple(sorted(changed.items()))))):
+        for start, data in sorted(_files(changed)):
             at = offset - start
             if 0 <= at < len(data):
                 data = (data[:at] + new + data[at + len(new) :])[: len(data)]

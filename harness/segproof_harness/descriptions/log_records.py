@@ -20,13 +20,13 @@ from segproof_harness.generation import (
 )
 from segproof_harness.operations import Value
 from segproof_harness.structures import Situation
-from segproof_model.kafka.compression import COMPRESSIONS
-from segproof_model.kafka.record_batch import (
-    Record,
+from segproof_model.kafka.format.batch_writing import (
     write_batch,
     write_empty_batch,
     write_end_transaction_marker,
 )
+from segproof_model.kafka.format.compression import COMPRESSIONS
+from segproof_model.kafka.format.record import Record
 
 PRODUCERS = (1, 2, 3)
 ORIGINS = ("client", "coordinator")
@@ -204,7 +204,7 @@ def draw_leader_call(choose: Choose, situation: Situation) -> tuple[Value, ...]:
     epoch = min(_latest_epoch(situation) + choose.one_of((0, 0, 0, 0, 1)), INT32_MAX)
     if state is None or _is_large(choose, situation):
         return b"", epoch, "client", -1
-    now, producers = state.now_ms, _producers(situation)
+    now, producers = state.files.now_ms, _producers(situation)
     if choose.magic_max < MAGIC_NEWEST:
         return _messages(choose, now, state.config.compression_type), epoch, "client", -1
     kind = weighted(choose, (8, 12, 8, 2, 1, 1, 1))
@@ -282,7 +282,7 @@ def draw_follower_call(choose: Choose, situation: Situation) -> tuple[Value, ...
 
 
 def _replicated(choose: Choose, offset: int, situation: Situation, leader_epoch: int) -> bytes:
-    now, producers = situation.state.now_ms, _producers(situation)
+    now, producers = situation.state.files.now_ms, _producers(situation)
     if choose.magic_max < MAGIC_NEWEST:
         batch = _plain(choose, offset, now, 0 if one_in(choose, 6) else 1)
         return _damaged(choose, batch) if one_in(choose, 20) else batch
@@ -306,7 +306,7 @@ def end_of(records: bytes, offset: int) -> int:
     """Return the offset behind the last batch; without one, the offset."""
     batches = whole_batches(records)
     last = batches[-1].last_offset if batches else offset - 1
-    return within(last + 1 if isinstance(last, int) else offset, 0, OFFSET_MAX)
+    return within(last + 1, 0, OFFSET_MAX)
 
 
 def draw_stored(choose: Choose, offset: int, now_ms: int, count: int) -> bytes:

@@ -9,7 +9,8 @@ from typing import Any
 from segproof_harness.generation import INT32_MAX
 from segproof_harness.sometimes import OPENED_AGAIN
 from segproof_harness.structures import Event
-from segproof_model.kafka.segment_names import offset_of_name
+from segproof_model.kafka.format.segment_names import offset_of_name
+from segproof_model.language.states import outcome_of
 
 APPENDS = ("append_as_leader", "append_as_follower")
 OPENINGS = ("open", "reopen", "crash_reopen")
@@ -23,7 +24,8 @@ def _done(event: Event, *names: str) -> bool:
 
 
 def _asks_a_closed_log(event: Event) -> bool:
-    return getattr(event.before, "is_closed", False) and event.operation.name not in OPENINGS
+    is_closed = event.before is not None and event.before.local_log.is_closed
+    return is_closed and event.operation.name not in OPENINGS
 
 
 def _has_grown(event: Event) -> bool:
@@ -63,9 +65,8 @@ def _rolls_for_a_full_index(event: Event) -> bool:
     if not _has_rolled(event):
         return False
     active = event.before.log_segments.active_segment
-    return any(
-        index is not None and index.is_full for index in (active.offset_index, active.time_index)
-    )
+    lazy = (active.lazy_offset_index, active.lazy_time_index)
+    return any(one.index is not None and one.index.is_full for one in lazy)
 
 
 def _aborts_across_segments(event: Event) -> bool:
@@ -83,18 +84,16 @@ def _cuts_into_a_batch(event: Event) -> bool:
     segment = event.before.log_segments.floor_segment(offset)
     if segment is None:
         return False
-    return any(
-        isinstance(one.base_offset, int)
-        and isinstance(one.last_offset, int)
-        and one.base_offset < offset <= one.last_offset
-        for one in segment.log.batches().batches
+    batches: Any = outcome_of(list, segment.log.batches())
+    return isinstance(batches, list) and any(
+        one.base_offset < offset <= one.last_offset for one in batches
     )
 
 
 def _wraps_a_sequence(event: Event) -> bool:
     if not _has_grown(event):
         return False
-    producers = event.after.producer_state_manager.producers
+    producers = event.after.producer_state_manager.active_producers.values()
     return any(
         batch.first_seq > batch.last_seq for one in producers for batch in one.batch_metadata
     )
@@ -145,7 +144,7 @@ def _completes_a_swap(event: Event) -> bool:
     for name, _, _, data in damage:
         if not name.endswith(".log.swap"):
             continue
-        segment = event.after.log_segments.get(offset_of_name(name))
+        segment = event.after.log_segments.get(outcome_of(offset_of_name, name))
         if segment is not None and data and data.startswith(segment.log.image[: segment.size]):
             return True
     return False
@@ -157,7 +156,7 @@ def _loses_an_index_without_a_log(event: Event) -> bool:
         return False
     damage: Any = event.operation.arguments["damage"]
     return any(
-        what == "replaced" and name.endswith("index") and name not in event.after.directory
+        what == "replaced" and name.endswith("index") and name not in event.after.files
         for name, what, _, _ in damage
     )
 

@@ -3,7 +3,7 @@
 
 What a store lacks after a stop is drawn, not made by stopping one: queues that end before the log
 does, an index that lacks messages, the marker of a running store, an old checkpoint.
-Mirrors: segproof_model/rocketmq/message_store.py, segproof/rocketmq/message_store.py.
+Mirrors: segproof_model/rocketmq/broker/message_store.py, segproof/rocketmq/message_store.py.
 Used by: structures.
 """
 
@@ -29,15 +29,16 @@ from segproof_harness.structures import (
     Structure,
     is_file_path,
 )
-from segproof_model.directory import Directory
+from segproof_model.language.behaviours import Release
+from segproof_model.language.files import Files
 from segproof_model.language.integers import int64_bytes
-from segproof_model.language.outcomes import ErrorKind, Raised, Step
-from segproof_model.profiles import SEGPROOF
-from segproof_model.rocketmq.commit_log import CommitLog
-from segproof_model.rocketmq.consume_queue import ConsumeQueue
-from segproof_model.rocketmq.index_service import IndexService
-from segproof_model.rocketmq.message import dispatch_request_of
-from segproof_model.rocketmq.message_store import ABORT, MessageStore, MessageStoreConfig
+from segproof_model.language.outcomes import ErrorKind, Step
+from segproof_model.language.states import opened, refuse
+from segproof_model.releases import SEGPROOF
+from segproof_model.rocketmq.broker.index_service import IndexService
+from segproof_model.rocketmq.broker.message_store import ABORT, MessageStore, MessageStoreConfig
+from segproof_model.rocketmq.format.commit_log import CommitLog
+from segproof_model.rocketmq.format.consume_queue import CONSUME_QUEUE, ConsumeQueue
 
 TOPIC = "T"
 SLOTS, ENTRIES = 4, 200
@@ -46,9 +47,8 @@ LOG_FILE_SIZE, QUEUE_FILE_SIZE = 256, 100
 """Two messages in a file of the log, five in one of a queue."""
 STRAY = "index/5/x"
 """A folder among the index files: these can't be loaded."""
-CLOSED = Raised(ErrorKind.UNMAPPED)
 
-Files = dict[str, bytes]
+Images = dict[str, bytes]
 
 
 # --- a store that was stopped --------------------------------------------------------------------
@@ -66,29 +66,27 @@ def _some_messages(choose: Choose) -> list[Message]:
     ]  # fmt: skip
 
 
-def _written(log: Directory) -> list[Any]:
-    opened: Any = CommitLog.open("", LOG_FILE_SIZE, directory=log, profile=SEGPROOF).after
-    return [result.message for _, result in opened.scan() if result.message is not None]
+def _written(images: Images) -> list[Any]:
+    log = SEGPROOF.kind(CommitLog)(Files(images), "", LOG_FILE_SIZE)
+    return [result.message for _, result in log.scan() if result.message is not None]
 
 
-def _queue_files(messages: Sequence[Any]) -> Files:
-    opened = ConsumeQueue.open("", TOPIC, 0, QUEUE_FILE_SIZE, profile=SEGPROOF)
-    queue = opened.after
+def _queue_files(messages: Sequence[Any]) -> Images:
+    queue = SEGPROOF.kind(ConsumeQueue)(Files(), f"{CONSUME_QUEUE}/{TOPIC}/0", QUEUE_FILE_SIZE)
     for one in messages:
         place = one.physical_offset, one.total_size
-        queue = queue.put_message_position_info(*place, 0, one.queue_offset).after
-    return dict(queue.directory.files)
+        queue.put_message_position_info(*place, 0, one.queue_offset)
+    return dict(queue.files.images)
 
 
-def _index_files(messages: Sequence[Any]) -> Files:
-    service: Any = IndexService.open(
-        "", SLOTS, ENTRIES, directory=Directory(), profile=SEGPROOF, now_ms=NOW_MS - 10**6
-    ).after
+def _index_files(messages: Sequence[Any]) -> Images:
+    files = Files(now_ms=NOW_MS - 10**6)
+    service = SEGPROOF.kind(IndexService)(files, "", SLOTS, ENTRIES)
     for one in messages:
-        service = service.build_index(dispatch_request_of(one, profile=SEGPROOF)).after
-    closed = service.flush(0).after if messages else service
-    files = dict(closed.directory.files)
-    return {name: data for name, data in files.items() if name.startswith("index/")}
+        service.build_index(one.dispatch_request())
+    if messages:
+        service.flush(0)
+    return {name: data for name, data in files.images.items() if name.startswith("index/")}
 
 
 def _some_checkpoint(choose: Choose, messages: Sequence[Any]) -> bytes:
@@ -99,10 +97,10 @@ def _some_checkpoint(choose: Choose, messages: Sequence[Any]) -> bytes:
     return b"".join(map(int64_bytes, values)).ljust(4096, b"\0")
 
 
-def _some_store(choose: Choose) -> Files:
+def _some_store(choose: Choose) -> Images:
     """Draw the files of a stopped store."""
     files = draw.log_files(_some_messages(choose), LOG_FILE_SIZE, 0)
-    messages = _written(Directory(tuple(sorted(files.items()))))
+    messages = _written(files)
     count = len(messages)
     if one_in(choose, 5):
         files[f"{draw.FOLDER}{LOG_FILE_SIZE * len(files):020d}"] = b""
@@ -152,17 +150,15 @@ def _next_time(choose: Choose, situation: Situation) -> Value:
     return int(before) + 1000
 
 
-def _open_model(arguments: Mapping[str, Any], directory: Any, profile: Any) -> Any:
+def _loaded(files: Files, release: Release) -> MessageStore:
     """Open, load and recover; a store that cannot be loaded is not open."""
     config = MessageStoreConfig(SLOTS, ENTRIES, LOG_FILE_SIZE)
-    opened: Any = MessageStore.open(
-        "", config, directory=directory, profile=profile, now_ms=arguments["now_ms"]
-    )
-    step = opened.after.load_and_recover()
-    if step.outcome is True:
-        return Step(step.after)
-    failed = step.outcome if isinstance(step.outcome, Raised) else CLOSED
-    return Step(step.after.directory, failed)
+    store = release.kind(MessageStore)(files, "", config)
+    return store if store.load_and_recover() else refuse(ErrorKind.UNMAPPED)
+
+
+def _open_model(arguments: Mapping[str, Any], files: Files, release: Release) -> Step[Any]:
+    return opened(_loaded, files, release)
 
 
 def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any:
@@ -179,9 +175,8 @@ def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any
 # --- calls ---------------------------------------------------------------------------------------
 
 
-def _query_of_model(state: MessageStore, key: str, max_num: int) -> Any:
-    found: Any = state.index_service.query_offset(TOPIC, key, max_num, 0, INT64_MAX).outcome
-    return found if isinstance(found, Raised) else found[0]
+def _query_of_model(store: MessageStore, key: str, max_num: int) -> Any:
+    return store.index_service.query_offset(TOPIC, key, max_num, 0, INT64_MAX).phy_offsets
 
 
 def _query_of_impl(store: Any, key: str, max_num: int) -> Any:
@@ -191,14 +186,14 @@ def _query_of_impl(store: Any, key: str, max_num: int) -> Any:
 
 
 def _entries(state: Any) -> int:
-    return sum(file.index_count - 1 for file in state.index_service.files)
+    return sum(file.index_count - 1 for file in state.index_service.index_files)
 
 
 def _is_asked(event: Event) -> bool:
     """Return whether a release is asked: not where a life makes two index files."""
     if event.after is None:
         return True
-    names = [file.file_name for file in event.after.index_service.files]
+    names = [file.file_name for file in event.after.index_service.index_files]
     return len(set(names)) == len(names)
 
 
@@ -217,7 +212,9 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
     "empty-last-file": lambda event: (
         _opens(event)
         and any(
-            not data for name, data in event.after.directory.files if name.startswith(draw.FOLDER)
+            not data
+            for name, data in event.after.files.images.items()
+            if name.startswith(draw.FOLDER)
         )
     ),
 }
@@ -241,12 +238,12 @@ OPERATIONS = (
         call_model=_query_of_model,
         call_impl=_query_of_impl,
     ),
-    OperationKind("close", weight=1, call_model=Step, call_impl=lambda store: None),
+    OperationKind("close", weight=1, call_model=lambda store: None, call_impl=lambda store: None),
 )  # fmt: skip
 
 MESSAGE_STORE = Structure(
     structure_id="message-store",
-    model="segproof_model.rocketmq.message_store:MessageStore",
+    model="segproof_model.rocketmq.broker.message_store:MessageStore",
     impl="segproof.rocketmq.message_store:MessageStore",
     opening=(
         Parameter("now_ms", "int64", _next_time, is_time),

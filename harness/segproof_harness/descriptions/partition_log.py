@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The log of a partition, described for the harness.
 
-Mirrors: segproof_model/kafka/partition_log.py, segproof/kafka/partition_log.py.
+Mirrors: segproof_model/kafka/broker/partition_log.py, segproof/kafka/partition_log.py.
 Used by: structures.
 """
 
@@ -17,8 +17,12 @@ from segproof_harness.descriptions.log_states import SOMETIMES
 from segproof_harness.descriptions.segment_calls import show_fetched
 from segproof_harness.generation import Choose
 from segproof_harness.structures import OperationKind, Parameter, Structure
-from segproof_model.kafka.log_config import LogConfig
-from segproof_model.kafka.partition_log import PartitionLog
+from segproof_model.kafka.broker.partition_log import PartitionLog
+from segproof_model.kafka.format.log_config import LogConfig
+from segproof_model.language.behaviours import Release
+from segproof_model.language.files import Files
+from segproof_model.language.outcomes import Step
+from segproof_model.language.states import opened
 
 ISOLATIONS = ("log_end", "high_watermark", "txn_committed")
 
@@ -56,19 +60,17 @@ def _plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {name: arguments[name] for name in PLAIN}
 
 
-def _open_model(arguments: Mapping[str, Any], directory: Any, profile: Any) -> Any:
-    modified_ms = arguments["modified_ms"]
-    return PartitionLog.open(
-        "",
-        LogConfig(**dict(arguments["options"])),
-        directory=directory,
-        profile=profile,
-        codecs=CODECS,
-        now_ms=arguments["now_ms"],
-        draw=arguments["draw"],
-        modified_ms=dict.fromkeys(draw.logs_among(directory), modified_ms),
-        **_plain(arguments),
-    )
+def _constructed(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a log is constructed with, but for the times of its files."""
+    config = LogConfig(**dict(arguments["options"]))
+    given = {"dir": "", "config": config, "codecs": CODECS, "draw": arguments["draw"]}
+    return {**given, **_plain(arguments)}
+
+
+def _open_model(arguments: Mapping[str, Any], files: Files, release: Release) -> Step[Any]:
+    modified_ms = dict.fromkeys(draw.logs_among(files), arguments["modified_ms"])
+    kind = release.kind(PartitionLog)
+    return opened(kind, files, **_constructed(arguments), modified_ms=modified_ms)
 
 
 def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any:
@@ -89,10 +91,18 @@ def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any
 
 
 def _show_segments(segments: Any) -> Any:
-    return tuple((one.base_offset, one.size) for one in segments)
+    return tuple(
+        (one.base_offset, one.size) if hasattr(one, "base_offset") else one for one in segments
+    )
+
+
+def _show_epochs(cache: Any) -> Any:
+    return tuple(cache.epoch_entries()) if hasattr(cache, "epoch_entries") else cache
 
 
 def _show_producers(manager: Any) -> Any:
+    if not hasattr(manager, "active_producers"):
+        return manager  # shown already
     by_id = sorted(manager.active_producers.items())
     return (
         tuple(entry for _, entry in by_id),
@@ -179,15 +189,26 @@ READING = (
         3,
         ("LOG-8",),
     ),
-    OperationKind("log_segments", weight=3, laws=("LOG-1", "LOG-4"), show=_show_segments),
     OperationKind(
-        "producer_state_manager", weight=3, laws=("PROD-14", "PROD-10"), show=_show_producers
+        "log_segments",
+        weight=3,
+        laws=("LOG-1", "LOG-4"),
+        call_model=lambda log: _show_segments(list(log.log_segments)),
+        show=_show_segments,
+    ),
+    OperationKind(
+        "producer_state_manager",
+        weight=3,
+        laws=("PROD-14", "PROD-10"),
+        call_model=lambda log: _show_producers(log.producer_state_manager),
+        show=_show_producers,
     ),
     OperationKind(
         "leader_epoch_cache",
         weight=2,
         laws=("LOAD-15",),
-        show=lambda cache: tuple(cache.epoch_entries()),
+        call_model=lambda log: _show_epochs(log.leader_epoch_cache),
+        show=_show_epochs,
     ),
 )
 
@@ -270,20 +291,20 @@ BOUNDS = (
 
 def _parts(state: PartitionLog) -> Iterable[Any]:
     yield state.leader_epoch_cache
-    if state.is_closed:
+    if state.local_log.is_closed:
         return  # up to 2.0 a roll makes files anew whose segment it then refuses
     for segment in state.log_segments:
         yield segment
         yield segment.log
         yield segment.txn_index
-        for index in (segment.offset_index, segment.time_index):
-            if index is not None:
-                yield index
+        for lazy in (segment.lazy_offset_index, segment.lazy_time_index):
+            if lazy.index is not None:
+                yield lazy.index
 
 
 PARTITION_LOG = Structure(
     structure_id="partition-log",
-    model="segproof_model.kafka.partition_log:PartitionLog",
+    model="segproof_model.kafka.broker.partition_log:PartitionLog",
     impl="segproof.kafka.partition_log:PartitionLog",
     opening=OPENING,
     draw_setup=draw.draw_setup,
@@ -297,8 +318,9 @@ PARTITION_LOG = Structure(
         "size",
     ),
     sometimes=SOMETIMES,
-    is_usable=lambda state: not state.is_closed,
+    is_usable=lambda state: not state.local_log.is_closed,
     open_model=_open_model,
+    constructed=_constructed,
     open_impl=_open_impl,
     takes_directory=True,
     takes_clock=True,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """RocketMQ's store checkpoint, described for the harness.
 
-Mirrors: segproof_model/rocketmq/store_checkpoint.py, segproof/rocketmq/store_checkpoint.py.
+Mirrors: segproof_model/rocketmq/broker/store_checkpoint.py, segproof/rocketmq/store_checkpoint.py.
 Used by: structures.
 """
 
@@ -19,8 +19,17 @@ from segproof_harness.structures import (
     Situation,
     Structure,
 )
+from segproof_model.language.behaviours import Release
+from segproof_model.language.files import Files
 from segproof_model.language.integers import int64_bytes
-from segproof_model.rocketmq.store_checkpoint import FIELDS, FILE_SIZE, SAFETY_MS, StoreCheckpoint
+from segproof_model.language.outcomes import Step
+from segproof_model.language.states import opened
+from segproof_model.rocketmq.broker.store_checkpoint import (
+    FIELDS,
+    FILE_SIZE,
+    SAFETY_MS,
+    StoreCheckpoint,
+)
 
 FILE_NAMES = ("checkpoint", "c")
 NOW_MS = 1_700_000_000_123
@@ -71,8 +80,8 @@ def _some_path(choose: Choose, situation: Situation) -> Value:
     return FILE_NAMES[weighted(choose, (8, 1))]
 
 
-def _open_model(arguments: Mapping[str, Any], directory: Any, profile: Any) -> Any:
-    return StoreCheckpoint.open(arguments["path"], directory=directory, profile=profile)
+def _open_model(arguments: Mapping[str, Any], files: Files, release: Release) -> Step[Any]:
+    return opened(release.kind(StoreCheckpoint), files, arguments["path"])
 
 
 def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any:
@@ -97,12 +106,12 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
     "written": lambda event: (
         event.operation.name == "flush"
         and event.outcome.error is None
-        and event.before.directory != event.after.directory
+        and event.before.files != event.after.files
     ),
     "written-over-more-bytes": lambda event: (
         event.operation.name == "flush"
         and event.outcome.error is None
-        and any(event.before.directory.read(event.before.name)[48:])
+        and any(event.before.files.image(event.before.name)[48:])
     ),
     "safe-time": lambda event: event.after is not None and event.after.min_timestamp > 0,
     "safety-wraps": lambda event: (
@@ -140,7 +149,7 @@ OPERATIONS = (
 
 STORE_CHECKPOINT = Structure(
     structure_id="store-checkpoint",
-    model="segproof_model.rocketmq.store_checkpoint:StoreCheckpoint",
+    model="segproof_model.rocketmq.broker.store_checkpoint:StoreCheckpoint",
     impl="segproof.rocketmq.store_checkpoint:StoreCheckpoint",
     opening=(Parameter("path", "name", _some_path),),
     draw_setup=_draw_setup,

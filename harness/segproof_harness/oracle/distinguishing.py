@@ -1,31 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Histories that tell releases apart: one for each flag that differs between releases.
+"""Histories that tell releases apart: one for each behaviour that a release was the last to have.
 
-A history is searched on which the model under the older release's profile, and under the same
-profile with nothing but this flag as newer releases have it, answer differently; it is shrunk, and
-run on the real classes of both releases.
+A history is searched on which the model of that release, and the same without this one behaviour,
+answer differently; it is shrunk, and run on the real classes of that release and of the next.
 
-Layout of the record: JSON lines, one for each flag and older value; see `Distinction`.
+Layout of the record: JSON lines, one for each behaviour; see `Distinction`.
 Used by: the verb `oracle distinguish`, docs/reference/releases.md.
 """
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from itertools import pairwise
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from segproof_harness.compare import Comparison, Divergence
 from segproof_harness.oracle.messages import reason_without
-from segproof_harness.oracle.releases import Release, release_named
+from segproof_harness.oracle.releases import release_named
 from segproof_harness.shrink import shrink
 from segproof_harness.structures import STRUCTURE_IDS, Structure, structure_named
 from segproof_harness.subjects import ModelSubject, OracleSubject
 from segproof_harness.traces import Trace
 from segproof_harness.workloads import make_history
+from segproof_model.language.behaviours import Behaviour, Release
 from segproof_model.language.outcomes import ErrorKind
-from segproof_model.profiles import KAFKA_PROFILES, ROCKETMQ_PROFILES, Profile
+from segproof_model.releases import BEHAVIOURS, LINES, RELEASES
 
 __all__ = [
     "Distinction",
@@ -65,11 +64,16 @@ STRUCTURES = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A flag, and the two releases next to each other between which it changes."""
+    """A behaviour, the newest release that has it, and the next one, which has it not."""
 
-    flag: str
-    older: Profile
-    newer: Profile
+    behaviour: type[Behaviour]
+    older: Release
+    newer: Release
+
+    @property
+    def name(self) -> str:
+        """The behaviour's name."""
+        return self.behaviour.__name__
 
     @property
     def system(self) -> str:
@@ -79,16 +83,16 @@ class Step:
     @property
     def file_name(self) -> str:
         """What its trace is called."""
-        return f"{self.flag}-{self.older.name}.jsonl"
+        return f"{self.name}.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
 class Distinction:
-    """What was found for one flag and one older value of it."""
+    """What was found for one behaviour."""
 
-    flag: str
+    behaviour: str
     older: str
-    """The newest release with this value."""
+    """The newest release that has it."""
     newer: str
     structure: str | None = None
     """None where no history was found."""
@@ -97,27 +101,24 @@ class Distinction:
     """What the older release answers at the last step, and what it would answer otherwise."""
     otherwise: str = ""
     confirmed: tuple[str, ...] = ()
-    """The releases whose real classes answered the history as their profile says."""
+    """The releases whose real classes answered the history as their model."""
     refuted: tuple[str, ...] = ()
 
 
 def steps() -> Iterator[Step]:
-    """Yield each flag with each of its older values, at the newest release that has the value."""
-    for profiles in (KAFKA_PROFILES, ROCKETMQ_PROFILES):
-        for item in fields(Profile):
-            seen = {getattr(profiles[0], item.name)}
-            for newer, older in pairwise(profiles):
-                value = getattr(older, item.name)
-                if item.name != "name" and value not in seen:
-                    seen.add(value)
-                    yield Step(item.name, older, newer)
+    """Yield each behaviour of releases, in their order."""
+    for behaviour in BEHAVIOURS:
+        if behaviour.releases is not None:
+            system = behaviour.__module__.split(".")[1]
+            newest = LINES[system].index(behaviour.releases.newest)
+            newer, older = (f"{system}-{one}" for one in LINES[system][newest - 1 : newest + 1])
+            yield Step(behaviour, RELEASES[older], RELEASES[newer])
 
 
 def candidates(step: Step) -> list[Structure]:
-    """Return the structures whose histories may show a flag, by the laws that it bends."""
-    laws: Sequence[str] = Profile.__dataclass_fields__[step.flag].metadata["laws"]
+    """Return the structures whose histories may show a behaviour, by the laws that it bends."""
     wanted: list[str] = []
-    for law in laws:
+    for law in step.behaviour.laws:
         wanted += STRUCTURES.get(law.partition("-")[0], ())
     known = [structure_named(name) for name in wanted or STRUCTURE_IDS]
     own = [one for one in dict.fromkeys(known) if one.system == step.system]
@@ -131,11 +132,11 @@ def candidates(step: Step) -> list[Structure]:
 def distinguish(
     step: Step, seeds: int = SEEDS, *, known: Sequence[Trace] = ()
 ) -> tuple[Distinction, Trace | None]:
-    """Search a history that shows a flag, and ask the real classes of both releases about it.
+    """Search a history that shows a behaviour, and ask the real classes of both releases about it.
 
     The `known` histories are tried first, then random ones.
     """
-    blank = Distinction(step.flag, step.older.name, step.newer.name)
+    blank = Distinction(step.name, step.older.name, step.newer.name)
     places = candidates(step)
     for structure in places:
         trace = _kept(step, structure, known)
@@ -150,7 +151,7 @@ def distinguish(
 
 
 def _kept(step: Step, structure: Structure, known: Sequence[Trace]) -> Trace | None:
-    """Return what shows the flag of the known histories, shrunk; None if none does."""
+    """Return what shows the behaviour of the known histories, shrunk; None if none does."""
     for one in known:
         if one.structure_id == structure.structure_id:
             found = _shown(step, structure, replace(one, profile_name=step.older.name))
@@ -160,7 +161,7 @@ def _kept(step: Step, structure: Structure, known: Sequence[Trace]) -> Trace | N
 
 
 def _found(step: Step, structure: Structure, seeds: range) -> Trace | None:
-    """Return what shows the flag of the histories of these seeds, shrunk; None if none does."""
+    """Return what shows the behaviour of the histories of these seeds, shrunk, or None."""
     comparing = Comparison(structure, step.older.name, [flipped(step, structure)])
     both = (step.older.name, step.newer.name)
     weights = dict.fromkeys(_left_out(structure, both), 0)
@@ -175,9 +176,9 @@ def _found(step: Step, structure: Structure, seeds: range) -> Trace | None:
 
 
 def _shown(step: Step, structure: Structure, trace: Trace) -> Trace | None:
-    """Return the history made as short as it can be while it shows the flag; None if it does not.
+    """Return the history made as short as it can be while it shows the behaviour, or None.
 
-    It must be one that both releases may be asked. A law that breaks shows no flag.
+    It must be one that both releases may be asked. A law that breaks shows nothing.
     """
     each = Comparison(structure, step.older.name, [flipped(step, structure)], image_every=1)
     left_out = _left_out(structure, (step.older.name, step.newer.name))
@@ -192,9 +193,9 @@ def _shown(step: Step, structure: Structure, trace: Trace) -> Trace | None:
     return None if run(trace) is None else replace(shrink(trace, run), seed=None)
 
 
-def _may_ask(structure: Structure, profile: Profile, trace: Trace) -> bool:
-    """Return whether the history has only steps that a release of this profile may be asked."""
-    model = ModelSubject(structure, profile)
+def _may_ask(structure: Structure, release: Release, trace: Trace) -> bool:
+    """Return whether the history has only steps that a release may be asked."""
+    model = ModelSubject(structure, release)
     if model.start(trace.setup).error == ErrorKind.ENDLESS:
         return False
     for operation in trace.operations:
@@ -205,22 +206,17 @@ def _may_ask(structure: Structure, profile: Profile, trace: Trace) -> bool:
 
 
 def flipped(step: Step, structure: Structure) -> ModelSubject:
-    """Return the older release, but for the flag."""
-    profile = replace(step.older, **{step.flag: getattr(step.newer, step.flag)})
-    return ModelSubject(
-        structure, profile, name=f"{step.older.name} with {step.flag} of {step.newer.name}"
-    )
+    """Return the older release without the behaviour."""
+    release = step.older.flipped(step.behaviour)
+    return ModelSubject(structure, release, name=f"{step.older.name} without {step.name}")
 
 
 def _left_out(structure: Structure, releases: Sequence[str]) -> frozenset[str]:
     """Return the operations that the real class of one of these releases has not."""
-    served = [one for one in map(release_named, releases) if _serves(structure, one)]
+    known = map(release_named, releases)
+    served = [one for one in known if reason_without(structure.structure_id, one) is None]
     absent = [OracleSubject(structure, one).absent.left_out for one in served]
     return frozenset[str]().union(*absent)
-
-
-def _serves(structure: Structure, release: Release) -> bool:
-    return reason_without(structure.structure_id, release) is None
 
 
 def _confirmed(step: Step, trace: Trace, found: Distinction) -> Distinction:
@@ -230,15 +226,13 @@ def _confirmed(step: Step, trace: Trace, found: Distinction) -> Distinction:
     )
     assert shown is not None, "a shrunk history shows what it was shrunk for"
     verdicts: dict[str, list[str]] = {"confirmed": [], "refuted": []}
-    for profile in (step.older, step.newer):
-        release = release_named(profile.name)
+    for name in (step.older.name, step.newer.name):
+        release = release_named(name)
         if reason_without(trace.structure_id, release) is not None:
             continue
-        real = Comparison(
-            structure, profile.name, [OracleSubject(structure, release)], image_every=1
-        )
+        real = Comparison(structure, name, [OracleSubject(structure, release)], image_every=1)
         verdict = "confirmed" if real.run(trace) is None else "refuted"
-        verdicts[verdict].append(profile.name)
+        verdicts[verdict].append(name)
     return replace(
         found,
         structure=trace.structure_id,
@@ -264,7 +258,7 @@ def read_distinctions(path: Path) -> list[Distinction]:
 
 
 def write_distinctions(path: Path, found: Sequence[Distinction]) -> None:
-    """Write the record, in the order of the flags."""
-    order = [(step.flag, step.older.name) for step in steps()]
-    rows = sorted(found, key=lambda one: order.index((one.flag, one.older)))
+    """Write the record, in the order of the behaviours."""
+    order = [step.name for step in steps()]
+    rows = sorted(found, key=lambda one: order.index(one.behaviour))
     path.write_text("".join(f"{json.dumps(asdict(row))}\n" for row in rows), encoding="utf-8")

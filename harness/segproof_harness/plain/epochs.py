@@ -5,7 +5,7 @@ python -m segproof_harness.plain.epochs [--seeds 100] [--first 0] [--release NAM
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -26,7 +26,14 @@ from segproof_model.kafka.partition_metadata_file import PartitionMetadataFile a
 from segproof_model.language.files import Files
 from segproof_model.language.integers import INT64_MAX
 from segproof_model.language.outcomes import ErrorKind, Step
-from segproof_model.language.states import apply
+from segproof_model.language.states import apply, outcome_of
+from segproof_model.laws.kafka.broker import (  # noqa: F401
+    leader_epoch_cache as epoch_laws,
+)
+from segproof_model.laws.kafka.broker import (  # noqa: F401
+    partition_metadata_file as metadata_laws,
+)
+from segproof_model.laws.register import Transition, broken_step_laws
 
 OLDEST: Flags = {"epoch_rules": "1.1"}
 ALONE: list[Any] = [
@@ -82,7 +89,7 @@ def checkpoint(random: Random, fields: int) -> bytes:
     for _ in range(random.randrange(5)):
         row = [number(random) for _ in range(fields)]
         if random.random() < 0.05:
-            row = row[: random.randrange(fields)] + ["7"] * random.randrange(2)
+            row = row[: random.randrange(fields + 1)] + ["7"] * random.randrange(2)
         space = random.choice((" ", " ", " ", "  ", "\t", "\v", "\f", "\u00a0", "\x1c", ""))
         rows.append(space.join(row) + random.choice(("", "", "", " ", "\t ")))
     count = str(len(rows)) if random.random() < 0.8 else number(random)
@@ -130,12 +137,33 @@ def old_checkpoint(setting: Setting, fields: int) -> Callable[[Directory], Step[
     )
 
 
+def broken_inside(step: Transition) -> Iterator[str]:
+    """Yield the laws of checkpoints that a file of offsets breaks, which holds one."""
+    if step.operation not in ("read", "write") or not hasattr(step.before, "checkpoint"):
+        return
+    before, after = step.before.checkpoint, step.after.checkpoint
+    arguments, outcome = step.arguments, step.outcome
+    if step.operation == "read":
+        outcome = outcome_of(before.read)
+    else:
+        offsets = step.arguments["offsets"]
+        rows = [
+            plain.TopicPartitionOffset(topic, partition, offset)
+            for (topic, partition), offset in offsets.items()
+        ]
+        arguments = {"entries": rows}
+    yield from broken_step_laws(
+        Transition(type(before), before, step.operation, arguments, after, outcome)
+    )
+
+
 def checkpoint_history(setting: Setting) -> None:
     """Write and read a checkpoint of offsets or epochs."""
     random = setting.chance()
     fields = random.choice((2, 3))
     kind: Any = plain.OffsetCheckpointFile if fields == 3 else plain.LeaderEpochCheckpointFile
     pair = Pair(setting, see, see)
+    pair.also_broken = broken_inside
     if random.random() < 0.5:
         pair.images["f"] = checkpoint(random, fields)
     pair.open(old_checkpoint(setting, fields), kind, "f")
@@ -219,6 +247,7 @@ def kept_files(setting: Setting) -> None:
             opened: Any = plain.OffsetCheckpointFile
             if fields == 2:
                 opened = plain.LeaderEpochCheckpointFile
+            pair.also_broken = broken_inside
             pair.open(old_checkpoint(setting, fields), opened, "f")
         pair.call("read")
 

@@ -7,8 +7,9 @@ Used by: plain.producers, plain.epochs.
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from random import Random
 from time import perf_counter
 from typing import Any
@@ -19,6 +20,7 @@ from segproof_model.language.behaviours import Behaviour, Release
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import Raised, Step
 from segproof_model.language.states import apply, frozen, opened, outcome_of
+from segproof_model.laws.register import Transition, broken_state_laws, broken_step_laws
 from segproof_model.profiles import Profile, profile_named
 from segproof_model.releases import NEWEST_KAFKA, RELEASES
 
@@ -46,6 +48,8 @@ class Setting:
     release: Release
     profile: Profile
     seed: int = 0
+    judges: bool = False
+    """Whether the laws are asked, too."""
     under: Flags = field(default_factory=dict)
     """Methods of the older model that are called under another profile."""
     tally: Tally = field(default_factory=Tally)
@@ -73,6 +77,10 @@ class Pair:
         self.old: Any = None
         self.plain: Any = None
         self.images: dict[str, bytes] = {}
+        self.given: tuple[tuple[Any, ...], dict[str, Any]] = (), {}
+        """What a method of the plain one is called with."""
+        self.also_broken: Callable[[Transition], Iterable[str]] = lambda step: ()
+        """The ids of further laws that a step breaks."""
 
     def open(
         self, old: Callable[[Directory], Step[Any]], kind: Any, *arguments: Any, **named: Any
@@ -99,6 +107,7 @@ class Pair:
     def call(self, name: str, *arguments: Any, others: Any = None, **named: Any) -> Any:
         """Call a method of both; `others` are the plain one's arguments. Return the outcome."""
         profile = self.setting.under.get(name, self.setting.profile)
+        self.given = arguments if others is None else others, named
 
         def old(state: Any) -> Any:
             asked = state if profile is self.setting.profile else replace(state, profile=profile)
@@ -110,7 +119,8 @@ class Pair:
 
         def plain(draft: Any) -> Any:
             method = getattr(draft, name)
-            return method(*(arguments if others is None else others), **named)
+            positional, named = self.given
+            return method(*positional, **named)
 
         return self.do(f"{name}{arguments!r:.300}", old, plain, name)
 
@@ -142,9 +152,24 @@ class Pair:
         forms = [one if isinstance(one, Raised) else plain_form(one) for one in pairs]
         self.same(what, "answer", *forms)
         self.compare(what)
+        if self.setting.judges:
+            self.same(what, "laws broken", [], list(self.broken_by(before, name, step)))
         if kept is not None:
             self.same(what, "state before", kept, self.see(before))
         return outcome
+
+    def broken_by(self, before: Any, name: str, step: Step[Any]) -> Iterator[str]:
+        """Yield the ids of the laws that a step of the plain one breaks, or the state it leaves."""
+        yield from broken_state_laws(step.after)
+        method = getattr(type(before), name, None)
+        if callable(method):
+            positional, named = self.given
+            bound = signature(method).bind(before, *positional, **named)
+            bound.apply_defaults()
+            arguments = dict(list(bound.arguments.items())[1:])
+            transition = Transition(type(before), before, name, arguments, step.after, step.outcome)
+            yield from broken_step_laws(transition)
+            yield from self.also_broken(transition)
 
     def write(self, name: str, data: bytes | None) -> None:
         """Write a file behind the back of both, or remove it."""
@@ -204,6 +229,7 @@ def main(
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--release", nargs="*", default=None)
     parser.add_argument("--alone", action="store_true", help="each behaviour on the newest release")
+    parser.add_argument("--laws", action="store_true", help="ask the laws, too")
     given = parser.parse_args()
     settings = [
         Setting(RELEASES[name], profile_named(name))
@@ -214,6 +240,7 @@ def main(
         settings = [_alone(*one) for one in alone]
     bad = operations = 0
     for setting in settings:
+        setting.judges = given.laws
         for seed in range(given.first, given.first + given.seeds):
             setting.seed = seed
             for history in histories:

@@ -48,9 +48,10 @@ class ModelSubject:
         self.files = self._files_found(arguments)
         step = self.structure.open_model(arguments, self.files, self.release)
         is_open = not isinstance(step.outcome, Raised)
+        given = self.structure.constructed(arguments)
         kind = type(step.after) if is_open else self.release.kind(self.structure.model_class())
         self.transitions.append(
-            Transition(kind, self.files, "open", arguments, step.after, step.outcome)
+            Transition(kind, self.files, "open", given, step.after, step.outcome)
         )
         self.state = step.after if is_open else None
         self.files = step.after.files if is_open else step.after

@@ -3,7 +3,7 @@
 
 How the file is opened, mapped and given to readers: kafka/index_mapping.py.
 
-Mirrors: segproof_model/kafka/abstract_index.py under the profile `segproof`.
+Mirrors: segproof_model/kafka/format/abstract_index.py under the profile `segproof`.
 Upstream: Kafka, AbstractIndex (4.3.1).
 Laws: ABSIDX-1 to ABSIDX-26.
 Not covered: a second process that cuts a file which is open for writing here.

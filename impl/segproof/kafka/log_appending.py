@@ -5,7 +5,7 @@ All that can refuse an append is asked before anything is changed: the records, 
 place of a new segment, the producers, the three indexes of the active segment. Only what a new
 segment's indexes refuse, too small for one call, is known later: the new segment stays then.
 
-Mirrors: segproof_model/kafka/partition_log.py, as far as it appends and rolls.
+Mirrors: segproof_model/kafka/broker/log_append.py, and local_log.py as far as it rolls.
 Upstream: Kafka, UnifiedLog.append, roll; LocalLog.roll (4.3.1).
 Laws: LOG-9 to LOG-12, LOG-21, PROD-11.
 Used by: partition_log.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files of one log: names, new segments, files that wait to be removed, splitting a segment.
 
-Mirrors: segproof_model/kafka/log_loader.py, as far as it is about names and splitting.
+Mirrors: segproof_model/kafka/broker/local_log.py and segment_replacing.py.
 Upstream: Kafka 4.3.1: LocalLog, LogFileUtils, UnifiedLog.splitOverflowedSegment, replaceSegments.
 Laws: FILE-1, FILE-2, FILE-5, LOG-19, LOG-20, LOAD-1.
 Used by: log_loader, partition_log.

@@ -5,7 +5,7 @@ The directory is listed a few times, however many segments there are, its names 
 anything is changed, and no log is read but those that the laws name. A loaded log keeps one file
 open for each segment, and the indexes of the last one; recovery syncs one snapshot for each.
 
-Mirrors: segproof_model/kafka/log_loader.py and log_leftovers.py.
+Mirrors: segproof_model/kafka/broker/log_loader.py and crash_remains.py.
 Upstream: Kafka 4.3.1: LogLoader, UnifiedLog.rebuildProducerState.
 Laws: LOAD-1 to LOAD-16, PROD-14.
 Not covered: what an I/O error leaves: upstream cuts a segment whose recovery met one to length 0,

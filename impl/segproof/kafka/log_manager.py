@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A log directory: the logs in it, and the files beside them that say from where to recover.
 
-Mirrors: segproof_model/kafka/log_manager.py.
+Mirrors: segproof_model/kafka/broker/log_manager.py.
 Upstream: Kafka, LogManager, CleanShutdownFileHandler (4.3.1).
 Layout: a directory `topic-partition` for each log; the checkpoints of checkpoint_file; and
     `.kafka_cleanshutdown`, one line of JSON, which is there only after a clean shutdown.

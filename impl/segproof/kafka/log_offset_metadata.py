@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where an offset lies: in which segment, and at which byte of it.
 
-Mirrors: model/segproof_model/kafka/log_offset_metadata.py.
+Mirrors: model/segproof_model/kafka/format/log_offset_metadata.py.
 Upstream: Kafka, LogOffsetMetadata (since 3.9).
 Used by: log_segment, producer_state, partition_log.
 """

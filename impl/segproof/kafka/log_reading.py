@@ -4,7 +4,7 @@
 A reader takes one `LogView`, a tuple that the writer never changes but replaces, and answers from
 that alone.
 
-Mirrors: segproof_model/kafka/partition_log.py, as far as it reads.
+Mirrors: segproof_model/kafka/broker/local_log.py, as far as it reads, and offset_by_time.py.
 Upstream: Kafka 4.3.1: LocalLog.read, addAbortedTransactions; UnifiedLog.read,
     fetchOffsetByTimestamp.
 Laws: LOG-5 to LOG-8, LOG-15, LOG-16.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which of the oldest segments retention removes: for time, for size, or below the log start.
 
-Mirrors: segproof_model/kafka/partition_log.py, as far as it is about retention.
+Mirrors: segproof_model/kafka/broker/log_retention.py.
 Upstream: Kafka 4.3.1: UnifiedLog.deleteOldSegments, deletableSegments.
 Laws: LOG-17, LOG-18.
 Used by: partition_log.

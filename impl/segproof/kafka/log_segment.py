@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A segment: a stretch of a log, its record file with its three indexes.
 
-Mirrors: segproof_model/kafka/log_segment.py under the profile `segproof`.
+Mirrors: segproof_model/kafka/format/log_segment.py under the profile `segproof`.
 Upstream: Kafka, LogSegment (4.3.1).
 Laws: SEG-1 to SEG-49.
 Used by: log_segments, partition_log.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The segments of a log, in the order of their base offsets.
 
-Mirrors: model/segproof_model/kafka/log_segments.py.
+Mirrors: model/segproof_model/kafka/broker/log_segments.py.
 Upstream: Kafka, LogSegments (4.3.1).
 Laws: LOG-1 to LOG-3.
 Used by: kafka/partition_log.py.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The state of an open log: where it begins and ends, what is replicated, stable and durable.
 
-Mirrors: segproof_model/kafka/partition_log.py under the profile `segproof`.
+Mirrors: segproof_model/kafka/broker/read_bounds.py under the profile `segproof`.
 Upstream: Kafka, UnifiedLog, LocalLog (4.3.1).
 Laws: LOG-5 to LOG-8, LOG-15, LOG-16, PROD-10.
 Used by: partition_log.

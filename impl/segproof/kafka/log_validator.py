@@ -4,7 +4,7 @@
 Nothing here changes a log. `analyze` reads headers and checksums; `assign_offsets` reads every
 record of what a client sends, and returns it with offset, epoch and timestamp stamped.
 
-Mirrors: segproof_model/kafka/log_validator.py.
+Mirrors: segproof_model/kafka/broker/log_validator.py.
 Upstream: Kafka 4.3.1: UnifiedLog.analyzeAndValidateRecords, LogValidator, LogAppendInfo.
 Laws: LOG-10, LOG-21, BATCH-3, BATCH-14.
 Not covered: a coordinator's batch without records that would get another codec: it is refused.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The offset index: which byte of the log to start reading at for an offset.
 
-Mirrors: segproof_model/kafka/offset_index.py under the profile `segproof`.
+Mirrors: segproof_model/kafka/format/offset_index.py under the profile `segproof`.
 Upstream: Kafka, OffsetIndex (4.3.1).
 Layout: entry i is bytes 8i..8i+7: int32 offset - base offset, int32 position in the log.
 Laws: OFFIDX-1 to OFFIDX-23.

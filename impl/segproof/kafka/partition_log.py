@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The log of a partition: a directory of segments that is appended to, read, cut and rolled.
 
-Mirrors: segproof_model/kafka/partition_log.py under the profile `segproof`.
+Mirrors: segproof_model/kafka/broker/partition_log.py under the profile `segproof`.
 Upstream: Kafka, UnifiedLog, LocalLog (4.3.1).
 Laws: LOG-1 to LOG-21, LOAD-1 to LOAD-17.
 Not covered: remote storage, compaction, the verification of transactions by their coordinator.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The file `partition.metadata`: which topic a partition's directory belongs to.
 
-Mirrors: model/segproof_model/kafka/partition_metadata_file.py.
+Mirrors: model/segproof_model/kafka/broker/partition_metadata_file.py.
 Upstream: Kafka, PartitionMetadataFile and PartitionMetadata (4.3.1; the file exists since 2.8).
 Layout: UTF-8, `version: 0`, LF, `topic_id: `, 22 characters of url-safe base64; no LF at the end.
 Laws: META-1, META-2.

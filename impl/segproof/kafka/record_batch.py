@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Record batches: what a log is made of, in all three formats, read lazily.
 
-Mirrors: model/segproof_model/kafka/record_batch.py.
+Mirrors: model/segproof_model/kafka/format/record_batch.py.
 Upstream: Kafka 4.3.1: DefaultRecordBatch, AbstractLegacyRecordBatch, FileChannelRecordBatch.
 Layout: see segproof/kernels/records.py. Attributes: bits 0-2 codec, 3 LogAppendTime,
   4 transactional, 5 control, 6 delete horizon.

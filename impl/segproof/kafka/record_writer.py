@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writing record batches of every format and codec.
 
-Mirrors: model/segproof_model/kafka/batch_writing.py.
+Mirrors: model/segproof_model/kafka/format/batch_writing.py.
 Upstream: Kafka 4.3.1: MemoryRecordsBuilder, DefaultRecordBatch, MemoryRecords.
 Layout: see segproof/kernels/records.py.
 Laws: BATCH-1 to BATCH-9, BATCH-13, BATCH-15, BATCH-19, BATCH-20.

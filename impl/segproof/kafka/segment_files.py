@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files of one segment: opened, renamed, made durable, closed and removed together.
 
-Mirrors: model/segproof_model/kafka/log_segment.py, as far as it is about files.
+Mirrors: model/segproof_model/kafka/format/segment_files.py.
 Upstream: Kafka, LogSegment (4.3.1).
 Laws: FILE-3, FILE-4, SEG-43, SEG-45 to SEG-48.
 Used by: log_segment.

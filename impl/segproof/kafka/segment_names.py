@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The names of a segment's files.
 
-Mirrors: model/segproof_model/kafka/segment_names.py.
+Mirrors: model/segproof_model/kafka/format/segment_names.py.
 Upstream: Kafka, LogFileUtils (since 3.5), in older releases Log.
 Laws: FILE-1.
 Used by: log_segment, producer_state, partition_log, lookup, verify.

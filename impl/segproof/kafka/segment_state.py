@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The state of a segment: how it is opened and closed, its largest timestamp, when it is rolled.
 
-Mirrors: segproof_model/kafka/log_segment.py under the profile `segproof`.
+Mirrors: segproof_model/kafka/format/log_segment.py under the profile `segproof`.
 Upstream: Kafka, LogSegment, RollParams (4.3.1).
 Laws: FILE-3, FILE-4, SEG-36 to SEG-40, SEG-44, SEG-49.
 Not covered: the `.deleted` file that a delete looks for beside a directory that was being moved.

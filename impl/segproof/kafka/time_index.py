@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The time index: from which offset on to look for a timestamp.
 
-Mirrors: segproof_model/kafka/time_index.py under the profile `segproof`.
+Mirrors: segproof_model/kafka/format/time_index.py under the profile `segproof`.
 Upstream: Kafka, TimeIndex (4.3.1).
 Layout: entry i is bytes 12i..12i+11: int64 timestamp in ms, int32 offset - base offset.
 Laws: TIMEIDX-1 to TIMEIDX-19.

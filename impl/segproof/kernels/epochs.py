@@ -4,7 +4,7 @@
 Each is a pure function of pairs (epoch, start offset) in the order of both, and of ints, so that
 the decision the cache takes is the very one that the contracts confirm.
 
-Mirrors: segproof_model/kafka/leader_epoch_cache.py under the profile `segproof`.
+Mirrors: segproof_model/kafka/broker/leader_epoch_cache.py under the profile `segproof`.
 Upstream: Kafka, LeaderEpochFileCache (4.3.1).
 Laws: EPOCH-3 to EPOCH-10.
 Used by: leader_epoch_cache.

@@ -5,7 +5,7 @@ which segments retention removes.
 Each is a pure function of ints, so that the decision the log takes is the very one that the
 contracts confirm.
 
-Mirrors: segproof_model/kafka/partition_log.py under the profile `segproof`.
+Mirrors: segproof_model/kafka/broker/partition_log.py under the profile `segproof`.
 Upstream: Kafka, LocalLog, LogSegments, UnifiedLog (4.3.1).
 Laws: LOG-1, LOG-6, LOG-11, LOG-17, LOG-18.
 Used by: kafka/log_segments.py, kafka/log_reading.py, kafka/log_retention.py,

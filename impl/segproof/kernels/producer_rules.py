@@ -4,7 +4,7 @@
 Each is a pure function of ints, so that the decision the producer state takes is the very one that
 the contracts confirm. -1 stands for an epoch or a sequence number that is not there.
 
-Mirrors: segproof_model/kafka/producer_append_info.py and producer_state.py.
+Mirrors: segproof_model/kafka/broker/producer_append_info.py and producer_state.py.
 Upstream: Kafka, ProducerAppendInfo, ProducerStateManager (4.3.1).
 Laws: PROD-10, PROD-12; BATCH-5.
 Used by: producer_append_info, producer_state.

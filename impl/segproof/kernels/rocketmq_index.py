@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """RocketMQ's index file: the hash of a key, putting entries, and walking chains of them.
 
-Mirrors: segproof_model/rocketmq/{key_hash,index_file}.py under the profile `segproof`.
+Mirrors: segproof_model/rocketmq/format/{key_hash,index_file}.py under the profile `segproof`.
 Upstream: RocketMQ IndexFile (4.7.1 to 5.5.1); Java String.hashCode.
 Layout: header of 40 bytes; slot s is the int32 at 40 + 4s; entry i is at 40 + 4H + 20i: int32 hash,
     int64 offset, int32 time difference in seconds, int32 previous index.

@@ -6,7 +6,7 @@ never raises on bad data and never reads outside the limits it is given. Only re
 in the buffer and whose length is the sum of their fields become rows; what is wrong with another
 one is said by rocketmq/message.py. Body checksums are the caller's.
 
-Mirrors: segproof_model/rocketmq/message.py, its fields and properties.
+Mirrors: segproof_model/rocketmq/format/message.py, its fields and properties.
 Layout: see rocketmq/message.py.
 Upstream: RocketMQ 5.5.1: CommitLog.checkMessageAndReturnSize, MessageDecoder, IndexService.
 Laws: RMQLOG-1, RMQLOG-3, RMQLOG-4, RMQSVC-13 to RMQSVC-15.

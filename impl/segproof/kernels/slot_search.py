@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Slot searches on index files: fixed-size entries with big-endian keys.
 
-Mirrors: segproof_model/kafka/abstract_index.py (search).
+Mirrors: segproof_model/kafka/format/abstract_index.py (search).
 Upstream: Kafka, AbstractIndex.indexSlotRangeFor (since 2.1.0).
 Layout: slot s is bytes entry_size * s on; its key is the int32 or int64 at key_position in it.
 Laws: ABSIDX-22 to ABSIDX-26, OFFIDX-16 as the profile `segproof` has it.

@@ -6,7 +6,7 @@ begin timestamp), after each entry; a reader takes that tuple once. A slot is wr
 tuple, as upstream writes it before the count: a reader who meets an entry too new for its tuple
 goes on to the one before, and so gets the answer of its tuple.
 
-Mirrors: segproof_model/rocketmq/index_file.py under the profile `segproof`.
+Mirrors: segproof_model/rocketmq/format/index_file.py under the profile `segproof`.
 Upstream: RocketMQ IndexFile, and the parts of MappedFile that it uses (5.5.1).
 Layout: kernels/rocketmq_index.py.
 Laws: RMQIDX-1 to RMQIDX-42, RMQHASH-3, RMQHASH-4, RMQREF-3, RMQREF-4.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """All index files of a store: the newest one takes entries, queries ask them from newest to oldest.
 
-Mirrors: segproof_model.rocketmq.index_service.
+Mirrors: segproof_model.rocketmq.broker.index_service.
 Upstream: RocketMQ 5.5.1: IndexService, QueryOffsetResult.
 Laws: RMQSVC-1 to RMQSVC-8, RMQSVC-10 to RMQSVC-25.
 Not covered: the thread that flushes a file which is full: here that is done before the call that

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A store as far as its key index goes: loading, feeding the index from the log, finding messages.
 
-Mirrors: segproof_model.rocketmq.message_store.
+Mirrors: segproof_model.rocketmq.broker.message_store.
 Upstream: RocketMQ 5.5.1: DefaultMessageStore, CommitLog.recoverNormally, recoverAbnormally.
 Laws: RMQSVC-4, RMQCKPT-5, RMQLOG-5.
 Not covered: writing messages and consume queues; cutting the log; the marker of a running store is

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who still uses a mapped file: a count that decides when it may be unmapped.
 
-Mirrors: segproof_model/rocketmq/reference_resource.py.
+Mirrors: segproof_model/rocketmq/format/reference_resource.py.
 Upstream: RocketMQ ReferenceResource (4.7.0 to 5.5.1).
 Laws: RMQREF-1, RMQREF-2.
 Used by: index_file.

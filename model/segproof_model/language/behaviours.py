@@ -81,6 +81,11 @@ class Behaviour:
         return " ".join((cls.__doc__ or "").split())
 
     @classmethod
+    def system(cls) -> str:
+        """Return whose structures it changes: `kafka` or `rocketmq`."""
+        return cls.__module__.split(".")[1]
+
+    @classmethod
     def changes(cls) -> Iterator[type[Released]]:
         """Yield the nested classes: what is other, structure by structure."""
         for held in vars(cls).values():

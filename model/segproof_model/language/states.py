@@ -180,6 +180,8 @@ def opened(kind: Callable[..., S], files: State, *arguments: Any, **named: Any) 
 
 def differing(one: State, other: State) -> set[str]:
     """Return the names of the attributes in which two states of one class differ."""
+    if one is other:
+        return set()
     mine, others = dict(_content(one)), dict(_content(other))
     if vars(one).get("files") is not None:
         mine["files"], others["files"] = vars(one)["files"], vars(other)["files"]

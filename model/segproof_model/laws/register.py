@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from inspect import signature
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from segproof_model.language.behaviours import Behaviour, Release
 from segproof_model.language.outcomes import ErrorKind, Raised
@@ -40,6 +40,12 @@ __all__ = [
 ]
 
 Predicate = TypeVar("Predicate", bound=Callable[..., bool])
+Scope = Literal["state", "step", "file", "disk", "pure"]
+ONE_FILE = frozenset(
+    {"image", "index_file", "log", "offset_index", "time_index", "transaction_index"}
+)
+MANY_FILES = frozenset({"files", "logs", "next_base_offset", "store"})
+"""Names of what only files beside each other tell."""
 
 
 @dataclass(slots=True)
@@ -75,7 +81,7 @@ class Transition:
 
     def raised(self, kind: ErrorKind) -> bool:
         """Return whether the operation raised an error of this kind."""
-        return self.outcome == Raised(kind)
+        return isinstance(self.outcome, Raised) and self.outcome.kind == kind
 
     def refused(self, kind: ErrorKind) -> bool:
         """Return whether the operation raised this kind and changed nothing."""
@@ -102,6 +108,8 @@ class Law:
     source: str
     """Where upstream it comes from: class and release."""
     predicate: Callable[..., bool]
+    judges: tuple[str, ...]
+    """What it judges, by name."""
     on: tuple[str, ...]
     """The operations that it speaks of; none named: all."""
     unless: tuple[type[Behaviour], ...]
@@ -115,9 +123,16 @@ class Law:
         return _sentence_of(self.predicate)
 
     @property
-    def judges(self) -> tuple[str, ...]:
-        """What it judges, by name."""
-        return tuple(signature(self.predicate).parameters)
+    def scope(self) -> Scope:
+        """What it speaks of: a state, a step, one file, files beside each other, a function."""
+        if self.judges in (("state",), ("step",)):
+            return "state" if self.judges == ("state",) else "step"
+        judged = ONE_FILE.intersection(self.judges)
+        if len(judged) > 1 or MANY_FILES.intersection(self.judges):
+            return "disk"
+        if judged:
+            return "file"
+        return "disk" if "DISK" in self.law_id else "pure"
 
     @property
     def structure(self) -> str:
@@ -140,6 +155,20 @@ class Retired:
     sentence: str
     said_by: Callable[..., Any] | property
     """The method."""
+    scope: ClassVar[Scope] = "step"
+
+    @property
+    def structure(self) -> str:
+        """The structure's name, as `offset-index`."""
+        return structure_name(self.of)
+
+    @property
+    def place(self) -> str:
+        """Where the method stands, as `kafka/format/time_index.py: TimeIndex.lookup`."""
+        method = self.said_by.fget if isinstance(self.said_by, property) else self.said_by
+        assert method is not None
+        file = method.__module__.partition(".")[2].replace(".", "/")
+        return f"{file}.py: {method.__qualname__}"
 
 
 LAWS: dict[str, Law] = {}
@@ -161,7 +190,8 @@ def law(
 
     def enter(predicate: Predicate) -> Predicate:
         _check_new(law_id)
-        LAWS[law_id] = Law(law_id, of, source, predicate, tuple(on.split()), unless, only)
+        judges = tuple(signature(predicate).parameters)
+        LAWS[law_id] = Law(law_id, of, source, predicate, judges, tuple(on.split()), unless, only)
         return predicate
 
     return enter

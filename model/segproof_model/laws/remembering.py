@@ -28,10 +28,12 @@ def remembered(ask: Asking) -> Asking:
     >>> asked_anew(pair) is asked_anew(pair), asked_anew(pair) is asked_anew((2, 1))
     (True, False)
     """
-    return remembered_by(lambda *values: values)(ask)
+    return remembered_by(None)(ask)
 
 
-def remembered_by(known_by: Callable[..., tuple[object, ...]]) -> Callable[[Asking], Asking]:
+def remembered_by(
+    known_by: Callable[..., tuple[object, ...]] | None,
+) -> Callable[[Asking], Asking]:
     """Do the same where an answer follows from less than the arguments, from `known_by` of them."""
 
     def decorate(ask: Asking) -> Asking:
@@ -40,7 +42,7 @@ def remembered_by(known_by: Callable[..., tuple[object, ...]]) -> Callable[[Aski
 
         @wraps(ask)
         def answer(*given: Any) -> Any:
-            values = known_by(*given)
+            values = given if known_by is None else known_by(*given)
             key = tuple(map(id, values))
             found = kept.get(key)
             if found is None:

@@ -20,11 +20,12 @@ from segproof.errors import SegproofError
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.time_index import TimeIndex
 from segproof_harness.memory_files import MemoryFiles
-from segproof_model.directory import Directory
-from segproof_model.kafka.offset_index import OffsetIndex as ModelOffsetIndex
-from segproof_model.kafka.time_index import TimeIndex as ModelTimeIndex
+from segproof_model.kafka.format.offset_index import OffsetIndex as ModelOffsetIndex
+from segproof_model.kafka.format.time_index import TimeIndex as ModelTimeIndex
+from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind, Raised
-from segproof_model.profiles import SEGPROOF
+from segproof_model.language.states import apply, opened
+from segproof_model.releases import SEGPROOF
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 BASES = st.sampled_from((0, 100, 2**31, 2**62, -(2**40)))
@@ -61,10 +62,10 @@ def one_by_one(model: Any, name: str, pairs: list[Pair]) -> tuple[Any, str | Non
     for first, second in pairs:
         if name == "append" and not -(2**31) <= second < 2**31:
             # The model's positions are int32; only what is wrong with the offset goes first.
-            outcome = after.append(first, 0).outcome
+            outcome = apply(after, "append", first, 0).outcome
             is_first = isinstance(outcome, Raised) and outcome.kind != ErrorKind.READ_ONLY
             return model, outcome.kind if is_first else ErrorKind.INVALID_ARGUMENT
-        step = getattr(after, name)(first, second)
+        step: Any = apply(after, name, first, second)
         if isinstance(step.outcome, Raised):
             return model, step.outcome.kind
         after = step.after
@@ -87,7 +88,7 @@ def compare(
     base, slots, writable, calls = case
     files = MemoryFiles()
     size = slots * impl_class.ENTRY_SIZE
-    model = model_class.open("x", base, size, directory=Directory(), profile=SEGPROOF).after
+    model: Any = opened(SEGPROOF.kind(model_class), Files(), "x", base, size).after
     impl = impl_class("/x", base, size, files=files)
     for number, pairs in enumerate(calls):
         before = impl.last_offset if name == "append" else impl.last_entry
@@ -98,14 +99,13 @@ def compare(
         last = impl.last_offset if name == "append" else impl.last_entry
         assert (model.last_offset if name == "append" else model.last_entry) == last
         assert expected is None or before == last
-        assert model.entries_list() == list(impl)
+        assert [model.stored(slot) for slot in range(model.entries)] == list(impl)
         assert {"x": model.image} == files.images("/")
         if number == 0 and not writable:
             impl.close_handler()
             impl = impl_class("/x", base, size, writable=False, files=files)
-            model = model_class.open(
-                "x", base, size, False, directory=model.directory, profile=SEGPROOF
-            ).after
+            kind = SEGPROOF.kind(model_class)
+            model = opened(kind, model.files, "x", base, size, False).after
     targets = [target for pairs in calls for pair in pairs for target in pair]
     expected_answers = [model.lookup(target) for target in targets]
     answers = impl.lookup_many(np.array(targets, np.int64))

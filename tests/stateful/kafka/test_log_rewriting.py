@@ -10,7 +10,6 @@ Used by: the tox environments `py311` to `py313`.
 
 import struct
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,10 +23,13 @@ from segproof.kafka.record_file import scan_memory
 from segproof_harness.codecs import CODECS
 from segproof_harness.memory_logs import CONFIG, START_MS, Place, bytes_of
 from segproof_harness.outcomes import Outcome, of_model, outcome_of
-from segproof_model.kafka.log_config import LogConfig
-from segproof_model.kafka.partition_log import PartitionLog
+from segproof_model.kafka.broker.partition_log import PartitionLog
+from segproof_model.kafka.format.log_config import LogConfig
+from segproof_model.language.behaviours import Release
+from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind, Raised
-from segproof_model.profiles import KAFKA_4_3_1, SEGPROOF, Profile, profile_named
+from segproof_model.language.states import apply, opened
+from segproof_model.releases import SEGPROOF, release_named
 
 EPOCH = 7
 LEGACY_CODECS = ("none", "gzip", "snappy", "lz4")
@@ -165,14 +167,13 @@ def by_log(records: bytes, options: dict[str, Any]) -> tuple[Outcome, list[Any]]
     return outcome, read_again(bytes_of(log))
 
 
-def by_model(records: bytes, options: dict[str, Any], profile: Profile) -> tuple[object, list[Any]]:
-    """Return what the model answers, and what its log holds then."""
-    config = replace(LogConfig(segment_bytes=CONFIG.segment_bytes), **options)
-    log = PartitionLog.open("", config, profile=profile, codecs=CODECS, now_ms=START_MS).after
-    assert isinstance(log, PartitionLog)
-    step = log.append_as_leader(records, EPOCH)
-    name = "00000000000000000000.log"
-    return step.outcome, read_again(step.after.directory.read(name) or b"")
+def by_model(records: bytes, options: dict[str, Any], release: Release) -> tuple[object, list[Any]]:
+    """Return what a release's model answers, and what its log holds then."""
+    config = LogConfig(segment_bytes=CONFIG.segment_bytes, **options)
+    files = Files(now_ms=START_MS)
+    log: Any = opened(release.kind(PartitionLog), files, "", config, codecs=CODECS).after
+    step = apply(log, "append_as_leader", records, EPOCH)
+    return step.outcome, read_again(step.after.files.image("00000000000000000000.log"))
 
 
 @given(st.one_of(batches(), messages()), OPTIONS)
@@ -211,12 +212,12 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-@pytest.mark.parametrize("profile", ["segproof", "kafka-4.3.1"])
-def test_messages_inside_others_are_checked(name: str, profile: str) -> None:
+@pytest.mark.parametrize("release", ["segproof", "kafka-4.3.1"])
+def test_messages_inside_others_are_checked(name: str, release: str) -> None:
     """The error is that of the class UnifiedLog of Kafka 4.3.1, and nothing is appended."""
     kind, records = REFUSED[name]
     options = {"cleanup_policy": "compact"}
-    assert by_model(records, options, profile_named(profile)) == (Raised(kind), [])
+    assert by_model(records, options, release_named(release)) == (Raised(kind), [])
     outcome, found = by_log(records, options)
     assert (outcome.error, found) == (str(kind), [])
 
@@ -229,6 +230,6 @@ def test_compressed_records_that_do_not_count_from_0(deltas: list[int], target: 
     _, held = by_log(records, options)
     assert [record.offset for record in held[0][-1]] == [0, 1, 2]
     assert by_model(records, options, SEGPROOF)[1] == held
-    assert by_model(records, options, profile_named("kafka-1.1.1"))[1] == held
-    newest = by_model(records, options, KAFKA_4_3_1)
+    assert by_model(records, options, release_named("kafka-1.1.1"))[1] == held
+    newest = by_model(records, options, release_named("kafka-4.3.1"))
     assert newest[1] == ([] if target in ("producer", "lz4") else held)

@@ -27,7 +27,10 @@ from segproof.verification import verify
 from segproof_harness.codecs import CODECS
 from segproof_harness.judge import Judge
 from segproof_harness.memory_files import MemoryFiles
-from segproof_model.laws import disk
+from segproof_model.laws.kafka.broker.partition_on_disk import (
+    directories_are_met_once,
+    no_offsets_are_lost_between_segments,
+)
 
 FOLDER = "/data/t-0"
 SHARE = 4
@@ -161,7 +164,7 @@ def test_offsets_between_segments(
     following = max(11, offset - gap + behind)
     log = log[: max(0, len(log) - cut)]
     images = {name_of(10, ".log"): log, name_of(following, ".log"): b""}
-    broken = not disk.no_offsets_are_lost_between_segments(log, following, CODECS)
+    broken = not no_offsets_are_lost_between_segments(log, following, CODECS)
     event(f"broken: {broken}")
     assert broken == Judge(images).breaks("DISK-25")
     assert broken == bool(list(verify(FOLDER, laws=["DISK-25"], files=in_memory(images))))
@@ -206,6 +209,6 @@ def test_directories_in_each_other(graph: dict[int, list[int]], chain: int) -> N
     links = {100 + row: [101 + row] for row in range(chain)}
     links[100 + chain] = [0]
     files: Any = Graph({**inside, **links})
-    broken = not disk.directories_are_met_once({**inside, **links}, 100)
+    broken = not directories_are_met_once({**inside, **links}, 100)
     event(f"broken: {broken}")
     assert broken == bool(list(verify("/top_100", laws=["DISK-26"], files=files)))

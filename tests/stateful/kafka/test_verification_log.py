@@ -14,9 +14,8 @@ from segproof.findings import Finding
 from segproof.kafka.checkpoint_file import write_checkpoint
 from segproof.kafka.record_batch import Record, write_batch
 from segproof.verification import verify
+from segproof_harness.every_law import LAWS
 from segproof_harness.memory_files import MemoryFiles
-from segproof_model.directory import Directory
-from segproof_model.laws import disk_log
 
 DATA = "/data"
 CHECKPOINTS = (
@@ -56,6 +55,11 @@ def name_of(offset: int, suffix: str) -> str:
     return f"t-0/{offset:020d}{suffix}"
 
 
+def holds(law: str, *given: object) -> bool:
+    """Return whether a law of the model holds."""
+    return LAWS[law].predicate(*given)
+
+
 def of(law: str, findings: list[Finding]) -> list[Finding]:
     """Return the findings of one law."""
     return [one for one in findings if one.law == law]
@@ -86,15 +90,11 @@ def test_offsets_of_a_data_directory(
     findings = list(verify(DATA, files=written(contents)))
     end = base_offset + count
     start = told.get("log-start-offset-checkpoint", 0)
-    assert bool(of("DISK-43", findings)) is not disk_log.log_start_is_in_the_log(start, end)
+    assert bool(of("DISK-43", findings)) is not holds("DISK-43", start, end)
     reach = max(end, start)
-    behind = [
-        name
-        for name in BEHIND & told.keys()
-        if not disk_log.checkpointed_offset_is_in_the_log(told[name], reach)
-    ]
+    behind = [name for name in BEHIND & told.keys() if not holds("DISK-38", told[name], reach)]
     assert len(behind) == len(of("DISK-38", findings))
-    there = disk_log.checkpointed_partitions_are_there(listed, {("t", 0)} | known)
+    there = holds("DISK-39", listed, {("t", 0)} | known)
     assert (0 if there else len(told)) == len(of("DISK-39", findings))
     event(f"start {start > end}, behind {len(behind)}, there {there}")
 
@@ -118,7 +118,7 @@ def test_marker_of_a_clean_stop(data: bytes) -> None:
     """A note says that its content is none of Kafka's."""
     contents = {name_of(0, ".log"): log(0, 1), ".kafka_cleanshutdown": data}
     findings = list(verify(DATA, files=written(contents)))
-    assert bool(of("DISK-40", findings)) is not disk_log.marker_is_empty_or_tells_the_epoch(data)
+    assert bool(of("DISK-40", findings)) is not holds("DISK-40", data)
 
 
 NAMES = st.sampled_from(
@@ -150,16 +150,14 @@ def test_what_a_crash_leaves(
     """Twins, temporary and pending files are reported exactly where they break a law."""
     contents = {name_of(base, ".log"): log(base, count) for base in bases}
     contents |= {f"t-0/{name}": b"" for name in names}
-    partition = Directory(
-        tuple(sorted((name[4:], data) for name, data in contents.items())),
-    )
+    partition = {name[4:]: data for name, data in sorted(contents.items())}
     beside = [f"t-1.{STATE}-{state}" for state in sorted(states)]
     files = written(contents | {f"{name}/": b"" for name in beside})
     findings = list(verify(DATA, files=files))
-    assert bool(of("DISK-27", findings)) is not disk_log.base_offsets_are_unique(partition)
-    assert bool(of("DISK-42", findings)) is not disk_log.no_swap_is_lost(partition)
+    assert bool(of("DISK-27", findings)) is not holds("DISK-27", partition)
+    assert bool(of("DISK-42", findings)) is not holds("DISK-42", partition)
     temporary = [*partition, *beside]
-    assert bool(of("DISK-41", findings)) is not disk_log.nothing_temporary_is_left(temporary)
+    assert bool(of("DISK-41", findings)) is not holds("DISK-41", temporary)
     pending = [name for name in names if name.endswith((".swap", ".cleaned", ".deleted"))]
     assert len(pending) == len(of("LOAD-1", findings))
     for finding in (*of("DISK-42", findings), *of("LOAD-1", findings)):

@@ -35,7 +35,13 @@ from segproof.verifying.rocketmq.store_checks import is_time_name
 from segproof_harness.judge_rocketmq import NOT_JUDGED, StoreJudge
 from segproof_harness.memory_files import MemoryFiles
 from segproof_harness.reading.store_conformance import memory_store, write_file
-from segproof_model.laws import rocketmq_disk
+from segproof_model.laws.rocketmq.format.index_entries import IndexBytes
+from segproof_model.laws.rocketmq.format.index_file_on_disk import (
+    length_fits,
+    name_is_a_time,
+    seconds_behind_the_end,
+    slots_can_be_told,
+)
 
 SLOTS, ENTRIES = 3, 7
 LOG_BYTES = 700
@@ -206,8 +212,8 @@ def judge(files: Mapping[str, bytes], odd: Mapping[str, str] | None = None) -> s
     defects = {one.law for one in findings if one.is_defect}
     for law in defects - NOT_JUDGED:
         assert judged.breaks(law), (law, [str(one) for one in findings if one.law == law])
-    sized = [one for one in judged.images if rocketmq_disk.length_fits(one, SLOTS)]
-    late = max((rocketmq_disk.seconds_behind_the_end(one, SLOTS) for one in sized), default=0)
+    sized = [one for one in judged.store.index if length_fits(one)]
+    late = max(map(seconds_behind_the_end, sized), default=0)
     assert ("RMQDISK-14" in defects) is (late > CLOCK_SECONDS)
     for law in {one.law for one in findings} & SURE_NOTES:
         assert judged.breaks(law), law
@@ -321,11 +327,11 @@ def test_one_geometry_is_found_where_one_fits(messages: list[Sent]) -> None:
     files = write_store(messages, False)
     memory = memory_store(files)
     for name in sorted(files):
-        if name.startswith("index/") and not rocketmq_disk.is_empty(files[name]):
+        if name.startswith("index/") and not IndexBytes(files[name], SLOTS).is_empty:
             answer = find_geometry(f"/store/{name}", files=memory)
             told = {one.hash_slot_num for one in (*answer.candidates, answer.geometry) if one}
             assert SLOTS in told
-            if rocketmq_disk.slots_can_be_told(files[name]):
+            if slots_can_be_told(files[name]):
                 assert {SLOTS} == told
                 event("told")
 
@@ -347,4 +353,4 @@ def test_one_geometry_is_found_where_one_fits(messages: list[Sent]) -> None:
 )
 def test_names_are_times(name: str) -> None:
     """The verifier and the law take the same names for times."""
-    assert rocketmq_disk.name_is_a_time(name) == is_time_name(name)
+    assert name_is_a_time(name) == is_time_name(name)

@@ -16,10 +16,10 @@ from segproof.kafka import Record, write_batch
 from segproof_harness import cli
 from segproof_harness.demo import scenarios
 from segproof_harness.reading.conformance import partition_of
-from segproof_model.profiles import PROFILES
+from segproof_model.releases import RELEASES
 
 PARTITIONS = [partition_of(scenario) for scenario in scenarios()]
-KAFKA = ["segproof", *(name for name in PROFILES if name.startswith("kafka-"))]
+KAFKA = ["segproof", *(name for name in RELEASES if name.startswith("kafka-"))]
 EXTREME = (b"\xff" * 8, bytes(8), b"\x7f" + b"\xff" * 7, b"\x80" + bytes(7))
 ENTRIES = {".index": struct.Struct(">ii"), ".timeindex": struct.Struct(">qi")}
 RUNS = 60

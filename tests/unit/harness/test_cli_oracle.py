@@ -142,7 +142,7 @@ def test_list_without_java_and_without_jpype(
     assert "remedy: pip install 'segproof[oracle]'" in said
 
 
-@pytest.mark.parametrize("verb", [("run", NEWEST), ("distinguish", "index_per_batch")])
+@pytest.mark.parametrize("verb", [("run", NEWEST), ("distinguish", "CallIsIndexedAsAWhole")])
 def test_what_needs_a_release_is_refused_before_it_begins(
     maven: Maven,
     capsys: pytest.CaptureFixture[str],

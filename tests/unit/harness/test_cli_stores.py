@@ -19,8 +19,8 @@ from segproof_harness.cli import run
 from segproof_harness.memory_files import MemoryFiles
 from segproof_harness.memory_stores import message_of, write_log
 from segproof_harness.reading.store_conformance import write_file
-from segproof_model.directory import Directory
-from segproof_model.rocketmq.commit_log import CommitLog as ModelLog
+from segproof_model.language.files import Files
+from segproof_model.rocketmq.format.commit_log import CommitLog as ModelLog
 
 DATA = Path(__file__).resolve().parents[3] / "harness/segproof_harness/data/rocketmq"
 SMALL = DATA / "small-5.5.1" / "store"
@@ -73,11 +73,8 @@ def test_size_of_log_files(sizes: dict[int, int], wanted: int) -> None:
     images = {f"commitlog/{start:020d}": bytes(size) for start, size in sizes.items()}
     for name, image in images.items():
         write_file(files, f"/s/{name}", image)
-    directory = Directory(tuple(sorted(images.items())))
     assert wanted == CommitLog.open("/s", files=files).mapped_file_size
-    model = ModelLog.open("", directory=directory).after
-    assert isinstance(model, ModelLog)
-    assert wanted == model.mapped_file_size
+    assert wanted == ModelLog(Files(images), "").mapped_file_size
 
 
 def test_a_key_whose_message_is_lost(store: Path, capsys: pytest.CaptureFixture[str]) -> None:

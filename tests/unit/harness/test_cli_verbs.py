@@ -23,6 +23,7 @@ from segproof.verification import VERIFIED_LAWS
 from segproof_harness import cli
 from segproof_harness.broken_files import EXAMPLES, damaged_copy, finding_of
 from segproof_harness.demo import scenarios
+from segproof_harness.every_law import RETIRED
 from segproof_harness.judge import disagreements
 from segproof_harness.limits import time_limit
 from segproof_harness.reading.conformance import partition_of
@@ -457,6 +458,15 @@ def test_explain_a_law_of_files(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown.startswith("OFFIDX-2 (offset-index)\n")
     assert "what to do: " in shown
     assert f"error OFFIDX-2 plain-0/{FIRST}.index: byte 16: " in shown
+
+
+def test_explain_a_retired_law(capsys: pytest.CaptureFixture[str]) -> None:
+    """A law that an operation of the model says comes with its sentence and that operation."""
+    assert 0 == cli.run(["explain", "ABSIDX-10"])
+    shown = capsys.readouterr().out
+    assert RETIRED["ABSIDX-10"].sentence in shown
+    assert "said by:    kafka/format/abstract_index.py: AbstractIndex.fail_resize" in shown
+    assert "checked by" not in shown
 
 
 def test_explain_knows_every_law(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ from segproof_harness.replay import comparison, replay_seeds, run_seed
 from segproof_harness.structures import Setup, structure_named
 from segproof_harness.subjects import ModelSubject
 from segproof_harness.workloads import choose_for, make_history
-from segproof_model.profiles import profile_named
+from segproof_model.releases import release_named
 
 USED = Conformance("rocketmq-5.5.1", "index-service", 0, 700, 100)
 FRESH = Conformance("rocketmq-5.5.1", "index-service", 100_000, 20, 100, is_fresh=True)
@@ -89,8 +89,8 @@ def test_a_deleted_segment_takes_no_name_of_another_file() -> None:
     is in no state, and not asked."""
     structure = structure_named("log-segment")
     release = "kafka-4.3.1"
-    model = ModelSubject(structure, profile_named(release))
-    opening = structure.draw_setup(choose_for("log-segment", 1, [model.profile])).arguments
+    model = ModelSubject(structure, release_named(release))
+    opening = structure.draw_setup(choose_for("log-segment", 1, [model.release])).arguments
     opening = {**opening, "file_already_exists": False, "file_suffix": "", "damage": ()}
     assert model.start(Setup(opening)).error is None
     asked = []

@@ -5,7 +5,7 @@ Used by: the tox environments `quick` and `py311` to `py313`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,30 +25,27 @@ from segproof_harness.structures import (
 from segproof_harness.subjects import ImplementationSubject, subject_named
 from segproof_harness.traces import Trace
 from segproof_harness.workloads import make_history
-from segproof_model.directory import Directory
-from segproof_model.kafka.offset_index import OffsetIndex
-from segproof_model.language.outcomes import Step
-from segproof_model.profiles import SEGPROOF
+from segproof_model.kafka.format.offset_index import OffsetIndex
+from segproof_model.language.files import Files as ModelFiles
+from segproof_model.language.states import State, apply, opened
+from segproof_model.releases import SEGPROOF
 
 ONE, TWO = "one", "two"
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(State):
     """Two files that always hold the same bytes."""
 
-    directory: Directory
+    def __init__(self, files: ModelFiles) -> None:
+        self.files = files
 
-    def append(self, data: bytes) -> Step["Pair"]:
+    def append(self, data: bytes) -> None:
         """Append to both."""
-        directory = self.directory
         for name in (ONE, TWO):
-            directory = directory.write(name, (directory.read(name) or b"") + data)
-        return Step(Pair(directory))
+            self.files.write(name, self.files.image(name) + data)
 
-    def close(self) -> Step["Pair"]:
+    def close(self) -> None:
         """Change nothing."""
-        return Step(self)
 
 
 class PairOfFiles:
@@ -96,12 +93,10 @@ PAIR = Structure(
     observed=(),
     sometimes={},
     is_usable=lambda state: True,
-    open_model=lambda arguments, directory, profile: Step(Pair(directory)),
+    open_model=lambda arguments, files, release: opened(release.kind(Pair), files),
     open_impl=_open_impl,
     takes_directory=True,
     laws=("SEG-1",),
-    judge_state=lambda state: [],
-    judge_step=lambda transition: [],
 )
 FILES = {ONE: b"1", TWO: b"2", "three": b"3"}
 OPERATIONS = (Operation("append", {"data": b"x"}), Operation("crash_reopen"))
@@ -160,10 +155,11 @@ def test_shrinking_drops_the_files_that_do_not_matter() -> None:
 
 def test_a_law_that_a_part_breaks_is_told() -> None:
     """The states inside a state are held against the laws of their own structures."""
-    index: Any = OffsetIndex.open("x", 0, 80, profile=SEGPROOF).after
+    index: Any = opened(SEGPROOF.kind(OffsetIndex), ModelFiles(), "x", 0, 80).after
+    wrong = apply(index, lambda draft: setattr(draft, "last_offset", 7)).after
     sound = replace(PAIR, parts=lambda state: (index,))
     assert Comparison(sound, "segproof", []).start(Setup({})) is None
-    broken = replace(PAIR, parts=lambda state: (index, replace(index, last_offset=7)))
+    broken = replace(PAIR, parts=lambda state: (index, wrong))
     found = Comparison(broken, "segproof", []).start(Setup({}))
     assert found is not None
     assert ("law", "OFFIDX-3") == (found.what, found.law)
@@ -175,7 +171,7 @@ def test_the_laws_of_steps_are_judged() -> None:
     lazy = replace(
         structure,
         operations=tuple(
-            replace(kind, call_model=Step) if kind.name == "truncate" else kind
+            replace(kind, call_model=lambda draft: None) if kind.name == "truncate" else kind
             for kind in structure.operations
         ),
     )

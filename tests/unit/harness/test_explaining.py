@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Differences of subjects that their profiles explain: the flag is named, once a history."""
+"""Differences of subjects that releases explain: the behaviour is named, once a history."""
 
 import pytest
 
-from segproof_harness.compare import Comparison, Divergence
-from segproof_harness.explaining import SEVERAL, Expected, flags_of
+from segproof_harness.compare import Comparison
+from segproof_harness.explaining import SEVERAL, Expected, behaviours_of
 from segproof_harness.operations import Operation, Value
+from segproof_harness.outcomes import Outcome
 from segproof_harness.replay import comparison, replay_seeds
 from segproof_harness.structures import Setup
+from segproof_harness.subjects import ModelSubject
 from segproof_harness.traces import Trace
+from segproof_model.kafka.format.index_deviations import FailedIndexChangeIsUndone
+from segproof_model.kafka.format.index_releases import EntryIsRelative
 
 OPENED: dict[str, Value] = {
     "file": "segment.index",
@@ -31,13 +35,13 @@ def _parted(trace: Trace, profile: str) -> Comparison:
     return comparing
 
 
-def test_the_flag_is_named() -> None:
-    """An entry whose offset is relative in 2.0.1 differs by that flag and no other."""
+def test_the_behaviour_is_named() -> None:
+    """An entry whose offset is relative in 2.0.1 differs by that behaviour and no other."""
     trace = _trace(APPEND, Operation("entry", {"n": 0}))
     comparing = _parted(trace, "kafka-2.0.1")
     assert comparing.parting is not None
     assert (comparing.parting.step, comparing.parting.operation_name) == (2, "entry")
-    assert flags_of(trace, comparing.parting) == ("absolute_entry",)
+    assert behaviours_of(trace, comparing.parting) == (EntryIsRelative,)
 
 
 def test_only_the_first_difference_counts() -> None:
@@ -50,7 +54,7 @@ def test_only_the_first_difference_counts() -> None:
             expected.add(comparing.parting, lambda trace=trace: trace)  # type: ignore[misc]
     assert list(expected.histories.values()) == [1]
     assert expected.lines() == [
-        "expected: kafka-2.0.1 differs from segproof first by absolute_entry: 1 history"
+        "expected: kafka-2.0.1 differs from segproof first by EntryIsRelative: 1 history"
     ]
 
 
@@ -61,30 +65,30 @@ def test_files_alone_may_differ() -> None:
     comparing = _parted(trace, "kafka-4.3.1")
     assert comparing.parting is not None
     assert (comparing.parting.step, comparing.parting.expected) == (3, None)
-    assert "checks_before_changing" in flags_of(trace, comparing.parting)
+    assert FailedIndexChangeIsUndone in behaviours_of(trace, comparing.parting)
 
 
 @pytest.mark.slow
 def test_a_run_tells_them() -> None:
-    """Seeds that part are counted by flags; every one of them is explained by a flag or several."""
+    """Seeds that part are counted by behaviours; each is explained by one of them, or several."""
     result = replay_seeds("offset-index", "segproof", range(12), 50, ("impl", "model:kafka-2.0.1"))
     assert not result.findings
     assert 6 <= sum(result.expected.histories.values()) <= 12
-    single = [flags for _, _, flags in result.expected.histories if flags != SEVERAL]
-    assert "zero_tail_is_free" in " ".join(single)
+    single = [names for _, _, names in result.expected.histories if names != SEVERAL]
+    assert "ZeroTailIsFree" in " ".join(single)
 
 
-def test_a_flag_alone_may_never_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A history that does not end with one flag alone shows that flag."""
+def test_a_behaviour_alone_may_never_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A history that does not end with one behaviour alone shows that one."""
     trace = _trace(APPEND, Operation("entry", {"n": 0}))
     comparing = _parted(trace, "kafka-2.0.1")
-    run = Comparison.run
+    step = ModelSubject.apply
 
-    def run_or_not(self: Comparison, begun: Trace, seconds: float) -> Divergence | None:
-        if self.guide.profile_name == "segproof" and run(self, begun, seconds) is not None:
+    def step_or_none(self: ModelSubject, operation: Operation) -> Outcome:
+        if self.release.has(EntryIsRelative) and operation.name == "entry":
             raise TimeoutError
-        return None
+        return step(self, operation)
 
     assert comparing.parting is not None
-    monkeypatch.setattr(Comparison, "run", run_or_not)
-    assert flags_of(trace, comparing.parting) == ("absolute_entry",)
+    monkeypatch.setattr(ModelSubject, "apply", step_or_none)
+    assert behaviours_of(trace, comparing.parting) == (EntryIsRelative,)

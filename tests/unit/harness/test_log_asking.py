@@ -9,9 +9,11 @@ from segproof_harness.descriptions.log_asking import is_asked
 from segproof_harness.operations import Operation
 from segproof_harness.outcomes import Outcome
 from segproof_harness.structures import Event
-from segproof_model.kafka.log_config import LogConfig
-from segproof_model.kafka.partition_log import PartitionLog
-from segproof_model.profiles import profile_named
+from segproof_model.kafka.broker.partition_log import PartitionLog
+from segproof_model.kafka.format.log_config import LogConfig
+from segproof_model.language.files import Files
+from segproof_model.language.states import apply, opened
+from segproof_model.releases import release_named
 
 
 @pytest.mark.parametrize(
@@ -26,7 +28,8 @@ def test_a_roll_that_removes_its_own_file_is_not_asked(
     release: str, error: str | None, expected: bool
 ) -> None:
     """The real class reads on from what it has open, and the model has nothing to read."""
-    log: Any = PartitionLog.open("t-0", LogConfig(), profile=profile_named(release)).after
-    after = log.sees(log.directory.remove(log.log_segments.active_segment.names[0]))
+    log: Any = opened(release_named(release).kind(PartitionLog), Files(), "", LogConfig()).after
+    name = log.log_segments.active_segment.names[0]
+    after = apply(log, lambda draft: draft.files.remove(name)).after
     roll = Operation("roll", {"expected_next_offset": 5})
     assert expected is is_asked(Event(log, roll, after, Outcome(error=error)))

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from segproof.kafka.record_batch import Record, write_batch
 from segproof_harness.descriptions.alike import bytes_in, has_messages_only
 from segproof_harness.descriptions.log_arguments import ODD_NAMES, draw_damage
 from segproof_harness.structures import structure_named
 from segproof_harness.subjects import ModelSubject
 from segproof_harness.workloads import choose_for, make_history
-from segproof_model.kafka.record_batch import Record, write_batch
-from segproof_model.profiles import profile_named
+from segproof_model.releases import release_named
 
 RELEASE = "kafka-0.10.2.2"
 STRUCTURES = ("record-batch", "record-file", "log-segment")
@@ -44,8 +44,8 @@ def test_other_histories_have_batches_of_magic_2(structure_id: str) -> None:
 
 def test_no_transaction_index_before_magic_2() -> None:
     """A crash leaves a whole log none either: that release would not touch it."""
-    structure, profile = structure_named("partition-log"), profile_named(RELEASE)
-    choose, model = choose_for("partition-log", 0, [profile]), ModelSubject(structure, profile)
+    structure, release = structure_named("partition-log"), release_named(RELEASE)
+    choose, model = choose_for("partition-log", 0, [release]), ModelSubject(structure, release)
     model.start(structure.draw_setup(choose))
     drawn: Any = [draw_damage(choose, model.situation()) for _ in range(3000)]
     names = {name for damage in drawn for name, *_ in damage} - set(ODD_NAMES)
@@ -57,8 +57,6 @@ def test_formats_are_looked_for_wherever_a_scan_may_begin() -> None:
     """Behind the first batch, inside of it, and in a wrapper."""
     old = write_batch([Record(0, 1, None, b"v")], magic=1, base_offset=0)
     new = write_batch([Record(1, 1, None, b"v")], base_offset=1)
-    assert isinstance(old, bytes)
-    assert isinstance(new, bytes)
     assert has_messages_only(old + old)
     assert not has_messages_only(old + new)
     assert has_messages_only(new + old, len(new))

@@ -12,7 +12,7 @@ import pytest
 
 from segproof import errors
 from segproof_harness.outcomes import Outcome, normalise, of_error, of_model, outcome_of
-from segproof_model.kafka.offset_index import OffsetPosition
+from segproof_model.kafka.format.offset_index import OffsetPosition
 from segproof_model.language.outcomes import ErrorKind, Raised
 
 KINDS = {str(kind) for kind in ErrorKind}

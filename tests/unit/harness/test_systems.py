@@ -16,7 +16,7 @@ from segproof_harness.structures import STRUCTURE_IDS, Setup, structure_named
 from segproof_harness.subjects import subject_named
 from segproof_harness.traces import TraceError, read_trace
 from segproof_harness.workloads import make_history
-from segproof_model.profiles import PROFILES
+from segproof_model.releases import RELEASES
 
 OPENING: dict[str, Value] = {"geometry": (2, 4), "now_ms": 1_700_000_000_000, "damage": ()}
 
@@ -25,7 +25,7 @@ def test_every_release_is_of_one_system() -> None:
     """And segproof's own profile of both."""
     systems = {structure_named(name).system: structure_named(name) for name in STRUCTURE_IDS}
     assert {"kafka", "rocketmq"} == set(systems)
-    for name in PROFILES:
+    for name in RELEASES:
         of = {system for system, one in systems.items() if name in one.profile_names}
         assert of == ({*systems} if name == "segproof" else {name.partition("-")[0]})
     assert "kafka-4.4.0" == systems["kafka"].newest_release

@@ -25,16 +25,20 @@ from segproof.kafka import (
     time_index,
 )
 from segproof_harness.memory_files import MemoryFiles
-from segproof_model.directory import Directory
-from segproof_model.kafka.offset_index import OffsetIndex as ModelOffsetIndex
-from segproof_model.kafka.record_file import RecordFile as ModelRecordFile
-from segproof_model.kafka.time_index import TimeIndex as ModelTimeIndex
+from segproof_model.kafka.format.offset_index import OffsetIndex as ModelOffsetIndex
+from segproof_model.kafka.format.record_file import RecordFile as ModelRecordFile
+from segproof_model.kafka.format.time_index import TimeIndex as ModelTimeIndex
+from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind, Raised
-from segproof_model.profiles import SEGPROOF
+from segproof_model.language.states import apply, opened
+from segproof_model.releases import SEGPROOF
 
 INT64_MIN = np.int64(-(2**63))
 BOTH = pytest.mark.parametrize("kind", [OffsetIndex, TimeIndex])
-MODELS: Any = {OffsetIndex: ModelOffsetIndex, TimeIndex: ModelTimeIndex}
+MODELS: Any = {
+    OffsetIndex: SEGPROOF.kind(ModelOffsetIndex),
+    TimeIndex: SEGPROOF.kind(ModelTimeIndex),
+}
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
 
 
@@ -86,16 +90,16 @@ def test_size_of_no_file(kind: Any, size: int, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError):
         kind(path, 0, size)
     assert [] == list(tmp_path.iterdir())
-    refused = MODELS[kind].open("x", 0, size, profile=SEGPROOF)
-    assert (INVALID_ARGUMENT, Directory()) == (refused.outcome, refused.after)
+    refused = opened(MODELS[kind], Files(), "x", 0, size)
+    assert (INVALID_ARGUMENT, Files()) == (refused.outcome, refused.after)
     with kind(path, 0, 120) as index:
         append(index, 1)
         with pytest.raises(InvalidArgumentError):
             index.resize(size)
         assert (120, 120) == (index.length, path.stat().st_size)
         append(index, 2)
-    model = MODELS[kind].open("x", 0, 120, profile=SEGPROOF).after
-    step = model.resize(size)
+    model = MODELS[kind](Files(), "x", 0, 120)
+    step = apply(model, "resize", size)
     assert (INVALID_ARGUMENT, model) == (step.outcome, step.after)
 
 
@@ -104,8 +108,9 @@ def test_preallocated_size_of_no_log(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError):
         RecordFile.open(str(tmp_path / "x"), init_file_size=2**40, preallocate=True)
     assert [] == list(tmp_path.iterdir())
-    step = ModelRecordFile.open("x", init_file_size=2**40, preallocate=True, profile=SEGPROOF)
-    assert (INVALID_ARGUMENT, Directory()) == (step.outcome, step.after)
+    kind = SEGPROOF.kind(ModelRecordFile)
+    step = opened(kind, Files(), "x", init_file_size=2**40, preallocate=True)
+    assert (INVALID_ARGUMENT, Files()) == (step.outcome, step.after)
 
 
 @BOTH
@@ -244,10 +249,9 @@ def test_lone_zero_slot_of_a_time_index(length: int, tmp_path: Path) -> None:
     image = bytes(length)
     (tmp_path / "x").write_bytes(image)
     ours = TimeIndex(tmp_path / "x", 50, writable=False)
-    directory = Directory().write("x", image)
-    model: Any = ModelTimeIndex.open("x", 50, directory=directory, profile=SEGPROOF).after
+    model = MODELS[TimeIndex](Files({"x": image}), "x", 50)
     expected = [(0, 50)] if length < 24 else []
-    assert expected == list(ours) == model.entries_list()
+    assert expected == list(ours) == [model.stored(number) for number in range(model.entries)]
 
 
 @BOTH

@@ -11,7 +11,7 @@ import pytest
 
 from segproof.errors import InvalidArgumentError
 from segproof.kafka.log_config import LogConfig
-from segproof_model.kafka.log_config import LogConfig as ModelLogConfig
+from segproof_model.kafka.format.log_config import LogConfig as ModelLogConfig
 
 
 def test_defaults_are_equal() -> None:

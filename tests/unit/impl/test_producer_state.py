@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.golden import EMPTY_SNAPSHOT, SNAPSHOT
 
 import segproof_harness
 from segproof.checksums import crc32c
@@ -38,16 +39,10 @@ from segproof.kafka.record_file import RecordFile
 from segproof.kafka.segment_names import offset_of_name, segment_file_name
 from segproof_harness.memory_files import MemoryFiles
 from segproof_harness.outcomes import normalise
-from segproof_model.kafka import producer_snapshot as model
-from segproof_model.kafka import producer_state as model_state
-from segproof_model.language.outcomes import Raised
-from segproof_model.laws.producer_state import (
-    EMPTY_SNAPSHOT,
-    GOLDEN_ENTRIES,
-    GOLDEN_SNAPSHOT,
-    essentials,
-    replayed,
-)
+from segproof_model.kafka.broker import producer_snapshot as model
+from segproof_model.kafka.broker.producer_state import ProducerStateManager as ModelProducers
+from segproof_model.kafka.format.memory_records import MemoryRecords
+from segproof_model.language.files import Files
 
 DATA = Path(segproof_harness.__file__).parent / "data" / "kafka"
 SNAPSHOTS = sorted(DATA.glob("*/*/*.snapshot"))
@@ -55,6 +50,11 @@ GOLDEN = (
     ProducerStateEntry(10, 2, 7, 555, 75, (BatchMetadata(10, 20, 5, 555),)),
     ProducerStateEntry(11, 0),
 )
+GOLDEN_ENTRIES = [
+    model.ProducerStateEntry(10, 2, 7, 555, 75, (model.BatchMetadata(10, 20, 5, 555),)),
+    model.ProducerStateEntry(11, 0),
+]
+"""The same in the model."""
 
 
 def in_memory() -> MemoryFiles:
@@ -81,23 +81,23 @@ def records(offset: int, sequence: int, **more: Any) -> bytes:
 @pytest.mark.checks("PROD-1", "PROD-2", "PROD-4", "PROD-5")
 def test_golden_snapshots() -> None:
     """What release 3.9.0 wrote is read and written alike on both sides."""
-    assert producer_snapshot.read_snapshot(GOLDEN_SNAPSHOT) == GOLDEN
-    assert producer_snapshot.write_snapshot(GOLDEN) == GOLDEN_SNAPSHOT
-    assert model.read_snapshot(GOLDEN_SNAPSHOT) == GOLDEN_ENTRIES
-    assert model.write_snapshot(GOLDEN_ENTRIES) == GOLDEN_SNAPSHOT
+    assert producer_snapshot.read_snapshot(SNAPSHOT) == GOLDEN
+    assert producer_snapshot.write_snapshot(GOLDEN) == SNAPSHOT
+    assert model.read_snapshot(SNAPSHOT) == GOLDEN_ENTRIES
+    assert model.write_snapshot(GOLDEN_ENTRIES) == SNAPSHOT
     assert producer_snapshot.write_snapshot(()) == EMPTY_SNAPSHOT == model.write_snapshot(())
     with pytest.raises(CorruptSnapshotError, match="checksum"):
-        producer_snapshot.read_snapshot(GOLDEN_SNAPSHOT + b"\0")
+        producer_snapshot.read_snapshot(SNAPSHOT + b"\0")
 
 
 @pytest.mark.checks("PROD-3")
 def test_every_prefix_and_every_bit_of_a_snapshot() -> None:
     """No prefix of the golden snapshot, and no flipped bit, gets through."""
-    for size in range(len(GOLDEN_SNAPSHOT)):
+    for size in range(len(SNAPSHOT)):
         with pytest.raises(CorruptSnapshotError):
-            producer_snapshot.read_snapshot(GOLDEN_SNAPSHOT[:size])
-    for bit in range(len(GOLDEN_SNAPSHOT) * 8):
-        flipped = bytearray(GOLDEN_SNAPSHOT)
+            producer_snapshot.read_snapshot(SNAPSHOT[:size])
+    for bit in range(len(SNAPSHOT) * 8):
+        flipped = bytearray(SNAPSHOT)
         flipped[bit // 8] ^= 1 << bit % 8
         with pytest.raises(CorruptSnapshotError):
             producer_snapshot.read_snapshot(flipped)
@@ -106,10 +106,10 @@ def test_every_prefix_and_every_bit_of_a_snapshot() -> None:
 def test_entries_that_no_release_wrote() -> None:
     """A negative count, and bytes behind the entries that the checksum covers, as in 4.3.1."""
     for count in (-1, -(2**31), 2**31 - 1, 3):
-        checked = struct.pack(">i", count) + GOLDEN_SNAPSHOT[10:]
+        checked = struct.pack(">i", count) + SNAPSHOT[10:]
         with pytest.raises(CorruptSnapshotError):
             producer_snapshot.read_snapshot(struct.pack(">hI", 1, crc32c(checked)) + checked)
-    checked = GOLDEN_SNAPSHOT[6:] + b"more"
+    checked = SNAPSHOT[6:] + b"more"
     longer = struct.pack(">hI", 1, crc32c(checked)) + checked
     assert GOLDEN == producer_snapshot.read_snapshot(longer)
     assert GOLDEN_ENTRIES == model.read_snapshot(longer)
@@ -124,7 +124,6 @@ def test_real_snapshots(path: Path) -> None:
     expected = model.read_snapshot(data)
     assert normalise(entries) == normalise(expected)
     assert data == producer_snapshot.write_snapshot(entries)
-    assert not isinstance(expected, Raised)
     assert data == model.write_snapshot(expected)
 
 
@@ -145,8 +144,7 @@ def test_rebuilding_from_real_logs(name: str, tmp_path: Path) -> None:
     found = ProducerStateManager.open(DATA / name)
     offsets = {offset_of_name(path.name, ".snapshot") for path in (DATA / name).glob("*.snapshot")}
     assert found.latest_snapshot_offset() == max(offset for offset in offsets if offset)
-    seen: list[bytes] = []
-    start = model_manager()
+    modelled = ModelProducers(Files())
     checked = 0
     for data in logs_of(DATA / name):
         batch = read_batch(data)
@@ -154,13 +152,12 @@ def test_rebuilding_from_real_logs(name: str, tmp_path: Path) -> None:
         manager.update_map_end_offset(batch.next_offset)
         if completed is not None:
             manager.complete_txn(completed)
-        seen.append(data)
+        tell(modelled, data)
         if manager.map_end_offset in offsets:
             path = DATA / name / segment_file_name(manager.map_end_offset, ".snapshot")
             theirs = producer_snapshot.read_snapshot_file(str(path))
             assert kept(manager.active_producers.values()) == kept(theirs)
-            start, seen = replayed(start, seen), []
-            assert essentials(start) == kept(theirs)
+            assert kept(modelled.active_producers.values()) == kept(theirs)
             open_txns = [one.current_txn_first_offset for one in theirs]
             expected = sorted(first for first in open_txns if first is not None)
             assert [txn.first_offset for txn in manager.ongoing_txns] == expected
@@ -168,9 +165,13 @@ def test_rebuilding_from_real_logs(name: str, tmp_path: Path) -> None:
     assert checked == len(offsets)
 
 
-def model_manager() -> Any:
-    """Return an empty manager of the model."""
-    return model_state.ProducerStateManager.open("").after
+def tell(producers: ModelProducers, data: bytes) -> None:
+    """Tell the model of a batch, as a recovery does."""
+    batch = MemoryRecords(data).first_batch()
+    completed = producers.update_producers(batch)
+    producers.update_map_end_offset(batch.next_offset)
+    if completed is not None:
+        producers.complete_txn(completed)
 
 
 def kept(entries: Any) -> list[tuple[object, ...]]:
@@ -189,12 +190,12 @@ def test_reload_passes_over_corrupt_and_missing_snapshots() -> None:
     """The newest that can be read is loaded; what can't be read is gone, also where it went by
     itself; a file of another name is left alone."""
     files = in_memory()
-    write(files, segment_file_name(3, ".snapshot"), GOLDEN_SNAPSHOT)
+    write(files, segment_file_name(3, ".snapshot"), SNAPSHOT)
     write(files, segment_file_name(5, ".snapshot"), b"")
-    write(files, segment_file_name(6, ".snapshot"), GOLDEN_SNAPSHOT[:-1])
-    write(files, segment_file_name(7, ".snapshot"), GOLDEN_SNAPSHOT)
-    write(files, segment_file_name(8, ".snapshot"), GOLDEN_SNAPSHOT)
-    write(files, "9.snapshot", GOLDEN_SNAPSHOT)
+    write(files, segment_file_name(6, ".snapshot"), SNAPSHOT[:-1])
+    write(files, segment_file_name(7, ".snapshot"), SNAPSHOT)
+    write(files, segment_file_name(8, ".snapshot"), SNAPSHOT)
+    write(files, "9.snapshot", SNAPSHOT)
     manager = ProducerStateManager.open("/t-0", files=files)
     files.remove(f"/t-0/{segment_file_name(7, '.snapshot')}")
     manager.truncate_and_reload(0, 7, 0)
@@ -237,9 +238,9 @@ def test_what_releases_once_got_wrong() -> None:
 def test_a_file_too_long_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file beyond the limit is corrupt, whatever it holds; so is a count beyond the file."""
     files = in_memory()
-    write(files, "big", GOLDEN_SNAPSHOT)
+    write(files, "big", SNAPSHOT)
     assert producer_snapshot.read_snapshot_file("/t-0/big", files=files) == GOLDEN
-    monkeypatch.setattr(producer_snapshot, "MAX_SNAPSHOT_BYTES", len(GOLDEN_SNAPSHOT) - 1)
+    monkeypatch.setattr(producer_snapshot, "MAX_SNAPSHOT_BYTES", len(SNAPSHOT) - 1)
     with pytest.raises(CorruptSnapshotError, match="too long") as raised:
         producer_snapshot.read_snapshot_file("/t-0/big", files=files)
     assert raised.value.path == "/t-0/big"
@@ -284,7 +285,7 @@ def test_a_longer_old_file_leaves_no_tail() -> None:
     """A snapshot takes the place of a file with its name: upstream would leave the old tail, which
     breaks the checksum."""
     files = in_memory()
-    write(files, segment_file_name(4, ".snapshot"), GOLDEN_SNAPSHOT)
+    write(files, segment_file_name(4, ".snapshot"), SNAPSHOT)
     manager = ProducerStateManager.open("/t-0", files=files)
     manager.update_map_end_offset(4)
     assert manager.take_snapshot() == 4

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.golden import BATCHES
 
 from segproof.checksums import crc32, crc32c
 from segproof.compression import compress
@@ -37,7 +38,6 @@ from segproof.kafka.record_batch import (
     write_empty_batch,
     write_end_transaction_marker,
 )
-from segproof_model.laws.record_batch import GOLDEN_BATCHES
 
 HEADERS = (RecordHeader("h1", b"x"), RecordHeader("h2", None))
 WRITTEN = {
@@ -72,11 +72,8 @@ WRITTEN = {
         log_append_time=123456,
     ),
 }
-"""What we write of each golden batch, in the model's order of them."""
-GOLDEN = {
-    name: (golden.data.hex(), written)
-    for (name, written), golden in zip(WRITTEN.items(), GOLDEN_BATCHES, strict=True)
-}
+"""What we write of each golden batch."""
+GOLDEN = {name: (BATCHES[name].hex(), written) for name, written in WRITTEN.items()}
 
 some_bytes = st.none() | st.binary(max_size=20)
 some_headers = st.lists(st.builds(RecordHeader, st.text(max_size=5), some_bytes), max_size=3).map(

@@ -16,10 +16,9 @@ from segproof.compression import decompress
 from segproof.errors import InvalidArgumentError, InvalidRecordError, SegproofError
 from segproof.files import REAL_FILES
 from segproof.kafka import OffsetIndex, Record, RecordFile, read_batch, write_batch
-from segproof_model.directory import Directory
-from segproof_model.kafka.offset_index import OffsetIndex as ModelOffsetIndex
-from segproof_model.language.outcomes import Raised
-from segproof_model.profiles import SEGPROOF
+from segproof_model.kafka.format.offset_index import OffsetIndex as ModelOffsetIndex
+from segproof_model.language.files import Files
+from segproof_model.releases import SEGPROOF
 
 
 @pytest.mark.parametrize("beyond", [0, 1, 2, 2**40])
@@ -33,13 +32,8 @@ def test_target_beyond_every_key_of_a_damaged_index(tmp_path: Path, beyond: int)
     (tmp_path / "x").write_bytes(data)
     target = 100 + 2**31 - 1 + beyond
     index = OffsetIndex(tmp_path / "x", 100, writable=False)
-    model = ModelOffsetIndex.open(
-        "x", 100, writable=False, directory=Directory().write("x", data), profile=SEGPROOF
-    ).after
-    assert isinstance(model, ModelOffsetIndex)
-    expected = model.lookup(target)
-    assert not isinstance(expected, Raised)
-    assert tuple(expected) == tuple(index.lookup(target))
+    model = SEGPROOF.kind(ModelOffsetIndex)(Files({"x": data}), "x", 100, writable=False)
+    assert tuple(model.lookup(target)) == tuple(index.lookup(target))
     assert (9 if beyond else 7) == index.lookup(target).position
     assert [index.lookup(target).position] == index.lookup_many([target])[1].tolist()
 

@@ -30,10 +30,11 @@ from segproof.rocketmq import index_file as module
 from segproof.rocketmq.index_file import IndexEntry, IndexFile
 from segproof.rocketmq.index_header import IndexHeader
 from segproof_harness.memory_files import MemoryFiles
-from segproof_model.directory import Directory
+from segproof_model.language.files import Files
 from segproof_model.language.outcomes import Raised
-from segproof_model.profiles import SEGPROOF
-from segproof_model.rocketmq.index_file import IndexFile as Model
+from segproof_model.language.states import apply, opened
+from segproof_model.releases import SEGPROOF
+from segproof_model.rocketmq.format.index_file import IndexFile as Model
 
 NAME = "/20261121000000000"
 MOST = 2**63 - 1
@@ -123,13 +124,12 @@ class Both:
         self, data: bytes | None, slots: int, entries: int, seeds: tuple[int, int]
     ) -> None:
         self.files = MemoryFiles()
-        directory = Directory()
+        images = {}
         if data is not None:
             write(self.files, data)
-            directory = directory.write(NAME[1:], data)
-        step = Model.open(
-            NAME[1:], slots, entries, *seeds, directory=directory, profile=SEGPROOF, now_ms=5
-        )
+            images[NAME[1:]] = data
+        geometry = slots, entries, *seeds
+        step = opened(SEGPROOF.kind(Model), Files(images, now_ms=5), NAME[1:], *geometry)
         self.file: Any = outcome(
             lambda: IndexFile.open(NAME, slots, entries, *seeds, files=self.files, time=lambda: 5)
         )
@@ -141,17 +141,16 @@ class Both:
 
     def compare(self) -> None:
         """Compare bytes and accessors."""
-        assert dict(self.model.directory.files) == self.files.images("/")
+        assert dict(self.model.files.images) == self.files.images("/")
         expected = {name: getattr(self.model, name) for name in ACCESSORS}
         assert expected == {name: getattr(self.file, name) for name in ACCESSORS}
 
     def do(self, name: Any, *arguments: Any) -> Any:
         """Do a step on both sides; return the outcome."""
-        step = getattr(self.model, name)(*arguments)
-        if hasattr(step, "after"):
-            self.model, step = step.after, step.outcome
+        step = apply(self.model, name, *arguments)
+        self.model = step.after
         found = outcome(lambda: getattr(self.file, name)(*arguments))
-        assert modelled(step) == found, (name, arguments)
+        assert modelled(step.outcome) == found, (name, arguments)
         self.compare()
         return found
 

@@ -14,7 +14,7 @@ from segproof.errors import InvalidArgumentError, NullError
 from segproof.kernels import rocketmq_index as kernels
 from segproof.rocketmq import key_hash
 from segproof.rocketmq.key_hash import build_key, hash_code, index_key_hash, index_key_hash_many
-from segproof_model.rocketmq import key_hash as model
+from segproof_model.rocketmq.format import key_hash as model
 
 KERNELS = (
     "hash_of_units",

@@ -29,9 +29,12 @@ from segproof.rocketmq.message import (
     string_to_message_properties,
 )
 from segproof_harness.memory_stores import message_of
-from segproof_model.profiles import SEGPROOF
-from segproof_model.rocketmq import message as model
-from segproof_model.rocketmq.index_service import keys_of
+from segproof_model.language.files import Files
+from segproof_model.releases import NEWEST_ROCKETMQ, SEGPROOF
+from segproof_model.rocketmq.broker.index_service import IndexService
+from segproof_model.rocketmq.broker.index_service_releases import TagsAreNotIndexed
+from segproof_model.rocketmq.format.dispatch_request import DispatchRequest
+from segproof_model.rocketmq.format.message import Message as ModelMessage
 
 NAMES = b"KEYSUNIQ_KEYTAGS"
 PARTS = st.sampled_from(
@@ -86,14 +89,13 @@ def compiled(request: pytest.FixtureRequest) -> None:
 def test_agrees_with_the_model(data: bytes, check_crc: bool) -> None:
     """Any bytes get the answer of the model: success, size, every field, what the index is told."""
     ours = check_message_and_return_size(data, 0, check_crc)
-    theirs = model.check_message_and_return_size(data, 0, check_crc, profile=SEGPROOF)
+    theirs = SEGPROOF.kind(ModelMessage).check_message_and_return_size(data, 0, check_crc)
     assert tuple(theirs[:2]) == (ours.success, ours.size)
     if ours.message is not None:
         assert theirs.message is not None
         for name in Message.__dataclass_fields__:
             assert getattr(theirs.message, name) == getattr(ours.message, name)
-        told = model.dispatch_request_of(theirs.message, profile=SEGPROOF)
-        assert tuple(told) == tuple(dispatch_request_of(ours.message))
+        assert tuple(theirs.message.dispatch_request()) == tuple(dispatch_request_of(ours.message))
 
 
 def walked(data: bytes) -> tuple[list[tuple[int, int]], CheckResult]:
@@ -121,14 +123,14 @@ def test_kernels_see_the_same_records_and_keys(data: bytes, index_tags: bool) ->
     assert records == [tuple(row) for row in rows[:count, :2].tolist()]
     assert end.success == (how == kernels.WALK_BLANK)
     block = MessageBlock(data, rows[:count])
+    release = NEWEST_ROCKETMQ if index_tags else NEWEST_ROCKETMQ.flipped(TagsAreNotIndexed)
+    service = release.kind(IndexService)(Files(), "")
     expected = []
     for request in block.requests():
-        told = model.DispatchRequest(*request)
-        keys = keys_of(told, replace(SEGPROOF, rmq_tags_indexed=index_tags))
         if request.sys_flag & 12 != 12:
             expected += [
                 (index_key_hash(key), request.commit_log_offset, request.store_timestamp)
-                for key in keys
+                for key in service.keys_of(DispatchRequest(*request))
             ]
     entries = block.entries(index_tags)
     columns = (entries.hashes, entries.phy_offsets, entries.store_timestamps)

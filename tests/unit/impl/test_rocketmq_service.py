@@ -17,16 +17,18 @@ from segproof.rocketmq.store_checkpoint import StoreCheckpoint
 from segproof_harness.crashing_files import CrashingFiles, crash_images
 from segproof_harness.memory_files import MemoryFiles
 from segproof_harness.memory_stores import message_of, write_log
-from segproof_model.directory import Directory
+from segproof_model.language.files import Files
 from segproof_model.language.outcomes import Raised
-from segproof_model.profiles import SEGPROOF
-from segproof_model.rocketmq.commit_log import CommitLog as ModelLog
-from segproof_model.rocketmq.consume_queue import ConsumeQueue as ModelQueue
-from segproof_model.rocketmq.index_service import IndexService as ModelService
-from segproof_model.rocketmq.message import DispatchRequest as ModelRequest
+from segproof_model.language.states import apply
+from segproof_model.releases import SEGPROOF
+from segproof_model.rocketmq.broker.index_service import IndexService as ModelService
+from segproof_model.rocketmq.format.commit_log import CommitLog as ModelLog
+from segproof_model.rocketmq.format.consume_queue import ConsumeQueue as ModelQueue
+from segproof_model.rocketmq.format.dispatch_request import DispatchRequest as ModelRequest
 
 NOW_MS = 1_795_223_767_450
 MOST = 2**63 - 1
+FOLDER = "s/consumequeue/T/0"
 TIMES = st.sampled_from([-1, 0, 1, 999, 1000, 5000, 100_000, 2**40, MOST])
 KEYS = st.sampled_from(["a", "b", "", "a b", " a  b ", "AaAa", "BBBB", "polygenelubricants"])
 
@@ -88,10 +90,15 @@ OPERATIONS = st.lists(
 
 
 def plain(operation: str, value: Any) -> Any:
-    """Return an answer that both sides can be compared by."""
+    """Return an answer that both sides can be compared by; a file's own are compared anyway."""
     if operation == "get_and_create_last_index_file":
-        return value.end_phy_offset, value.end_timestamp, value.index_count
+        return None
     return tuple(value) if isinstance(value, tuple) else value
+
+
+def heading(file: Any) -> tuple[int, int, int]:
+    """Return what tells the files of a list apart."""
+    return file.end_phy_offset, file.end_timestamp, file.index_count
 
 
 @pytest.mark.checks(
@@ -109,14 +116,12 @@ def test_histories_agree_with_the_model(operations: list[Any], names: list[str])
         files.open(f"/s/index/{name}", writable=True, create=True).close()
     ours = opened(files, clock)
     images = files.images("/", with_folders=True)
-    model = ModelService.open(
-        "s", 3, 4, directory=Directory(tuple(sorted(images.items()))), profile=SEGPROOF,
-        now_ms=NOW_MS,
-    ).after  # fmt: skip
+    model = SEGPROOF.kind(ModelService)(Files(images, NOW_MS), "s", 3, 4)
     for operation, arguments in operations:
-        theirs = getattr(model, operation)(
-            *(ModelRequest(*one) if isinstance(one, DispatchRequest) else one for one in arguments)
+        given = (
+            ModelRequest(*one) if isinstance(one, DispatchRequest) else one for one in arguments
         )
+        theirs = apply(model, operation, *given)
         model = theirs.after
         try:
             answer: Any = plain(operation, getattr(ours, operation)(*arguments))
@@ -127,11 +132,9 @@ def test_histories_agree_with_the_model(operations: list[Any], names: list[str])
             assert expected.kind.value == answer
         else:
             assert plain(operation, expected) == answer
-        assert dict(model.directory.files) == files.images("/", with_folders=True)
+        assert dict(model.files.images) == files.images("/", with_folders=True)
         assert model.total_size == ours.total_size
-        assert [one.index_count for one in model.files] == [
-            one.index_count for one in ours.index_files
-        ]
+        assert list(map(heading, model.index_files)) == list(map(heading, ours.index_files))
     ours.close()
 
 
@@ -288,12 +291,13 @@ def test_queues_agree_with_the_model(
     """Units, ends and bytes are those of the model, before and after the queue is opened again."""
     files = MemoryFiles()
     ours = ConsumeQueue.open("/s", "T", 0, 40, files=files)
-    model = ModelQueue.open("s", "T", 0, 40, profile=SEGPROOF).after
+    kind = SEGPROOF.kind(ModelQueue)
+    model = kind(Files(), FOLDER, 40)
     for put in puts:
-        step = model.put_message_position_info(*put)
+        step = apply(model, "put_message_position_info", *put)
         model = step.after
         assert step.outcome == ours.put_message_position_info(*put)
-        assert dict(model.directory.files) == files.images("/", with_folders=True)
+        assert dict(model.files.images) == files.images("/", with_folders=True)
     if cut is not None and puts:
         name = sorted(files.images("/s/consumequeue/T/0"))[-1]
         file = files.open(f"/s/consumequeue/T/0/{name}", writable=True)
@@ -302,10 +306,8 @@ def test_queues_agree_with_the_model(
     ended = max_physic_offset("/s", files)
     images = files.images("/", with_folders=True)
     ours = ConsumeQueue.open("/s", "T", 0, 40, files=files)
-    model = ModelQueue.open(
-        "s", "T", 0, 40, directory=Directory(tuple(sorted(images.items()))), profile=SEGPROOF
-    ).after
-    assert dict(model.directory.files) == files.images("/", with_folders=True)
+    model = apply(kind(Files(images), FOLDER, 40), "truncate_dirty_files").after
+    assert dict(model.files.images) == files.images("/", with_folders=True)
     assert [tuple(one) for one in model.units()] == [tuple(one) for one in ours.units()]
     for name in ("end", "max_physic_offset", "max_offset_in_queue", "min_offset_in_queue"):
         assert getattr(model, name) == getattr(ours, name)
@@ -333,9 +335,9 @@ def test_lookups_by_time_agree_with_the_model(
     ours = ConsumeQueue.open("/s", "T", 0, 60, files=files)
     for number, (offset, size) in enumerate([*([(0, 96)] if lost else []), *offsets]):
         ours.put_message_position_info(offset, size, 0, number)
-    directory = Directory(tuple(sorted(files.images("/", with_folders=True).items())))
-    model = ModelQueue.open("s", "T", 0, 60, directory=directory, profile=SEGPROOF).after
-    model_log: Any = ModelLog.open("s", 400, directory=directory, profile=SEGPROOF).after
+    stored = Files(files.images("/", with_folders=True))
+    model = SEGPROOF.kind(ModelQueue)(stored, FOLDER, 60)
+    model_log = SEGPROOF.kind(ModelLog)(stored, "s", 400)
     ours = ConsumeQueue.open("/s", "T", 0, 60, files=files)
     expected = model.get_offset_in_queue_by_time(asked, model_log, boundary)
     assert expected == ours.get_offset_in_queue_by_time(asked, log, boundary)

@@ -21,11 +21,12 @@ from segproof.rocketmq.message_store import MessageStore, MessageStoreConfig, Qu
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
 from segproof_harness.memory_files import MemoryFiles
 from segproof_harness.memory_stores import FIRST_TIMESTAMP_MS, log_images, message_of, write_log
-from segproof_model.directory import Directory
+from segproof_model.language.files import Files as ModelFiles
 from segproof_model.language.outcomes import Raised
-from segproof_model.profiles import SEGPROOF
-from segproof_model.rocketmq.message_store import MessageStore as ModelStore
-from segproof_model.rocketmq.message_store import MessageStoreConfig as ModelConfig
+from segproof_model.language.states import apply
+from segproof_model.releases import SEGPROOF
+from segproof_model.rocketmq.broker.message_store import MessageStore as ModelStore
+from segproof_model.rocketmq.broker.message_store import MessageStoreConfig as ModelConfig
 
 MOST = 2**63 - 1
 SIZE = 1000
@@ -310,31 +311,28 @@ def test_stores_agree_with_the_model(random: Random) -> None:
     """Loading, recovering and asking, with what the checkpoint says of the crash or without."""
     files = MemoryFiles()
     drawn_store(random, files)
-    options = (3, 6, 500, random.random() < 0.9, random.random() < 0.3, random.choice([64, 2]), 32)
+    options = (3, 6, 500, random.random() < 0.9, random.random() < 0.3, random.choice([64, 2]))
     for _ in range(2):
         with StoreCheckpoint.open("/s/checkpoint", files=files) as checkpoint:
             checkpoint.set_logics_msg_timestamp(random.choice([0, FIRST_TIMESTAMP_MS + 20_000]))
             checkpoint.set_index_msg_timestamp(random.choice([0, FIRST_TIMESTAMP_MS + 10_000]))
             checkpoint.set_logics_physical_offset(random.choice([0, 0, 700]))
         images = files.images("/", with_folders=True)
-        opened: Any = ModelStore.open(
-            "s", ModelConfig(*options), directory=Directory(tuple(sorted(images.items()))),
-            profile=SEGPROOF, now_ms=FIRST_TIMESTAMP_MS,
-        )  # fmt: skip
-        model = opened.after
+        stored = ModelFiles(images, FIRST_TIMESTAMP_MS)
+        model = SEGPROOF.kind(ModelStore)(stored, "s", ModelConfig(*options))
         with MessageStore.open(
             "/s", MessageStoreConfig(*options), files=files, time=lambda: FIRST_TIMESTAMP_MS,
             zone=datetime.UTC,
         ) as ours:  # fmt: skip
             for name, arguments in [("load", ()), *(drawn_operation(random) for _ in range(5))]:
-                step = getattr(model, name)(*arguments)
+                step = apply(model, name, *arguments)
                 model = step.after
                 try:
                     answer = getattr(ours, name)(*arguments)
                 except SegproofError as error:
                     answer = error.kind
                 assert told(step.outcome) == told(answer)
-                assert dict(model.directory.files) == files.images("/", with_folders=True)
+                assert dict(model.files.images) == files.images("/", with_folders=True)
 
 
 # --- queries

@@ -25,10 +25,11 @@ from segproof.kafka.transaction_index import (
     read_aborted_txns,
 )
 from segproof_harness.memory_files import MemoryFiles
-from segproof_model.directory import Directory
-from segproof_model.kafka import transaction_index as model
-from segproof_model.language.outcomes import Raised, Step
-from segproof_model.profiles import SEGPROOF
+from segproof_model.kafka.format import transaction_index as model
+from segproof_model.language.files import Files
+from segproof_model.language.outcomes import Raised
+from segproof_model.language.states import apply
+from segproof_model.releases import SEGPROOF
 
 ONE = AbortedTxn(0, 1, 5, 15, 13)
 TWO = AbortedTxn(0, 2, 16, 25, 30)
@@ -60,8 +61,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
 
 def ask_model(state: Any, name: str, arguments: dict[str, Any]) -> tuple[Any, object]:
     """Return the model's next state and its outcome, an error as its kind."""
-    answer = getattr(state, name)(**arguments)
-    step = answer if isinstance(answer, Step) else Step(state, answer)
+    step = apply(state, name, **arguments)
     outcome = step.outcome
     return step.after, outcome.kind.value if isinstance(outcome, Raised) else outcome
 
@@ -79,23 +79,21 @@ def ask_implementation(index: TransactionIndex, name: str, arguments: dict[str, 
 @given(data=st.data())
 def test_model_and_implementation_agree(data: st.DataObject) -> None:
     """Every answer, every kind of error and every byte of the directory are the model's."""
-    directory = Directory(tuple(sorted(data.draw(st.dictionaries(NAMES, IMAGES)).items())))
+    images = data.draw(st.dictionaries(NAMES, IMAGES))
     files = MemoryFiles()
     files.make_directory("/d")
-    for name in directory:
+    for name, image in sorted(images.items()):
         file = files.open(f"/d/{name}", writable=True, create=True)
-        file.pwrite(directory.read(name) or b"", 0)
+        file.pwrite(image, 0)
         file.close()
     writable = data.draw(st.sampled_from((True, True, False)))
-    state: Any = model.TransactionIndex.open(
-        10, "a", writable, directory=directory, profile=SEGPROOF
-    ).after
+    state: Any = SEGPROOF.kind(model.TransactionIndex)(Files(images), "a", 10, writable)
     index = TransactionIndex(10, "/d/a", writable, files=files)
     for name in data.draw(st.lists(st.sampled_from(list(OPERATIONS)), max_size=20)):
         arguments = {key: data.draw(value) for key, value in OPERATIONS[name].items()}
         state, expected = ask_model(state, name, arguments)
         assert expected == ask_implementation(index, name, arguments), (name, arguments)
-        assert dict(state.directory.files) == files.images("/d")
+        assert dict(state.files.images) == files.images("/d")
         assert (state.is_empty, state.last_offset, f"/d/{state.name}") == (
             index.is_empty,
             index.last_offset,

@@ -53,7 +53,6 @@ from segproof_harness.oracle.kafka.segment_parts import (
 from segproof_harness.outcomes import Outcome
 from segproof_harness.structures import OperationKind, Structure
 from segproof_model.kafka.format.log_segment import RollParams
-from segproof_model.kafka.format.record_file import RecordFile
 from segproof_model.kafka.format.segment_names import segment_file_name
 from segproof_model.kafka.format.segment_recovery import CompletedTxn
 from segproof_model.language.integers import INT32_MAX
@@ -323,11 +322,11 @@ class LogSegment(Adapter):
         number = self.jvm.release.number
         return number >= (4, 0, 1) or (3, 9, 1) <= number < (4, 0, 0)
 
-    def append_from_file(self, records: RecordFile, start: int) -> int:
+    def append_from_file(self, records: bytes, start: int) -> int:
         """Call appendFromFile with a file outside of the directory."""
         path = Path(self._scratch, "source.log")
-        path.write_bytes(records.image)
-        self._appended = records.image[start:]
+        path.write_bytes(records)
+        self._appended = records[start:]
         source = record_class(self.jvm, "FileRecords").open(
             self.jvm.file(str(path)), JBoolean(False), JBoolean(True), JInt(0), JBoolean(False)
         )
@@ -343,28 +342,23 @@ class LogSegment(Adapter):
         self._load_whole_maximum()
         return int(self._dated(self._segment.truncateTo, JLong(offset)))
 
-    def recover(self, producer_state_manager: Any, leader_epoch_cache: Any) -> Any:
+    def recover(self, with_producers: bool, epochs: tuple[tuple[int, int], ...] | None) -> Any:
         """Call recover, and show what it has taught.
 
-        There always is a producer state, empty at first. A cache of epochs that is not given is
-        one that learns nothing, and is not shown. A release that has neither teaches them nothing.
+        There always is a producer state, empty at first. Where no epochs are given, the cache of
+        them learns nothing, and is not shown. A release that has neither teaches them nothing.
         """
         if self.jvm.release.number < TRANSACTIONS_SINCE:
             removed = int(self._dated(self._segment.recover, JInt(INT32_MAX)))
-            known = None if leader_epoch_cache is None else tuple(leader_epoch_cache.entries)
-            return removed, NO_PRODUCERS, known
+            return removed, NO_PRODUCERS, epochs
         self._load_whole_maximum()
         producers = make_producers(self.jvm, self._state_folder, self._java_time)
-        epochs = self._taught_nothing
-        if leader_epoch_cache is not None:
-            entries = leader_epoch_cache.entries
-            epochs = make_epochs(self.jvm, f"{self._scratch}/epochs", entries)
-        removed = int(self._dated(self._segment.recover, producers, self._as_option(epochs)))
-        return (
-            removed,
-            shown_producers(self.jvm, producers),
-            None if leader_epoch_cache is None else shown_epochs(epochs),
-        )
+        cache = self._taught_nothing
+        if epochs is not None:
+            cache = make_epochs(self.jvm, f"{self._scratch}/epochs", epochs)
+        removed = int(self._dated(self._segment.recover, producers, self._as_option(cache)))
+        known = shown_producers(self.jvm, producers)
+        return removed, known, None if epochs is None else shown_epochs(cache)
 
     def _load_whole_maximum(self) -> None:
         """Load the largest timestamp and its offset, where one of them is known.

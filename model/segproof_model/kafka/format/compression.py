@@ -224,13 +224,13 @@ def _inflate_lz4(frame: bytes, magic: int, codecs: Codecs) -> bytes:
     checksum = frame[len(header) : position]
     if magic > 0 and checksum != bytes([lz4_header_checksum(header, magic, codecs)]):
         raise ValueError("an lz4 frame's header has a wrong checksum")
-    inflated = b""
+    inflated = bytearray()
     try:
         for block in _lz4_blocks(frame, position, flags[0], block_size, codecs):
             inflated += block
     except ValueError as error:
-        raise CutShortError(str(error), inflated) from error
-    return inflated
+        raise CutShortError(str(error), bytes(inflated)) from error
+    return bytes(inflated)
 
 
 def _lz4_blocks(

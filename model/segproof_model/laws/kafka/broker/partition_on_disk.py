@@ -68,10 +68,12 @@ def directories_are_met_once(inside: Mapping[int, Sequence[int]], root: int) -> 
 
 
 @law("LOG-4", PartitionLog, "Kafka LogSegments, LocalLog.roll 4.3.1")
-def segments_do_not_overlap(log: bytes, next_base_offset: int) -> bool:
+def segments_do_not_overlap(log: bytes, next_base_offset: int | None) -> bool:
     """Segments do not overlap: every batch of a segment has last offset < the next segment's
     base."""
-    return all(batch.last_offset < next_base_offset for batch in valid_batches(log))
+    return next_base_offset is None or all(
+        batch.last_offset < next_base_offset for batch in valid_batches(log)
+    )
 
 
 @law("DISK-19", PartitionLog, "segproof")

@@ -30,6 +30,7 @@ def is_there(batch: Any) -> bool:
     return bool(26 <= batch.size_bytes <= len(batch.data))
 
 
+@remembered
 def header_of(batch: Any) -> Any:
     """Return the header of a batch of magic 2 that is there; None of any other."""
     if batch.is_legacy or not is_there(batch) or batch.size_bytes < HEADER.size:
@@ -99,6 +100,7 @@ def timestamps_in(stored: bytes, count: int) -> list[int] | None:
     return timestamps if position == len(stored) and count > 0 else None
 
 
+@remembered
 def stored_in(batch: Any) -> bytes | None:
     """Return the bytes that are the records of a batch of magic 2, if they can be told."""
     head = header_of(batch)

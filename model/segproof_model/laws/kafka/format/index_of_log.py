@@ -127,11 +127,13 @@ def entry_tells_largest_timestamp(log: bytes, time_index: bytes, base_offset: in
 
 
 @law("DISK-10", TimeIndex, "LogSegment.onBecomeInactiveSegment, close")
-def closed_segment_tells_its_largest_timestamp(log: bytes, time_index: bytes) -> bool:
+def closed_segment_tells_its_largest_timestamp(
+    log: bytes, time_index: bytes, next_base_offset: int | None
+) -> bool:
     """The last time-index entry of a closed segment has the largest timestamp of its batches."""
     largest = max((batch.max_timestamp for batch in valid_batches(log)), default=-1)
     told = [time for time, _ in time_entries(time_index, 0)][-1:]
-    return largest < 0 or (told or [-1]) == [largest]
+    return next_base_offset is None or largest < 0 or (told or [-1]) == [largest]
 
 
 # --- transaction index ---------------------------------------------------------------------------
@@ -166,18 +168,17 @@ def aborted_transaction_has_its_marker(
 
 
 @law("DISK-12", TransactionIndex, PRODUCERS)
-def abort_marker_has_its_entry(logs: Sequence[tuple[bytes, bytes]], codecs: Codecs) -> bool:
+def abort_marker_has_its_entry(
+    logs: Sequence[bytes], transaction_indexes: Sequence[bytes], codecs: Codecs
+) -> bool:
     """Every ABORT marker that ends a transaction with a batch in the log has its entry in the
-    transaction index of its segment.
-
-    `logs` holds log and transaction index of each segment, in order: a transaction may span them.
-    """
-    slots = [slots_of(transaction_index) for _, transaction_index in logs]
-    known = [{(one.producer_id, one.last_offset) for one in each} for each in slots]
+    transaction index of its segment; a transaction may span segments."""
+    known = [
+        {(slot.producer_id, slot.last_offset) for slot in slots_of(transaction_index)}
+        for transaction_index in transaction_indexes
+    ]
     return all(
         (producer, end) in known[number]
-        for number, producer, end, kind, begin, _ in ended_transactions(
-            [log for log, _ in logs], codecs
-        )
+        for number, producer, end, kind, begin, _ in ended_transactions(logs, codecs)
         if kind == "ABORT" and begin is not None
     )

@@ -76,7 +76,7 @@ def is_full(index: Any) -> bool:
 
 def last_of(index: Any) -> tuple[int | None, int]:
     """Return timestamp and offset of the remembered last entry."""
-    return tuple(index.last_entry) if is_time(index) else (None, index.last_offset)
+    return tuple(index.remembered_entry) if is_time(index) else (None, index.last_offset)
 
 
 def first_of(index: Any) -> tuple[int | None, int]:

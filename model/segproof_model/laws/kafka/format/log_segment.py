@@ -138,7 +138,10 @@ def maximum_is_the_largest_so_far(step: Transition) -> bool:
         return bool(after.timestamp >= known.timestamp)
     passed: tuple[int, ...] = largest_of(batches)
     if has(step.before, CallIsIndexedAsAWhole) and step.arguments["records"]:
-        told = step.arguments["largest_timestamp"], step.arguments["offset_of_max_timestamp"]
+        told = (
+            step.arguments["largest_timestamp"],
+            step.arguments["shallow_offset_of_max_timestamp"],
+        )
         passed = tuple(
             one if one is not None else read for one, read in zip(told, passed, strict=True)
         )

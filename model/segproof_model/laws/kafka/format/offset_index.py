@@ -24,6 +24,7 @@ from segproof_model.laws.kafka.format.index_slots import (
     is_in_file,
     is_ordered,
     is_regular,
+    is_time,
     keys_of,
     last_of,
     pairs,
@@ -184,8 +185,8 @@ def entry_is_the_slot(step: Transition) -> bool:
         return not step.succeeded
     base_offset = 0 if has(index, EntryIsRelative) else index.base_offset
     key, value = pairs(index)[step.arguments["n"]]
-    is_time = last_of(index)[0] is not None
-    return step.outcome == ((key, base_offset + value) if is_time else (base_offset + key, value))
+    absolute = (key, base_offset + value) if is_time(index) else (base_offset + key, value)
+    return step.outcome == absolute
 
 
 @law("OFFIDX-15", OffsetIndex, UPPER, on="fetch_upper_bound_offset")

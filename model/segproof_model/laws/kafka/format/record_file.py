@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from segproof_model.kafka.format.memory_records import MemoryRecords
 from segproof_model.kafka.format.record_batch import RecordBatch
-from segproof_model.kafka.format.record_deviations import HugeSizeEndsScan, MagicIsCheckedInFiles
+from segproof_model.kafka.format.record_deviations import MagicIsCheckedInFiles
 from segproof_model.kafka.format.record_file import FileRecords, FileSlice, RecordFile
 from segproof_model.kafka.format.record_file_releases import (
     AnyOffsetHasTime,
@@ -32,7 +32,7 @@ from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.language.states import Refused, outcome_of
 from segproof_model.laws.kafka.format.batch_bytes import asked
 from segproof_model.laws.numbers import is_rising
-from segproof_model.laws.register import Transition, has, law
+from segproof_model.laws.register import Transition, has, law, retired
 from segproof_model.laws.remembering import remembered
 
 SCANNER = "FileLogInputStream.nextBatch, since 1.1"
@@ -48,6 +48,10 @@ class Scan(NamedTuple):
     """What ends it, if it is an error."""
     stop: int
     """Where it ends."""
+    left: int
+    """How many bytes there are behind that."""
+    size: int | None
+    """The size field there, if it was read in a file or a slice."""
 
 
 @remembered
@@ -61,19 +65,11 @@ def scan_of(records: Any, *start: int) -> Scan:
             stop = batch.position + batch.size_bytes
     except Refused as refused:
         error = refused.kind
-    return Scan(batches, error, stop)
-
-
-def left_of(records: Any) -> int:
-    """Return how many bytes the range has behind the place where its scan ends."""
-    return int(records.end - scan_of(records).stop)
-
-
-def size_met(records: Any) -> int | None:
-    """Return the size field where the scan ends, if it was read there."""
-    stop = scan_of(records).stop
-    is_read = records.is_open and left_of(records) >= 18 and 0 <= stop <= len(records.image) - 17
-    return int32_at(records.image, stop + 8) if is_read else None
+    if not isinstance(records, FileRecords):
+        return Scan(batches, error, stop, len(records.data) - stop, None)
+    left, image = records.end - stop, records.image
+    is_read = records.is_open and left >= 18 and 0 <= stop <= len(image) - 17
+    return Scan(batches, error, stop, left, int32_at(image, stop + 8) if is_read else None)
 
 
 # --- scanning ------------------------------------------------------------------------------------
@@ -84,16 +80,16 @@ def scan_ends_where_nothing_fits(state: Any) -> bool:
     """The file scanner ends without an error at position p exactly when p >= end - 17, or when
     p > end - 12 - size after the size test.
     """
-    size, left = size_met(state), left_of(state)
+    _, error, _, left, size = scan_of(state)
     fits_none = left <= 17 if size is None else size >= 14 and left < 12 + size
-    return (scan_of(state).error is None) == fits_none
+    return (error is None) == fits_none
 
 
 @law("SCAN-2", FileRecords, SCANNER)
 def small_sizes_are_corrupt(state: Any) -> bool:
     """A size field < 14 met with at least 18 bytes left raises the corrupt-record error."""
-    size = size_met(state)
-    return size is None or size >= 14 or scan_of(state).error == CORRUPT
+    scan = scan_of(state)
+    return scan.size is None or scan.size >= 14 or scan.error == CORRUPT
 
 
 @law("SCAN-3", FileRecords, SCANNER, unless=(ScannersAskForSizes,))
@@ -101,11 +97,10 @@ def zeros_end_a_scan_or_break_it(state: Any) -> bool:
     """A valid batch followed by k zero bytes yields one batch and no error for k <= 17, and one
     batch and then the corrupt-record error for k >= 18.
     """
-    stop, left = scan_of(state).stop, left_of(state)
-    is_in_range = state.is_open and 0 <= stop <= state.end
-    if not is_in_range or state.image[stop : state.end] != bytes(left):
-        return True
-    return scan_of(state).error == (None if left <= 17 else CORRUPT)
+    _, error, stop, left, _ = scan_of(state)
+    is_range = state.is_open and 0 <= stop <= state.end
+    is_zeros = is_range and state.image[stop : state.end] == bytes(left)
+    return not is_zeros or error == (None if left <= 17 else CORRUPT)
 
 
 @law("SCAN-4", FileRecords, SCANNER)
@@ -113,8 +108,8 @@ def no_magic_is_rejected(state: Any) -> bool:
     """The scanner treats every magic < 2 (negative included) as legacy and every magic >= 2 as
     v2; it never rejects a magic. segproof rejects what is not 0, 1 or 2.
     """
-    scan, size = scan_of(state), size_met(state)
-    is_small = size is None or size < 14
+    scan = scan_of(state)
+    is_small = scan.size is None or scan.size < 14
     if has(state, MagicIsCheckedInFiles):
         is_small |= not is_small and state.image[scan.stop + 16] > 2
     is_right = all(one.is_legacy == (one.magic < 2) for one in scan.batches)
@@ -136,7 +131,8 @@ def huge_sizes_end_a_scan(state: Any) -> bool:
     """Scanner limits are computed without 32-bit overflow (releases >= 1.1.1): a size field near
     2^31 ends the scan.
     """
-    return (size_met(state) or 0) <= INT32_MAX - 12 or scan_of(state).error is None
+    scan = scan_of(state)
+    return (scan.size or 0) <= INT32_MAX - 12 or scan.error is None
 
 
 @law("SCAN-7", FileRecords, "RecordBatchIterator, since 2.8", unless=(ScannersAskForSizes,))
@@ -145,7 +141,7 @@ def end_of_file_inside_is_corrupt(state: Any) -> bool:
     file inside the believed size raises the corrupt-record error (releases >= 2.8).
     """
     scan = scan_of(state)
-    is_short = state.is_open and left_of(state) >= 18 and len(state.image) < scan.stop + 17
+    is_short = state.is_open and scan.left >= 18 and len(state.image) < scan.stop + 17
     kind = ErrorKind.KAFKA_ERROR if has(state, ShortFileIsKafkaError) else CORRUPT
     return not is_short or scan.stop < 0 or scan.error == kind
 
@@ -161,17 +157,17 @@ def slices_keep_their_batches_inside(state: Any) -> bool:
 def memory_scan_tests_in_order(state: Any) -> bool:
     """The in-memory scanner ends below 12 bytes, then rejects a size < 14 or above the limit, ends
     below 17 bytes, then rejects a magic outside 0..2, and ends on a partial batch.
+
+    Which of two comes first is not judged.
     """
     scan = scan_of(state)
     rest = state.data[scan.stop :]
     is_tiled = b"".join(batch.data for batch in scan.batches) + rest == state.data
-    size = int32_at(rest, 8) if len(rest) >= 12 else 14
-    is_bad = len(rest) >= 12 and not 14 <= size <= state.max_message_size_bytes
-    if is_bad or rest[16:17] > b"\2":
-        return is_tiled and scan.error == CORRUPT
-    is_huge = size > INT32_MAX - 12 and len(rest) >= 17 and not has(state, HugeSizeEndsScan)
-    error = ErrorKind.INVALID_ARGUMENT if is_huge else None
-    return is_tiled and len(rest) < 12 + size and scan.error == error
+    size = int32_at(rest, 8)
+    is_good = 14 <= size <= state.max_message_size_bytes and rest[16:17] <= b"\2"
+    if scan.error == CORRUPT:
+        return is_tiled and not is_good
+    return is_tiled and (len(rest) < 17 or (is_good and len(rest) < 12 + size))
 
 
 @law("SCAN-10", FileRecords, "FileChannelRecordBatch, since 0.11", unless=(WholeBatchIsRead,))
@@ -257,13 +253,8 @@ def slices_are_capped(step: Transition) -> bool:
     return bool(step.answer.end == min(before.start + position + size, limit))
 
 
-@law("SCAN-15", FileRecords, "FileRecords.availableBytes, since 3.0", on="slice")
-def slices_are_never_wider(step: Transition) -> bool:
-    """slice takes its bound from a single reading of the size: a concurrent append never widens a
-    slice beyond the requested size.
-    """
-    is_inside = step.succeeded and step.arguments["position"] <= step.before.size
-    return not is_inside or step.answer.size <= step.arguments["size"]
+WIDTH = "No slice is wider than it was asked for, also beside an append: the size is read once."
+retired("SCAN-15", FileRecords, WIDTH, FileRecords.slice)
 
 
 @law("SCAN-16", FileSlice, "FileRecords.slice (KAFKA-18683)", on="slice")
@@ -308,9 +299,10 @@ def timestamp_search_finds_the_first(step: Transition) -> bool:
 
     A batch whose header gives too small a maximum is passed over as a whole.
     """
-    before, target, position, offset = step.before, *step.arguments.values()
-    least = INT64_MIN if has(before, AnyOffsetHasTime) else offset
-    batches = (one for one in scan_of(before, position).batches if one.max_timestamp >= target)
+    before, target = step.before, step.arguments["target_timestamp"]
+    least = INT64_MIN if has(before, AnyOffsetHasTime) else step.arguments["starting_offset"]
+    scanned = scan_of(before, step.arguments["starting_position"]).batches
+    batches = (batch for batch in scanned if batch.max_timestamp >= target)
     times = (time for batch in batches for time in before.times_of(batch))
     found = (time for time in times if time.timestamp >= target and time.offset >= least)
     first = outcome_of(next, found, None)
@@ -322,7 +314,8 @@ def largest_timestamp_is_the_earliest(step: Transition) -> bool:
     """largest_timestamp_after(s) returns the strictly largest batch maxTimestamp with that batch's
     last offset (the earliest on a tie), or (-1, -1).
     """
+    if not step.succeeded:
+        return True
     batches = scan_of(step.before, step.arguments["starting_position"]).batches
-    pairs = [(asked(one, "max_timestamp"), asked(one, "last_offset")) for one in batches]
-    largest = max([(-1, -1), *pairs], key=itemgetter(0))
-    return not step.succeeded or bool(step.answer[:2] == largest)
+    pairs = [(one.max_timestamp, one.last_offset) for one in batches]
+    return bool(step.answer[:2] == max([(-1, -1), *pairs], key=itemgetter(0)))

@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The laws of a partition's log: appending, reading, cutting, rolling and keeping.
+
+Where a law needs a log whose offsets rise, which a crafted file may not do, or one that is open, it
+says so by passing. LOG-4 is a law of files.
+
+Used by: the register.
+"""
+
+from segproof_model.kafka.broker.partition_log import PartitionLog
+from segproof_model.kafka.broker.partition_log_deviations import BoundLeavesRemovedSegment
+from segproof_model.kafka.broker.partition_log_releases import (
+    BoundOutsideIsRefused,
+    LargestTimestampIsRemembered,
+    MaxTimestampIsATime,
+)
+from segproof_model.kafka.broker.partition_log_releases_before_2 import (
+    LogBeginsWithSegment,
+    RetentionWaitsForNobody,
+    RollKnowsLastOffset,
+    TruncationAtEndIsDone,
+)
+from segproof_model.kafka.broker.partition_log_releases_before_2_3 import (
+    AppendEndsLogLast,
+    EmptySegmentIsNotReplaced,
+)
+from segproof_model.kafka.broker.partition_log_releases_before_2_8 import (
+    ReadAtBoundGoesOn,
+    TruncationAtEndKeepsEpochs,
+)
+from segproof_model.kafka.format.log_segment import FetchDataInfo
+from segproof_model.kafka.format.log_segment_releases_before_2 import TimeSearchBeginsAtEntry
+from segproof_model.language.integers import INT32_MAX
+from segproof_model.language.outcomes import ErrorKind
+from segproof_model.laws.kafka.broker.log_reading import (
+    APPENDS,
+    leads_astray,
+    log_reading,
+    overflows,
+)
+from segproof_model.laws.kafka.format.segment_reading import appended
+from segproof_model.laws.numbers import is_rising
+from segproof_model.laws.register import Transition, has, law
+
+CLASS = "Kafka UnifiedLog and LocalLog, 4.3.1"
+APPEND = "Kafka UnifiedLog.append"
+TRUNCATE = "Kafka UnifiedLog.truncateTo"
+RETENTION = f"{CLASS}: deletableSegments, deleteRetentionSizeBreached"
+BY_TIME = f"{CLASS}: fetchOffsetByTimestamp, searchOffsetInLocalLog"
+SPLIT = f"{CLASS}: splitOverflowedSegment"
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+@law("LOG-5", PartitionLog, CLASS, on="read")
+def reads_stay_in_range(step: Transition) -> bool:
+    """A read is out of range exactly below the log start, above the log end, or below every
+    segment.
+
+    Up to 2.4 one at the log end is answered wherever the log starts; from 2.4 to 3.7 a read whose
+    bound lies outside is out of range, too. To know the bound, damage may have to be read.
+    """
+    log, start, bases = step.before, step.arguments["start_offset"], log_reading(step.before).bases
+    if not log_reading(log).is_open:
+        return True
+    if start == log.log_end_offset and has(log, ReadAtBoundGoesOn):
+        return step.succeeded
+    if max(log.log_start_offset, bases[0]) <= start <= log.log_end_offset:
+        return not step.raised(ErrorKind.OUT_OF_RANGE) or has(log, BoundOutsideIsRefused)
+    is_looked_up = step.arguments["isolation"] != "log_end"
+    return step.raised(ErrorKind.OUT_OF_RANGE) or (is_looked_up and not step.succeeded)
+
+
+def _fetched(step: Transition) -> FetchDataInfo | None:
+    """Return what a read of a sound log found."""
+    is_sound = step.succeeded and log_reading(step.before).is_sound
+    return step.answer if is_sound else None
+
+
+@law("LOG-6", PartitionLog, CLASS, on="read")
+def reads_begin_at_the_batch(step: Transition) -> bool:
+    """A read returns batches from the first one on, in the floor segment or behind, that reaches
+    the offset, and none that begins at the bound of the isolation level or behind it.
+
+    The bound is that behind the read, which may move it. Kafka passes one whose place is in a
+    segment that was removed. Not judged: an index that leads astray, and the bound up to 2.4.
+    """
+    found, log, start = _fetched(step), log_reading(step.after), step.arguments["start_offset"]
+    if found is None or found.records is None:
+        return True
+    bound, segments = log.bound(step.arguments["isolation"]), log.from_floor(start)
+    if any(leads_astray(one, at) for one in segments for at in (start, bound.message_offset)):
+        return True
+    reaching = [(one, batch) for one in segments if (batch := one.first_reaching(start))]
+    (segment, first), begin = reaching[0], found.records.start
+    taken = [one for one in segment.batches if begin <= one.position < begin + found.records.size]
+    is_gone = bound.segment_base_offset not in (-1, *log.bases)
+    is_bent = has(step.after, ReadAtBoundGoesOn) or (
+        is_gone and not has(step.after, BoundLeavesRemovedSegment)
+    )
+    is_first = found.fetch_offset_metadata.segment_base_offset == segment.base_offset
+    is_below = is_bent or all(one.base_offset < bound.message_offset for one in taken)
+    return is_first and begin == first.position and is_below
+
+
+@law("LOG-7", PartitionLog, CLASS, on="read", unless=(ReadAtBoundGoesOn,))
+def reads_at_the_bound_are_empty(step: Transition) -> bool:
+    """A read at its bound returns no records, and the bound with its place, if that is known.
+
+    Up to 2.4 the segments are read on.
+    """
+    found, bound = _fetched(step), log_reading(step.after).bound(step.arguments["isolation"])
+    if found is None or step.arguments["start_offset"] != bound.message_offset:
+        return True
+    if bound.segment_base_offset < 0:
+        # What is found of it may be the next batch, behind a gap.
+        return found.records is None or found.records.size == 0
+    return found.records is None and found.fetch_offset_metadata == bound
+
+
+@law("LOG-8", PartitionLog, CLASS, on="read")
+def committed_reads_list_what_was_aborted(step: Transition) -> bool:
+    """A read_committed read lists, in the order of the indexes, every aborted transaction that
+    overlaps what it returns, and none that ended before it.
+
+    Behind the first with a last stable offset above what is returned there is none to be listed
+    (TXNIDX-10). Not judged: an index that tells too small an offset for what is behind the read.
+    """
+    found, log, start = _fetched(step), log_reading(step.after), step.arguments["start_offset"]
+    if found is None or found.records is None or step.arguments["isolation"] != "txn_committed":
+        return True
+    segment = log.of(found.fetch_offset_metadata.segment_base_offset)
+    end = found.records.start + found.records.size
+    last = max([-1, *(one.last_offset for one in segment.batches if one.position < end)])
+    if any(offset <= last for offset, position in segment.offsets if position >= end):
+        return True
+    known = log.aborted_from(segment.base_offset)
+    visited = next((n for n, one in enumerate(known, 1) if one.last_stable_offset > last), None)
+    needed = [one[1:] for one in known[:visited] if start <= one.last_offset]
+    listed = [one[1:] for one in found.aborted_transactions or ()]
+    may_be = [one[1:] for one in known if start <= one.last_offset]
+    is_complete = all(one in listed for one in needed if one[1] <= last)
+    return is_complete and listed == [one for one in may_be if one in listed]
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+@law("LOG-9", PartitionLog, APPEND, on=APPENDS, unless=(AppendEndsLogLast,))
+def log_end_comes_between(step: Transition) -> bool:
+    """An append that has moved the log end has its last batch at the end of the last segment; one
+    that has not has touched no transaction index.
+
+    Up to 2.1 the end moves last.
+    """
+    before, after = log_reading(step.before), log_reading(step.after)
+    if not before.is_sound:
+        return True
+    if after.ends[-1] == before.ends[-1]:
+        return after.aborted_from(0) == before.aborted_from(0)
+    return [one.last_offset + 1 for one in after.segments[-1].batches[-1:]] == after.ends[-1:]
+
+
+@law("LOG-10", PartitionLog, APPEND, on=APPENDS)
+def large_sets_are_refused(step: Transition) -> bool:
+    """A record set larger than segment.bytes is refused before any byte is written."""
+    before, after = log_reading(step.before), log_reading(step.after)
+    if step.raised(ErrorKind.RECORD_BATCH_TOO_LARGE):
+        return after.images == before.images
+    return bool(step.after.size - step.before.size <= step.before.config.segment_bytes)
+
+
+@law("LOG-11", PartitionLog, "Kafka UnifiedLog.maybeRoll, since 2.0", on=f"roll {APPENDS}")
+def new_segments_begin_at_the_log_end(step: Transition) -> bool:
+    """A new segment begins at the first offset that is to come, or at the log end behind that.
+
+    The first offset of an append is guessed where it is not known, and up to 1.1 always: 2147483647
+    before the last one.
+    """
+    before, bases = step.before, log_reading(step.after).bases
+    if not step.succeeded:
+        return True
+    if step.operation == "roll":
+        expected = max(step.arguments["expected_next_offset"] or 0, before.log_end_offset)
+        is_last = expected == bases[-1] or has(before, EmptySegmentIsNotReplaced)
+        return step.outcome == expected and expected in bases and is_last
+    new = set(bases) - set(log_reading(before).bases)
+    is_known = step.answer.first_offset >= 0 and not has(before, RollKnowsLastOffset)
+    first = step.answer.first_offset if is_known else step.answer.last_offset - INT32_MAX
+    return new <= {max(first, before.log_end_offset)}
+
+
+@law("LOG-12", PartitionLog, "Kafka LocalLog.roll, since 2.1", on="roll")
+def an_empty_active_segment_is_replaced(step: Transition) -> bool:
+    """roll onto the base of the active, empty segment replaces it; onto any other existing base, or
+    below the active base, it is refused and deletes nothing.
+
+    Up to 2.0 an empty segment is in the way, too, and one can be begun before another.
+    """
+    before, after = log_reading(step.before), log_reading(step.after)
+    base = max(step.arguments["expected_next_offset"] or 0, before.ends[-1])
+    if not before.is_open:
+        return True
+    if has(step.before, EmptySegmentIsNotReplaced):
+        return base not in before.bases or (not step.succeeded and after.bases == before.bases)
+    is_replaced = base == before.bases[-1] and not before.segments[-1].image
+    if base > before.bases[-1] or is_replaced:
+        is_empty = after.bases == before.bases and not after.segments[-1].image
+        return not step.raised(ErrorKind.KAFKA_ERROR) and (is_empty or not is_replaced)
+    is_kept = step.before.files.images.items() <= step.after.files.images.items()
+    return not step.succeeded and is_kept
+
+
+# --- cutting -------------------------------------------------------------------------------------
+
+
+@law("LOG-13", PartitionLog, TRUNCATE, on="truncate_to")
+def truncation_ends_the_log(step: Transition) -> bool:
+    """truncate_to(t) is refused for t < 0; for t >= log end it only cuts the epochs and returns
+    False; otherwise the log ends at t, and no segment begins behind that.
+
+    Up to 2.4 it leaves the epochs, too; before 0.11 one to the log end is done as one below it.
+    """
+    before, after, target = step.before, step.after, step.arguments["target_offset"]
+    if target < 0 or not step.succeeded:
+        return target >= 0 or (not step.succeeded and step.is_unchanged)
+    if target >= before.log_end_offset + has(before, TruncationAtEndIsDone):
+        keeps_epochs = has(before, TruncationAtEndKeepsEpochs)
+        is_same = step.changed_only("" if keeps_epochs else "leader_epoch_cache files")
+        return step.outcome is False and is_same
+    is_end = after.log_end_offset == target and log_reading(after).bases[-1] <= target
+    return step.outcome is True and is_end
+
+
+@law("LOG-14", PartitionLog, TRUNCATE, on="truncate_to")
+def truncation_before_the_log_begins_anew(step: Transition) -> bool:
+    """truncate_to below the first base leaves one empty segment at t.
+
+    What failed before may have left a log that ends below its first base: nothing is cut there.
+    """
+    target, before = step.arguments["target_offset"], log_reading(step.before)
+    is_before = target < min([*before.bases[:1], before.ends[-1]])
+    return not (is_before and step.succeeded) or log_reading(step.after).images == {target: b""}
+
+
+@law("LOG-19", PartitionLog, SPLIT, on="split_overflowed_segment")
+def splitting_keeps_every_batch(step: Transition) -> bool:
+    """Splitting an overflowed segment keeps every batch byte-identical and in order, and leaves no
+    overflow. It may yield a single segment."""
+    before, after = log_reading(step.before), log_reading(step.after)
+    if not step.succeeded or not before.is_sound:
+        return True
+    parts = [one for one in after.segments if one.base_offset in step.answer]
+    old = before.images[step.arguments["base_offset"]]
+    return b"".join(one.image for one in parts) == old and not any(map(overflows, parts))
+
+
+@law("LOG-20", PartitionLog, SPLIT, on="split_overflowed_segment")
+def only_overflow_is_split(step: Transition) -> bool:
+    """Splitting a segment without overflow, or where there is none, is refused."""
+    log, base = log_reading(step.before), step.arguments["base_offset"]
+    may_split = not log.is_sound or (base in log.bases and overflows(log.of(base)))
+    return may_split or (not step.succeeded and log_reading(step.after).images == log.images)
+
+
+@law("LOG-21", PartitionLog, APPEND, on="append_as_follower")
+def given_offsets_rise(step: Transition) -> bool:
+    """Given offsets that do not increase, or whose first is below the log end, are refused, and
+    nothing is written.
+
+    Of messages of magic 0 and 1 the last offset of the first stands for the first.
+    """
+    if step.raised(ErrorKind.OFFSET_ORDER):
+        return log_reading(step.after).images == log_reading(step.before).images
+    if not step.succeeded or step.answer.valid_bytes == 0:
+        return True
+    records = step.arguments["records"][: step.answer.valid_bytes]
+    batches, _ = appended(step.before.log_segments.active_segment, records)
+    first = batches[0].last_offset if records[16] < 2 else batches[0].base_offset
+    is_behind = first >= step.before.log_end_offset
+    return is_behind and is_rising([one.last_offset for one in batches])
+
+
+@law("LOG-22", PartitionLog, CLASS)
+def operations_keep_segments_apart(step: Transition) -> bool:
+    """No operation makes segments of a log overlap that did not overlap before.
+
+    Up to 2.0 an append may, before a segment that a roll has begun ahead of the log end.
+    """
+    if step.operation == "open" or not log_reading(step.before).is_sound:
+        return True
+    may_overlap = step.operation in APPENDS and has(step.before, EmptySegmentIsNotReplaced)
+    return may_overlap or not log_reading(step.after).has_overlap
+
+
+# --- searching and keeping -----------------------------------------------------------------------
+
+
+@law("LOG-15", PartitionLog, BY_TIME, on="fetch_offset_by_timestamp")
+def one_segment_is_searched_by_timestamp(step: Transition) -> bool:
+    """The offset for a timestamp comes from the first segment whose largest timestamp is not below
+    it, and from no other.
+
+    Not judged: a log with a batch whose checksum is wrong; its records may have any offset.
+    """
+    log, target = log_reading(step.after), step.arguments["target_timestamp"]
+    if target < 0 or not step.succeeded or not log.is_sound:
+        return True
+    start = 0 if has(step.after, TimeSearchBeginsAtEntry) else step.after.log_start_offset
+    for one, end in zip(log.segments, log.ends, strict=True):
+        segment = one.segment
+        if not all(batch.is_valid() for batch in segment.log.batches()):
+            return True
+        largest, _ = segment.max_timestamp_and_offset_so_far or (-1, -1)
+        if (largest if largest >= 0 else segment.last_modified) >= target:
+            found = step.answer
+            is_within = found and max(one.base_offset, start) <= found.offset < end
+            return found is None or bool(is_within and found.timestamp >= target)
+    return step.outcome is None
+
+
+@law("LOG-16", PartitionLog, BY_TIME, on="fetch_offset_by_timestamp", unless=(MaxTimestampIsATime,))
+def largest_timestamp_is_exact(step: Transition) -> bool:
+    """MAX_TIMESTAMP (-3) returns the largest timestamp that a segment remembers, and the first
+    record of its batch that has it; from 3.0 to 3.7 what the segment remembers."""
+    log, found = log_reading(step.after), step.answer
+    is_asked = step.arguments["target_timestamp"] == -3 and step.succeeded and found is not None
+    if not (is_asked and log.is_sound):
+        return True
+    pairs = [one.max_timestamp_and_offset_so_far for one in step.after.log_segments]
+    if found.timestamp != max(pair.timestamp for pair in pairs if pair is not None):
+        return False
+    if has(step.after, LargestTimestampIsRemembered):
+        return bool(found[:2] in pairs)
+    times = (
+        time
+        for segment in step.after.log_segments
+        for batch in segment.log.batches()
+        if batch.base_offset <= found.offset <= batch.last_offset
+        for time in batch.streamed_times()
+    )
+    return bool(found.offset == next((at for ms, at in times if ms == found.timestamp), -1))
+
+
+@law("LOG-17", PartitionLog, RETENTION, on="delete_old_segments", unless=(LogBeginsWithSegment,))
+def retention_removes_a_prefix(step: Transition) -> bool:
+    """Retention removes a prefix of the segments, only below the high watermark, never a last empty
+    segment, and afterwards the log starts at the base of the first survivor or behind it.
+
+    Releases before 0.11 know no high watermark, and a log of theirs starts where its segments do.
+    """
+    before, old, new = step.before, log_reading(step.before).bases, log_reading(step.after).bases
+    gone = [base for base in old if base not in new]
+    if not step.succeeded or not gone:
+        return not step.succeeded or step.outcome == 0
+    is_prefix = gone == old[: len(gone)] and step.outcome == len(gone)
+    is_last_empty = before.log_segments.active_segment.size == 0 and old[-1] in gone
+    is_replicated = new[0] <= before.high_watermark
+    return (
+        is_prefix and is_replicated and not is_last_empty and step.after.log_start_offset >= new[0]
+    )
+
+
+@law("LOG-18", PartitionLog, RETENTION, on="delete_old_segments")
+def size_retention_keeps_the_limit(step: Transition) -> bool:
+    """Size retention sums in 64 bits and removes while total - retention.bytes - segment size >=
+    0."""
+    config, old, after = step.before.config, log_reading(step.before), log_reading(step.after)
+    limit, size = config.retention_bytes, step.after.size
+    if limit < 0 or "delete" not in config.cleanup_policy or not step.succeeded:
+        return True
+    first = len(after.segments[0].image)
+    is_replicated = after.ends[0] <= step.after.high_watermark
+    may_go = is_replicated or has(step.after, RetentionWaitsForNobody)
+    if may_go and (after.bases[1:] or first > 0) and size - first >= limit:
+        return False
+    is_by_size = after.bases[0] > max(step.before.log_start_offset, old.bases[0])
+    return size >= limit or not is_by_size or config.retention_ms >= 0
