@@ -183,8 +183,10 @@ def _short(value: Any) -> str:
 
 def _is_as_before(part: Any, before: Any) -> bool:
     """Return whether a part is what it was, its own files included."""
-    if type(part) is not type(before) or not isinstance(part, State):
+    if type(part) is not type(before):
         return False
+    if not isinstance(part, State):
+        return bool(part == before)
     return differing(part, before) <= {"files"} and _files_of(part) == _files_of(before)
 
 

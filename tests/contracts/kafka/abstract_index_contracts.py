@@ -4,7 +4,7 @@
 Raw symbolic bytes go in; nothing about them is assumed but what the lines `pre:` say. The window of
 the warm search is an argument of the kernel: 2 here, 1024 and 682 in use.
 
-Mirrors: model/segproof_model/kafka/abstract_index.py, impl/segproof/kernels/{slot_search,
+Mirrors: model/segproof_model/kafka/format/abstract_index.py, impl/segproof/kernels/{slot_search,
 index_rules}.py.
 Used by: registry.
 """
@@ -20,9 +20,12 @@ from segproof.kernels.slot_search import (
     lower_slots_of_rising,
     upper_slot,
 )
-from segproof_model.kafka.abstract_index import search_by_definition, search_by_probing
+from segproof_model.kafka.format import abstract_index
+from segproof_model.kafka.format.offset_index import OffsetIndex
 from segproof_model.language import integers
-from segproof_model.profiles import SEGPROOF
+from segproof_model.releases import SEGPROOF
+
+INDEX: Any = SEGPROOF.kind(OffsetIndex)
 
 _lower_slot = lower_slot.interpreted
 _upper_slot = upper_slot.interpreted
@@ -45,6 +48,24 @@ def _rises(keys: list[int]) -> bool:
     return all(keys[number - 1] < keys[number] for number in range(1, len(keys)))
 
 
+def _slots(keys: list[int], target: int, entries: int, warm_entries: int) -> Any:
+    """Return both slots that the model finds; behind the entries more keys may lie."""
+    abstract_index.WARM_BYTES = warm_entries * INDEX.entry_size
+    index = object.__new__(INDEX)
+    index.entries = entries
+    return index.slots(keys, target)
+
+
+def _slots_by_definition(keys: list[int], target: int) -> Any:
+    """Return both slots among keys that rise."""
+    return _slots(keys, target, len(keys), 3)
+
+
+def _slots_by_probing(keys: list[int], target: int, entries: int, warm_entries: int) -> Any:
+    """Return both slots that the probes meet: as if one more key lay behind, keys never rise."""
+    return _slots([*keys, 0], target, entries, warm_entries)
+
+
 def lower_slot_by_definition(data: bytes, target: int) -> bool:
     """Find the greatest slot not above the target among strictly increasing int32 keys.
 
@@ -52,7 +73,7 @@ def lower_slot_by_definition(data: bytes, target: int) -> bool:
     pre: _rises(_int32_keys(data, 8, 0))
     post: _
     """
-    expected = search_by_definition(_int32_keys(data, 8, 0), target, exact_first=True)
+    expected = _slots_by_definition(_int32_keys(data, 8, 0), target)
     return _lower_slot(data, 8, 0, 4, 6, target, 3) == expected[0]
 
 
@@ -63,7 +84,7 @@ def upper_slot_by_definition(data: bytes, target: int) -> bool:
     pre: _rises(_int32_keys(data, 8, 4))
     post: _
     """
-    expected = search_by_definition(_int32_keys(data, 8, 4), target, exact_first=True)
+    expected = _slots_by_definition(_int32_keys(data, 8, 4), target)
     return _upper_slot(data, 8, 4, 4, 6, target, 3) == expected[1]
 
 
@@ -75,7 +96,7 @@ def lower_slot_of_any_window(data: bytes, target: int, warm_entries: int) -> boo
     pre: 0 <= warm_entries <= 4
     post: _
     """
-    expected = search_by_definition(_int32_keys(data, 8, 0), target, exact_first=True)
+    expected = _slots_by_definition(_int32_keys(data, 8, 0), target)
     return _lower_slot(data, 8, 0, 4, 4, target, warm_entries) == expected[0]
 
 
@@ -85,7 +106,7 @@ def lower_slot_by_probing(data: bytes, target: int) -> bool:
     pre: len(data) == 40
     post: _
     """
-    expected = search_by_probing(_int32_keys(data, 8, 0), 5, target, SEGPROOF, 3)
+    expected = _slots_by_probing(_int32_keys(data, 8, 0), target, 5, 3)
     return _lower_slot(data, 8, 0, 4, 5, target, 3) == expected[0]
 
 
@@ -95,7 +116,7 @@ def upper_slot_by_probing(data: bytes, target: int) -> bool:
     pre: len(data) == 40
     post: _
     """
-    expected = search_by_probing(_int32_keys(data, 8, 4), 5, target, SEGPROOF, 3)
+    expected = _slots_by_probing(_int32_keys(data, 8, 4), target, 5, 3)
     return _upper_slot(data, 8, 4, 4, 5, target, 3) == expected[1]
 
 
@@ -106,7 +127,7 @@ def slots_of_few_entries(data: bytes, entries: int, target: int) -> bool:
     pre: 0 <= entries <= 2
     post: _
     """
-    expected = search_by_probing(_int32_keys(data, 8, 0), entries, target, SEGPROOF, 2)
+    expected = _slots(_int32_keys(data, 8, 0)[:entries], target, entries, 2)
     if _lower_slot(data, 8, 0, 4, entries, target, 2) != expected[0]:
         return False
     return _upper_slot(data, 8, 0, 4, entries, target, 2) == expected[1]
@@ -118,7 +139,7 @@ def lower_slot_of_timestamps(data: bytes, target: int) -> bool:
     pre: len(data) == 48
     post: _
     """
-    expected = search_by_probing(_int64_keys(data), 4, target, SEGPROOF, 2)
+    expected = _slots_by_probing(_int64_keys(data), target, 4, 2)
     return _lower_slot(data, 12, 0, 8, 4, target, 2) == expected[0]
 
 
@@ -133,9 +154,7 @@ def lower_slots_of_rising_targets(keys: list[int], one: int, two: int, three: in
     targets = [one, one, one, two, two, three]
     slots = [9, 9, 9, 9, 9, 9]
     _lower_slots_of_rising(keys, 3, targets, slots)
-    expected = [
-        search_by_definition(keys, target, exact_first=True)[0] for target in (one, two, three)
-    ]
+    expected = [_slots_by_definition(keys, target)[0] for target in (one, two, three)]
     return slots == [expected[number] for number in (0, 0, 0, 1, 1, 2)]
 
 
@@ -148,10 +167,10 @@ def lower_slots_side_by_side(keys: list[int], target: int, other: int) -> bool:
     """
     slots = [9, 9]
     _lower_slots_of_random(keys, 5, [target, other], slots, 2)
-    expected = search_by_definition(keys, target, exact_first=True)[0]
+    expected = _slots_by_definition(keys, target)[0]
     if slots[0] != expected:
         return False
-    return slots[1] == search_by_definition(keys, other, exact_first=True)[0]
+    return slots[1] == _slots_by_definition(keys, other)[0]
 
 
 def int32_decode(data: bytes, position: int) -> bool:

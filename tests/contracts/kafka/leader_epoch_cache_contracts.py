@@ -3,22 +3,33 @@
 
 The entries are any four that a cache can hold, or the first of them.
 
-Mirrors: model/segproof_model/kafka/leader_epoch_cache.py, impl/segproof/kernels/epochs.py.
+Mirrors: model/segproof_model/kafka/broker/leader_epoch_cache.py, impl/segproof/kernels/epochs.py.
 Used by: registry.
 """
 
 from segproof.kernels.epochs import end_offset, kept_by_assign, kept_from_end, last_not_behind
-from segproof_model.directory import Directory
-from segproof_model.kafka.checkpoint_file import EpochEntry
-from segproof_model.kafka.leader_epoch_cache import (
+from segproof_model.kafka.broker.leader_epoch_cache import (
+    EpochEntry,
     LeaderEpochFileCache,
     without_end,
     without_start,
 )
-from segproof_model.profiles import SEGPROOF
+from segproof_model.language.files import Files
+from segproof_model.releases import SEGPROOF
 
 Pair = tuple[int, int]
 Four = tuple[Pair, Pair, Pair, Pair]
+
+
+class _Cache(SEGPROOF.kind(LeaderEpochFileCache)):  # type: ignore[misc]  # as it is made
+    """The model's cache without a file; of what may be an epoch nothing is asked here."""
+
+    def __init__(self, pairs: tuple[Pair, ...]) -> None:
+        super().__init__(Files(), None)
+        self.entries = tuple([EpochEntry(epoch, start_offset) for epoch, start_offset in pairs])
+
+    def check(self, entry: EpochEntry) -> None:
+        """Take any numbers."""
 
 
 def _is_sorted(pairs: tuple[Pair, ...]) -> bool:
@@ -31,11 +42,6 @@ def _is_sorted(pairs: tuple[Pair, ...]) -> bool:
     return True
 
 
-def _cache(pairs: tuple[Pair, ...]) -> LeaderEpochFileCache:
-    entries = tuple(EpochEntry(epoch, start_offset) for epoch, start_offset in pairs)
-    return LeaderEpochFileCache(SEGPROOF, None, Directory(), entries)
-
-
 def assign_keeps(four: Four, count: int, epoch: int, start: int) -> bool:
     """Keep before an assigned entry what the model keeps, or assign nothing as it does.
 
@@ -45,10 +51,10 @@ def assign_keeps(four: Four, count: int, epoch: int, start: int) -> bool:
     """
     pairs = four[:count]
     kept = kept_by_assign(pairs, epoch, start)
-    cache, entry = _cache(pairs), EpochEntry(epoch, start)
-    if not cache.is_needed(entry):
+    cache = _Cache(pairs)
+    if not cache.enter(EpochEntry(epoch, start)):
         return kept == -1
-    return kept >= 0 and (*pairs[:kept], (epoch, start)) == cache.assigned(entry)
+    return bool(kept >= 0 and (*pairs[:kept], (epoch, start)) == cache.entries)
 
 
 def end_of_epoch(four: Four, count: int, requested: int, end: int) -> bool:
@@ -59,7 +65,7 @@ def end_of_epoch(four: Four, count: int, requested: int, end: int) -> bool:
     post: _
     """
     pairs = four[:count]
-    return end_offset(pairs, requested, end) == _cache(pairs).end_offset_for(requested, end)
+    return bool(_Cache(pairs).end_offset_for(requested, end) == end_offset(pairs, requested, end))
 
 
 def end_keeps(four: Four, count: int, end: int) -> bool:
@@ -70,7 +76,7 @@ def end_keeps(four: Four, count: int, end: int) -> bool:
     post: _
     """
     pairs = four[:count]
-    expected = _cache(pairs).entries
+    expected = _Cache(pairs).entries
     return pairs[: kept_from_end(pairs, end)] == (
         expected if end < 0 else without_end(expected, end)
     )
@@ -84,7 +90,7 @@ def start_keeps(four: Four, count: int, start: int) -> bool:
     post: _
     """
     pairs = four[:count]
-    cache, place = _cache(pairs), last_not_behind(pairs, start)
+    cache, place = _Cache(pairs), last_not_behind(pairs, start)
     if place < 0:
         return (
             cache.epoch_for_offset(start) is None

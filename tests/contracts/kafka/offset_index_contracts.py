@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Contracts of the offset index: entries, fullness, the append rule, the cases of truncate_to.
 
-Mirrors: model/segproof_model/kafka/offset_index.py, impl/segproof/kafka/offset_index.py.
+Mirrors: model/segproof_model/kafka/format/offset_index.py, impl/segproof/kafka/offset_index.py.
 Used by: registry.
 """
 
@@ -18,10 +18,12 @@ from segproof.kernels.index_rules import (
     offset_append,
     offset_distance,
 )
-from segproof_model.directory import Directory
-from segproof_model.kafka.offset_index import OffsetIndex, OffsetPosition
+from segproof_model.kafka.format.offset_index import OffsetIndex, OffsetPosition
+from segproof_model.language.files import Files
+from segproof_model.language.integers import int32_at
 from segproof_model.language.outcomes import ErrorKind, Raised
-from segproof_model.profiles import SEGPROOF
+from segproof_model.language.states import outcome_of
+from segproof_model.releases import SEGPROOF
 
 ENTRY = offset_index._ENTRY.format
 """The layout by which the index reads and writes an entry."""
@@ -35,13 +37,18 @@ _KINDS: dict[int, object] = {
 }
 
 
-def _model(data: bytes, entries: int, base_offset: int, last_offset: int) -> OffsetIndex:
-    directory = Directory((("x", data),))
-    size, slots = len(data), len(data) // 8
-    return OffsetIndex(
-        SEGPROOF, base_offset, -1, True, "x", "x", directory, size, slots, entries, entries * 8,
-        True, last_offset,
-    )  # fmt: skip
+class _Index(SEGPROOF.kind(OffsetIndex)):  # type: ignore[misc]  # a class that was made
+    """The model's index in any state; CrossHair follows how it reads its entries."""
+
+    def __init__(self, data: bytes, entries: int, base_offset: int, last_offset: int) -> None:
+        self.files, self.name, self.base_offset = Files({"x": data}), "x", base_offset
+        self.writable = self.is_mapped = True
+        self.length, self.max_entries = len(data), len(data) // 8
+        self.entries, self.position, self.last_offset = entries, entries * 8, last_offset
+
+    def keys(self) -> list[int]:
+        """Return the relative offsets."""
+        return [int32_at(self.image, 8 * number) for number in range(self.entries)]
 
 
 def entry_decode(data: bytes, base_offset: int) -> bool:
@@ -51,8 +58,8 @@ def entry_decode(data: bytes, base_offset: int) -> bool:
     post: _
     """
     relative, position = struct.unpack_from(ENTRY, data, 8)
-    expected = _model(data, 2, base_offset, 0)._entry(1)
-    return expected == OffsetPosition(base_offset + relative, position)
+    expected = OffsetPosition(base_offset + relative, position)
+    return bool(_Index(data, 2, base_offset, 0).stored(1) == expected)
 
 
 def entry_encode(relative: int, position: int) -> bool:
@@ -62,8 +69,9 @@ def entry_encode(relative: int, position: int) -> bool:
     pre: -(2**31) <= position < 2**31
     post: _
     """
-    expected = _model(bytes(8), 0, 0, 0).append(relative, position).after.to_bytes()
-    return expected == struct.pack(ENTRY, relative, position)
+    index = _Index(bytes(8), 0, 0, 0)
+    index.append(relative, position)
+    return bool(index.image == struct.pack(ENTRY, relative, position))
 
 
 def fullness(entries: int, max_entries: int) -> bool:
@@ -72,10 +80,9 @@ def fullness(entries: int, max_entries: int) -> bool:
     pre: 0 <= entries <= max_entries
     post: _
     """
-    model = OffsetIndex(
-        SEGPROOF, 0, -1, True, "x", "x", Directory(), 0, max_entries, entries, 0, True, 0
-    )
-    return is_full(entries, max_entries, 0) == model.is_full
+    index = _Index(b"", entries, 0, 0)
+    index.max_entries = max_entries
+    return bool(is_full(entries, max_entries, 0) == index.is_full)
 
 
 def append_rule(entries: int, last_offset: int, base_offset: int, offset: int) -> bool:
@@ -87,14 +94,15 @@ def append_rule(entries: int, last_offset: int, base_offset: int, offset: int) -
     pre: -(2**63) <= offset < 2**63
     post: _
     """
-    step = _model(bytes(16), entries, base_offset, last_offset).append(offset, 77)
+    index = _Index(bytes(16), entries, base_offset, last_offset)
+    outcome = outcome_of(index.append, offset, 77)
     verdict = offset_append(entries, 2, last_offset, base_offset, offset)
-    if step.outcome != _KINDS[verdict]:
+    if outcome != _KINDS[verdict]:
         return False
     if verdict != APPEND_STORE:
         return True
     written = struct.pack(ENTRY, offset_distance(offset, base_offset), 77)
-    return step.after.slot(entries) == written
+    return bool(index.slot(entries) == written)
 
 
 def truncate_to_cases(data: bytes, offset: int) -> bool:
@@ -103,5 +111,6 @@ def truncate_to_cases(data: bytes, offset: int) -> bool:
     pre: len(data) == 24
     post: _
     """
-    kept = _kept_entries(data, 8, 0, 3, offset, 1024)
-    return kept == _model(data, 3, 0, 0).truncate_to(offset).after.entries
+    index = _Index(data, 3, 0, 0)
+    index.truncate_to(offset)
+    return bool(_kept_entries(data, 8, 0, 3, offset, 1024) == index.entries)

@@ -4,7 +4,7 @@
 Where the model decides inside of an operation, the contract gives that operation the state in which
 only this decision is left.
 
-Mirrors: model/segproof_model/kafka/producer_append_info.py, producer_snapshot.py and
+Mirrors: model/segproof_model/kafka/broker/producer_append_info.py, producer_snapshot.py and
     producer_state.py.
 Used by: registry.
 """
@@ -14,13 +14,16 @@ from typing import Literal
 
 from segproof.kafka import producer_snapshot as implementation
 from segproof.kernels import producer_rules as rules
-from segproof_model.directory import Directory
-from segproof_model.kafka import producer_append_info as model
-from segproof_model.kafka import producer_snapshot as snapshot
-from segproof_model.kafka import producer_state as state
+from segproof_model.kafka.broker import producer_append_info as model
+from segproof_model.kafka.broker import producer_snapshot as snapshot
+from segproof_model.kafka.broker import producer_state as state
+from segproof_model.language.files import Files
 from segproof_model.language.integers import wrap32, wrap64
-from segproof_model.profiles import SEGPROOF
+from segproof_model.language.states import refusal
+from segproof_model.releases import SEGPROOF
 
+STATE = SEGPROOF.kind(state.ProducerStateManager)
+INFO = SEGPROOF.kind(model.ProducerAppendInfo)
 ENTRY = implementation._ENTRY.format
 """The layout by which an entry of a snapshot is read and written."""
 
@@ -61,7 +64,8 @@ def sequence_accepted(
         updated_last_sequence if updated_has_batch else -1,
         updated_has_batch,
     )
-    return accepted == (info._sequence_refusal(producer_epoch, first_sequence) is None)
+    refused = refusal(lambda: info.check_sequence(producer_epoch, first_sequence))
+    return accepted == (refused is None)
 
 
 def epoch_accepted(
@@ -73,7 +77,8 @@ def epoch_accepted(
     """
     first_offset = 0 if has_open_transaction else None
     entry = snapshot.ProducerStateEntry(1, known_epoch, -1, -1, first_offset)
-    refused = _info(entry, entry, "client")._epoch_refusal(producer_epoch, transaction_version)
+    info = _info(entry, entry, "client")
+    refused = refusal(lambda: info.check_producer_epoch(producer_epoch, transaction_version))
     accepted = rules.accepts_epoch(
         producer_epoch, known_epoch, has_open_transaction, transaction_version
     )
@@ -90,8 +95,8 @@ def stable_offset(
     pre: open_txns[0][1] < open_txns[1][1] < open_txns[2][1]
     post: _
     """
-    txns = tuple(model.TxnMetadata(*txn) for txn in open_txns)
-    manager = state.ProducerStateManager(SEGPROOF, Directory(), "", 0, 0, (), (), txns)
+    manager = STATE(Files())
+    manager.ongoing_txns = tuple([model.TxnMetadata(*txn) for txn in open_txns])
     completed = model.CompletedTxn(producer_id, 0, last_offset, False)
     return manager.last_stable_offset(completed) == rules.stable_offset(
         open_txns, producer_id, last_offset
@@ -107,7 +112,7 @@ def expiry(
     """
     first_offset = 0 if has_open_transaction else None
     entry = snapshot.ProducerStateEntry(1, 0, -1, last_timestamp, first_offset)
-    manager = state.ProducerStateManager(SEGPROOF, Directory(), "", expiration_ms, 0, ())
+    manager = STATE(Files(), producer_id_expiration_ms=expiration_ms)
     return manager.is_expired(entry, now_ms) == rules.is_expired(
         has_open_transaction, last_timestamp, now_ms, expiration_ms
     )
@@ -119,7 +124,7 @@ def entry_decode(data: bytes) -> bool:
     pre: len(data) == 46
     post: _
     """
-    expected = snapshot._read_entry(data, SEGPROOF)
+    expected = snapshot.read_entry(data)
     found = implementation._entry_of(*struct.unpack(ENTRY, data))
     return _fields(expected) == _fields(found)
 
@@ -195,4 +200,6 @@ def _info(
     origin: Literal["client", "coordinator"],
 ) -> model.ProducerAppendInfo:
     """Return an append that has come so far."""
-    return model.ProducerAppendInfo(SEGPROOF, 1, current, origin, updated)
+    info = INFO(1, current, origin)
+    info.updated_entry = updated
+    return info

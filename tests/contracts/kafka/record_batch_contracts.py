@@ -3,7 +3,7 @@
 
 A kernel answers a status where the model answers an error kind; `_KINDS` pairs them.
 
-Mirrors: model/segproof_model/kafka/{record_batch,record,varint}.py,
+Mirrors: model/segproof_model/kafka/format/{record_batch,legacy_record_batch,record,varint}.py,
 impl/segproof/kernels/records.py.
 Used by: registry.
 """
@@ -12,11 +12,15 @@ from typing import Any
 
 from segproof.kafka import records as implementation
 from segproof.kernels import records as kernels
-from segproof_model.kafka import record, varint
-from segproof_model.kafka.record_batch import RecordBatch
+from segproof_model.kafka.format import record, varint
+from segproof_model.kafka.format.legacy_record_batch import LegacyRecordBatch
+from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.language import integers
 from segproof_model.language.outcomes import ErrorKind, Raised
-from segproof_model.profiles import SEGPROOF
+from segproof_model.language.states import outcome_of
+from segproof_model.releases import SEGPROOF
+
+BATCH, MESSAGE = SEGPROOF.kind(RecordBatch), SEGPROOF.kind(LegacyRecordBatch)
 
 _decode_varint = kernels.decode_varint.interpreted
 _decode_varlong = kernels.decode_varlong.interpreted
@@ -48,7 +52,7 @@ def varint_decode(data: bytes, end: int) -> bool:
     post: _
     """
     found = _decode_varint(data, 0, end)
-    expected = varint.decode_varint(data[:end], 0)
+    expected = outcome_of(varint.decode_varint, data[:end], 0)
     return expected == (found if found[1] >= 0 else _KINDS[found[1]])
 
 
@@ -60,7 +64,7 @@ def varlong_decode(data: bytes, end: int) -> bool:
     post: _
     """
     found = _decode_varlong(data, 0, end)
-    expected = varint.decode_varlong(data[:end], 0)
+    expected = outcome_of(varint.decode_varlong, data[:end], 0)
     return expected == (found if found[1] >= 0 else _KINDS[found[1]])
 
 
@@ -112,7 +116,7 @@ def attribute_bits(attributes: bytes) -> bool:
     pre: len(attributes) == 2
     post: _
     """
-    batch = RecordBatch(_header(attributes, 21), 0, 61, profile=SEGPROOF)
+    batch = BATCH(_header(attributes, 21), 0, 61)
     stored = _decode_int16(attributes, 0)
     found = [_attribute_bit(stored, bit) == 1 for bit in (3, 4, 5, 6)]
     return found == [
@@ -131,7 +135,8 @@ def compression_codes(data: bytes) -> bool:
     post: _
     """
     code = _compression_code(_decode_int16(data, 21))
-    compression = RecordBatch(data, 0, 61, profile=SEGPROOF).compression
+    batch = BATCH(data, 0, 61)
+    compression = outcome_of(lambda: batch.compression)
     if isinstance(compression, Raised):
         return 5 <= code <= 7
     return compression == ("none", "gzip", "snappy", "lz4", "zstd")[code]
@@ -206,7 +211,7 @@ def _header(data: bytes, position: int) -> bytes:
 def _reads_header(data: bytes) -> bool:
     fields = [0] * kernels.HEADER_FIELDS
     _decode_batch_header(data, 0, fields)
-    batch = RecordBatch(data, 0, 61, profile=SEGPROOF)
+    batch = BATCH(data, 0, 61)
     expected = [
         batch.base_offset, batch.last_offset, 2, batch.attributes, batch.crc, batch.base_timestamp,
         batch.max_timestamp, batch.producer_id, batch.producer_epoch, batch.base_sequence,
@@ -225,7 +230,7 @@ def legacy_header_decode(data: bytes) -> bool:
     """
     fields = [0] * kernels.HEADER_FIELDS
     _decode_batch_header(data, 0, fields)
-    batch = RecordBatch(data, 0, 26, profile=SEGPROOF)
+    batch = MESSAGE(data, 0, 26)
     expected = [
         batch.last_offset, batch.magic, batch.attributes, batch.crc, batch.max_timestamp,
         batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.partition_leader_epoch,
@@ -243,7 +248,7 @@ def short_varint_decode(data: bytes) -> bool:
     found = _short_varint(data, 0)
     if found[1] == 0:
         return data[0] >= 128 and data[1] >= 128
-    return varint.decode_varint(data, 0) == found
+    return outcome_of(varint.decode_varint, data, 0) == found
 
 
 def plain_record_walk(data: bytes) -> bool:
@@ -256,7 +261,7 @@ def plain_record_walk(data: bytes) -> bool:
     found = _plain_record(data, 0, 9)
     if found[0] == 0:
         return True
-    expected = record.decode_record(data, 0, _BASE)
+    expected = outcome_of(record.decode_record, data, 0, _BASE)
     if isinstance(expected, Raised):
         return False
     one, after = expected
@@ -270,7 +275,7 @@ def record_length(data: bytes) -> bool:
     post: _
     """
     found = _next_record(data, 0, 6)[0]
-    expected = record.decode_record(data, 0, _BASE)
+    expected = outcome_of(record.decode_record, data, 0, _BASE)
     if found == -kernels.RECORDS_OVERLONG_LENGTH:
         return expected == Raised(ErrorKind.INVALID_ARGUMENT)
     return found < 0 and expected == Raised(ErrorKind.INVALID_RECORD)
@@ -284,7 +289,7 @@ def record_walk(data: bytes) -> bool:
     post: _
     """
     found = _next_record(data, 0, 7)
-    expected = record.decode_record(data, 0, _BASE)
+    expected = outcome_of(record.decode_record, data, 0, _BASE)
     if isinstance(expected, Raised):
         overlong = found[0] == -kernels.RECORDS_OVERLONG_LENGTH
         return found[0] < 0 and overlong == (expected.kind == ErrorKind.INVALID_ARGUMENT)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Contracts of the time index: entries, fullness, the append rule, the cases of truncate_to.
 
-Mirrors: model/segproof_model/kafka/time_index.py, impl/segproof/kafka/time_index.py.
+Mirrors: model/segproof_model/kafka/format/time_index.py, impl/segproof/kafka/time_index.py.
 Used by: registry.
 """
 
@@ -20,11 +20,12 @@ from segproof.kernels.index_rules import (
     kept_entries,
     time_append,
 )
-from segproof_model.directory import Directory
-from segproof_model.kafka.time_index import TimeIndex, TimestampOffset
-from segproof_model.language.integers import wrap32, wrap64
+from segproof_model.kafka.format.time_index import TimeIndex, TimestampOffset
+from segproof_model.language.files import Files
+from segproof_model.language.integers import int32_at, int64_at, wrap32, wrap64
 from segproof_model.language.outcomes import ErrorKind, Raised
-from segproof_model.profiles import SEGPROOF
+from segproof_model.language.states import outcome_of
+from segproof_model.releases import SEGPROOF
 
 ENTRY = time_index._ENTRY.format
 """The layout by which the index reads and writes an entry."""
@@ -41,13 +42,25 @@ _KINDS: dict[int, object] = {
 }
 
 
-def _model(data: bytes, entries: int, base_offset: int, last_entry: TimestampOffset) -> TimeIndex:
-    directory = Directory((("x", data),))
-    size, slots = len(data), len(data) // 12
-    return TimeIndex(
-        SEGPROOF, base_offset, -1, True, "x", "x", directory, size, slots, entries, entries * 12,
-        True, last_entry,
-    )  # fmt: skip
+class _Index(SEGPROOF.kind(TimeIndex)):  # type: ignore[misc]  # a class that was made
+    """The model's index in any state; CrossHair follows how it reads its entries."""
+
+    def __init__(
+        self, data: bytes, entries: int, base_offset: int = 0, last: tuple[int, int] = (-1, 0)
+    ) -> None:
+        self.files, self.name, self.base_offset = Files({"x": data}), "x", base_offset
+        self.writable = self.is_mapped = True
+        self.length, self.max_entries = len(data), len(data) // 12
+        self.entries, self.position = entries, entries * 12
+        self.remembered_entry = TimestampOffset(*last)
+
+    def keys(self) -> list[int]:
+        """Return the timestamps."""
+        return [int64_at(self.image, 12 * number) for number in range(self.entries)]
+
+    def values(self) -> list[int]:
+        """Return the relative offsets."""
+        return [int32_at(self.image, 12 * number + 8) for number in range(self.entries)]
 
 
 def entry_decode(data: bytes, base_offset: int) -> bool:
@@ -57,8 +70,8 @@ def entry_decode(data: bytes, base_offset: int) -> bool:
     post: _
     """
     timestamp, relative = struct.unpack_from(ENTRY, data, 12)
-    expected = _model(data, 2, base_offset, TimestampOffset(-1, 0))._entry(1)
-    return expected == TimestampOffset(timestamp, base_offset + relative)
+    expected = TimestampOffset(timestamp, base_offset + relative)
+    return bool(_Index(data, 2, base_offset).stored(1) == expected)
 
 
 def entry_encode(timestamp: int, relative: int) -> bool:
@@ -81,11 +94,9 @@ def fullness(entries: int, max_entries: int) -> bool:
     pre: 0 <= entries <= max_entries
     post: _
     """
-    last = TimestampOffset(-1, 0)
-    model = TimeIndex(
-        SEGPROOF, 0, -1, True, "x", "x", Directory(), 0, max_entries, entries, 0, True, last
-    )
-    return is_full(entries, max_entries, 1) == model.is_full
+    index = _Index(b"", entries)
+    index.max_entries = max_entries
+    return bool(is_full(entries, max_entries, 1) == index.is_full)
 
 
 def append_rule(
@@ -111,15 +122,14 @@ def append_rule(
     post: _
     """
     length = 32 if spare_bytes else 24
-    last = TimestampOffset(last_timestamp, last_offset)
-    model = _model(bytes(length), entries, base_offset, last)
-    step = model.maybe_append(timestamp, offset, skip_full_check)
+    index = _Index(bytes(length), entries, base_offset, (last_timestamp, last_offset))
+    outcome = outcome_of(index.maybe_append, timestamp, offset, skip_full_check)
     verdict = time_append(
         entries, length, last_timestamp, last_offset, base_offset, timestamp, offset,
         skip_full_check,
     )  # fmt: skip
     stored = entries + 1 if verdict == APPEND_STORE else entries
-    return step.outcome == _KINDS[verdict] and step.after.entries == stored
+    return bool(outcome == _KINDS[verdict] and index.entries == stored)
 
 
 def truncate_to_cases(data: bytes, offset: int) -> bool:
@@ -128,6 +138,6 @@ def truncate_to_cases(data: bytes, offset: int) -> bool:
     pre: len(data) == 36
     post: _
     """
-    kept = _kept_entries(data, 12, 8, 3, offset, 682)
-    model = _model(data, 3, 0, TimestampOffset(-1, 0))
-    return kept == model.truncate_to(offset).after.entries
+    index = _Index(data, 3)
+    index.truncate_to(offset)
+    return bool(_kept_entries(data, 12, 8, 3, offset, 682) == index.entries)

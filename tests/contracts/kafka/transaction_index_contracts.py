@@ -4,31 +4,32 @@
 The search of the implementation runs over a list of entries in the place of a file; reading them
 from a file is the business of the entry contracts and of the machines.
 
-Mirrors: model/segproof_model/kafka/transaction_index.py, impl/segproof/kafka/transaction_index.py.
+Mirrors: model/segproof_model/kafka/format/transaction_index.py,
+    impl/segproof/kafka/transaction_index.py.
 Used by: registry.
 """
 
 import struct
-from typing import cast
 
 from segproof.kafka import transaction_index as implementation
-from segproof_model.directory import Directory
-from segproof_model.kafka import transaction_index as model
-from segproof_model.language.integers import wrap64
-from segproof_model.language.outcomes import Raised
-from segproof_model.profiles import SEGPROOF
+from segproof_model.kafka.format import transaction_index as model
+from segproof_model.language.files import Files
+from segproof_model.language.integers import int64_at, wrap64
+from segproof_model.releases import SEGPROOF
 
 ENTRY = implementation._ENTRY.format
 """The layout by which the index reads and writes an entry."""
 
 
 def entry_decode(data: bytes) -> bool:
-    """Read an entry.
+    """Read an entry: int16, then int64 after int64, by a layout that is the model's too.
 
     pre: len(data) == 34
     post: _
     """
-    return model.AbortedTxn.from_bytes(data) == model.AbortedTxn(*struct.unpack(ENTRY, data))
+    version = int.from_bytes(data[:2], "big", signed=True)
+    expected = (version, *(int64_at(data, place) for place in (2, 10, 18, 26)))
+    return expected == struct.unpack(ENTRY, data) and model.LAYOUT.format == ENTRY
 
 
 def entry_encode(
@@ -66,16 +67,16 @@ def range_overlap(
     expected = _Listed([model.AbortedTxn(0, *row) for row in rows]).collect_aborted_txns(
         fetch_offset, upper_bound
     )
-    return not isinstance(expected, Raised) and tuple(expected) == tuple(found)
+    return tuple(expected) == tuple(found)
 
 
-class _Listed(model.TransactionIndex):
+class _Listed(SEGPROOF.kind(model.TransactionIndex)):  # type: ignore[misc]  # as it is made
     """The model with its entries given."""
 
     def __init__(self, entries: list[model.AbortedTxn]) -> None:
-        super().__init__(SEGPROOF, 0, True, "x", Directory())
-        object.__setattr__(self, "listed", entries)
+        super().__init__(Files(), "x", 0)
+        self.listed = entries
 
     def entries_list(self) -> list[model.AbortedTxn]:
         """Return the given entries."""
-        return cast(list[model.AbortedTxn], self.__dict__["listed"])
+        return self.listed

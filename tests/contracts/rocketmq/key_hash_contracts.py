@@ -4,7 +4,7 @@
 The model's hash takes texts, and looks at them by Python's own encoder. Here its definition is held
 against units, and against characters that the contract itself writes as UTF-8, number by number.
 
-Mirrors: model/segproof_model/rocketmq/key_hash.py, impl/segproof/kernels/{rocketmq_index,
+Mirrors: model/segproof_model/rocketmq/format/key_hash.py, impl/segproof/kernels/{rocketmq_index,
     rocketmq_records}.py.
 Used by: registry.
 """
@@ -12,10 +12,9 @@ Used by: registry.
 from typing import Any
 
 from segproof.kernels import rocketmq_index, rocketmq_records
-from segproof_model.directory import Directory
 from segproof_model.language.integers import wrap32
-from segproof_model.profiles import SEGPROOF
-from segproof_model.rocketmq.index_file import IndexFile
+from segproof_model.releases import SEGPROOF
+from segproof_model.rocketmq.format.index_file import IndexFile
 
 _absolute_hash = rocketmq_index.absolute_hash.interpreted
 _add_unit = rocketmq_index.add_unit.interpreted
@@ -99,8 +98,10 @@ def slot_of_hash(key_hash: int, hash_slot_num: int) -> bool:
     pre: hash_slot_num in (1, 2, 3, 5_000_000, 536_870_891)
     post: _
     """
-    model = IndexFile(SEGPROOF, "0", hash_slot_num, 4, Directory())
-    return _slot_position(key_hash, hash_slot_num) == model.slot_position(model.slot_of(key_hash))
+    model = object.__new__(SEGPROOF.kind(IndexFile))
+    model.hash_slot_num = hash_slot_num
+    position = model.slot_position(model.slot_of(key_hash))
+    return bool(_slot_position(key_hash, hash_slot_num) == position)
 
 
 def characters_are_read(code: int, is_text: bool) -> bool:

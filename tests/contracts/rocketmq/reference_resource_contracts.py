@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Contracts of the count of users: holding, releasing, and shutting down.
 
-Mirrors: model/segproof_model/rocketmq/reference_resource.py,
+Mirrors: model/segproof_model/rocketmq/format/reference_resource.py,
     impl/segproof/rocketmq/reference_resource.py.
 Used by: registry.
 """
@@ -10,27 +10,30 @@ import contextlib
 from typing import Any
 
 from segproof.rocketmq import reference_resource as implementation
-from segproof_model.rocketmq.reference_resource import ReferenceResource
+from segproof_model.rocketmq.format.reference_resource import ReferenceResource
+
+Counts = tuple[int, bool, bool, int]
+"""Users, whether it may be held, whether it was cleaned up, and when it was first shut down."""
 
 
-def _implemented(state: ReferenceResource, now_ms: int) -> Any:
-    """Return the resource in a state, without a lock: one thread looks at it."""
-    resource: Any = implementation.ReferenceResource(lambda: True, time=lambda: now_ms)
-    resource._lock = contextlib.nullcontext()
-    resource.ref_count, resource.is_available = state.ref_count, state.is_available
-    resource.cleanup_over = state.cleanup_over
-    resource.first_shutdown_timestamp_ms = state.first_shutdown_timestamp_ms
+def _with(resource: Any, counts: Counts) -> Any:
+    """Return the resource with these counts."""
+    resource.ref_count, resource.is_available, resource.cleanup_over = counts[:3]
+    resource.first_shutdown_timestamp_ms = counts[3]
     return resource
 
 
-def _state(resource: Any) -> ReferenceResource:
-    """Return the state of a resource."""
-    return ReferenceResource(
-        resource.ref_count,
-        resource.is_available,
-        resource.cleanup_over,
-        resource.first_shutdown_timestamp_ms,
-    )
+def _implemented(counts: Counts, now_ms: int = 0) -> Any:
+    """Return the implementation's resource, without a lock: one thread looks at it."""
+    resource: Any = implementation.ReferenceResource(lambda: True, time=lambda: now_ms)
+    resource._lock = contextlib.nullcontext()
+    return _with(resource, counts)
+
+
+def _counts(resource: Any) -> Counts:
+    """Return the counts of a resource."""
+    first = resource.first_shutdown_timestamp_ms
+    return resource.ref_count, resource.is_available, resource.cleanup_over, first
 
 
 def hold_and_release(ref_count: int, is_available: bool, is_over: bool, is_held: bool) -> bool:
@@ -38,13 +41,13 @@ def hold_and_release(ref_count: int, is_available: bool, is_over: bool, is_held:
 
     post: _
     """
-    state = ReferenceResource(ref_count, is_available, is_over)
-    resource = _implemented(state, 0)
+    counts = ref_count, is_available, is_over, 0
+    model, resource = _with(ReferenceResource(), counts), _implemented(counts)
     if is_held:
-        held = state.hold()
-        return resource.hold() == held.outcome and _state(resource) == held.after
+        return resource.hold() == model.hold() and _counts(resource) == _counts(model)
     resource.release()
-    return _state(resource) == state.release().after
+    model.release_hold()
+    return _counts(resource) == _counts(model)
 
 
 def shutdowns(
@@ -54,8 +57,9 @@ def shutdowns(
 
     post: _
     """
-    state = ReferenceResource(ref_count, is_available, is_over, first)
-    resource = _implemented(state, now)
+    counts = ref_count, is_available, is_over, first
+    model, resource = _with(ReferenceResource(), counts), _implemented(counts, now)
     resource.shutdown(interval)
-    after = state.shutdown(interval, now_ms=now).after
-    return _state(resource) == after and resource.is_cleanup_over == after.is_cleanup_over
+    model.shutdown(interval, now_ms=now)
+    is_over = model.is_cleanup_over
+    return _counts(resource) == _counts(model) and resource.is_cleanup_over == is_over

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Contracts of the store checkpoint: what it is read as, and from where a store recovers.
 
-Mirrors: model/segproof_model/rocketmq/store_checkpoint.py,
+Mirrors: model/segproof_model/rocketmq/broker/store_checkpoint.py,
     impl/segproof/rocketmq/store_checkpoint.py.
 Used by: registry.
 """
@@ -10,11 +10,11 @@ import struct
 from typing import Any
 
 from segproof.rocketmq import store_checkpoint as implementation
-from segproof_model.directory import Directory
+from segproof_model.language.files import Files
 from segproof_model.language.integers import int64_at
-from segproof_model.profiles import SEGPROOF
-from segproof_model.rocketmq.store_checkpoint import FIELDS as FIELD_NAMES
-from segproof_model.rocketmq.store_checkpoint import StoreCheckpoint
+from segproof_model.releases import SEGPROOF
+from segproof_model.rocketmq.broker.store_checkpoint import FIELDS as FIELD_NAMES
+from segproof_model.rocketmq.broker.store_checkpoint import StoreCheckpoint
 
 FIELDS = implementation._FIELDS.format
 """The layout by which the fields are read and written."""
@@ -37,9 +37,10 @@ def safe_times(physic: int, logics: int, index: int) -> bool:
     post: _
     """
     found: Any = implementation.StoreCheckpoint.__new__(implementation.StoreCheckpoint)
-    found.physic_msg_timestamp, found.logics_msg_timestamp = physic, logics
-    found.index_msg_timestamp = index
-    expected = StoreCheckpoint(SEGPROOF, "", Directory(), physic, logics, index)
+    expected = SEGPROOF.kind(StoreCheckpoint)(Files(), "")
+    for checkpoint in (found, expected):
+        checkpoint.physic_msg_timestamp, checkpoint.logics_msg_timestamp = physic, logics
+        checkpoint.index_msg_timestamp = index
     if found.min_timestamp != expected.min_timestamp:
         return False
     return bool(found.min_timestamp_index == expected.min_timestamp_index)

@@ -174,9 +174,14 @@ class AbstractIndex(State):
         except IndexError:  # behind a failed resize the file may end before the count
             refuse(ErrorKind.INDEX_ERROR)
 
+    @property
+    def warm_slot(self) -> int:
+        """The slot with which the warm section begins."""
+        return max(0, self.entries - 1 - WARM_BYTES // self.entry_size)
+
     def probed(self, keys: list[int], target: int) -> tuple[int, int]:
         """Search the warm section, then what lies before it (ABSIDX-23)."""
-        warm = max(0, self.entries - 1 - WARM_BYTES // self.entry_size)
+        warm = self.warm_slot
         if keys[warm] < target:
             return self.halved(keys, target, warm, self.entries - 1)
         return (-1, 0) if keys[0] > target else self.halved(keys, target, 0, warm)

@@ -94,7 +94,9 @@ class UpperBoundIsExact(Behaviour):
         @override
         def slots(self, keys: list[int], target: int) -> tuple[int, int]:
             lower, upper = super().slots(keys, target)
-            return lower, 0 if keys and keys[0] == target else upper
+            # Where keys fall, the first one is met only if the warm section is passed over.
+            is_first = bool(keys) and keys[0] == target <= keys[self.warm_slot]
+            return lower, 0 if is_first else upper
 
     class OffsetIndex(offset_index.OffsetIndex):
         """The offset index."""

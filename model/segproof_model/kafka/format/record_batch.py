@@ -71,7 +71,7 @@ def number(position: int, width: int, signed: bool = True) -> int:
 
 def flag(bit: int) -> bool:
     """Make a property: whether a bit of the attributes is set."""
-    return attribute(lambda batch: bool(batch.attributes & bit))
+    return attribute(lambda batch: batch.attributes // bit % 2 == 1)
 
 
 @dataclass
@@ -159,7 +159,7 @@ class RecordBatch(Released):
     @property
     def timestamp_type(self) -> str:
         """NoTimestampType (magic 0), CreateTime or LogAppendTime."""
-        return "LogAppendTime" if self.attributes & LOG_APPEND_TIME_BIT else "CreateTime"
+        return "LogAppendTime" if self.attributes // LOG_APPEND_TIME_BIT % 2 else "CreateTime"
 
     @property
     def compression(self) -> str:

@@ -60,7 +60,7 @@ def _decode(data: bytes, position: int, max_bytes: int, modulus: int) -> tuple[i
         number += byte % 128 << bits
         if byte < 128:
             number %= modulus
-            return number >> 1 ^ -(number & 1), position
+            return -(number // 2) - 1 if number % 2 else number // 2, position
         bits += 7
     is_too_long = bits == 7 * max_bytes
     return refuse(ErrorKind.INVALID_ARGUMENT if is_too_long else ErrorKind.INVALID_RECORD)

@@ -16,6 +16,7 @@ from segproof_model.kafka.format.memory_records import AbstractRecords, MemoryRe
 from segproof_model.language.states import Refused
 from segproof_model.laws.kafka.format.index_slots import is_in_file, is_regular, pairs
 from segproof_model.laws.kafka.format.offset_index import is_last_slot_remembered
+from segproof_model.laws.kafka.format.record_file import scan_of
 from segproof_model.laws.numbers import is_rising, low_32_bits
 from segproof_model.laws.register import has
 from segproof_model.laws.remembering import remembered
@@ -146,13 +147,14 @@ def reading(segment: Any) -> Reading:
 def batches_in(records: AbstractRecords, start: int = 0) -> tuple[list[Batch], bool]:
     """Return the batches of records that begin at `start`, and whether they can all be read."""
     found: list[Batch] = []
+    scan = scan_of(records)
     try:
-        for one in records.batches():
+        for one in scan.batches:
             offsets = one.base_offset, one.last_offset
             found.append(Batch(start + one.position, one.size_bytes, *offsets, one.max_timestamp))
     except Refused:
         return found, False
-    return found, True
+    return found, scan.error is None
 
 
 @remembered

@@ -3,6 +3,7 @@
 
 import pytest
 
+from segproof_model.kafka.format import abstract_index
 from segproof_model.kafka.format.index_deviations import UpperBoundIsExact
 from segproof_model.kafka.format.index_releases import BaseIsInsane
 from segproof_model.kafka.format.offset_index import OffsetIndex, OffsetPosition
@@ -56,6 +57,14 @@ def test_upper_bound_wraps_upstream(kafka: Release) -> None:
     index, exact = offsets(*FOUR, release=kafka), offsets(*FOUR, release=SEGPROOF)
     assert (1, 10) == index.fetch_upper_bound_offset(OffsetPosition(8, 2**31 - 1), 1)
     assert None is exact.fetch_upper_bound_offset(OffsetPosition(8, 2**31 - 1), 1)
+
+
+def test_upper_bound_of_positions_that_fall(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first entry is met only if the warm section is passed over; the model met it always."""
+    monkeypatch.setattr(abstract_index, "WARM_BYTES", 24)
+    index = offsets((1, 1), (2, 0), (3, 0), (4, 0), (5, 0), release=SEGPROOF)
+    assert None is index.fetch_upper_bound_offset(OffsetPosition(0, 1), 0)
+    assert (1, 1) == index.fetch_upper_bound_offset(OffsetPosition(0, 0), 0)
 
 
 def test_equal_keys_depend_on_the_search() -> None:
