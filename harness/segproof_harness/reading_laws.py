@@ -17,6 +17,7 @@ from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.language.states import outcome_of
+from segproof_model.laws.kafka.broker.producers_on_disk import snapshot_is_as_the_log_says
 from segproof_model.laws.kafka.format.batch_bytes import records_of
 from segproof_model.laws.kafka.format.log_bytes import valid_batches
 from segproof_model.laws.kafka.format.record_batch import checksum_is_right
@@ -102,6 +103,7 @@ READING_LAWS: Mapping[str, Callable[..., bool]] = {
     "BATCH-14": checksum_is_right,
     "BATCH-19": controls_are_right,
     "PROD-3": snapshot_is_read,
+    "PROD-14": snapshot_is_as_the_log_says,
     "META-2": metadata_is_read,
     "CKPT-3": checkpoint_is_whole,
     "CKPT-4": checkpoint_has_numbers,

@@ -48,20 +48,21 @@ def _rises(keys: list[int]) -> bool:
     return all(keys[number - 1] < keys[number] for number in range(1, len(keys)))
 
 
-def _slots(keys: list[int], target: int, entries: int, warm_entries: int) -> Any:
+def _slots(keys: list[int], target: int, entries: int, warm_entries: int) -> tuple[int, int]:
     """Return both slots that the model finds; behind the entries more keys may lie."""
     abstract_index.WARM_BYTES = warm_entries * INDEX.entry_size
     index = object.__new__(INDEX)
     index.entries = entries
-    return index.slots(keys, target)
+    found: tuple[int, int] = index.slots(keys, target)
+    return found
 
 
-def _slots_by_definition(keys: list[int], target: int) -> Any:
+def _slots_by_definition(keys: list[int], target: int) -> tuple[int, int]:
     """Return both slots among keys that rise."""
     return _slots(keys, target, len(keys), 3)
 
 
-def _slots_by_probing(keys: list[int], target: int, entries: int, warm_entries: int) -> Any:
+def _slots_by_probing(keys: list[int], target: int, entries: int, warm_entries: int) -> tuple[int, int]:
     """Return both slots that the probes meet: as if one more key lay behind, keys never rise."""
     return _slots([*keys, 0], target, entries, warm_entries)
 

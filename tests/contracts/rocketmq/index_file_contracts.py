@@ -5,13 +5,12 @@ The files have one slot or two, and a few entries. Classes that read and write b
 as they are; only their layouts are replaced, by ones of the same format that CrossHair can follow,
 and the bytes of a file are a list of numbers.
 
-Mirrors: model/segproof_model/rocketmq/{index_file,index_header}.py,
+Mirrors: model/segproof_model/rocketmq/format/{index_file,index_header}.py,
     impl/segproof/kernels/rocketmq_index.py, impl/segproof/rocketmq/{index_file,index_header}.py.
 Used by: registry.
 """
 
 import struct
-from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
@@ -19,17 +18,19 @@ from segproof.errors import CorruptIndexError
 from segproof.kernels import rocketmq_index as kernels
 from segproof.rocketmq import index_file as implementation
 from segproof.rocketmq import index_header, index_opening, index_table
-from segproof_model.directory import Directory
-from segproof_model.language.outcomes import ErrorKind, Raised, Step
-from segproof_model.profiles import SEGPROOF
-from segproof_model.rocketmq import index_file as model
-from segproof_model.rocketmq import index_header as model_header
-from segproof_model.rocketmq.index_header import IndexHeader
+from segproof_model.language.integers import int32_at, int64_at
+from segproof_model.language.outcomes import ErrorKind, Raised
+from segproof_model.language.states import outcome_of
+from segproof_model.releases import SEGPROOF
+from segproof_model.rocketmq.format import index_file as model
+from segproof_model.rocketmq.format import index_header as model_header
+from segproof_model.rocketmq.format.index_header import IndexHeader
 
 ENTRY = index_table.ENTRY.format
 """The layout by which the index reads and writes an entry."""
 HEADER = index_header.HEADER.format
 CORRUPT = Raised(ErrorKind.CORRUPT_INDEX)
+FRESH = IndexHeader()
 
 _put_entries: Any = kernels.put_entries.interpreted
 _walk_chain: Any = kernels.walk_chain.interpreted
@@ -83,27 +84,38 @@ def _array(_: str, values: Any) -> _Numbers:
     return _Numbers([0] * (len(values) // 8) if isinstance(values, bytes) else values)
 
 
-class _CellFile(model.IndexFile):
-    """The model's file of one slot over cells; a key is its hash, so that any hash may be put."""
+class _File(SEGPROOF.kind(model.IndexFile)):  # type: ignore[misc]  # as it is made
+    """The model's file over bytes or cells; a key is its hash, so that any hash may be put."""
 
-    def _hash_or_error(self, key: Any) -> Any:
-        return key
-
-    def slot_value(self, key_hash: int) -> int | None:
-        """Return the value of the slot."""
-        return self.cells[self.slot_position(self.slot_of(key_hash))]
-
-    def _with_bytes(self, writes: Any) -> Any:
-        cells = dict(self.cells)
-        for position, (size, value) in writes:
-            assert self._is_inside(position, size)
-            cells[position] = value
-        return Step(replace(self, directory=cells), True)  # type: ignore[arg-type]
+    def __init__(
+        self, data: Any, slots: int, entries: int, header: IndexHeader = FRESH
+    ) -> None:
+        self.held, self.header, self.is_mapped = data, header, True
+        self.hash_slot_num, self.index_num = slots, entries
+        self.file_size = model.index_file_size(slots, entries)
 
     @property
-    def cells(self) -> Cells:
-        """The numbers of the file."""
-        return self.directory  # type: ignore[return-value]
+    def image(self) -> Any:
+        """The bytes, or the numbers."""
+        return self.held
+
+    def hash_with_slot(self, key: Any) -> Any:
+        """Return the key."""
+        return key
+
+    def put(self, position: int, data: Any) -> None:
+        """Write a number into the cells."""
+        size, value = data
+        self.check_inside(position, size)
+        self.held[position] = value
+
+
+def _int32_at(data: bytes | Cells, position: int) -> int:
+    return data[position] if isinstance(data, dict) else int32_at(data, position)
+
+
+def _int64_at(data: bytes | Cells, position: int) -> int:
+    return data[position] if isinstance(data, dict) else int64_at(data, position)
 
 
 def _set(module: Any, **values: Any) -> None:
@@ -131,22 +143,18 @@ _set(
 )
 for _module in (model, model_header):
     _set(_module, int32_bytes=lambda value: (4, value), int64_bytes=lambda value: (8, value))
-
-
-def _model(data: bytes, slots: int, entries: int, header: IndexHeader) -> model.IndexFile:
-    return model.IndexFile(SEGPROOF, "0", slots, entries, Directory((("0", data),)), header)
+_set(model, int32_at=_int32_at, int64_at=_int64_at)
 
 
 def _bare(begin_timestamp: int = 0, index_count: int = 1) -> model.IndexFile:
-    header = IndexHeader(begin_timestamp=begin_timestamp, index_count=index_count)
-    return _model(b"", 1, 4, header)
+    return _File(b"", 1, 4, IndexHeader(begin_timestamp, index_count=index_count))
 
 
 def _implemented(header: IndexHeader, index_num: int = 4) -> Any:
     """Return a file of the implementation with this header in memory, over no bytes."""
     file: Any = implementation.IndexFile.__new__(implementation.IndexFile)
     file._header = index_header.IndexHeader([0] * 40)  # type: ignore[arg-type]
-    file._header.keep(tuple(getattr(header, name) for name in IndexHeader.POSITIONS))
+    file._header.keep(tuple(header))
     file.index_num = index_num
     file._written_below = 0
     return file
@@ -158,7 +166,7 @@ def entry_decode(data: bytes) -> bool:
     pre: len(data) == 20
     post: _
     """
-    entry = _model(bytes(64) + data, 1, 3, IndexHeader()).entry(1)
+    entry = _File(bytes(64) + data, 1, 3).entry(1)
     return entry is not None and tuple(entry[2:]) == struct.unpack(ENTRY, data)
 
 
@@ -191,8 +199,9 @@ def header_decode(data: bytes) -> bool:
     """
     header = index_header.IndexHeader(list(data))  # type: ignore[arg-type]
     header.load()
-    loaded = IndexHeader.from_bytes(data).loaded()
-    return header.values() == tuple(getattr(loaded, name) for name in IndexHeader.POSITIONS)
+    file = _File(data, 1, 4)
+    file.load()
+    return header.values() == tuple(file.header)
 
 
 def geometry_is_sound(hash_slot_num: int, index_num: int) -> bool:
@@ -201,7 +210,9 @@ def geometry_is_sound(hash_slot_num: int, index_num: int) -> bool:
     post: _
     """
     is_sound = index_opening.is_sound_geometry(hash_slot_num, index_num)
-    if is_sound != model.is_sound_geometry(hash_slot_num, index_num):
+    # A file of one byte has another size than any that is sound.
+    outcome = outcome_of(_File(b"x", hash_slot_num, index_num).map_file)
+    if outcome != (CORRUPT if is_sound else Raised(ErrorKind.INVALID_ARGUMENT)):
         return False
     size = index_opening.index_file_size(hash_slot_num, index_num)
     return not is_sound or size == model.index_file_size(hash_slot_num, index_num)
@@ -243,7 +254,7 @@ def fullness(index_count: int, index_num: int) -> bool:
     post: _
     """
     header = IndexHeader(index_count=index_count)
-    expected = _model(b"", 1, index_num, header).is_write_full()
+    expected = _File(b"", 1, index_num, header).is_write_full
     return bool(_implemented(header, index_num).is_write_full() == expected)
 
 
@@ -253,29 +264,19 @@ def time_match(first: int, last: int, begin: int, end: int) -> bool:
     post: _
     """
     header = IndexHeader(begin_timestamp=first, end_timestamp=last)
-    expected = _model(b"", 1, 4, header).is_time_matched(begin, end)
+    expected = _File(b"", 1, 4, header).is_time_matched(begin, end)
     return bool(_implemented(header).is_time_matched(begin, end) == expected)
 
 
-class _Chains(model.IndexFile):
+class _Chains(_File):
     """The model's file over cells, for walks."""
-
-    def slot_value(self, key_hash: int) -> int | None:
-        """Return the value of a slot."""
-        return self.cells[self.slot_position(self.slot_of(key_hash))]
 
     def entry(self, index: int) -> model.IndexEntry | None:
         """Return an entry, or None outside of the file."""
         start = self.entry_position(index)
-        if not self._is_inside(start, self.ENTRY_SIZE):
+        if not self.is_inside(start, model.ENTRY_SIZE):
             return None
-        numbers = [self.cells[start + place] for place in (0, 4, 12, 16)]
-        return model.IndexEntry(0, index, *numbers)
-
-    @property
-    def cells(self) -> Cells:
-        """The numbers of the file."""
-        return self.directory  # type: ignore[return-value]
+        return model.IndexEntry(0, index, *[self.held[start + place] for place in (0, 4, 12, 16)])
 
 
 Entry = tuple[int, int, int]
@@ -313,9 +314,10 @@ def _expected(cells: Cells, slots: int, index_count: int, entries: int, *asked: 
 
     `entries` is how many have room, entry 0 included.
     """
-    header = IndexHeader(begin_timestamp=1000, index_count=index_count)
-    file = _Chains(SEGPROOF, "0", slots, entries, cells, header)  # type: ignore[arg-type]
-    return file._checked_walk([], *asked)
+    found: list[int] = []
+    file = _Chains(cells, slots, entries, IndexHeader(1000, index_count=index_count))
+    outcome = outcome_of(file.walk, found, *asked)
+    return outcome if isinstance(outcome, Raised) else tuple(found)
 
 
 def _found(cells: Cells, slots: int, index_count: int, entries: int, *asked: int) -> object:
@@ -439,15 +441,13 @@ for _kernel in (_put_entries, _walk_chain, _walk_chains):
 
 def _put(cells: Cells, header: IndexHeader, put: tuple[int, int, int], way: str) -> object:
     """Return cells and header of a file of one slot, two entries, after a put done by `way`."""
-    names = tuple(IndexHeader.POSITIONS)
-    values = tuple(getattr(header, name) for name in names)
     numbers = dict(cells)
     if way == "model":
-        file: Any = _CellFile(SEGPROOF, "0", 1, 3, numbers, header)  # type: ignore[arg-type]
-        after = file.put_key(*put).after
-        return after.cells, tuple(getattr(after.header, name) for name in names)
+        file = _File(numbers, 1, 3, header)
+        assert file.put_key(*put)
+        return numbers, tuple(file.header)
     if way == "kernel":
-        fields = [*values, 0]
+        fields = [*header, 0]
         assert _put_entries(numbers, 1, 3, *([number] for number in put), fields, 1) == 1
         return numbers, tuple(fields[:6])
     found = _implemented(header, 3)

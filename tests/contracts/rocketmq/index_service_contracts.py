@@ -4,7 +4,8 @@
 The service of the implementation is one without files on disk: its files are stand-ins that have
 what the decision asks for.
 
-Mirrors: model/segproof_model/rocketmq/index_service.py, impl/segproof/rocketmq/index_service.py.
+Mirrors: model/segproof_model/rocketmq/broker/index_service.py,
+    impl/segproof/rocketmq/index_service.py.
 Used by: registry.
 """
 
@@ -12,11 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from segproof.rocketmq import index_service as implementation
-from segproof_model.directory import Directory
-from segproof_model.profiles import SEGPROOF
-from segproof_model.rocketmq import index_service as model
-from segproof_model.rocketmq.message import DispatchRequest
-from segproof_model.rocketmq.store_checkpoint import StoreCheckpoint
+from segproof_model.releases import SEGPROOF
+from segproof_model.rocketmq.broker.index_service import IndexService
+from segproof_model.rocketmq.format.dispatch_request import DispatchRequest
 
 
 @dataclass
@@ -62,23 +61,14 @@ class _File:
         return True
 
 
-class _Model(model.IndexService):
-    """The model's service, over the same stand-ins."""
-
-    @property
-    def index_files(self) -> tuple[Any, ...]:
-        """The files as they are listed."""
-        return self.files
-
-
 def _implemented(*files: _File) -> Any:
     service: Any = implementation.IndexService.__new__(implementation.IndexService)
     service._list, service._is_closed, service.index_tags = list(files), False, True
     return service
 
 
-def _request(phy_offset: int, sys_flag: int) -> Any:
-    return DispatchRequest("T", phy_offset, 100, 0, 1000, 0, "a b", None, sys_flag, 0, None)
+def _request(phy_offset: int, sys_flag: int, keys: str = "a b") -> Any:
+    return DispatchRequest("T", phy_offset, 100, 0, 1000, 0, keys, None, sys_flag, 0, None)
 
 
 def entries_at_end(offsets: tuple[int, int, int, int], files: int, asked: int, limit: int) -> bool:
@@ -88,12 +78,11 @@ def entries_at_end(offsets: tuple[int, int, int, int], files: int, asked: int, l
     pre: 0 <= limit <= 5
     post: _
     """
-    older, newer = _File(list(offsets[:files])), _File(list(offsets[files:]))
-    checkpoint = StoreCheckpoint(SEGPROOF, "", Directory())
-    listed: Any = (older, newer)
-    service = _Model(SEGPROOF, "", 1, 9, Directory(), checkpoint, listed)
-    expected = min(limit, service._entries_of(asked))
-    return bool(_implemented(older, newer)._entries_at_end(asked, limit) == expected)
+    older, newer = _File(list(offsets[:files])), _File(list(offsets[files:]), asked)
+    service: Any = object.__new__(SEGPROOF.kind(IndexService))
+    service.index_files = (older, newer)
+    known = 5 - len(service.keys_of(_request(asked, 0, "a b c d e")))
+    return bool(_implemented(older, newer)._entries_at_end(asked, limit) == min(limit, known))
 
 
 def offset_rule(end: int, phy_offset: int, known: int) -> bool:

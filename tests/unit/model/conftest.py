@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Releases as fixtures: a test that asks for one runs on each of them.
 
-`@pytest.mark.parametrize("kafka", [...], indirect=True)` names some of them instead.
+With every law in the register, so that whoever asks which are broken asks all.
 """
 
 import pytest
 
+import segproof_harness.every_law  # noqa: F401
 from segproof_model.language.behaviours import Release
 from segproof_model.releases import RELEASES
 

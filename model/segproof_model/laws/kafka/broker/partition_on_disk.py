@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of a partition's files as a verifier finds them: names, and segments beside each other.
+"""The laws of a partition's files as a verifier finds them: names, segments beside each other, and
+what the data directory says of them.
 
 Used by: the register, `verify --against model`.
 """
 
+import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 
 from segproof_model.kafka.broker.partition_log import PartitionLog
 from segproof_model.kafka.format.compression import Codecs
+from segproof_model.language.integers import INT64_MAX
 from segproof_model.language.outcomes import Raised
 from segproof_model.laws.kafka.format.batch_bytes import records_of
 from segproof_model.laws.kafka.format.log_bytes import (
@@ -28,6 +31,7 @@ KNOWN_NAME = re.compile(
     r"(\.deleted|\.cleaned|\.swap|\.tmp)?",
     re.DOTALL,
 )
+DIRECTORIES = "Kafka LogManager 4.3.1"
 LEVELS = 16
 """Levels of directories that are searched below a path."""
 
@@ -65,6 +69,44 @@ def directories_are_met_once(inside: Mapping[int, Sequence[int]], root: int) -> 
         if len(set(met)) < len(met):
             return False
     return not any(inside.get(each) for each in level)
+
+
+@law("DISK-27", PartitionLog, "Kafka LogLoader.loadSegmentFiles 4.3.1")
+def base_offsets_are_unique(files: Collection[str]) -> bool:
+    """No two logs have names that are the same base offset, such as 5.log and one of 20 digits."""
+    bases = _offsets(files, r"\.log")
+    return len(bases) == len(set(bases))
+
+
+def _offsets(files: Collection[str], kind: str) -> list[int]:
+    """Return the offsets in the names that go on so."""
+    found = [re.fullmatch(rf"(-?[0-9]+){kind}", name) for name in files]
+    return sorted(int(match[1]) for match in found if match)
+
+
+@law("DISK-41", PartitionLog, DIRECTORIES)
+def nothing_temporary_is_left(files: Collection[str]) -> bool:
+    """No `.tmp` file waits for its name, and no directory is on its way: no name ends in `-future`
+    or `-stray`. A note."""
+    return not any(re.search(r"\.tmp$|\.[0-9a-f]{32}-(future|stray)$", name) for name in files)
+
+
+@law("DISK-42", PartitionLog, "Kafka LogLoader 4.3.1 (removeTempFiles)")
+def no_swap_is_lost(files: Mapping[str, bytes]) -> bool:
+    """A log that waits as `.swap`, and that loading removes for a `.cleaned` file at or below it,
+    begins within what another log holds (LOAD-2)."""
+
+    def is_held(offset: int) -> bool:
+        below = [base for base in logs if base <= offset][-1:]
+        held = [one for base in below for one in valid_batches(files[f"{base:020d}.log"])]
+        return offset in below or any(one.last_offset >= offset for one in held)
+
+    logs = [base for base in _offsets(files, r"\.log") if f"{base:020d}.log" in files]
+    first = min(_offsets(files, r"\.(.*\.)?cleaned"), default=INT64_MAX)
+    return all(base < first or is_held(base) for base in _offsets(files, r"\.log\.swap"))
+
+
+# --- segments beside each other ------------------------------------------------------------------
 
 
 @law("LOG-4", PartitionLog, "Kafka LogSegments, LocalLog.roll 4.3.1")
@@ -110,3 +152,40 @@ def no_offsets_are_lost_between_segments(
         return True
     records = records_of(holding[-1])
     return isinstance(records, Raised) or all(record.key is not None for record in records)
+
+
+# --- what a data directory says of its partitions ------------------------------------------------
+
+
+@law("DISK-38", PartitionLog, DIRECTORIES)
+def checkpointed_offset_is_in_the_log(offset: int, log_end_offset: int) -> bool:
+    """Recovery point, high watermark and cleaner offset of a partition, as its data directory's
+    checkpoints have them, are not behind the end of its log. For the cleaner's a note."""
+    return offset <= log_end_offset
+
+
+@law("DISK-39", PartitionLog, DIRECTORIES)
+def checkpointed_partitions_are_there(
+    checkpoint: Collection[tuple[str, int]], directories: Collection[tuple[str, int]]
+) -> bool:
+    """Every partition in a checkpoint of a data directory has its directory there. A note."""
+    return set(checkpoint) <= set(directories)
+
+
+@law("DISK-40", PartitionLog, "Kafka CleanShutdownFileHandler (3.7 on)")
+def marker_is_empty_or_tells_the_epoch(data: bytes) -> bool:
+    """The marker of a clean stop is empty, or a JSON object with the integers `version` and
+    `brokerEpoch`. A note: only the epoch is lost."""
+    try:
+        content = json.loads(data or b'{"version": 0, "brokerEpoch": 0}')
+    except (ValueError, RecursionError):
+        return False
+    names = "version", "brokerEpoch"
+    return isinstance(content, dict) and all(type(content.get(name)) is int for name in names)
+
+
+@law("DISK-43", PartitionLog, "Kafka LogLoader.checkAndGetLogEnd 4.3.1")
+def log_start_is_in_the_log(log_start_offset: int, log_end_offset: int) -> bool:
+    """The log start offset of a partition, as its data directory's checkpoint has it, is not behind
+    the end of its log: else loading removes every segment (LOAD-12)."""
+    return log_start_offset <= log_end_offset

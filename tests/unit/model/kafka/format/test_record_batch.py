@@ -36,7 +36,7 @@ CORRUPT_RECORD = Raised(ErrorKind.CORRUPT_RECORD)
 INVALID_RECORD = Raised(ErrorKind.INVALID_RECORD)
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
 KAFKA_ERROR = Raised(ErrorKind.KAFKA_ERROR)
-GOLDEN_FILE = resources.files("segproof_harness") / "data" / "kafka" / "golden_batches.json"
+GOLDEN_FILE = resources.files("segproof_harness") / "data" / "golden_batches.json"
 GOLDEN_BATCHES = json.loads(GOLDEN_FILE.read_text(encoding="ascii"))
 """What Kafka itself wrote, and how it is written."""
 GOLDEN = [bytes.fromhex(golden["data"]) for golden in GOLDEN_BATCHES]
@@ -224,12 +224,11 @@ def test_sequences_follow_offsets(drawn: list[Record], base_sequence: int) -> No
 def test_empty_batch(base: int, delta: int, timestamp: int, sequence: int) -> None:
     """BATCH-15."""
     base = min(base, 2**63 - 1 - delta)
-    place = base, base + delta, timestamp
+    kept = base, base + delta, timestamp, sequence
     given = {"base_sequence": sequence, "producer_id": 5, "producer_epoch": 0}
-    written = write_empty_batch(*place, **given)
-    assert laws.empty_batches_keep_their_place(*place, sequence, written)
-    wrong = written[:57] + int32_bytes(1)
-    assert not laws.empty_batches_keep_their_place(*place, sequence, wrong)
+    written = write_empty_batch(*kept[:3], **given)
+    assert laws.empty_batches_keep_their_place(kept, written)
+    assert not laws.empty_batches_keep_their_place(kept, written[:57] + int32_bytes(1))
 
 
 # --- damage --------------------------------------------------------------------------------------
