@@ -190,7 +190,7 @@ def _gunzip(data: Bytes, limit: int) -> memoryview:
 
 
 def _is_member(rest: memoryview) -> bool:
-    """Return whether Java reads what follows a member as one more: more than 18 bytes of deflate."""
+    """Return whether Java reads what follows a member as one more."""
     return len(rest) > _GZIP_FRAME_BYTES and rest[: len(_GZIP_MAGIC)] == _GZIP_MAGIC
 
 

@@ -206,7 +206,7 @@ def test_many_gzip_members() -> None:
 
 
 def test_what_follows_a_gzip_member() -> None:
-    """Bytes behind a member are no damage unless they begin as one and are longer than its frame."""
+    """What begins as no member, or is no longer than a frame, is no damage."""
     member = gzip.compress(b"records")
     for rest in (bytes(5), bytes(60), member[:18], b"\x1f\x8b\x07" + bytes(40), b"junk" * 9):
         assert bytes(decompress("gzip", member + rest)) == b"records"
