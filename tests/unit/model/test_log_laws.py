@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segproof_harness.every_law import LAWS
 from segproof_model.kafka.broker.log_manager import LogManager
 from segproof_model.kafka.broker.log_segments import LogSegments
 from segproof_model.kafka.broker.partition_log import PartitionLog
@@ -27,10 +26,9 @@ from segproof_model.kafka.format.record_file import TimestampAndOffset
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.language.states import apply, frozen, opened, outcome_of
-from segproof_model.laws.register import Transition, broken_step_laws
+from segproof_model.laws.register import LAWS, Transition, broken_step_laws
 
 INVALID_OFFSET = Raised(ErrorKind.INVALID_OFFSET)
-INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
 LARGE = Raised(ErrorKind.RECORD_BATCH_TOO_LARGE)
 SIZES: Any = {"segment_bytes": 160, "segment_index_bytes": 240, "index_interval_bytes": 0}
 CONFIG = LogConfig(**SIZES)
