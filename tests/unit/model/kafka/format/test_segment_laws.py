@@ -216,7 +216,7 @@ ALTERED: dict[str, tuple[Transition, Change]] = {
     ),
     "SEG-22": (recovered(THREE), fewer("index")),
     "SEG-23": (recovered(THREE), fewer("timeindex")),
-    "SEG-24": (recovered(THREE), left(lambda one: setattr(one.offset_index, "length", 24))),
+    "SEG-24": (recovered(THREE), left(holding("index", bytes(24)))),
     "SEG-27": (recovered(TOO_FAR), left(holding("log", b""))),
     "SEG-28": (recovered(EPOCHS, epochs=()), answered((0, None, ()))),
     "SEG-29": (recovered(THREE), with_values(bytes_since_last_index_entry=0)),
