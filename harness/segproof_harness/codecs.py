@@ -95,7 +95,7 @@ def _gunzip(data: bytes, limit_bytes: int) -> bytes:
         room -= len(part)
         rest = rest[len(given) - len(stream.unused_data) :]
         window = _WINDOW_BYTES
-        is_member = len(rest) > GZIP_FRAME_BYTES and rest[:3] == b"\x1f\x8b\x08"
+        is_member = len(rest) > GZIP_FRAME_BYTES and bytes(rest[:3]) == b"\x1f\x8b\x08"
     return b"".join(parts)
 
 
