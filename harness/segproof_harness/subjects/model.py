@@ -13,7 +13,7 @@ from segproof_harness.structures import Event, OperationKind, Setup, Situation, 
 from segproof_harness.subjects.base import OPENED
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
-from segproof_model.language.outcomes import Raised
+from segproof_model.language.outcomes import Raised, Step
 from segproof_model.language.states import apply, outcome_of
 from segproof_model.laws.register import Transition
 
@@ -91,7 +91,10 @@ class ModelSubject:
         if kind.adapt is not None:
             arguments = kind.adapt(arguments)
         call = _set_clock if kind.sets_clock else kind.call_model or kind.name
-        step = apply(before, call, **arguments)
+        if kind.is_query and kind.call_model is not None:
+            step = Step(before, outcome_of(kind.call_model, before, **arguments))
+        else:
+            step = apply(before, call, **arguments)
         self.transitions.append(
             Transition(type(before), before, kind.name, arguments, step.after, step.outcome)
         )
