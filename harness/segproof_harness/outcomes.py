@@ -78,7 +78,7 @@ def normalise(value: Any) -> Any:
     if type(value) in _PLAIN or isinstance(value, (int, str, bytes)):
         return value
     if isinstance(value, (tuple, list)):
-        return tuple(map(normalise, value))
+        return tuple([one if type(one) in _PLAIN else normalise(one) for one in value])
     if isinstance(value, (bytearray, memoryview)):
         return bytes(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -155,7 +155,10 @@ def number_of(batch: RecordBatch, name: str) -> int | None:
 
 def show_field(batch: Any, name: str) -> Any:
     """Return one field, or its kind of error."""
-    return attempt(lambda: getattr(batch, name))
+    try:
+        return getattr(batch, name)
+    except Exception as error:
+        return "error", of_error(error).error
 
 
 def show_fields(batch: Any) -> tuple[Any, ...]:
