@@ -359,10 +359,9 @@ def _is_asked(event: Event) -> bool:
     return all(has_messages_only(data) and is_read_alike(data) for data in read)
 
 
-def _is_read(event: Event, name: str, value: int) -> bool:
-    """Return whether this step read a batch anew, and this field of it has this value."""
-    is_anew = event.after is not None and event.after is not event.before
-    return is_anew and number_of(event.after.batch, name) == value
+def _tells(event: Event, name: str, value: int) -> bool:
+    """Return whether there is a batch, and this field of it has this value."""
+    return event.after is not None and number_of(event.after.batch, name) == value
 
 
 def _records_error(event: Event) -> Any:
@@ -449,15 +448,17 @@ RECORD_BATCH = Structure(
     ),
     observed=(),
     sometimes={
-        "magic-0": lambda event: _is_read(event, "magic", 0),
-        "magic-1": lambda event: _is_read(event, "magic", 1),
-        "magic-2": lambda event: _is_read(event, "magic", 2),
+        "magic-0": lambda event: event.after is not event.before and _tells(event, "magic", 0),
+        "magic-1": lambda event: event.after is not event.before and _tells(event, "magic", 1),
+        "magic-2": lambda event: event.after is not event.before and _tells(event, "magic", 2),
         "compressed-read": lambda event: (
             event.operation.name == "records"
             and show_field(event.after.batch, "compression") in COMPRESSIONS[1:]
             and _records_error(event) is None
         ),
-        "empty-batch": lambda event: _is_read(event, "record_count", 0),
+        "empty-batch": lambda event: (
+            event.after is not event.before and _tells(event, "record_count", 0)
+        ),
         "invalid-record": lambda event: _records_error(event) == "invalid-record",
         "unknown-codec": lambda event: _records_error(event) == "invalid-argument",
         "checksum-wrong": lambda event: (

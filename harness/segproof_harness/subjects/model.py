@@ -13,7 +13,7 @@ from segproof_harness.structures import Event, OperationKind, Setup, Situation, 
 from segproof_harness.subjects.base import OPENED
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
-from segproof_model.language.outcomes import Raised, Step
+from segproof_model.language.outcomes import Raised
 from segproof_model.language.states import apply, outcome_of
 from segproof_model.laws.register import Transition
 
@@ -92,16 +92,17 @@ class ModelSubject:
             arguments = kind.adapt(arguments)
         call = _set_clock if kind.sets_clock else kind.call_model or kind.name
         if kind.is_query and kind.call_model is not None:
-            step = Step(before, outcome_of(kind.call_model, before, **arguments))
+            after, outcome = before, outcome_of(kind.call_model, before, **arguments)
         else:
             step = apply(before, call, **arguments)
+            after, outcome = step.after, step.outcome
         self.transitions.append(
-            Transition(type(before), before, kind.name, arguments, step.after, step.outcome)
+            Transition(type(before), before, kind.name, arguments, after, outcome)
         )
-        self.state, self.files = step.after, step.after.files
-        if kind.show is not None and not isinstance(step.outcome, Raised):
-            return of_model(kind.show(step.outcome))
-        return of_model(step.outcome)
+        self.state, self.files = after, after.files
+        if kind.show is not None and not isinstance(outcome, Raised):
+            return of_model(kind.show(outcome))
+        return of_model(outcome)
 
     def situation(self) -> Situation:
         """Return where the model stands, for drawing the next operation."""
