@@ -132,7 +132,7 @@ def closed_segment_is_closed(step: Transition) -> bool:
 def _new_files(step: Transition) -> set[str]:
     """Return the names of the files that a step created."""
     before, after = (getattr(state, "files", state) for state in (step.before, step.after))
-    return set(after) - set(before)
+    return set(after.images.keys() - before.images.keys())
 
 
 @law("FILE-3", LogSegment, FILES)
