@@ -111,7 +111,10 @@ def _before_tail(data: memoryview) -> bytes:
 
 
 def _into(decompress_into: Any, data: bytes, limit_bytes: int) -> bytes:
-    """Inflate into a buffer that grows up to the limit: what does not fit then is refused."""
+    """Inflate into a buffer that grows up to the limit: what does not fit then is refused.
+
+    An error that does not speak of the buffer is damage, which no larger one mends.
+    """
     capacity = min(limit_bytes, max(_SMALLEST_TARGET_BYTES, 4 * len(data)))
     while True:
         target = numpy.empty(capacity, numpy.uint8)  # untouched pages cost nothing
@@ -120,7 +123,7 @@ def _into(decompress_into: Any, data: bytes, limit_bytes: int) -> bytes:
         except cramjam.DecompressionError as error:
             if capacity >= limit_bytes and "whole buffer" in str(error):
                 raise BeyondLimitError(limit_bytes) from error
-            if capacity >= limit_bytes:
+            if capacity >= limit_bytes or "buffer" not in str(error):
                 raise
             capacity = min(limit_bytes, 8 * capacity)
 
