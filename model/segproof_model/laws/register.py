@@ -41,6 +41,8 @@ __all__ = [
 
 Predicate = TypeVar("Predicate", bound=Callable[..., bool])
 Scope = Literal["state", "step", "file", "disk", "pure"]
+Behaviours = type[Behaviour] | tuple[type[Behaviour], ...]
+"""One, or several."""
 ONE_FILE = frozenset(
     {"image", "index_file", "log", "offset_index", "time_index", "transaction_index"}
 )
@@ -183,15 +185,16 @@ def law(
     source: str,
     *,
     on: str = "",
-    unless: tuple[type[Behaviour], ...] = (),
-    only: tuple[type[Behaviour], ...] = (),
+    unless: Behaviours = (),
+    only: Behaviours = (),
 ) -> Callable[[Predicate], Predicate]:
     """Enter the decorated predicate into `LAWS`. An id can be entered once."""
+    bent, promised = (one if isinstance(one, tuple) else (one,) for one in (unless, only))
 
     def enter(predicate: Predicate) -> Predicate:
         _check_new(law_id)
         judges = tuple(signature(predicate).parameters)
-        LAWS[law_id] = Law(law_id, of, source, predicate, judges, tuple(on.split()), unless, only)
+        LAWS[law_id] = Law(law_id, of, source, predicate, judges, tuple(on.split()), bent, promised)
         return predicate
 
     return enter

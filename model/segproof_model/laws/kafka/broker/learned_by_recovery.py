@@ -56,7 +56,7 @@ def _aborted(batches: Iterable[RecordBatch]) -> list[tuple[int, ...]]:
     return aborted
 
 
-@law("SEG-30", LogSegment, RECOVER, on="recover", unless=(MarkerAloneCompletes,))
+@law("SEG-30", LogSegment, RECOVER, on="recover", unless=MarkerAloneCompletes)
 def recovery_finds_aborted_transactions(step: Transition) -> bool:
     """Recovery rebuilds the transaction index to exactly the aborted transactions whose markers
     are in the kept log, given an empty producer state; without one, to nothing.

@@ -10,17 +10,11 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
+from segproof_model.kafka.broker import producer_releases as older
 from segproof_model.kafka.broker.producer_append_info import (
     CompletedTxn,
     ProducerAppendInfo,
     TxnMetadata,
-)
-from segproof_model.kafka.broker.producer_releases import (
-    BatchBeginsBySequences,
-    LastBatchIsRemembered,
-    MarkerAloneCompletes,
-    StableOffsetIsByPlace,
-    StoredProducersHaveBatches,
 )
 from segproof_model.kafka.broker.producer_snapshot import ProducerStateEntry
 from segproof_model.kafka.broker.producer_state import ProducerStateManager
@@ -113,7 +107,7 @@ def order_of_entries_is_free(loaded: Any, loaded_in_other_order: Any) -> bool:
     return bool(producers == other.active_producers and txns == other.ongoing_txns)
 
 
-@law("PROD-5", ProducerStateManager, REMEMBERING, unless=(StoredProducersHaveBatches,))
+@law("PROD-5", ProducerStateManager, REMEMBERING, unless=older.StoredProducersHaveBatches)
 def no_batches_are_stored_as_minus_one(
     entry: ProducerStateEntry, snapshot: bytes, found: Sequence[ProducerStateEntry]
 ) -> bool:
@@ -177,7 +171,7 @@ def few_batches_of_one_epoch_are_cached(step: Transition) -> bool:
     """At most 5 batches are cached per producer, in 0.11 one, and an epoch change clears them."""
     if not step.succeeded:
         return True
-    most = 1 if has(step.before, LastBatchIsRemembered) else 5
+    most = 1 if has(step.before, older.LastBatchIsRemembered) else 5
     info, later = step.arguments["append_info"], dict(step.after.active_producers)
     entry, known = later.pop(info.producer_id), dict(step.before.active_producers)
     before = known.pop(info.producer_id, None)
@@ -205,7 +199,7 @@ def transactions_open_with_their_first_batch(step: Transition) -> bool:
     if opened is not None or not batch.is_transactional:
         return is_open == opened and (opened is None or bool(batch.is_transactional))
     first = batch.base_offset if place is None else place.message_offset
-    if has(step.before, BatchBeginsBySequences):
+    if has(step.before, older.BatchBeginsBySequences):
         first = wrap64(batch.last_offset - wrap32(batch.last_sequence - batch.base_sequence))
     begun = step.after.started_transactions[-1:]
     return bool(is_open == first and [txn.first_offset for txn in begun] == [first])
@@ -224,7 +218,7 @@ def markers_close_transactions(step: Transition) -> bool:
     if record is None:
         return step.is_unchanged and (step.outcome is None or not step.succeeded)
     first, started = before.updated_entry.current_txn_first_offset, before.started_transactions
-    if first is None and has(before, MarkerAloneCompletes):
+    if first is None and has(before, older.MarkerAloneCompletes):
         first = batch.base_offset
         started = (*started, TxnMetadata(before.producer_id, first))
     is_aborted = (record.key or b"")[3:4] == b"\0"
@@ -250,7 +244,7 @@ def stable_offset_is_the_earliest_other(step: Transition) -> bool:
     Up to 2.1 others are told by where they begin.
     """
     completed = step.arguments["completed_txn"]
-    name = "first_offset" if has(step.before, StableOffsetIsByPlace) else "producer_id"
+    name = "first_offset" if has(step.before, older.StableOffsetIsByPlace) else "producer_id"
     mine, txns = getattr(completed, name), step.before.ongoing_txns
     others = [txn.first_offset for txn in txns if getattr(txn, name) != mine]
     return bool(step.outcome == min(others, default=completed.last_offset + 1))

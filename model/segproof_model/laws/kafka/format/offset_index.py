@@ -7,14 +7,9 @@ Used by: the register.
 from collections.abc import Sequence
 from typing import Any
 
+from segproof_model.kafka.format import index_deviations as ours
+from segproof_model.kafka.format import index_releases as older
 from segproof_model.kafka.format.abstract_index import AbstractIndex
-from segproof_model.kafka.format.index_deviations import SanityChecksAll, UpperBoundIsExact
-from segproof_model.kafka.format.index_releases import (
-    BaseIsInsane,
-    DistanceIsCut,
-    EntryIsRelative,
-    PlainSearch,
-)
 from segproof_model.kafka.format.offset_index import OffsetIndex
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.laws.kafka.format.index_slots import (
@@ -42,12 +37,14 @@ from segproof_model.laws.numbers import (
 from segproof_model.laws.register import Transition, has, law, retired
 
 APPEND = "Kafka OffsetIndex.append, since 1.1.1"
+DISTANCE = "Kafka OffsetIndex.append, since 2.0"
 LOOKUP = "Kafka OffsetIndex.lookup, since 1.1.1"
 ENTRY = "Kafka OffsetIndex.entry, since 1.1.1"
 UPPER = "Kafka OffsetIndex.fetchUpperBoundOffset, since 1.1.1"
 TRUNCATE = "Kafka OffsetIndex.truncateTo, since 1.1.1"
 SANITY = "Kafka OffsetIndex.sanityCheck, since 1.1.1"
 WARM_ENTRIES = 1024
+STRICT = (older.BaseIsInsane, ours.SanityChecksAll)
 
 
 @law("OFFIDX-1", OffsetIndex, "Kafka OffsetIndex, since 1.1.1")
@@ -73,7 +70,7 @@ def is_last_slot_remembered(index: Any) -> bool:
         return last_of(index) == first_of(index)
     (timestamp, offset), (key, value) = last_of(index), pairs(index)[-1]
     distance = offset - index.base_offset
-    cut = low_32_bits(distance) if has(index, DistanceIsCut) else distance
+    cut = low_32_bits(distance) if has(index, older.DistanceIsCut) else distance
     return cut == key if timestamp is None else (timestamp, cut) == (key, value)
 
 
@@ -101,13 +98,7 @@ def offset_must_grow(step: Transition) -> bool:
     return not step.succeeded and step.is_unchanged
 
 
-@law(
-    "OFFIDX-6",
-    OffsetIndex,
-    "Kafka OffsetIndex.append, since 2.0",
-    on="append",
-    unless=(DistanceIsCut,),
-)
+@law("OFFIDX-6", OffsetIndex, DISTANCE, on="append", unless=older.DistanceIsCut)
 def distance_has_31_bits(step: Transition) -> bool:
     """An offset is refused when its distance from the base is outside 0 to 2147483647."""
     if fits_31_bits(step.before.base_offset, step.arguments["offset"]):
@@ -119,7 +110,7 @@ retired(
     "OFFIDX-7",
     OffsetIndex,
     "Up to release 1.1 the low 32 bits of the distance are stored, without an error.",
-    DistanceIsCut.AbstractIndex.check_distance,
+    older.DistanceIsCut.AbstractIndex.check_distance,
 )
 
 
@@ -183,7 +174,7 @@ def entry_is_the_slot(step: Transition) -> bool:
     index = step.before
     if not index.is_mapped or not 0 <= step.arguments["n"] < len(pairs(index)):
         return not step.succeeded
-    base_offset = 0 if has(index, EntryIsRelative) else index.base_offset
+    base_offset = 0 if has(index, older.EntryIsRelative) else index.base_offset
     key, value = pairs(index)[step.arguments["n"]]
     absolute = (key, base_offset + value) if is_time(index) else (base_offset + key, value)
     return step.outcome == absolute
@@ -199,13 +190,13 @@ def upper_bound_is_the_entry_of_the_upper_slot(step: Transition) -> bool:
     if not index.is_mapped or not is_in_file(index):
         return True
     bound = step.arguments["fetch_offset"].position + step.arguments["fetch_size"]
-    if has(index, UpperBoundIsExact):
+    if has(index, ours.UpperBoundIsExact):
         if not is_rising(values):
             return True
         below = sum(1 for value in values if value < bound)
         slot = below if below < len(values) else -1
     else:
-        warm = None if has(index, PlainSearch) else WARM_ENTRIES
+        warm = None if has(index, older.PlainSearch) else WARM_ENTRIES
         slot = probed_slots(values, low_32_bits(bound), warm)[1]
     key, position = pairs(index)[slot] if slot >= 0 else (0, 0)
     return step.outcome == ((index.base_offset + key, position) if slot >= 0 else None)
@@ -216,7 +207,7 @@ retired(
     OffsetIndex,
     "A fetch that ends at the position of the first entry gives the second entry, or none; in"
     " segproof the first one.",
-    UpperBoundIsExact.AbstractIndex.slots,
+    ours.UpperBoundIsExact.AbstractIndex.slots,
 )
 
 
@@ -255,15 +246,15 @@ def sanity_check_refuses_what_no_index_is(step: Transition) -> bool:
     segproof also refuses offsets that don't increase, positions that fall, negative numbers.
     """
     index, keys, values = step.before, keys_of(step.before), values_of(step.before)
-    lowest = index.base_offset + has(index, BaseIsInsane)
+    lowest = index.base_offset + has(index, older.BaseIsInsane)
     is_broken = bool(index.entries) and index.last_offset < lowest
-    if has(index, SanityChecksAll):
+    if has(index, ours.SanityChecksAll):
         is_broken |= not is_rising(keys) or not never_falls(values) or min([*keys, *values, 0]) < 0
         is_broken |= bool(index.length % 8)
     return step.is_unchanged and not (is_broken and step.succeeded)
 
 
-@law("OFFIDX-21", OffsetIndex, SANITY, on="sanity_check", unless=(BaseIsInsane, SanityChecksAll))
+@law("OFFIDX-21", OffsetIndex, SANITY, on="sanity_check", unless=STRICT)
 def zeros_are_sane(step: Transition) -> bool:
     """A file of zero entries passes sanity_check, but up to release 1.1 only an empty one does."""
     index = step.before

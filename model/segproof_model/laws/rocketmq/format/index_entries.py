@@ -14,11 +14,8 @@ from segproof_model.language.integers import wrap64
 from segproof_model.laws.numbers import low_32_bits
 from segproof_model.laws.register import Transition, has
 from segproof_model.laws.rocketmq.views import laws_of
+from segproof_model.rocketmq.format import index_file_deviations as ours
 from segproof_model.rocketmq.format.index_file import IndexFile
-from segproof_model.rocketmq.format.index_file_deviations import (
-    ChainsAreChecked,
-    ClosedFileIsClosed,
-)
 from segproof_model.rocketmq.format.index_header import IndexHeader
 
 HEADER = struct.Struct(">qqqqii")
@@ -142,7 +139,7 @@ def is_regular(file: Any) -> bool:
 
 def is_refused(file: Any) -> bool:
     """Return whether the release refuses any use, because the file is closed."""
-    return not file.is_mapped and has(file, ClosedFileIsClosed)
+    return not file.is_mapped and has(file, ours.ClosedFileIsClosed)
 
 
 def slot_place(file: Any, key_hash: int) -> int:
@@ -191,7 +188,7 @@ class Put:
         """What the slot of the key named before, and names now."""
         start = entry_place(before, self.number)
         self.entry = Entry(self.number, *ENTRY.unpack_from(after.image, start))
-        newest = self.number - has(before, ChainsAreChecked)
+        newest = self.number - has(before, ours.ChainsAreChecked)
         self.previous = self.old_head if 0 < self.old_head <= newest else 0
         """Which number the entry has to keep of the one before it."""
         self.seconds = seconds_between(before.begin_timestamp, store_timestamp)
