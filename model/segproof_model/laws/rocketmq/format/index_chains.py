@@ -9,12 +9,12 @@ from typing import Any
 
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
+from segproof_model.language.integers import int32_at
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import apply
 from segproof_model.laws.numbers import never_falls
-from segproof_model.laws.register import Transition, has, law, retired
+from segproof_model.laws.register import Transition, has, law, laws_of, retired
 from segproof_model.laws.rocketmq.format import index_entries as read
-from segproof_model.laws.rocketmq.views import laws_of
 from segproof_model.rocketmq.format import index_file_deviations as ours
 from segproof_model.rocketmq.format import index_file_releases as older
 from segproof_model.rocketmq.format.index_file import LONGEST_LIST, IndexFile
@@ -46,7 +46,7 @@ class Query:
     def _walk(self) -> str:
         place, number, before = read.slot_place(self.file, self.key_hash), 0, 0
         if self.file.index_count > 1 and read.is_inside(self.file, place, 4):
-            number = read.number_at(self.file.image, place)
+            number = int32_at(self.file.image, place)
         limit, known = self.file.index_count + (not self.checks), set[int]()
         while number not in known or number == before:
             if number == 0:

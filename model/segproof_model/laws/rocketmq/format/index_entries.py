@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
-from segproof_model.language.integers import wrap64
+from segproof_model.language.integers import int32_at, wrap64
 from segproof_model.laws.numbers import low_32_bits
-from segproof_model.laws.register import Transition, has
-from segproof_model.laws.rocketmq.views import laws_of
+from segproof_model.laws.register import Transition, has, laws_of
 from segproof_model.rocketmq.format import index_file_deviations as ours
 from segproof_model.rocketmq.format.index_file import IndexFile
 from segproof_model.rocketmq.format.index_header import IndexHeader
@@ -61,11 +60,6 @@ def is_long(text: str) -> bool:
 def header_of(image: bytes) -> IndexHeader:
     """Return the header in the file; zeros stand for what is missing."""
     return IndexHeader(*HEADER.unpack(image[:40].ljust(40, b"\0")))
-
-
-def number_at(image: bytes, place: int) -> int:
-    """Return the int32 at a place."""
-    return int.from_bytes(image[place : place + 4], "big", signed=True)
 
 
 def slots_of(image: bytes, hash_slot_num: int) -> tuple[int, ...]:
@@ -184,7 +178,7 @@ class Put:
         """Of the entry."""
         self.key_hash = kept_hash(key)
         place = slot_place(before, self.key_hash)
-        self.old_head, self.head = (number_at(file.image, place) for file in (before, after))
+        self.old_head, self.head = (int32_at(file.image, place) for file in (before, after))
         """What the slot of the key named before, and names now."""
         start = entry_place(before, self.number)
         self.entry = Entry(self.number, *ENTRY.unpack_from(after.image, start))
