@@ -20,12 +20,7 @@ from segproof_model.kafka.format.log_segment_releases_before_2 import FarOffsetI
 from segproof_model.kafka.format.segment_names import segment_file_name
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import apply, opened
-from segproof_model.laws.kafka.broker.loading_reading import (
-    Directory,
-    Loading,
-    loaded,
-    loading_of,
-)
+from segproof_model.laws.kafka.broker.loading_reading import Directory, Loading, loaded, loading_of
 from segproof_model.laws.kafka.broker.log_reading import is_whole, log_reading, overflows
 from segproof_model.laws.kafka.format.segment_reading import Reading, due
 from segproof_model.laws.register import Transition, has, law

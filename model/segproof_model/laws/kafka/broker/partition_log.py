@@ -321,14 +321,10 @@ def largest_timestamp_is_exact(step: Transition) -> bool:
         return False
     if has(step.after, older.LargestTimestampIsRemembered):
         return bool(found[:2] in pairs)
-    times = (
-        time
-        for segment in step.after.log_segments
-        for batch in segment.log.batches()
-        if batch.base_offset <= found.offset <= batch.last_offset
-        for time in batch.streamed_times()
-    )
-    return bool(found.offset == next((at for ms, at in times if ms == found.timestamp), -1))
+    batches = [batch for one in step.after.log_segments for batch in one.log.batches()]
+    named = [one for one in batches if one.base_offset <= found.offset <= one.last_offset]
+    times = [time for batch in named for time in batch.streamed_times()]
+    return found.offset in [at for ms, at in times if ms == found.timestamp][:1]
 
 
 @law("LOG-17", PartitionLog, RETENTION, on=DELETION, unless=before_2.LogBeginsWithSegment)

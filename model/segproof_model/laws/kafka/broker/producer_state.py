@@ -11,11 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from segproof_model.kafka.broker import producer_releases as older
-from segproof_model.kafka.broker.producer_append_info import (
-    CompletedTxn,
-    ProducerAppendInfo,
-    TxnMetadata,
-)
+from segproof_model.kafka.broker.producer_append_info import CompletedTxn, ProducerAppendInfo
 from segproof_model.kafka.broker.producer_snapshot import ProducerStateEntry
 from segproof_model.kafka.broker.producer_state import ProducerStateManager
 from segproof_model.kafka.format.compression import crc32c
@@ -209,7 +205,7 @@ def transactions_open_with_their_first_batch(step: Transition) -> bool:
 def markers_close_transactions(step: Transition) -> bool:
     """An end marker closes the open transaction as (producer id, first, marker offset, aborted?)
     and updates coordinator epoch and timestamp; an empty control batch changes nothing. Without an
-    open transaction it closes none, or up to 2.4 one that it begins itself.
+    open transaction it closes none; up to 2.4 one that it begins itself, which is not judged.
     """
     batch, before, after = step.arguments["batch"], step.before, step.after
     if asked(batch, "is_control") is False:
@@ -217,20 +213,15 @@ def markers_close_transactions(step: Transition) -> bool:
     record = next(batch.records(), None) if step.succeeded else None
     if record is None:
         return step.is_unchanged and (step.outcome is None or not step.succeeded)
-    first, started = before.updated_entry.current_txn_first_offset, before.started_transactions
-    if first is None and has(before, older.MarkerAloneCompletes):
-        first = batch.base_offset
-        started = (*started, TxnMetadata(before.producer_id, first))
+    first = before.updated_entry.current_txn_first_offset
     is_aborted = (record.key or b"")[3:4] == b"\0"
     ended = CompletedTxn(before.producer_id, first or 0, batch.base_offset, is_aborted)
     entry, epoch = after.updated_entry, int32_at(record.value or b"", 2)
     known = (entry.current_txn_first_offset, entry.coordinator_epoch, entry.last_timestamp)
     is_told = step.outcome == (None if first is None else ended)
-    return (
-        is_told
-        and known == (None, epoch, record.timestamp)
-        and (after.started_transactions == started)
-    )
+    is_told &= after.started_transactions == before.started_transactions
+    is_judged = first is not None or not has(before, older.MarkerAloneCompletes)
+    return known == (None, epoch, record.timestamp) and (is_told or not is_judged)
 
 
 # --- transactions and time -----------------------------------------------------------------------

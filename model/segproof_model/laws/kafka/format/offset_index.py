@@ -22,10 +22,9 @@ from segproof_model.laws.kafka.format.index_slots import (
     is_time,
     keys_of,
     last_of,
+    offset_entries,
     pairs,
-    probed_slots,
     values_of,
-    without_zero_tail,
 )
 from segproof_model.laws.numbers import (
     fits_31_bits,
@@ -43,7 +42,6 @@ ENTRY = "Kafka OffsetIndex.entry, since 1.1.1"
 UPPER = "Kafka OffsetIndex.fetchUpperBoundOffset, since 1.1.1"
 TRUNCATE = "Kafka OffsetIndex.truncateTo, since 1.1.1"
 SANITY = "Kafka OffsetIndex.sanityCheck, since 1.1.1"
-WARM_ENTRIES = 1024
 STRICT = (older.BaseIsInsane, ours.SanityChecksAll)
 
 
@@ -56,8 +54,7 @@ def file_is_whole_entries(offset_index: bytes) -> bool:
 @law("OFFIDX-2", OffsetIndex, APPEND)
 def offsets_strictly_increase(offset_index: bytes) -> bool:
     """The offsets of the entries before the zero tail strictly increase, from the base on."""
-    used = without_zero_tail(offset_index, OFFSET_ENTRY.size)
-    return is_rising([-1, *(key for key, _ in OFFSET_ENTRY.iter_unpack(used))])
+    return is_rising([-1, *(key for key, _ in offset_entries(offset_index, 0))])
 
 
 def is_last_slot_remembered(index: Any) -> bool:
@@ -182,24 +179,19 @@ def entry_is_the_slot(step: Transition) -> bool:
 
 @law("OFFIDX-15", OffsetIndex, UPPER, on="fetch_upper_bound_offset")
 def upper_bound_is_the_entry_of_the_upper_slot(step: Transition) -> bool:
-    """The upper bound of a fetch is the entry of the upper slot of position + size, or none.
+    """With increasing positions the upper bound of a fetch is the entry of the upper slot
+    (ABSIDX-24) of position + size, or none.
 
-    The sum wraps at 32 bits, but not in segproof, where the slot is the first at or behind it.
+    The sum wraps at 32 bits, but not in segproof.
     """
-    index, values = step.before, values_of(step.before)
-    if not index.is_mapped or not is_in_file(index):
+    index, is_exact = step.before, has(step.before, ours.UpperBoundIsExact)
+    if not index.is_mapped or not is_in_file(index) or not is_rising(values_of(index)):
         return True
     bound = step.arguments["fetch_offset"].position + step.arguments["fetch_size"]
-    if has(index, ours.UpperBoundIsExact):
-        if not is_rising(values):
-            return True
-        below = sum(1 for value in values if value < bound)
-        slot = below if below < len(values) else -1
-    else:
-        warm = None if has(index, older.PlainSearch) else WARM_ENTRIES
-        slot = probed_slots(values, low_32_bits(bound), warm)[1]
-    key, position = pairs(index)[slot] if slot >= 0 else (0, 0)
-    return step.outcome == ((index.base_offset + key, position) if slot >= 0 else None)
+    bound = bound if is_exact else low_32_bits(bound)
+    passed = int(not is_exact and values_of(index)[:1] == [bound])
+    met = [(index.base_offset + key, at) for key, at in pairs(index)[passed:] if at >= bound]
+    return step.outcome == next(iter(met), None)
 
 
 retired(
@@ -270,8 +262,7 @@ def zero_tail_makes_lookups_slow_not_wrong(step: Transition) -> bool:
     be without the tail.
     """
     index = step.before
-    used = without_zero_tail(index.image[: index.position], 8)
-    genuine = list(OFFSET_ENTRY.iter_unpack(used))
+    genuine = offset_entries(index.image[: index.position], 0)
     keys, positions = [key for key, _ in genuine], [position for _, position in genuine]
     is_judged = is_rising([-1, *keys]) and never_falls([0, *positions]) and is_regular(index)
     if not is_judged or not index.is_mapped or len(genuine) == index.entries:

@@ -256,6 +256,5 @@ def rename_always_changes_the_path(step: Transition) -> bool:
     if before.name in there:
         there[target] = there.pop(before.name)
     is_moved = after.name == target and after.files.images == there
-    if has(before, ours.TransactionsFollowFile) and not before.is_open and not before.is_closed:
-        return step.succeeded and is_moved and after.is_open is (target in there)
-    return step.succeeded and is_moved and after.is_open is before.is_open
+    opens = has(before, ours.TransactionsFollowFile) and not before.is_closed and target in there
+    return step.succeeded and is_moved and after.is_open is (before.is_open or opens)

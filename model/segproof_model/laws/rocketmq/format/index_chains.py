@@ -4,7 +4,6 @@
 Used by: the register.
 """
 
-from itertools import chain, cycle, islice
 from typing import Any
 
 from segproof_model.language.behaviours import Release
@@ -212,8 +211,9 @@ def cycles_are_walked_for_ever(query: Query) -> bool:
     again = query.found_in(query.visits[numbers.index(query.visits[-1].prev_index) :])
     if not again or query.room > LONGEST_LIST:
         return query.step.raised(ErrorKind.OUT_OF_MEMORY if again else ErrorKind.ENDLESS)
-    walked = islice(chain(query.found_in(query.visits), cycle(again)), query.room)
-    return query.step.succeeded and query.added == tuple(walked)
+    first = query.found_in(query.visits)
+    is_full = query.step.succeeded and len(query.added) == query.room
+    return is_full and list(query.added[: len(first)]) == first and query.added[-1] in again
 
 
 GOLDEN_PUTS = (
