@@ -25,6 +25,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from segproof_model.language.behaviours import Behaviour, Release
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.language.states import Released, differing
+from segproof_model.laws.remembering import remembered
 
 __all__ = [
     "LAWS",
@@ -36,11 +37,16 @@ __all__ = [
     "broken_step_laws",
     "has",
     "law",
+    "laws_of",
     "retired",
 ]
 
 Predicate = TypeVar("Predicate", bound=Callable[..., bool])
+View = TypeVar("View")
+Judge = Callable[[View], bool]
 Scope = Literal["state", "step", "file", "disk", "pure"]
+Behaviours = type[Behaviour] | tuple[type[Behaviour], ...]
+"""One, or several."""
 ONE_FILE = frozenset(
     {"image", "index_file", "log", "offset_index", "time_index", "transaction_index"}
 )
@@ -183,16 +189,41 @@ def law(
     source: str,
     *,
     on: str = "",
-    unless: tuple[type[Behaviour], ...] = (),
-    only: tuple[type[Behaviour], ...] = (),
+    unless: Behaviours = (),
+    only: Behaviours = (),
 ) -> Callable[[Predicate], Predicate]:
     """Enter the decorated predicate into `LAWS`. An id can be entered once."""
+    bent, promised = (one if isinstance(one, tuple) else (one,) for one in (unless, only))
 
     def enter(predicate: Predicate) -> Predicate:
         _check_new(law_id)
         judges = tuple(signature(predicate).parameters)
-        LAWS[law_id] = Law(law_id, of, source, predicate, judges, tuple(on.split()), unless, only)
+        LAWS[law_id] = Law(law_id, of, source, predicate, judges, tuple(on.split()), bent, promised)
         return predicate
+
+    return enter
+
+
+def laws_of(
+    view: Callable[[Transition], View | None], kind: type[Released], origin: str, on: str
+) -> Callable[..., Callable[[Judge[View]], Callable[[Transition], bool]]]:
+    """Return what enters a law of a certain kind of step, as it judges a view of one: `@enter(id)`,
+    or `@enter(id, source, *unless)`. A step that has no view keeps the law."""
+    seen = remembered(view)
+
+    def enter(
+        law_id: str, source: str = origin, *unless: type[Behaviour]
+    ) -> Callable[[Judge[View]], Callable[[Transition], bool]]:
+        def decorate(judge: Judge[View]) -> Callable[[Transition], bool]:
+            def predicate(step: Transition) -> bool:
+                found = seen(step)
+                return found is None or judge(found)
+
+            for name in ("__doc__", "__module__", "__name__"):
+                setattr(predicate, name, getattr(judge, name))
+            return law(law_id, kind, source, on=on, unless=unless)(predicate)
+
+        return decorate
 
     return enter
 

@@ -8,12 +8,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from segproof_model.kafka.broker.checkpoint_deviations import UnreadableTextIsRefused
+from segproof_model.kafka.broker import checkpoint_deviations as ours
+from segproof_model.kafka.broker import checkpoint_releases as older
 from segproof_model.kafka.broker.checkpoint_file import CheckpointFile
-from segproof_model.kafka.broker.checkpoint_releases import (
-    EntryNumberIsIoError,
-    TextDamageIsIoError,
-)
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import outcome_of
 from segproof_model.laws.register import Transition, has, law
@@ -95,7 +92,7 @@ def damage_is_an_io_error(step: Transition) -> bool:
     numbers, rows = _read(step)
     kinds = [ErrorKind.IO_ERROR]
     is_negative = numbers[:1] == [0] and (numbers[-1] or 0) < 0
-    if is_negative and not has(step.before, TextDamageIsIoError):
+    if is_negative and not has(step.before, older.TextDamageIsIoError):
         kinds = [ErrorKind.INVALID_ARGUMENT]
     elif words_in(step.before, rows):
         kinds.append(ErrorKind.NUMBER_FORMAT)
@@ -109,7 +106,7 @@ def fields_are_numbers(step: Transition) -> bool:
     """
     if not _is_whole(step) or step.raised(ErrorKind.FILE_NOT_FOUND):
         return True
-    is_older = has(step.before, EntryNumberIsIoError)
+    is_older = has(step.before, older.EntryNumberIsIoError)
     kind = ErrorKind.IO_ERROR if is_older else ErrorKind.NUMBER_FORMAT
     return step.raised(kind) if words_in(step.before, _read(step)[1]) else step.succeeded
 
@@ -140,7 +137,7 @@ def written_is_read(step: Transition) -> bool:
     """
     entries, file = list(step.arguments["entries"]), step.before
     if not step.succeeded:
-        return step.is_unchanged and has(file, UnreadableTextIsRefused)
+        return step.is_unchanged and has(file, ours.UnreadableTextIsRefused)
     rows = [[str(value) for value in entry] for entry in entries]
     is_usual = all(fields_of(" ".join(row)) == row and "".join(row).isascii() for row in rows)
     is_judged = is_usual and not words_in(file, rows)

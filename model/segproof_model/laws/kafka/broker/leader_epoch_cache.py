@@ -6,13 +6,7 @@ Used by: the register.
 
 from typing import Any
 
-from segproof_model.kafka.broker.epoch_releases import (
-    EpochThatConflictsIsIgnored,
-    EpochTruncationIsWritten,
-    FirstEpochDecidesOnTruncation,
-    LoadedEpochsAreNotChecked,
-    RequestedEpochIsAnswered,
-)
+from segproof_model.kafka.broker import epoch_releases as older
 from segproof_model.kafka.broker.leader_epoch_cache import LeaderEpochFileCache
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.laws.kafka.broker.checkpoint_file import text_lines
@@ -23,7 +17,7 @@ CACHE = "LeaderEpochFileCache, since 2.7"
 ASSIGN = "LeaderEpochFileCache.assign, since 2.0"
 END = "LeaderEpochFileCache.endOffsetFor, since 2.0"
 CUT = "LeaderEpochFileCache.truncateFromEnd, truncateFromStart"
-LOOSE = (LoadedEpochsAreNotChecked, EpochThatConflictsIsIgnored)
+LOOSE = (older.LoadedEpochsAreNotChecked, older.EpochThatConflictsIsIgnored)
 WRITING = "assign clear_and_flush truncate_from_end truncate_from_start run_scheduled_write"
 
 
@@ -51,7 +45,7 @@ def entries_strictly_increase(state: Any) -> bool:
     return is_strict(state)
 
 
-@law("EPOCH-2", LeaderEpochFileCache, CACHE, on="assign", unless=(LoadedEpochsAreNotChecked,))
+@law("EPOCH-2", LeaderEpochFileCache, CACHE, on="assign", unless=older.LoadedEpochsAreNotChecked)
 def negative_numbers_are_refused(step: Transition) -> bool:
     """assign raises invalid-argument for a negative epoch or start."""
     epoch, start_offset = _assigned(step)
@@ -59,13 +53,13 @@ def negative_numbers_are_refused(step: Transition) -> bool:
     return step.succeeded if is_right else step.refused(ErrorKind.INVALID_ARGUMENT)
 
 
-@law("EPOCH-3", LeaderEpochFileCache, ASSIGN, on="assign", unless=(EpochThatConflictsIsIgnored,))
+@law("EPOCH-3", LeaderEpochFileCache, ASSIGN, on="assign", unless=older.EpochThatConflictsIsIgnored)
 def latest_epoch_is_ignored(step: Transition) -> bool:
     """assign(e, s) changes nothing exactly when e = latest epoch and s >= latest start."""
     return not step.succeeded or _is_ignored(step) is (step.after.entries == step.before.entries)
 
 
-@law("EPOCH-4", LeaderEpochFileCache, ASSIGN, on="assign", unless=(EpochThatConflictsIsIgnored,))
+@law("EPOCH-4", LeaderEpochFileCache, ASSIGN, on="assign", unless=older.EpochThatConflictsIsIgnored)
 def assign_drops_conflicts(step: Transition) -> bool:
     """A needed assign(e, s) removes from the end every entry with epoch >= e or start >= s and then
     adds (e, s).
@@ -91,7 +85,9 @@ def latest_epoch_ends_at_log_end(step: Transition) -> bool:
     return not is_latest or asked[0] == -1 or step.outcome == asked
 
 
-@law("EPOCH-7", LeaderEpochFileCache, END, on="end_offset_for", unless=(RequestedEpochIsAnswered,))
+@law(
+    "EPOCH-7", LeaderEpochFileCache, END, on="end_offset_for", unless=older.RequestedEpochIsAnswered
+)
 def epochs_end_where_the_next_begins(step: Transition) -> bool:
     """end_offset_for(e) with no higher epoch is (-1, -1); with a higher epoch but no floor it is
     (e, start of the higher); else (floor epoch, start of the next higher).
@@ -121,7 +117,7 @@ def truncation_leaves_earlier_starts(step: Transition) -> bool:
     LeaderEpochFileCache,
     CUT,
     on="truncate_from_start",
-    unless=(FirstEpochDecidesOnTruncation,),
+    unless=older.FirstEpochDecidesOnTruncation,
 )
 def truncation_moves_one_entry(step: Transition) -> bool:
     """truncate_from_start(x) leaves the entries with start > x, preceded by the last entry with
@@ -149,7 +145,7 @@ def file_follows_the_cache(step: Transition) -> bool:
     An operation that changes nothing writes nothing.
     """
     before, after, name = step.before, step.after, step.operation
-    is_now = not name.startswith("truncate") or has(before, EpochTruncationIsWritten)
+    is_now = not name.startswith("truncate") or has(before, older.EpochTruncationIsWritten)
     is_due = name == "run_scheduled_write" and before.is_write_pending
     if not is_due and (after.entries == before.entries or not is_now):
         return True

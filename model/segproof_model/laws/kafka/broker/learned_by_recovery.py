@@ -4,14 +4,13 @@
 Used by: the register.
 """
 
-from collections.abc import Iterable
 from contextlib import suppress
 
 from segproof_model.kafka.broker.producer_releases import MarkerAloneCompletes
 from segproof_model.kafka.format.log_segment import LogSegment
 from segproof_model.kafka.format.log_segment_releases import EpochZeroIsPassedOver
-from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.language.states import Refused
+from segproof_model.laws.kafka.format.log_bytes import ended_transactions
 from segproof_model.laws.kafka.format.segment_reading import reading
 from segproof_model.laws.kafka.format.transaction_index import slots_of
 from segproof_model.laws.numbers import is_rising
@@ -40,32 +39,23 @@ def recovery_assigns_new_epochs(step: Transition) -> bool:
     return not is_judged or list(step.answer[2]) == assigned
 
 
-def _aborted(batches: Iterable[RecordBatch]) -> list[tuple[int, ...]]:
-    """Return producer, first, last and last stable offset of each transaction that is aborted."""
-    begun: dict[int, int] = {}
-    aborted: list[tuple[int, ...]] = []
-    with suppress(Refused):  # a marker that can't be read ends a recovery
-        for batch in batches:
-            producer_id = batch.producer_id
-            if not batch.is_control and batch.is_transactional:
-                begun.setdefault(producer_id, batch.base_offset)
-            for marker in list(batch.records())[:1] if batch.is_control else []:
-                first, end = begun.pop(producer_id, None), batch.base_offset
-                if first is not None and (marker.key or b"")[2:4] == b"\0\0":
-                    aborted.append((producer_id, first, end, min([*begun.values(), end + 1])))
-    return aborted
-
-
-@law("SEG-30", LogSegment, RECOVER, on="recover", unless=(MarkerAloneCompletes,))
+@law("SEG-30", LogSegment, RECOVER, on="recover", unless=MarkerAloneCompletes)
 def recovery_finds_aborted_transactions(step: Transition) -> bool:
     """Recovery rebuilds the transaction index to exactly the aborted transactions whose markers
     are in the kept log, given an empty producer state; without one, to nothing.
 
-    Not judged: a log whose batches are not in order.
+    Their last stable offsets are at most behind the marker; how they are found PROD-10 says. Not
+    judged: a log whose batches are not in order.
     """
     after = step.after
     if not step.succeeded or not reading(after).is_ordered:
         return True
     slots = slots_of(after.txn_index.image) if after.txn_index.is_open else []
-    is_taught = step.answer[1] is not None
-    return [slot[1:] for slot in slots] == (_aborted(after.log.batches()) if is_taught else [])
+    logs = [] if step.answer[1] is None else [reading(after).image]
+    aborted = [
+        (producer, first, end)
+        for _, producer, end, kind, first, _ in ended_transactions(logs, after.log.codecs)
+        if kind == "ABORT" and first is not None
+    ]
+    are_right = all(slot.last_stable_offset <= slot.last_offset + 1 for slot in slots)
+    return are_right and [slot[1:4] for slot in slots] == aborted

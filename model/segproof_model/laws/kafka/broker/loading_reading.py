@@ -4,21 +4,18 @@
 Used by: the laws of loading.
 """
 
-from collections.abc import Callable
 from functools import cached_property
 
 from segproof_model.kafka.broker.partition_log import PartitionLog
 from segproof_model.kafka.format.memory_records import MemoryRecords
 from segproof_model.kafka.format.segment_names import offset_of_name, segment_file_name
-from segproof_model.language.behaviours import Behaviour
 from segproof_model.language.files import Files
 from segproof_model.language.integers import INT32_MAX, INT64_MAX
 from segproof_model.language.states import outcome_of
 from segproof_model.laws.kafka.broker.log_reading import log_reading
 from segproof_model.laws.kafka.format.index_slots import OFFSET_ENTRY
 from segproof_model.laws.kafka.format.segment_reading import Batch, Reading, batches_in
-from segproof_model.laws.register import Transition, law
-from segproof_model.laws.remembering import remembered
+from segproof_model.laws.register import Transition, laws_of
 
 
 class Directory:
@@ -110,24 +107,11 @@ class Loading(Directory):
         return {base: self.image(base, ".log.swap") for base in self.swaps}, others
 
 
-@remembered
 def loading_of(step: Transition) -> Loading | None:
     """Return what was loaded, if anything was; names below offset 0 are not judged."""
     is_judged = step.succeeded and not any(name.startswith("-") for name in step.before)
     return Loading(step) if is_judged else None
 
 
-def loaded(
-    law_id: str, source: str, *unless: type[Behaviour]
-) -> Callable[[Callable[[Loading], bool]], Callable[[Transition], bool]]:
-    """Enter a law about openings that raised nothing, as it is said of a loading."""
-
-    def enter(holds: Callable[[Loading], bool]) -> Callable[[Transition], bool]:
-        def predicate(step: Transition) -> bool:
-            loading = loading_of(step)
-            return loading is None or holds(loading)
-
-        predicate.__name__, predicate.__doc__ = holds.__name__, holds.__doc__
-        return law(law_id, PartitionLog, source, on="open", unless=unless)(predicate)
-
-    return enter
+loaded = laws_of(loading_of, PartitionLog, "Kafka LogLoader, since 3.0", on="open")
+"""Enters a law about openings that raised nothing."""

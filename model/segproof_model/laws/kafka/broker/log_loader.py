@@ -8,15 +8,9 @@ Used by: the register.
 
 from typing import Any
 
+from segproof_model.kafka.broker import log_loader_releases as older
 from segproof_model.kafka.broker.epoch_releases import FirstEpochDecidesOnTruncation
 from segproof_model.kafka.broker.log_loader_deviations import UnflushedIsRecoveredLater, is_odd
-from segproof_model.kafka.broker.log_loader_releases import (
-    EmptiedLogKeepsEpochs,
-    EpochsBeginWithLog,
-    LogBeginsAtZero,
-    RecoveryPointMovesToEnd,
-    SwapsAreRecovered,
-)
 from segproof_model.kafka.broker.log_loader_releases_before_2 import LogNameEndsBeforeSuffix
 from segproof_model.kafka.broker.log_manager import CLEAN_SHUTDOWN, LogManager
 from segproof_model.kafka.broker.partition_log import PartitionLog
@@ -26,18 +20,14 @@ from segproof_model.kafka.format.log_segment_releases_before_2 import FarOffsetI
 from segproof_model.kafka.format.segment_names import segment_file_name
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import apply, opened
-from segproof_model.laws.kafka.broker.loading_reading import (
-    Directory,
-    Loading,
-    loaded,
-    loading_of,
-)
+from segproof_model.laws.kafka.broker.loading_reading import Directory, Loading, loaded, loading_of
 from segproof_model.laws.kafka.broker.log_reading import is_whole, log_reading, overflows
 from segproof_model.laws.kafka.format.segment_reading import Reading, due
 from segproof_model.laws.register import Transition, has, law
 
 CLASS = "Kafka LogLoader, since 3.0"
 RECOVER = f"{CLASS}: recoverLog"
+RESIZING = f"{CLASS}: resizeIndexes; Log before"
 TEMPORARY = (".deleted", ".cleaned", ".swap")
 INDEXES = (".index", ".timeindex", ".txnindex")
 
@@ -45,7 +35,7 @@ INDEXES = (".index", ".timeindex", ".txnindex")
 # --- what a crash left ---------------------------------------------------------------------------
 
 
-@loaded("LOAD-2", CLASS, SwapsAreRecovered)
+@loaded("LOAD-2", CLASS, older.SwapsAreRecovered)
 def swaps_are_completed(loading: Loading) -> bool:
     """A swap file with base >= the smallest `.cleaned` base is deleted; every other swap is
     completed by deleting the normal files with base in [min base, max next offset) and renaming.
@@ -57,7 +47,7 @@ def swaps_are_completed(loading: Loading) -> bool:
     return is_all and all(loading.images[base] == image for base, image in swaps.items())
 
 
-@loaded("LOAD-3", CLASS, SwapsAreRecovered)
+@loaded("LOAD-3", CLASS, older.SwapsAreRecovered)
 def other_segments_stay(loading: Loading) -> bool:
     """No segment outside the completed swap's range is touched.
 
@@ -86,7 +76,7 @@ def loading_leaves_no_temporary_file(loading: Loading) -> bool:
     pending = [name for one in loading.log.local_log.pending_deletions for name in one.names]
     renamed = [name.removesuffix(".swap") for name in loading.named(".swap")]
     may_stay = {*(name.removeprefix(loading.prefix) for name in pending), *renamed}
-    suffixes = TEMPORARY[:2] if has(loading.log, SwapsAreRecovered) else TEMPORARY
+    suffixes = TEMPORARY[:2] if has(loading.log, older.SwapsAreRecovered) else TEMPORARY
     left = set(loading.left.named(*suffixes)) - set(loading.left.named(".checkpoint.deleted"))
     return left <= may_stay
 
@@ -156,7 +146,7 @@ def nothing_follows_a_cut(loading: Loading) -> bool:
     return cut in ([], [max(loading.images)])
 
 
-@law("LOAD-9", PartitionLog, RECOVER, on="open", unless=(SanityChecksIndexes,))
+@law("LOAD-9", PartitionLog, RECOVER, on="open", unless=SanityChecksIndexes)
 def invalid_offsets_empty_the_segment(step: Transition) -> bool:
     """An invalid-offset error during recovery truncates that segment to its base and the load goes
     on.
@@ -190,13 +180,7 @@ def active_indexes_have_full_capacity(loading: Loading) -> bool:
     return lengths == [size // 8 * 8, size // 12 * 12]
 
 
-@law(
-    "LOAD-19",
-    PartitionLog,
-    f"{CLASS}: resizeIndexes; Log before",
-    on="open",
-    unless=(SanityChecksIndexes, SanityChecksAll),
-)
+@law("LOAD-19", PartitionLog, RESIZING, on="open", unless=(SanityChecksIndexes, SanityChecksAll))
 def long_indexes_end_a_loading(step: Transition) -> bool:
     """An index of the last segment whose entries are longer than `segment.index.bytes` ends a load
     after a clean stop with the invalid-argument error, and the first such index is cut to that
@@ -232,7 +216,7 @@ def marker_goes_first(step: Transition) -> bool:
     return step.after.prefix + CLEAN_SHUTDOWN not in step.after.files
 
 
-@loaded("LOAD-12", f"{CLASS}; Log since 2.2", LogBeginsAtZero)
+@loaded("LOAD-12", f"{CLASS}; Log since 2.2", older.LogBeginsAtZero)
 def logs_below_their_start_begin_anew(loading: Loading) -> bool:
     """A log end below the checkpointed log start removes all segments and leaves one empty segment
     at log start (releases >= 2.2)."""
@@ -245,7 +229,7 @@ def logs_below_their_start_begin_anew(loading: Loading) -> bool:
     return bool(loading.log.log_end_offset >= loading.start)
 
 
-@loaded("LOAD-13", f"{CLASS}; Log since 2.8", RecoveryPointMovesToEnd)
+@loaded("LOAD-13", f"{CLASS}; Log since 2.8", older.RecoveryPointMovesToEnd)
 def recovery_point_after_loading(loading: Loading) -> bool:
     """After loading, recovery point = log end after a clean stop and min(checkpoint, log end)
     otherwise (releases >= 2.8), never below the log's start.
@@ -268,10 +252,10 @@ def epochs_fit_the_log(loading: Loading) -> bool:
     entries where a log that is emptied does not forget them. Releases up to 1.1 move entries in
     another way.
     """
-    if loading.log.size == 0 and has(loading.log, EmptiedLogKeepsEpochs):
+    if loading.log.size == 0 and has(loading.log, older.EmptiedLogKeepsEpochs):
         return True
     log, starts = loading.log, [one.start_offset for one in loading.log.leader_epoch_cache.entries]
-    begin = log.log_start_offset if has(log, EpochsBeginWithLog) else loading.start
+    begin = log.log_start_offset if has(log, older.EpochsBeginWithLog) else loading.start
     is_moved = starts == [begin] and log.log_end_offset <= begin
     is_within = is_moved or all(one < log.log_end_offset for one in starts)
     return is_within and all(one > begin for one in starts[1:])
@@ -285,7 +269,7 @@ def _close(log: Any) -> None:
     log.close()
 
 
-@law("LOAD-16", PartitionLog, CLASS, on="open", unless=(SanityChecksIndexes,))
+@law("LOAD-16", PartitionLog, CLASS, on="open", unless=SanityChecksIndexes)
 def loading_twice_is_loading_once(step: Transition) -> bool:
     """Loading twice in a row without appends yields the same segments, the same log bytes and the
     same log end.

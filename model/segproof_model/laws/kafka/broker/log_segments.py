@@ -25,7 +25,7 @@ def searches_are_strict_but_for_floor(step: Transition) -> bool:
     return bool(found == expected[step.operation])
 
 
-@law("LOG-2", LogSegments, CLASS, on="values", unless=(EqualBoundsTouchFloor,))
+@law("LOG-2", LogSegments, CLASS, on="values", unless=EqualBoundsTouchFloor)
 def values_begin_at_the_floor(step: Transition) -> bool:
     """values(from, to) is empty for from = to, raises invalid-argument for to < from, and otherwise
     runs from floor(from), or the first segment, to the last base < to.

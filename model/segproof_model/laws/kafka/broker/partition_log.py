@@ -7,27 +7,12 @@ says so by passing. LOG-4 is a law of files.
 Used by: the register.
 """
 
+from segproof_model.kafka.broker import partition_log_deviations as ours
+from segproof_model.kafka.broker import partition_log_releases as older
+from segproof_model.kafka.broker import partition_log_releases_before_2 as before_2
+from segproof_model.kafka.broker import partition_log_releases_before_2_3 as before_2_3
+from segproof_model.kafka.broker import partition_log_releases_before_2_8 as before_2_8
 from segproof_model.kafka.broker.partition_log import PartitionLog
-from segproof_model.kafka.broker.partition_log_deviations import BoundLeavesRemovedSegment
-from segproof_model.kafka.broker.partition_log_releases import (
-    BoundOutsideIsRefused,
-    LargestTimestampIsRemembered,
-    MaxTimestampIsATime,
-)
-from segproof_model.kafka.broker.partition_log_releases_before_2 import (
-    LogBeginsWithSegment,
-    RetentionWaitsForNobody,
-    RollKnowsLastOffset,
-    TruncationAtEndIsDone,
-)
-from segproof_model.kafka.broker.partition_log_releases_before_2_3 import (
-    AppendEndsLogLast,
-    EmptySegmentIsNotReplaced,
-)
-from segproof_model.kafka.broker.partition_log_releases_before_2_8 import (
-    ReadAtBoundGoesOn,
-    TruncationAtEndKeepsEpochs,
-)
 from segproof_model.kafka.format.log_segment import FetchDataInfo
 from segproof_model.kafka.format.log_segment_releases_before_2 import TimeSearchBeginsAtEntry
 from segproof_model.language.integers import INT32_MAX
@@ -47,6 +32,7 @@ APPEND = "Kafka UnifiedLog.append"
 TRUNCATE = "Kafka UnifiedLog.truncateTo"
 RETENTION = f"{CLASS}: deletableSegments, deleteRetentionSizeBreached"
 BY_TIME = f"{CLASS}: fetchOffsetByTimestamp, searchOffsetInLocalLog"
+SEARCH, DELETION = "fetch_offset_by_timestamp", "delete_old_segments"
 SPLIT = f"{CLASS}: splitOverflowedSegment"
 
 
@@ -64,10 +50,10 @@ def reads_stay_in_range(step: Transition) -> bool:
     log, start, bases = step.before, step.arguments["start_offset"], log_reading(step.before).bases
     if not log_reading(log).is_open:
         return True
-    if start == log.log_end_offset and has(log, ReadAtBoundGoesOn):
+    if start == log.log_end_offset and has(log, before_2_8.ReadAtBoundGoesOn):
         return step.succeeded
     if max(log.log_start_offset, bases[0]) <= start <= log.log_end_offset:
-        return not step.raised(ErrorKind.OUT_OF_RANGE) or has(log, BoundOutsideIsRefused)
+        return not step.raised(ErrorKind.OUT_OF_RANGE) or has(log, older.BoundOutsideIsRefused)
     is_looked_up = step.arguments["isolation"] != "log_end"
     return step.raised(ErrorKind.OUT_OF_RANGE) or (is_looked_up and not step.succeeded)
 
@@ -96,15 +82,15 @@ def reads_begin_at_the_batch(step: Transition) -> bool:
     (segment, first), begin = reaching[0], found.records.start
     taken = [one for one in segment.batches if begin <= one.position < begin + found.records.size]
     is_gone = bound.segment_base_offset not in (-1, *log.bases)
-    is_bent = has(step.after, ReadAtBoundGoesOn) or (
-        is_gone and not has(step.after, BoundLeavesRemovedSegment)
+    is_bent = has(step.after, before_2_8.ReadAtBoundGoesOn) or (
+        is_gone and not has(step.after, ours.BoundLeavesRemovedSegment)
     )
     is_first = found.fetch_offset_metadata.segment_base_offset == segment.base_offset
     is_below = is_bent or all(one.base_offset < bound.message_offset for one in taken)
     return is_first and begin == first.position and is_below
 
 
-@law("LOG-7", PartitionLog, CLASS, on="read", unless=(ReadAtBoundGoesOn,))
+@law("LOG-7", PartitionLog, CLASS, on="read", unless=before_2_8.ReadAtBoundGoesOn)
 def reads_at_the_bound_are_empty(step: Transition) -> bool:
     """A read at its bound returns no records, and the bound with its place, if that is known.
 
@@ -147,7 +133,7 @@ def committed_reads_list_what_was_aborted(step: Transition) -> bool:
 # --- writing -------------------------------------------------------------------------------------
 
 
-@law("LOG-9", PartitionLog, APPEND, on=APPENDS, unless=(AppendEndsLogLast,))
+@law("LOG-9", PartitionLog, APPEND, on=APPENDS, unless=before_2_3.AppendEndsLogLast)
 def log_end_comes_between(step: Transition) -> bool:
     """An append that has moved the log end has its last batch at the end of the last segment; one
     that has not has touched no transaction index.
@@ -183,10 +169,10 @@ def new_segments_begin_at_the_log_end(step: Transition) -> bool:
         return True
     if step.operation == "roll":
         expected = max(step.arguments["expected_next_offset"] or 0, before.log_end_offset)
-        is_last = expected == bases[-1] or has(before, EmptySegmentIsNotReplaced)
+        is_last = expected == bases[-1] or has(before, before_2_3.EmptySegmentIsNotReplaced)
         return step.outcome == expected and expected in bases and is_last
     new = set(bases) - set(log_reading(before).bases)
-    is_known = step.answer.first_offset >= 0 and not has(before, RollKnowsLastOffset)
+    is_known = step.answer.first_offset >= 0 and not has(before, before_2.RollKnowsLastOffset)
     first = step.answer.first_offset if is_known else step.answer.last_offset - INT32_MAX
     return new <= {max(first, before.log_end_offset)}
 
@@ -202,7 +188,7 @@ def an_empty_active_segment_is_replaced(step: Transition) -> bool:
     base = max(step.arguments["expected_next_offset"] or 0, before.ends[-1])
     if not before.is_open:
         return True
-    if has(step.before, EmptySegmentIsNotReplaced):
+    if has(step.before, before_2_3.EmptySegmentIsNotReplaced):
         return base not in before.bases or (not step.succeeded and after.bases == before.bases)
     is_replaced = base == before.bases[-1] and not before.segments[-1].image
     if base > before.bases[-1] or is_replaced:
@@ -225,8 +211,8 @@ def truncation_ends_the_log(step: Transition) -> bool:
     before, after, target = step.before, step.after, step.arguments["target_offset"]
     if target < 0 or not step.succeeded:
         return target >= 0 or (not step.succeeded and step.is_unchanged)
-    if target >= before.log_end_offset + has(before, TruncationAtEndIsDone):
-        keeps_epochs = has(before, TruncationAtEndKeepsEpochs)
+    if target >= before.log_end_offset + has(before, before_2.TruncationAtEndIsDone):
+        keeps_epochs = has(before, before_2_8.TruncationAtEndKeepsEpochs)
         is_same = step.changed_only("" if keeps_epochs else "leader_epoch_cache files")
         return step.outcome is False and is_same
     is_end = after.log_end_offset == target and log_reading(after).bases[-1] <= target
@@ -290,14 +276,16 @@ def operations_keep_segments_apart(step: Transition) -> bool:
     """
     if step.operation == "open" or not log_reading(step.before).is_sound:
         return True
-    may_overlap = step.operation in APPENDS and has(step.before, EmptySegmentIsNotReplaced)
+    may_overlap = step.operation in APPENDS and has(
+        step.before, before_2_3.EmptySegmentIsNotReplaced
+    )
     return may_overlap or not log_reading(step.after).has_overlap
 
 
 # --- searching and keeping -----------------------------------------------------------------------
 
 
-@law("LOG-15", PartitionLog, BY_TIME, on="fetch_offset_by_timestamp")
+@law("LOG-15", PartitionLog, BY_TIME, on=SEARCH)
 def one_segment_is_searched_by_timestamp(step: Transition) -> bool:
     """The offset for a timestamp comes from the first segment whose largest timestamp is not below
     it, and from no other.
@@ -320,7 +308,7 @@ def one_segment_is_searched_by_timestamp(step: Transition) -> bool:
     return step.outcome is None
 
 
-@law("LOG-16", PartitionLog, BY_TIME, on="fetch_offset_by_timestamp", unless=(MaxTimestampIsATime,))
+@law("LOG-16", PartitionLog, BY_TIME, on=SEARCH, unless=older.MaxTimestampIsATime)
 def largest_timestamp_is_exact(step: Transition) -> bool:
     """MAX_TIMESTAMP (-3) returns the largest timestamp that a segment remembers, and the first
     record of its batch that has it; from 3.0 to 3.7 what the segment remembers."""
@@ -331,19 +319,15 @@ def largest_timestamp_is_exact(step: Transition) -> bool:
     pairs = [one.max_timestamp_and_offset_so_far for one in step.after.log_segments]
     if found.timestamp != max(pair.timestamp for pair in pairs if pair is not None):
         return False
-    if has(step.after, LargestTimestampIsRemembered):
+    if has(step.after, older.LargestTimestampIsRemembered):
         return bool(found[:2] in pairs)
-    times = (
-        time
-        for segment in step.after.log_segments
-        for batch in segment.log.batches()
-        if batch.base_offset <= found.offset <= batch.last_offset
-        for time in batch.streamed_times()
-    )
-    return bool(found.offset == next((at for ms, at in times if ms == found.timestamp), -1))
+    batches = [batch for one in step.after.log_segments for batch in one.log.batches()]
+    named = [one for one in batches if one.base_offset <= found.offset <= one.last_offset]
+    times = [time for batch in named for time in batch.streamed_times()]
+    return found.offset in [at for ms, at in times if ms == found.timestamp][:1]
 
 
-@law("LOG-17", PartitionLog, RETENTION, on="delete_old_segments", unless=(LogBeginsWithSegment,))
+@law("LOG-17", PartitionLog, RETENTION, on=DELETION, unless=before_2.LogBeginsWithSegment)
 def retention_removes_a_prefix(step: Transition) -> bool:
     """Retention removes a prefix of the segments, only below the high watermark, never a last empty
     segment, and afterwards the log starts at the base of the first survivor or behind it.
@@ -362,7 +346,7 @@ def retention_removes_a_prefix(step: Transition) -> bool:
     )
 
 
-@law("LOG-18", PartitionLog, RETENTION, on="delete_old_segments")
+@law("LOG-18", PartitionLog, RETENTION, on=DELETION)
 def size_retention_keeps_the_limit(step: Transition) -> bool:
     """Size retention sums in 64 bits and removes while total - retention.bytes - segment size >=
     0."""
@@ -372,7 +356,7 @@ def size_retention_keeps_the_limit(step: Transition) -> bool:
         return True
     first = len(after.segments[0].image)
     is_replicated = after.ends[0] <= step.after.high_watermark
-    may_go = is_replicated or has(step.after, RetentionWaitsForNobody)
+    may_go = is_replicated or has(step.after, before_2.RetentionWaitsForNobody)
     if may_go and (after.bases[1:] or first > 0) and size - first >= limit:
         return False
     is_by_size = after.bases[0] > max(step.before.log_start_offset, old.bases[0])

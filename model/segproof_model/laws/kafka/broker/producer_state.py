@@ -10,18 +10,8 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from segproof_model.kafka.broker.producer_append_info import (
-    CompletedTxn,
-    ProducerAppendInfo,
-    TxnMetadata,
-)
-from segproof_model.kafka.broker.producer_releases import (
-    BatchBeginsBySequences,
-    LastBatchIsRemembered,
-    MarkerAloneCompletes,
-    StableOffsetIsByPlace,
-    StoredProducersHaveBatches,
-)
+from segproof_model.kafka.broker import producer_releases as older
+from segproof_model.kafka.broker.producer_append_info import CompletedTxn, ProducerAppendInfo
 from segproof_model.kafka.broker.producer_snapshot import ProducerStateEntry
 from segproof_model.kafka.broker.producer_state import ProducerStateManager
 from segproof_model.kafka.format.compression import crc32c
@@ -113,7 +103,7 @@ def order_of_entries_is_free(loaded: Any, loaded_in_other_order: Any) -> bool:
     return bool(producers == other.active_producers and txns == other.ongoing_txns)
 
 
-@law("PROD-5", ProducerStateManager, REMEMBERING, unless=(StoredProducersHaveBatches,))
+@law("PROD-5", ProducerStateManager, REMEMBERING, unless=older.StoredProducersHaveBatches)
 def no_batches_are_stored_as_minus_one(
     entry: ProducerStateEntry, snapshot: bytes, found: Sequence[ProducerStateEntry]
 ) -> bool:
@@ -177,7 +167,7 @@ def few_batches_of_one_epoch_are_cached(step: Transition) -> bool:
     """At most 5 batches are cached per producer, in 0.11 one, and an epoch change clears them."""
     if not step.succeeded:
         return True
-    most = 1 if has(step.before, LastBatchIsRemembered) else 5
+    most = 1 if has(step.before, older.LastBatchIsRemembered) else 5
     info, later = step.arguments["append_info"], dict(step.after.active_producers)
     entry, known = later.pop(info.producer_id), dict(step.before.active_producers)
     before = known.pop(info.producer_id, None)
@@ -205,7 +195,7 @@ def transactions_open_with_their_first_batch(step: Transition) -> bool:
     if opened is not None or not batch.is_transactional:
         return is_open == opened and (opened is None or bool(batch.is_transactional))
     first = batch.base_offset if place is None else place.message_offset
-    if has(step.before, BatchBeginsBySequences):
+    if has(step.before, older.BatchBeginsBySequences):
         first = wrap64(batch.last_offset - wrap32(batch.last_sequence - batch.base_sequence))
     begun = step.after.started_transactions[-1:]
     return bool(is_open == first and [txn.first_offset for txn in begun] == [first])
@@ -215,7 +205,7 @@ def transactions_open_with_their_first_batch(step: Transition) -> bool:
 def markers_close_transactions(step: Transition) -> bool:
     """An end marker closes the open transaction as (producer id, first, marker offset, aborted?)
     and updates coordinator epoch and timestamp; an empty control batch changes nothing. Without an
-    open transaction it closes none, or up to 2.4 one that it begins itself.
+    open transaction it closes none; up to 2.4 one that it begins itself, which is not judged.
     """
     batch, before, after = step.arguments["batch"], step.before, step.after
     if asked(batch, "is_control") is False:
@@ -223,20 +213,15 @@ def markers_close_transactions(step: Transition) -> bool:
     record = next(batch.records(), None) if step.succeeded else None
     if record is None:
         return step.is_unchanged and (step.outcome is None or not step.succeeded)
-    first, started = before.updated_entry.current_txn_first_offset, before.started_transactions
-    if first is None and has(before, MarkerAloneCompletes):
-        first = batch.base_offset
-        started = (*started, TxnMetadata(before.producer_id, first))
+    first = before.updated_entry.current_txn_first_offset
     is_aborted = (record.key or b"")[3:4] == b"\0"
     ended = CompletedTxn(before.producer_id, first or 0, batch.base_offset, is_aborted)
     entry, epoch = after.updated_entry, int32_at(record.value or b"", 2)
     known = (entry.current_txn_first_offset, entry.coordinator_epoch, entry.last_timestamp)
     is_told = step.outcome == (None if first is None else ended)
-    return (
-        is_told
-        and known == (None, epoch, record.timestamp)
-        and (after.started_transactions == started)
-    )
+    is_told &= after.started_transactions == before.started_transactions
+    is_judged = first is not None or not has(before, older.MarkerAloneCompletes)
+    return known == (None, epoch, record.timestamp) and (is_told or not is_judged)
 
 
 # --- transactions and time -----------------------------------------------------------------------
@@ -250,7 +235,7 @@ def stable_offset_is_the_earliest_other(step: Transition) -> bool:
     Up to 2.1 others are told by where they begin.
     """
     completed = step.arguments["completed_txn"]
-    name = "first_offset" if has(step.before, StableOffsetIsByPlace) else "producer_id"
+    name = "first_offset" if has(step.before, older.StableOffsetIsByPlace) else "producer_id"
     mine, txns = getattr(completed, name), step.before.ongoing_txns
     others = [txn.first_offset for txn in txns if getattr(txn, name) != mine]
     return bool(step.outcome == min(others, default=completed.last_offset + 1))

@@ -8,18 +8,9 @@ from collections.abc import Sequence
 from math import ceil, log2
 from typing import Any
 
+from segproof_model.kafka.format import index_deviations as ours
+from segproof_model.kafka.format import index_releases as older
 from segproof_model.kafka.format.abstract_index import AbstractIndex
-from segproof_model.kafka.format.index_deviations import (
-    ClosedIndexIsClosed,
-    FailedIndexChangeIsUndone,
-    ReadOnlyIsNotResized,
-    ZeroTailIsFree,
-)
-from segproof_model.kafka.format.index_releases import (
-    CloseKeepsMapping,
-    ClosingTrimsIndexes,
-    EveryResizeIsMade,
-)
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.laws.kafka.format.index_slots import (
     first_of,
@@ -34,6 +25,9 @@ from segproof_model.laws.register import Transition, has, law, retired
 
 OPENING = "Kafka AbstractIndex constructor, since 1.1.1"
 RESIZING = "Kafka AbstractIndex.resize, since 1.1.1"
+CLOSING = "Kafka AbstractIndex.close"
+INDEXES = "Kafka OffsetIndex, TimeIndex"
+USES = "truncate truncate_to append maybe_append lookup"
 SEARCHING = "Kafka AbstractIndex.indexSlotRangeFor, since 1.1.1"
 
 
@@ -84,7 +78,7 @@ def every_whole_slot_is_an_entry(step: Transition) -> bool:
         return True
     index, size = step.after, size_of_entry(step.kind)
     image = step.before.image(step.arguments["file"])
-    used = without_zero_tail(image, size) if has(index, ZeroTailIsFree) else image
+    used = without_zero_tail(image, size) if has(index, ours.ZeroTailIsFree) else image
     counts = (index.length, index.max_entries, index.entries, index.position)
     entries = len(used) // size
     return bool(counts == (len(image), len(image) // size, entries, entries * size))
@@ -103,7 +97,7 @@ def position_is_that_of_the_count(step: Transition) -> bool:
     if step.operation != "open" and not (before.is_mapped and is_regular(before)):
         return True
     is_half_done = step.operation in ("resize", "maybe_append") and not step.succeeded
-    return is_regular(after) or (is_half_done and not has(after, FailedIndexChangeIsUndone))
+    return is_regular(after) or (is_half_done and not has(after, ours.FailedIndexChangeIsUndone))
 
 
 @law("ABSIDX-6", AbstractIndex, "Kafka AbstractIndex.sizeInBytes")
@@ -112,7 +106,7 @@ def size_is_that_of_the_entries(state: Any) -> bool:
     return bool(state.size_in_bytes == size_of_entry(type(state)) * state.entries)
 
 
-@law("ABSIDX-7", AbstractIndex, RESIZING, on="resize", unless=(EveryResizeIsMade,))
+@law("ABSIDX-7", AbstractIndex, RESIZING, on="resize", unless=older.EveryResizeIsMade)
 def equal_size_is_no_resize(step: Transition) -> bool:
     """A resize to the length the index has already returns False and touches nothing.
 
@@ -146,7 +140,7 @@ def resize_below_the_position(step: Transition) -> bool:
     size = toward_zero(step.arguments["new_size"], size_of_entry(step.kind))
     if not step.raised(ErrorKind.INVALID_ARGUMENT) or size < 0:
         return True
-    if has(before, FailedIndexChangeIsUndone):
+    if has(before, ours.FailedIndexChangeIsUndone):
         return step.is_unchanged
     is_cut = after.image == before.image[:size].ljust(size, b"\0") and after.position == 0
     return size < before.position and is_cut and bool(after.entries == before.entries)
@@ -166,7 +160,7 @@ def resize_makes_writable(step: Transition) -> bool:
     """A resize that is made makes a read-only index writable; segproof refuses it."""
     if step.before.writable or not _is_made(step):
         return True
-    return bool(step.after.writable) and not has(step.before, ReadOnlyIsNotResized)
+    return bool(step.after.writable) and not has(step.before, ours.ReadOnlyIsNotResized)
 
 
 @law("ABSIDX-12", AbstractIndex, "Kafka AbstractIndex.trimToValidSize", on="trim_to_valid_size")
@@ -189,24 +183,22 @@ def reset_leaves_an_empty_index(step: Transition) -> bool:
     return is_empty and bool(after.length == len(after.image) == size)
 
 
-@law("ABSIDX-14", AbstractIndex, "Kafka AbstractIndex.close", on="close")
+@law("ABSIDX-14", AbstractIndex, CLOSING, on="close")
 def close_changes_no_file(step: Transition) -> bool:
     """Closing leaves the file as it is, up to 4.3 one of exactly the entries; to close again raises
     nothing.
     """
     before, after = step.before, step.after
-    if not has(before, ClosingTrimsIndexes):
+    if not has(before, older.ClosingTrimsIndexes):
         return step.succeeded and step.changed_only("is_mapped")
-    is_kept = has(before, ReadOnlyIsNotResized) and not before.writable
+    is_kept = has(before, ours.ReadOnlyIsNotResized) and not before.writable
     if not before.is_mapped or not is_regular(before) or is_kept:
         return True
     size = size_of_entry(step.kind) * before.entries
     return step.succeeded and bool(after.length == len(after.image) == size)
 
 
-@law(
-    "ABSIDX-15", AbstractIndex, "Kafka AbstractIndex.close", on="close", unless=(CloseKeepsMapping,)
-)
+@law("ABSIDX-15", AbstractIndex, CLOSING, on="close", unless=older.CloseKeepsMapping)
 def closed_index_is_unmapped(step: Transition) -> bool:
     """A closed index answers no lookup, but up to 2.1 it still does."""
     return not step.succeeded or not step.after.is_mapped
@@ -218,12 +210,7 @@ def close_handler_only_unmaps(step: Transition) -> bool:
     return step.succeeded and not step.after.is_mapped and step.changed_only("is_mapped")
 
 
-@law(
-    "ABSIDX-17",
-    AbstractIndex,
-    "Kafka OffsetIndex, TimeIndex",
-    on="truncate truncate_to append maybe_append lookup",
-)
+@law("ABSIDX-17", AbstractIndex, INDEXES, on=USES)
 def unmapped_index_changes_no_file(step: Transition) -> bool:
     """An unmapped index answers no lookup and changes no file; truncate forgets the entries, and
     then raises. In segproof it forgets nothing.
@@ -232,7 +219,7 @@ def unmapped_index_changes_no_file(step: Transition) -> bool:
         return not step.raised(ErrorKind.UNMAPPED)
     if step.operation in ("lookup", "truncate", "truncate_to") and step.succeeded:
         return False
-    forgets = step.operation == "truncate" and not has(step.before, ClosedIndexIsClosed)
+    forgets = step.operation == "truncate" and not has(step.before, ours.ClosedIndexIsClosed)
     return step.changed_only("entries" if forgets else "")
 
 
@@ -253,7 +240,7 @@ def rename_replaces_the_target(step: Transition) -> bool:
     """
     before, after, target = step.before, step.after, step.arguments["file"]
     if before.name not in before.files:
-        is_kept = has(before, FailedIndexChangeIsUndone)
+        is_kept = has(before, ours.FailedIndexChangeIsUndone)
         left = before.name if is_kept else target
         return step.raised(ErrorKind.FILE_NOT_FOUND) and after.name == left
     there = {name: data for name, data in before.files.images.items() if name != before.name}
@@ -261,7 +248,7 @@ def rename_replaces_the_target(step: Transition) -> bool:
     return step.succeeded and after.name == target and after.files.images == moved
 
 
-@law("ABSIDX-20", AbstractIndex, "Kafka OffsetIndex, TimeIndex", on="truncate truncate_to")
+@law("ABSIDX-20", AbstractIndex, INDEXES, on="truncate truncate_to")
 def truncation_leaves_the_file(step: Transition) -> bool:
     """Truncation changes neither the bytes nor the length of the file."""
     return step.changed_only("entries position last_offset remembered_entry")

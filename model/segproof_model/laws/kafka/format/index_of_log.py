@@ -12,13 +12,12 @@ from segproof_model.kafka.format.offset_index import OffsetIndex
 from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.kafka.format.time_index import TimeIndex
 from segproof_model.kafka.format.transaction_index import TransactionIndex
+from segproof_model.laws.kafka.format.index_slots import offset_entries, time_entries
 from segproof_model.laws.kafka.format.log_bytes import (
     batches_of,
     ended_transactions,
     first_offset,
     is_wrapper,
-    offset_entries,
-    time_entries,
     valid_batches,
 )
 from segproof_model.laws.kafka.format.transaction_index import Slot, slots_of

@@ -26,6 +26,18 @@ def without_zero_tail(image: bytes, entry_size: int) -> bytes:
     return image[: -(-used // entry_size) * entry_size]
 
 
+def offset_entries(offset_index: bytes, base_offset: int) -> list[tuple[int, int]]:
+    """Return (offset, position) of the whole entries before the zero tail."""
+    used = without_zero_tail(offset_index, OFFSET_ENTRY.size)
+    return [(base_offset + distance, at) for distance, at in OFFSET_ENTRY.iter_unpack(used)]
+
+
+def time_entries(time_index: bytes, base_offset: int) -> list[tuple[int, int]]:
+    """Return (timestamp, offset) of the whole entries before the zero tail; a lone zero is one."""
+    used = without_zero_tail(time_index, TIME_ENTRY.size)
+    return [(time, base_offset + distance) for time, distance in TIME_ENTRY.iter_unpack(used)]
+
+
 def is_time(index: Any) -> bool:
     """Return whether the state is that of a time index."""
     return isinstance(index, TimeIndex)

@@ -15,7 +15,7 @@ UNLOADED = "Kafka LazyIndex, since 2.6.0"
 CALLS = "rename_to delete_if_exists close close_handler"
 
 
-@law("LAZY-1", LazyIndex, UNLOADED, on=CALLS, unless=(ClosingLoadsIndexes,))
+@law("LAZY-1", LazyIndex, UNLOADED, on=CALLS, unless=ClosingLoadsIndexes)
 def unloaded_index_creates_no_file(step: Transition) -> bool:
     """Renaming, deleting and closing an index that is not loaded create no file.
 
@@ -26,7 +26,7 @@ def unloaded_index_creates_no_file(step: Transition) -> bool:
     return before.index is not None or (after.index is None and not grows)
 
 
-@law("LAZY-2", LazyIndex, UNLOADED, on="rename_to", unless=(ClosingLoadsIndexes,))
+@law("LAZY-2", LazyIndex, UNLOADED, on="rename_to", unless=ClosingLoadsIndexes)
 def missing_file_can_be_renamed(step: Transition) -> bool:
     """Renaming an index that is not loaded raises nothing, also without a file, and changes the
     name."""

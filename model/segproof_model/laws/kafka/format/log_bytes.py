@@ -15,11 +15,6 @@ from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.language.outcomes import Raised
 from segproof_model.language.states import outcome_of
 from segproof_model.laws.kafka.format.batch_bytes import entries_of, records_of
-from segproof_model.laws.kafka.format.index_slots import (
-    OFFSET_ENTRY,
-    TIME_ENTRY,
-    without_zero_tail,
-)
 from segproof_model.laws.remembering import remembered
 
 
@@ -89,15 +84,3 @@ def ended_transactions(logs: Sequence[bytes], codecs: Codecs) -> Iterator[Ended]
                 markers[producer] = offset
             elif batch.is_transactional and not batch.is_control:
                 begun.setdefault(producer, offset)
-
-
-def offset_entries(offset_index: bytes, base_offset: int) -> list[tuple[int, int]]:
-    """Return (offset, position) of the whole entries before the zero tail."""
-    used = without_zero_tail(offset_index, OFFSET_ENTRY.size)
-    return [(base_offset + distance, at) for distance, at in OFFSET_ENTRY.iter_unpack(used)]
-
-
-def time_entries(time_index: bytes, base_offset: int) -> list[tuple[int, int]]:
-    """Return (timestamp, offset) of the whole entries before the zero tail; a lone zero is one."""
-    used = without_zero_tail(time_index, TIME_ENTRY.size)
-    return [(time, base_offset + distance) for time, distance in TIME_ENTRY.iter_unpack(used)]

@@ -7,24 +7,11 @@ or indexes that are true of it, it says so by passing.
 Used by: the register.
 """
 
-from itertools import pairwise
-
+from segproof_model.kafka.format import log_segment_deviations as ours
+from segproof_model.kafka.format import log_segment_releases as older
+from segproof_model.kafka.format import log_segment_releases_before_2 as before_2
 from segproof_model.kafka.format.index_deviations import UpperBoundIsExact
 from segproof_model.kafka.format.log_segment import FetchDataInfo, LogSegment
-from segproof_model.kafka.format.log_segment_deviations import (
-    FailedSegmentChangeIsUndone,
-    NumbersOfSegmentDoNotWrap,
-)
-from segproof_model.kafka.format.log_segment_releases import (
-    CallIsIndexedAsAWhole,
-    ReadAnswersOffsetAskedFor,
-)
-from segproof_model.kafka.format.log_segment_releases_before_2 import (
-    FarOffsetIsInvalidArgument,
-    InactiveSegmentIsLeft,
-    TimeSearchBeginsAtEntry,
-    TruncationNeedsMatch,
-)
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.language.states import differing, outcome_of
 from segproof_model.laws.kafka.format.index_slots import is_full
@@ -69,7 +56,7 @@ def far_offset_is_refused(step: Transition) -> bool:
     before, after = reading(step.before), reading(step.after)
     if not step.arguments["records"] or before.can_hold(step.arguments["largest_offset"]):
         return not step.raised(ErrorKind.SEGMENT_OVERFLOW)
-    is_old = has(step.before, FarOffsetIsInvalidArgument)
+    is_old = has(step.before, before_2.FarOffsetIsInvalidArgument)
     kind = ErrorKind.INVALID_ARGUMENT if is_old else ErrorKind.SEGMENT_OVERFLOW
     # An index that cannot be opened is met first.
     is_right = step.raised(kind) or None in before.indexes or step.before.is_closed
@@ -90,7 +77,7 @@ def _due(step: Transition) -> list[Batch] | None:
     found, is_readable = appended(before, records)
     if not is_readable or sum(one.size_bytes for one in found) < len(records):
         return None
-    if found and has(before, CallIsIndexedAsAWhole):
+    if found and has(before, older.CallIsIndexedAsAWhole):
         last = step.arguments["largest_offset"]
         found = [Batch(before.size, len(records), found[0].base_offset, last, -1)]
     return due(found, reading(before).begun, before.config.index_interval_bytes)
@@ -113,7 +100,7 @@ retired(
     "SEG-5",
     LogSegment,
     "Where a call is indexed as a whole, it makes at most one offset index entry.",
-    CallIsIndexedAsAWhole.LogSegment.append,
+    older.CallIsIndexedAsAWhole.LogSegment.append,
 )
 
 
@@ -129,22 +116,17 @@ def first_bytes_are_not_indexed(step: Transition) -> bool:
 @law("SEG-8", LogSegment, APPEND, on="append")
 def maximum_is_the_largest_so_far(step: Transition) -> bool:
     """The largest timestamp is the largest of those passed since it was loaded or reset, with the
-    offset passed at its first occurrence."""
+    offset passed at its first occurrence.
+
+    Where a call is indexed as a whole, or fails, it is only asked that it does not fall.
+    """
     known, after = reading(step.before).maximum, reading(step.after).maximum
     batches, is_readable = appended(step.before, step.arguments["records"])
     if known in (None, (-1, -1)) or not is_readable:  # the pair is unknown too from 3.4 to 3.6
         return True
-    if not step.succeeded:
+    if not step.succeeded or has(step.before, older.CallIsIndexedAsAWhole):
         return bool(after.timestamp >= known.timestamp)
-    passed: tuple[int, ...] = largest_of(batches)
-    if has(step.before, CallIsIndexedAsAWhole) and step.arguments["records"]:
-        told = (
-            step.arguments["largest_timestamp"],
-            step.arguments["shallow_offset_of_max_timestamp"],
-        )
-        passed = tuple(
-            one if one is not None else read for one, read in zip(told, passed, strict=True)
-        )
+    passed = largest_of(batches)
     return bool(after == (passed if passed[0] > known.timestamp else known))
 
 
@@ -163,18 +145,14 @@ def time_entries_come_with_offset_entries(step: Transition) -> bool:
     return not before.is_known or (is_lawful and grows)
 
 
-@law("SEG-10", LogSegment, APPEND, on="append", unless=(FailedSegmentChangeIsUndone,))
+@law("SEG-10", LogSegment, APPEND, on="append", unless=ours.FailedSegmentChangeIsUndone)
 def failed_indexing_keeps_the_bytes(step: Transition) -> bool:
-    """If indexing fails, the appended bytes stay, and the bytes of that batch or call are not
+    """If indexing fails, the appended bytes stay, all of them; where none were appended, none are
     counted."""
-    before, after, entered = reading(step.before), reading(step.after), _due(step)
+    old, new = reading(step.before).image, reading(step.after).image
     was, count = (one.bytes_since_last_index_entry for one in (step.before, step.after))
-    if step.succeeded or after.image == before.image:
-        return step.succeeded or bool(count == was)
-    begun = [before.begun, *(one.position for one in entered or [])]
-    met = [was, *(two - one for one, two in pairwise(begun))]
-    is_counted = entered is None or count in met
-    return is_counted and after.image == before.image + step.arguments["records"]
+    is_kept = new == old + step.arguments["records"]
+    return step.succeeded or is_kept or (new == old and count == was)
 
 
 retired(
@@ -199,7 +177,7 @@ def copying_stops_at_a_far_offset(step: Transition) -> bool:
     return is_near and is_far and reading(step.after).image == before.image + source[:copied]
 
 
-@law("SEG-50", LogSegment, "segproof", on=CHANGES, only=(FailedSegmentChangeIsUndone,))
+@law("SEG-50", LogSegment, "segproof", on=CHANGES, only=ours.FailedSegmentChangeIsUndone)
 def failed_change_is_undone(step: Transition) -> bool:
     """An operation on a segment of segproof that fails has changed nothing, but that indexes are
     loaded; a truncation may meet damage in what it has left, and entries that lead nowhere."""
@@ -261,7 +239,7 @@ def read_starts_at_a_batch(step: Transition) -> bool:
     """What is read starts with the first byte of the first batch that reaches the offset, so maybe
     with smaller offsets. The metadata has that batch's base offset, up to 3.9 the start offset."""
     before, start_offset = reading(step.before), step.arguments["start_offset"]
-    is_asked = has(step.before, ReadAnswersOffsetAskedFor)
+    is_asked = has(step.before, older.ReadAnswersOffsetAskedFor)
     return not before.is_true or all(
         before.first_reaching(start_offset) == first
         and (info.records is None or info.records.start == first.position)
@@ -277,7 +255,7 @@ def read_is_bounded(step: Transition) -> bool:
     min_one_message no less than the first batch. A negative number raises invalid-argument."""
     for info, first, size in _found(step):
         room = (step.arguments["max_position"] or 0) - first.position
-        limit = room if has(step.before, NumbersOfSegmentDoNotWrap) else low_32_bits(room)
+        limit = room if has(step.before, ours.NumbersOfSegmentDoNotWrap) else low_32_bits(room)
         least = min(limit, size, step.before.size - first.position)
         return info.records is None or bool(info.records.size == least)
     return True
@@ -328,7 +306,7 @@ def search_by_time_finds_the_first(step: Transition) -> bool:
     segment, timestamp = step.after, step.arguments["timestamp_ms"]
     if not step.succeeded or not reading(segment).is_true_of_times:
         return True
-    has_start = not has(segment, TimeSearchBeginsAtEntry)
+    has_start = not has(segment, before_2.TimeSearchBeginsAtEntry)
     start = step.arguments["starting_offset"] if has_start else -(2**63)
     found = (
         (at, offset)
@@ -375,7 +353,7 @@ def truncation_removes_whole_batches(step: Transition) -> bool:
     return not step.succeeded or not before.is_true or is_cut
 
 
-@law("SEG-32", LogSegment, TRUNCATE, on="truncate_to", unless=(TruncationNeedsMatch,))
+@law("SEG-32", LogSegment, TRUNCATE, on="truncate_to", unless=before_2.TruncationNeedsMatch)
 def truncation_cuts_every_index(step: Transition) -> bool:
     """truncate_to cuts all three indexes and gives the first two their largest size, even when no
     byte is removed."""
@@ -390,7 +368,7 @@ def truncation_cuts_every_index(step: Transition) -> bool:
     return not step.succeeded or (is_cut and lengths == [size // 8 * 8, size // 12 * 12])
 
 
-@law("SEG-33", LogSegment, TRUNCATE, on="truncate_to", unless=(TruncationNeedsMatch,))
+@law("SEG-33", LogSegment, TRUNCATE, on="truncate_to", unless=before_2.TruncationNeedsMatch)
 def truncation_begins_counting_again(step: Transition) -> bool:
     """truncate_to counts bytes from 0 again; a log that is empty after it is as old as now, and
     has no first timestamp."""
@@ -400,7 +378,7 @@ def truncation_begins_counting_again(step: Transition) -> bool:
     return not step.succeeded or (is_aged and bool(after.bytes_since_last_index_entry == 0))
 
 
-@law("SEG-34", LogSegment, TRUNCATE, on="truncate_to", unless=(TruncationNeedsMatch,))
+@law("SEG-34", LogSegment, TRUNCATE, on="truncate_to", unless=before_2.TruncationNeedsMatch)
 def truncation_finds_the_maximum(step: Transition) -> bool:
     """After truncate_to the largest timestamp is that of the remaining batches, the earliest of
     equal ones, if it was known and not negative before."""
@@ -417,7 +395,7 @@ def truncation_finds_the_maximum(step: Transition) -> bool:
 
 def _in_64_bits(segment: LogSegment, milliseconds: int) -> int:
     """Return a time as the release keeps it: segproof does not cut it to 64 bits."""
-    is_cut = not has(segment, NumbersOfSegmentDoNotWrap)
+    is_cut = not has(segment, ours.NumbersOfSegmentDoNotWrap)
     return (milliseconds + 2**63) % 2**64 - 2**63 if is_cut else milliseconds
 
 
@@ -462,5 +440,5 @@ def inactive_segment_is_trimmed(step: Transition) -> bool:
     if not step.succeeded or not reading(step.before).is_last_time_known:
         return True
     is_trimmed = after.is_trimmed and len(step.after.log.image) == step.after.size
-    is_cut = is_trimmed or has(step.after, InactiveSegmentIsLeft)
+    is_cut = is_trimmed or has(step.after, before_2.InactiveSegmentIsLeft)
     return is_cut and bool(after.maximum and after.maximum.timestamp <= after.last_time)

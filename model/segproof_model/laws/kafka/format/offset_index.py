@@ -7,14 +7,9 @@ Used by: the register.
 from collections.abc import Sequence
 from typing import Any
 
+from segproof_model.kafka.format import index_deviations as ours
+from segproof_model.kafka.format import index_releases as older
 from segproof_model.kafka.format.abstract_index import AbstractIndex
-from segproof_model.kafka.format.index_deviations import SanityChecksAll, UpperBoundIsExact
-from segproof_model.kafka.format.index_releases import (
-    BaseIsInsane,
-    DistanceIsCut,
-    EntryIsRelative,
-    PlainSearch,
-)
 from segproof_model.kafka.format.offset_index import OffsetIndex
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.laws.kafka.format.index_slots import (
@@ -27,10 +22,9 @@ from segproof_model.laws.kafka.format.index_slots import (
     is_time,
     keys_of,
     last_of,
+    offset_entries,
     pairs,
-    probed_slots,
     values_of,
-    without_zero_tail,
 )
 from segproof_model.laws.numbers import (
     fits_31_bits,
@@ -42,12 +36,13 @@ from segproof_model.laws.numbers import (
 from segproof_model.laws.register import Transition, has, law, retired
 
 APPEND = "Kafka OffsetIndex.append, since 1.1.1"
+DISTANCE = "Kafka OffsetIndex.append, since 2.0"
 LOOKUP = "Kafka OffsetIndex.lookup, since 1.1.1"
 ENTRY = "Kafka OffsetIndex.entry, since 1.1.1"
 UPPER = "Kafka OffsetIndex.fetchUpperBoundOffset, since 1.1.1"
 TRUNCATE = "Kafka OffsetIndex.truncateTo, since 1.1.1"
 SANITY = "Kafka OffsetIndex.sanityCheck, since 1.1.1"
-WARM_ENTRIES = 1024
+STRICT = (older.BaseIsInsane, ours.SanityChecksAll)
 
 
 @law("OFFIDX-1", OffsetIndex, "Kafka OffsetIndex, since 1.1.1")
@@ -59,8 +54,7 @@ def file_is_whole_entries(offset_index: bytes) -> bool:
 @law("OFFIDX-2", OffsetIndex, APPEND)
 def offsets_strictly_increase(offset_index: bytes) -> bool:
     """The offsets of the entries before the zero tail strictly increase, from the base on."""
-    used = without_zero_tail(offset_index, OFFSET_ENTRY.size)
-    return is_rising([-1, *(key for key, _ in OFFSET_ENTRY.iter_unpack(used))])
+    return is_rising([-1, *(key for key, _ in offset_entries(offset_index, 0))])
 
 
 def is_last_slot_remembered(index: Any) -> bool:
@@ -73,7 +67,7 @@ def is_last_slot_remembered(index: Any) -> bool:
         return last_of(index) == first_of(index)
     (timestamp, offset), (key, value) = last_of(index), pairs(index)[-1]
     distance = offset - index.base_offset
-    cut = low_32_bits(distance) if has(index, DistanceIsCut) else distance
+    cut = low_32_bits(distance) if has(index, older.DistanceIsCut) else distance
     return cut == key if timestamp is None else (timestamp, cut) == (key, value)
 
 
@@ -101,13 +95,7 @@ def offset_must_grow(step: Transition) -> bool:
     return not step.succeeded and step.is_unchanged
 
 
-@law(
-    "OFFIDX-6",
-    OffsetIndex,
-    "Kafka OffsetIndex.append, since 2.0",
-    on="append",
-    unless=(DistanceIsCut,),
-)
+@law("OFFIDX-6", OffsetIndex, DISTANCE, on="append", unless=older.DistanceIsCut)
 def distance_has_31_bits(step: Transition) -> bool:
     """An offset is refused when its distance from the base is outside 0 to 2147483647."""
     if fits_31_bits(step.before.base_offset, step.arguments["offset"]):
@@ -119,7 +107,7 @@ retired(
     "OFFIDX-7",
     OffsetIndex,
     "Up to release 1.1 the low 32 bits of the distance are stored, without an error.",
-    DistanceIsCut.AbstractIndex.check_distance,
+    older.DistanceIsCut.AbstractIndex.check_distance,
 )
 
 
@@ -183,7 +171,7 @@ def entry_is_the_slot(step: Transition) -> bool:
     index = step.before
     if not index.is_mapped or not 0 <= step.arguments["n"] < len(pairs(index)):
         return not step.succeeded
-    base_offset = 0 if has(index, EntryIsRelative) else index.base_offset
+    base_offset = 0 if has(index, older.EntryIsRelative) else index.base_offset
     key, value = pairs(index)[step.arguments["n"]]
     absolute = (key, base_offset + value) if is_time(index) else (base_offset + key, value)
     return step.outcome == absolute
@@ -191,24 +179,19 @@ def entry_is_the_slot(step: Transition) -> bool:
 
 @law("OFFIDX-15", OffsetIndex, UPPER, on="fetch_upper_bound_offset")
 def upper_bound_is_the_entry_of_the_upper_slot(step: Transition) -> bool:
-    """The upper bound of a fetch is the entry of the upper slot of position + size, or none.
+    """With increasing positions the upper bound of a fetch is the entry of the upper slot
+    (ABSIDX-24) of position + size, or none.
 
-    The sum wraps at 32 bits, but not in segproof, where the slot is the first at or behind it.
+    The sum wraps at 32 bits, but not in segproof.
     """
-    index, values = step.before, values_of(step.before)
-    if not index.is_mapped or not is_in_file(index):
+    index, is_exact = step.before, has(step.before, ours.UpperBoundIsExact)
+    if not index.is_mapped or not is_in_file(index) or not is_rising(values_of(index)):
         return True
     bound = step.arguments["fetch_offset"].position + step.arguments["fetch_size"]
-    if has(index, UpperBoundIsExact):
-        if not is_rising(values):
-            return True
-        below = sum(1 for value in values if value < bound)
-        slot = below if below < len(values) else -1
-    else:
-        warm = None if has(index, PlainSearch) else WARM_ENTRIES
-        slot = probed_slots(values, low_32_bits(bound), warm)[1]
-    key, position = pairs(index)[slot] if slot >= 0 else (0, 0)
-    return step.outcome == ((index.base_offset + key, position) if slot >= 0 else None)
+    bound = bound if is_exact else low_32_bits(bound)
+    passed = int(not is_exact and values_of(index)[:1] == [bound])
+    met = [(index.base_offset + key, at) for key, at in pairs(index)[passed:] if at >= bound]
+    return step.outcome == next(iter(met), None)
 
 
 retired(
@@ -216,7 +199,7 @@ retired(
     OffsetIndex,
     "A fetch that ends at the position of the first entry gives the second entry, or none; in"
     " segproof the first one.",
-    UpperBoundIsExact.AbstractIndex.slots,
+    ours.UpperBoundIsExact.AbstractIndex.slots,
 )
 
 
@@ -255,15 +238,15 @@ def sanity_check_refuses_what_no_index_is(step: Transition) -> bool:
     segproof also refuses offsets that don't increase, positions that fall, negative numbers.
     """
     index, keys, values = step.before, keys_of(step.before), values_of(step.before)
-    lowest = index.base_offset + has(index, BaseIsInsane)
+    lowest = index.base_offset + has(index, older.BaseIsInsane)
     is_broken = bool(index.entries) and index.last_offset < lowest
-    if has(index, SanityChecksAll):
+    if has(index, ours.SanityChecksAll):
         is_broken |= not is_rising(keys) or not never_falls(values) or min([*keys, *values, 0]) < 0
         is_broken |= bool(index.length % 8)
     return step.is_unchanged and not (is_broken and step.succeeded)
 
 
-@law("OFFIDX-21", OffsetIndex, SANITY, on="sanity_check", unless=(BaseIsInsane, SanityChecksAll))
+@law("OFFIDX-21", OffsetIndex, SANITY, on="sanity_check", unless=STRICT)
 def zeros_are_sane(step: Transition) -> bool:
     """A file of zero entries passes sanity_check, but up to release 1.1 only an empty one does."""
     index = step.before
@@ -279,8 +262,7 @@ def zero_tail_makes_lookups_slow_not_wrong(step: Transition) -> bool:
     be without the tail.
     """
     index = step.before
-    used = without_zero_tail(index.image[: index.position], 8)
-    genuine = list(OFFSET_ENTRY.iter_unpack(used))
+    genuine = offset_entries(index.image[: index.position], 0)
     keys, positions = [key for key, _ in genuine], [position for _, position in genuine]
     is_judged = is_rising([-1, *keys]) and never_falls([0, *positions]) and is_regular(index)
     if not is_judged or not index.is_mapped or len(genuine) == index.entries:

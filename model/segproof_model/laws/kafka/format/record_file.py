@@ -8,25 +8,12 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from segproof_model.kafka.format import record_file_releases as older
+from segproof_model.kafka.format import record_releases as earlier
 from segproof_model.kafka.format.memory_records import MemoryRecords
 from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.kafka.format.record_deviations import MagicIsCheckedInFiles
 from segproof_model.kafka.format.record_file import FileRecords, FileSlice, RecordFile
-from segproof_model.kafka.format.record_file_releases import (
-    AnyOffsetHasTime,
-    ClosingTrimsRecordFiles,
-    ScannerLimitsWrap,
-    SearchComparesLastOffsets,
-    ShortFileIsKafkaError,
-    SliceBeginsAnywhere,
-    SliceEndsAtSize,
-    SliceOfSliceIsRefused,
-)
-from segproof_model.kafka.format.record_releases import (
-    ScannersAskForSizes,
-    SizeIsCheckedBeforeMagic,
-    WholeBatchIsRead,
-)
 from segproof_model.language.integers import INT32_MAX, INT64_MIN, int32_at
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.language.states import Refused, outcome_of
@@ -75,7 +62,7 @@ def scan_of(records: Any, *start: int) -> Scan:
 # --- scanning ------------------------------------------------------------------------------------
 
 
-@law("SCAN-1", FileRecords, SCANNER, unless=(ScannerLimitsWrap, ScannersAskForSizes))
+@law("SCAN-1", FileRecords, SCANNER, unless=(older.ScannerLimitsWrap, earlier.ScannersAskForSizes))
 def scan_ends_where_nothing_fits(state: Any) -> bool:
     """The file scanner ends without an error at position p exactly when p >= end - 17, or when
     p > end - 12 - size after the size test.
@@ -92,7 +79,7 @@ def small_sizes_are_corrupt(state: Any) -> bool:
     return scan.size is None or scan.size >= 14 or scan.error == CORRUPT
 
 
-@law("SCAN-3", FileRecords, SCANNER, unless=(ScannersAskForSizes,))
+@law("SCAN-3", FileRecords, SCANNER, unless=earlier.ScannersAskForSizes)
 def zeros_end_a_scan_or_break_it(state: Any) -> bool:
     """A valid batch followed by k zero bytes yields one batch and no error for k <= 17, and one
     batch and then the corrupt-record error for k >= 18.
@@ -126,7 +113,7 @@ def batches_tile_a_prefix(state: Any) -> bool:
     return [batch.position for batch in batches] == [state.start, *ends][: len(batches)]
 
 
-@law("SCAN-6", FileRecords, SCANNER, unless=(ScannerLimitsWrap,))
+@law("SCAN-6", FileRecords, SCANNER, unless=older.ScannerLimitsWrap)
 def huge_sizes_end_a_scan(state: Any) -> bool:
     """Scanner limits are computed without 32-bit overflow (releases >= 1.1.1): a size field near
     2^31 ends the scan.
@@ -135,25 +122,25 @@ def huge_sizes_end_a_scan(state: Any) -> bool:
     return (scan.size or 0) <= INT32_MAX - 12 or scan.error is None
 
 
-@law("SCAN-7", FileRecords, "RecordBatchIterator, since 2.8", unless=(ScannersAskForSizes,))
+@law("SCAN-7", FileRecords, "RecordBatchIterator, since 2.8", unless=earlier.ScannersAskForSizes)
 def end_of_file_inside_is_corrupt(state: Any) -> bool:
     """A short read is continued until the wanted bytes or the end of file are reached; the end of
     file inside the believed size raises the corrupt-record error (releases >= 2.8).
     """
     scan = scan_of(state)
     is_short = state.is_open and scan.left >= 18 and len(state.image) < scan.stop + 17
-    kind = ErrorKind.KAFKA_ERROR if has(state, ShortFileIsKafkaError) else CORRUPT
+    kind = ErrorKind.KAFKA_ERROR if has(state, older.ShortFileIsKafkaError) else CORRUPT
     return not is_short or scan.stop < 0 or scan.error == kind
 
 
-@law("SCAN-8", FileRecords, "FileRecords.slice", unless=(ScannerLimitsWrap,))
+@law("SCAN-8", FileRecords, "FileRecords.slice", unless=older.ScannerLimitsWrap)
 def slices_keep_their_batches_inside(state: Any) -> bool:
     """A scan of a slice never returns a batch that ends outside the slice."""
     places = [(one.position, one.position + one.size_bytes) for one in scan_of(state).batches]
     return all(state.start <= position and end <= state.end for position, end in places)
 
 
-@law("SCAN-9", MemoryRecords, IN_MEMORY, unless=(SizeIsCheckedBeforeMagic,))
+@law("SCAN-9", MemoryRecords, IN_MEMORY, unless=earlier.SizeIsCheckedBeforeMagic)
 def memory_scan_tests_in_order(state: Any) -> bool:
     """The in-memory scanner ends below 12 bytes, then rejects a size < 14 or above the limit, ends
     below 17 bytes, then rejects a magic outside 0..2, and ends on a partial batch.
@@ -170,7 +157,7 @@ def memory_scan_tests_in_order(state: Any) -> bool:
     return is_tiled and (len(rest) < 17 or (is_good and len(rest) < 12 + size))
 
 
-@law("SCAN-10", FileRecords, "FileChannelRecordBatch, since 0.11", unless=(WholeBatchIsRead,))
+@law("SCAN-10", FileRecords, "FileChannelRecordBatch, since 0.11", unless=earlier.WholeBatchIsRead)
 def short_headers_are_kafka_errors(state: Any) -> bool:
     """Reading a v2 field of a file batch whose 61-byte header passes the end of file raises the
     Kafka error, not the corrupt-record error.
@@ -228,7 +215,7 @@ def trimmed_files_end_at_their_size(step: Transition) -> bool:
     after preallocation. Since 4.4 close leaves it as it is.
     """
     before, after = step.before, step.after
-    is_left = step.operation == "close" and not has(before, ClosingTrimsRecordFiles)
+    is_left = step.operation == "close" and not has(before, older.ClosingTrimsRecordFiles)
     if not step.succeeded or is_left or not (before.is_open and before.writable):
         return bool(after.image == before.image)
     return bool(len(after.image) == min(after.size, len(before.image)))
@@ -246,10 +233,10 @@ def slices_are_capped(step: Transition) -> bool:
     if position < 0 or size < 0:
         return step.raised(ErrorKind.INVALID_ARGUMENT)
     if not step.succeeded:
-        return position > before.size - before.start and not has(before, SliceBeginsAnywhere)
+        return position > before.size - before.start and not has(before, older.SliceBeginsAnywhere)
     if position > before.size:
-        return has(before, SliceBeginsAnywhere)
-    limit = before.size if has(before, SliceEndsAtSize) else before.end
+        return has(before, older.SliceBeginsAnywhere)
+    limit = before.size if has(before, older.SliceEndsAtSize) else before.end
     return bool(step.answer.end == min(before.start + position + size, limit))
 
 
@@ -264,9 +251,9 @@ def slices_of_slices_lie_inside(step: Transition) -> bool:
     """
     outer, inner, position = step.before, step.answer, step.arguments["position"]
     if step.succeeded:
-        is_behind = outer.start <= inner.start or has(outer, SliceBeginsAnywhere)
+        is_behind = outer.start <= inner.start or has(outer, older.SliceBeginsAnywhere)
         return bool(is_behind and inner.end <= outer.end)
-    limit = outer.size - outer.start if has(outer, SliceOfSliceIsRefused) else outer.size
+    limit = outer.size - outer.start if has(outer, older.SliceOfSliceIsRefused) else outer.size
     return bool(min(position, step.arguments["size"]) < 0 or position > limit)
 
 
@@ -285,7 +272,7 @@ def offset_search_finds_the_first(step: Transition) -> bool:
         return True
     # Each base is not above its last offset, and that is below the next base.
     is_ordered = is_rising([edge for base, last in offsets for edge in (2 * base, 2 * last + 1)])
-    if not is_ordered and not has(step.before, SearchComparesLastOffsets):
+    if not is_ordered and not has(step.before, older.SearchComparesLastOffsets):
         return True
     found = [one for one, (_, last) in zip(batches, offsets, strict=True) if last >= target]
     place, answer = [(one.position, one.size_bytes) for one in found[:1]], step.answer
@@ -300,7 +287,7 @@ def timestamp_search_finds_the_first(step: Transition) -> bool:
     A batch whose header gives too small a maximum is passed over as a whole.
     """
     before, target = step.before, step.arguments["target_timestamp"]
-    least = INT64_MIN if has(before, AnyOffsetHasTime) else step.arguments["starting_offset"]
+    least = INT64_MIN if has(before, older.AnyOffsetHasTime) else step.arguments["starting_offset"]
     scanned = scan_of(before, step.arguments["starting_position"]).batches
     batches = (batch for batch in scanned if batch.max_timestamp >= target)
     times = (time for batch in batches for time in before.times_of(batch))

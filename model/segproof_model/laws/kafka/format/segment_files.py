@@ -6,16 +6,10 @@ Used by: the register.
 
 import re
 
+from segproof_model.kafka.format import log_segment_releases as older
 from segproof_model.kafka.format.index_releases import DeletionNeedsChannel
 from segproof_model.kafka.format.log_segment import LogSegment
 from segproof_model.kafka.format.log_segment_deviations import ClosedSegmentIsClosed
-from segproof_model.kafka.format.log_segment_releases import (
-    CloseHidesErrors,
-    ClosingLoadsIndexes,
-    ClosingWritesLastEntry,
-    IndexesOpenAtOnce,
-    SanityChecksIndexes,
-)
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import outcome_of
 from segproof_model.laws.kafka.format.segment_reading import reading
@@ -47,7 +41,12 @@ def sanity_check_needs_the_offset_index(step: Transition) -> bool:
     if step.succeeded:
         return found is None and not (is_new and after.files.image(after.lazy_time_index.name))
     # A new time index that has entries can't be emptied.
-    return found == step.outcome or is_new or has(before, SanityChecksIndexes) or before.is_closed
+    return (
+        found == step.outcome
+        or is_new
+        or has(before, older.SanityChecksIndexes)
+        or before.is_closed
+    )
 
 
 @law("SEG-44", LogSegment, CLOSE, on="close")
@@ -56,9 +55,9 @@ def close_writes_the_last_entry(step: Transition) -> bool:
     room, and trims the log; since 4.4 it changes no file. Up to 4.0.0 it raises nothing."""
     before, after = step.before, step.after
     if not step.succeeded:
-        return after.is_closed is True and not has(before, CloseHidesErrors)
-    if not has(before, ClosingWritesLastEntry):
-        is_kept = has(before, ClosingLoadsIndexes) or after.files == before.files
+        return after.is_closed is True and not has(before, older.CloseHidesErrors)
+    if not has(before, older.ClosingWritesLastEntry):
+        is_kept = has(before, older.ClosingLoadsIndexes) or after.files == before.files
         return after.is_closed is True and bool(is_kept)
     known, index, log = reading(before).maximum, before.lazy_time_index.index, after.log
     has_room = index is not None and index.entries < index.max_entries
@@ -67,7 +66,7 @@ def close_writes_the_last_entry(step: Transition) -> bool:
     return is_written and (len(log.image) <= log.size or not before.log.is_open)
 
 
-@law("SEG-45", LogSegment, CLOSE, on="close_handlers", unless=(ClosingLoadsIndexes,))
+@law("SEG-45", LogSegment, CLOSE, on="close_handlers", unless=older.ClosingLoadsIndexes)
 def handlers_close_without_a_trace(step: Transition) -> bool:
     """close_handlers neither writes nor trims."""
     return step.succeeded and bool(step.before.files == step.after.files)
@@ -117,7 +116,7 @@ def opened_segment_trusts_its_last_entry(step: Transition) -> bool:
     return not is_judged or step.outcome == after.last_time
 
 
-@law("SEG-51", LogSegment, "segproof", only=(ClosedSegmentIsClosed,))
+@law("SEG-51", LogSegment, "segproof", only=ClosedSegmentIsClosed)
 def closed_segment_is_closed(step: Transition) -> bool:
     """Every use of a closed segment of segproof raises the unmapped error and changes nothing; to
     close it again does nothing."""
@@ -150,7 +149,7 @@ def opening_creates_the_log_only(step: Transition) -> bool:
     """Opening a segment creates its log and no other file; up to 2.2 both indexes as well."""
     if not step.succeeded:
         return True
-    names, count = step.after.names, 3 if has(step.after, IndexesOpenAtOnce) else 1
+    names, count = step.after.names, 3 if has(step.after, older.IndexesOpenAtOnce) else 1
     return names[0] in step.after.files and _new_files(step) <= set(names[:count])
 
 

@@ -8,10 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from segproof_model.kafka.format.log_segment_releases_before_2 import (
-    FarOffsetIsInvalidArgument,
-    FirstOffsetIsKey,
-)
+from segproof_model.kafka.format import log_segment_releases_before_2 as before_2
 from segproof_model.kafka.format.memory_records import AbstractRecords, MemoryRecords
 from segproof_model.language.states import Refused
 from segproof_model.laws.kafka.format.index_slots import is_in_file, is_regular, pairs
@@ -71,12 +68,14 @@ class Reading:
 
     def key_of(self, batch: Batch) -> int:
         """Return the offset that an entry for the batch gets: its last one, up to 1.1 its first."""
-        return batch.base_offset if has(self.segment, FirstOffsetIsKey) else batch.last_offset
+        return (
+            batch.base_offset if has(self.segment, before_2.FirstOffsetIsKey) else batch.last_offset
+        )
 
     def can_hold(self, offset: int) -> bool:
         """Return whether an index can hold the distance of an offset from the base, which wraps."""
         distance = (offset - self.base_offset + 2**63) % 2**64 - 2**63
-        lowest = -(2**63) if has(self.segment, FarOffsetIsInvalidArgument) else 0
+        lowest = -(2**63) if has(self.segment, before_2.FarOffsetIsInvalidArgument) else 0
         return lowest <= distance < 2**31
 
     def stored(self, offset: int) -> int:

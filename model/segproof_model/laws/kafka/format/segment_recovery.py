@@ -11,12 +11,9 @@ Used by: the register.
 from contextlib import suppress
 from typing import Any
 
+from segproof_model.kafka.format import log_segment_releases_before_2 as before_2
 from segproof_model.kafka.format.log_segment import LogSegment
 from segproof_model.kafka.format.log_segment_releases import CallIsIndexedAsAWhole
-from segproof_model.kafka.format.log_segment_releases_before_2 import (
-    FarOffsetIsInvalidArgument,
-    FirstOffsetIsKey,
-)
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused
 from segproof_model.laws.kafka.format.segment_reading import Batch, due, largest_of, reading
@@ -54,7 +51,7 @@ def recovery_keeps_what_is_valid(step: Transition) -> bool:
     if not step.succeeded:
         return True
     removed, producers, _ = step.answer
-    reads_records = producers is not None or has(before, FirstOffsetIsKey)
+    reads_records = producers is not None or has(before, before_2.FirstOffsetIsKey)
     is_end = after.size in (ends if reads_records else ends[-1:])
     is_kept = reading(after).image == reading(before).image[: after.size]
     return is_end and is_kept and bool(removed == before.size - after.size)
@@ -103,7 +100,7 @@ def recovery_rebuilds_the_live_index(live: Any, recovered: Any) -> bool:
     return is_more and one.offsets == other.offsets and other.times[: len(one.times)] == one.times
 
 
-@law("SEG-26", LogSegment, "Kafka LogSegment, since 4.1.0", unless=(CallIsIndexedAsAWhole,))
+@law("SEG-26", LogSegment, "Kafka LogSegment, since 4.1.0", unless=CallIsIndexedAsAWhole)
 def recovery_rebuilds_what_batches_left(live: Any, recovered: Any) -> bool:
     """Where append indexes each batch, SEG-25 also holds for calls with several batches."""
     return recovery_rebuilds_the_live_index(live, recovered)
@@ -120,7 +117,7 @@ def failed_recovery_cuts_nothing(step: Transition) -> bool:
         ends = [] if step.raised(ErrorKind.SEGMENT_OVERFLOW) else _valid_ends(step.before)
         return is_kept or after.image in [before.image[:end] for end in ends]
     is_near = all(before.can_hold(one.last_offset) for one in after.batches)
-    return is_near or has(step.before, FarOffsetIsInvalidArgument)
+    return is_near or has(step.before, before_2.FarOffsetIsInvalidArgument)
 
 
 @law("SEG-29", LogSegment, RECOVER, on="recover")

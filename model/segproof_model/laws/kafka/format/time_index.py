@@ -6,8 +6,8 @@ Used by: the register.
 
 from typing import Any
 
-from segproof_model.kafka.format.index_deviations import FailedIndexChangeIsUndone, SanityChecksAll
-from segproof_model.kafka.format.index_releases import LastEntryIsRead, PlainSearch
+from segproof_model.kafka.format import index_deviations as ours
+from segproof_model.kafka.format import index_releases as older
 from segproof_model.kafka.format.time_index import TimeIndex
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.laws.kafka.format.index_slots import (
@@ -19,15 +19,11 @@ from segproof_model.laws.kafka.format.index_slots import (
     keys_of,
     pairs,
     probed_slots,
+    time_entries,
     values_of,
-    without_zero_tail,
 )
 from segproof_model.laws.kafka.format.offset_index import is_last_slot_remembered
-from segproof_model.laws.numbers import (
-    greatest_not_above,
-    is_rising,
-    never_falls,
-)
+from segproof_model.laws.numbers import greatest_not_above, is_rising, never_falls
 from segproof_model.laws.register import Transition, has, law, retired
 
 APPEND = "Kafka TimeIndex.maybeAppend, since 1.1.1"
@@ -56,7 +52,7 @@ def full_index_refuses(step: Transition) -> bool:
     return not step.succeeded and step.is_unchanged
 
 
-@law("TIMEIDX-4", TimeIndex, APPEND, on="maybe_append", unless=(LastEntryIsRead,))
+@law("TIMEIDX-4", TimeIndex, APPEND, on="maybe_append", unless=older.LastEntryIsRead)
 def offset_never_falls(step: Transition) -> bool:
     """An offset below the last one is refused, and changes nothing."""
     before = step.before
@@ -67,7 +63,7 @@ def offset_never_falls(step: Transition) -> bool:
     return not step.succeeded and step.is_unchanged
 
 
-@law("TIMEIDX-5", TimeIndex, APPEND, on="maybe_append", unless=(LastEntryIsRead,))
+@law("TIMEIDX-5", TimeIndex, APPEND, on="maybe_append", unless=older.LastEntryIsRead)
 def timestamp_never_falls(step: Transition) -> bool:
     """A timestamp below the last one is refused, and changes nothing."""
     before = step.before
@@ -76,7 +72,7 @@ def timestamp_never_falls(step: Transition) -> bool:
     return not step.succeeded and step.is_unchanged
 
 
-@law("TIMEIDX-6", TimeIndex, APPEND, on="maybe_append", unless=(LastEntryIsRead,))
+@law("TIMEIDX-6", TimeIndex, APPEND, on="maybe_append", unless=older.LastEntryIsRead)
 def equal_timestamp_stores_nothing(step: Transition) -> bool:
     """The last timestamp again, with any acceptable offset, changes nothing."""
     is_equal = step.arguments["timestamp"] == step.before.remembered_entry.timestamp
@@ -86,7 +82,7 @@ def equal_timestamp_stores_nothing(step: Transition) -> bool:
 @law("TIMEIDX-7", TimeIndex, APPEND)
 def timestamps_increase_and_offsets_never_fall(time_index: bytes) -> bool:
     """Before the zero tail, timestamps strictly increase and offsets never decrease."""
-    entries = list(TIME_ENTRY.iter_unpack(without_zero_tail(time_index, TIME_ENTRY.size)))
+    entries = time_entries(time_index, 0)
     return is_rising([key for key, _ in entries]) and never_falls([value for _, value in entries])
 
 
@@ -99,7 +95,7 @@ def empty_index_stores_from_zero_on(step: Transition) -> bool:
     return bool(after.entries == (step.arguments["timestamp"] >= 0))
 
 
-@law("TIMEIDX-9", TimeIndex, "Kafka TimeIndex.lastEntry", unless=(LastEntryIsRead,))
+@law("TIMEIDX-9", TimeIndex, "Kafka TimeIndex.lastEntry", unless=older.LastEntryIsRead)
 def last_entry_is_that_of_the_last_slot(step: Transition) -> bool:
     """The last entry is the last slot's, or (-1, base) in an empty index.
 
@@ -151,7 +147,9 @@ def truncation_of_equal_offsets_follows_the_search(step: Transition) -> bool:
     if not before.is_mapped or not is_in_file(before):
         return True
     relative = step.arguments["offset"] - before.base_offset
-    slot = probed_slots(values, relative, None if has(before, PlainSearch) else WARM_ENTRIES)[0]
+    slot = probed_slots(values, relative, None if has(before, older.PlainSearch) else WARM_ENTRIES)[
+        0
+    ]
     kept = slot if slot >= 0 and values[slot] == relative else slot + 1
     return step.succeeded and bool(step.after.entries == kept)
 
@@ -171,13 +169,10 @@ def overflow_leaves_half_an_entry(step: Transition) -> bool:
     An offset too far from the base does. segproof tests first, and writes nothing.
     """
     before, after = step.before, step.after
-    if step.succeeded or step.is_unchanged:
-        return True
-    if has(before, FailedIndexChangeIsUndone):
-        return False
-    end = before.position + 8
     timestamp = TIME_ENTRY.pack(step.arguments["timestamp"], 0)[:8]
-    return bool(after.image[before.position : end] == timestamp and after.position >= end)
+    is_left = after.image[before.position :].startswith(timestamp)
+    is_whole = step.succeeded or step.is_unchanged
+    return is_whole or (is_left and not has(before, ours.FailedIndexChangeIsUndone))
 
 
 @law("TIMEIDX-15", TimeIndex, APPEND, on="maybe_append")
@@ -206,10 +201,10 @@ def sanity_check_refuses_what_no_index_is(step: Transition) -> bool:
     last = index.remembered_entry
     is_broken = bool(index.entries) and last.offset < index.base_offset
     is_broken |= bool(keys) and last.timestamp < keys[0]
-    if has(index, SanityChecksAll):
+    if has(index, ours.SanityChecksAll):
         is_broken |= not is_rising(keys) or not never_falls(values) or min([*keys, *values, 0]) < 0
         is_broken |= bool(index.length % 12)
-    is_judged = not has(index, LastEntryIsRead) or is_regular(index)
+    is_judged = not has(index, older.LastEntryIsRead) or is_regular(index)
     return step.is_unchanged and not (is_judged and is_broken and step.succeeded)
 
 

@@ -7,14 +7,8 @@ Used by: the register.
 import struct
 from typing import Any, NamedTuple
 
-from segproof_model.kafka.format.index_deviations import (
-    ClosedIndexIsClosed,
-    FailedIndexChangeIsUndone,
-    PartialTailIsRefused,
-    SanityChecksAll,
-    TransactionsFollowFile,
-)
-from segproof_model.kafka.format.index_releases import DeletionNeedsChannel, VersionIsFirstByte
+from segproof_model.kafka.format import index_deviations as ours
+from segproof_model.kafka.format import index_releases as older
 from segproof_model.kafka.format.transaction_index import TransactionIndex
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.laws.numbers import is_rising
@@ -24,6 +18,7 @@ CLASS = "Kafka TransactionIndex, since 1.1.1"
 CODEC = "Kafka AbortedTxn, since 1.1.1"
 APPEND = "Kafka TransactionIndex.append, since 1.1.1"
 COLLECT = "Kafka TransactionIndex.collectAbortedTxns, since 1.1.1"
+DELETE = "Kafka TransactionIndex.deleteIfExists"
 TRUNCATE = "Kafka TransactionIndex.truncateTo, since 1.1.1"
 ABORTED_TXN = struct.Struct(">hqqqq")
 
@@ -47,14 +42,14 @@ def slots_of(image: bytes) -> list[Slot]:
 def _listed(index: Any) -> list[Slot]:
     """Return the whole entries that the channel reaches, the version as the release reads it."""
     slots = slots_of(index.image[: index.position]) if index.is_open else []
-    if not has(index, VersionIsFirstByte):
+    if not has(index, older.VersionIsFirstByte):
         return slots
     return [slot._replace(version=slot.version >> 8) for slot in slots]
 
 
 def _are_known(index: Any, slots: list[Slot]) -> bool:
     """Return whether reading passes the versions of these entries."""
-    below = has(index, VersionIsFirstByte)
+    below = has(index, older.VersionIsFirstByte)
     return all(slot.version == 0 or (slot.version < 0 and below) for slot in slots)
 
 
@@ -87,7 +82,7 @@ def nothing_is_remembered_from_the_file(step: Transition) -> bool:
 
     segproof remembers that of the last whole entry.
     """
-    slots = slots_of(step.after.image) if has(step.after, TransactionsFollowFile) else []
+    slots = slots_of(step.after.image) if has(step.after, ours.TransactionsFollowFile) else []
     return bool(step.after.last_offset == (slots[-1].last_offset if slots else None))
 
 
@@ -100,7 +95,7 @@ def last_offset_must_grow(step: Transition) -> bool:
     """
     before, appended = step.before, step.arguments["aborted_txn"]
     grows = before.last_offset is None or before.last_offset < appended.last_offset
-    if grows and (appended.version == 0 or has(before, VersionIsFirstByte)):
+    if grows and (appended.version == 0 or has(before, older.VersionIsFirstByte)):
         return not step.raised(ErrorKind.INVALID_ARGUMENT)
     return not step.succeeded and step.is_unchanged
 
@@ -108,7 +103,7 @@ def last_offset_must_grow(step: Transition) -> bool:
 @law("TXNIDX-6", TransactionIndex, APPEND, on="append")
 def remembering_comes_before_writing(step: Transition) -> bool:
     """An append that fails to write has remembered its last offset; in segproof it has not."""
-    if step.succeeded or not has(step.before, FailedIndexChangeIsUndone):
+    if step.succeeded or not has(step.before, ours.FailedIndexChangeIsUndone):
         return step.changed_only("files is_open position last_offset")
     return step.is_unchanged
 
@@ -144,7 +139,7 @@ def nothing_is_listed_without_a_channel(step: Transition) -> bool:
     """
     if step.before.is_open:
         return True
-    if has(step.before, ClosedIndexIsClosed) and step.before.is_closed:
+    if has(step.before, ours.ClosedIndexIsClosed) and step.before.is_closed:
         return step.refused(ErrorKind.UNMAPPED)
     if step.operation == "append":
         return not step.succeeded or step.after.is_open is True
@@ -221,7 +216,7 @@ def sanity_check_compares_with_the_start(step: Transition) -> bool:
     index, slots = step.before, _listed(step.before)
     ends = [slot.last_offset for slot in slots]
     is_broken = any(end < index.start_offset for end in ends) or not _are_known(index, slots)
-    if has(index, SanityChecksAll):
+    if has(index, ours.SanityChecksAll):
         is_broken |= bool(index.is_open and index.position % 34) or not is_rising(ends)
     return step.is_unchanged and not (is_broken and step.succeeded)
 
@@ -230,16 +225,12 @@ retired(
     "TXNIDX-16",
     TransactionIndex,
     "An append behind a partial tail is written there, and misaligned; segproof refuses it.",
-    PartialTailIsRefused.TransactionIndex.put,
+    ours.PartialTailIsRefused.TransactionIndex.put,
 )
 
 
 @law(
-    "TXNIDX-17",
-    TransactionIndex,
-    "Kafka TransactionIndex.deleteIfExists",
-    on="delete_if_exists",
-    unless=(DeletionNeedsChannel,),
+    "TXNIDX-17", TransactionIndex, DELETE, on="delete_if_exists", unless=older.DeletionNeedsChannel
 )
 def deletion_keeps_what_is_remembered(step: Transition) -> bool:
     """Deleting closes and removes the file, and tells whether there was one.
@@ -265,6 +256,5 @@ def rename_always_changes_the_path(step: Transition) -> bool:
     if before.name in there:
         there[target] = there.pop(before.name)
     is_moved = after.name == target and after.files.images == there
-    if has(before, TransactionsFollowFile) and not before.is_open and not before.is_closed:
-        return step.succeeded and is_moved and after.is_open is (target in there)
-    return step.succeeded and is_moved and after.is_open is before.is_open
+    opens = has(before, ours.TransactionsFollowFile) and not before.is_closed and target in there
+    return step.succeeded and is_moved and after.is_open is (before.is_open or opens)

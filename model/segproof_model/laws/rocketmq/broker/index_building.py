@@ -10,10 +10,9 @@ from itertools import takewhile, zip_longest
 from typing import Any
 
 from segproof_model.language.outcomes import ErrorKind
-from segproof_model.laws.register import Transition, has, law
+from segproof_model.laws.register import Transition, has, law, laws_of
 from segproof_model.laws.rocketmq.broker.index_service import CLASS, begun, is_full, needs_file
 from segproof_model.laws.rocketmq.format import index_entries as read
-from segproof_model.laws.rocketmq.views import laws_of
 from segproof_model.rocketmq.broker import index_service_deviations as ours
 from segproof_model.rocketmq.broker import index_service_releases as older
 from segproof_model.rocketmq.broker.index_service import IndexService

@@ -141,7 +141,7 @@ def uncovered_files_are_deleted(step: Transition) -> bool:
     return unlisted & set(new) == (unlisted if step.arguments["last_exit_ok"] else kept)
 
 
-@law("RMQSVC-5", IndexService, CLASS, on="load", unless=(ours.LoadReplaces,))
+@law("RMQSVC-5", IndexService, CLASS, on="load", unless=ours.LoadReplaces)
 def second_load_lists_twice(step: Transition) -> bool:
     """A second load on one service lists every file twice.
 

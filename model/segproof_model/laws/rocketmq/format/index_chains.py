@@ -4,17 +4,16 @@
 Used by: the register.
 """
 
-from itertools import chain, cycle, islice
 from typing import Any
 
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
+from segproof_model.language.integers import int32_at
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import apply
 from segproof_model.laws.numbers import never_falls
-from segproof_model.laws.register import Transition, has, law, retired
+from segproof_model.laws.register import Transition, has, law, laws_of, retired
 from segproof_model.laws.rocketmq.format import index_entries as read
-from segproof_model.laws.rocketmq.views import laws_of
 from segproof_model.rocketmq.format import index_file_deviations as ours
 from segproof_model.rocketmq.format import index_file_releases as older
 from segproof_model.rocketmq.format.index_file import LONGEST_LIST, IndexFile
@@ -46,7 +45,7 @@ class Query:
     def _walk(self) -> str:
         place, number, before = read.slot_place(self.file, self.key_hash), 0, 0
         if self.file.index_count > 1 and read.is_inside(self.file, place, 4):
-            number = read.number_at(self.file.image, place)
+            number = int32_at(self.file.image, place)
         limit, known = self.file.index_count + (not self.checks), set[int]()
         while number not in known or number == before:
             if number == 0:
@@ -212,8 +211,9 @@ def cycles_are_walked_for_ever(query: Query) -> bool:
     again = query.found_in(query.visits[numbers.index(query.visits[-1].prev_index) :])
     if not again or query.room > LONGEST_LIST:
         return query.step.raised(ErrorKind.OUT_OF_MEMORY if again else ErrorKind.ENDLESS)
-    walked = islice(chain(query.found_in(query.visits), cycle(again)), query.room)
-    return query.step.succeeded and query.added == tuple(walked)
+    first = query.found_in(query.visits)
+    is_full = query.step.succeeded and len(query.added) == query.room
+    return is_full and list(query.added[: len(first)]) == first and query.added[-1] in again
 
 
 GOLDEN_PUTS = (

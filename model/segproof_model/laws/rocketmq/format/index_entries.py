@@ -10,15 +10,11 @@ from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
-from segproof_model.language.integers import wrap64
+from segproof_model.language.integers import int32_at, wrap64
 from segproof_model.laws.numbers import low_32_bits
-from segproof_model.laws.register import Transition, has
-from segproof_model.laws.rocketmq.views import laws_of
+from segproof_model.laws.register import Transition, has, laws_of
+from segproof_model.rocketmq.format import index_file_deviations as ours
 from segproof_model.rocketmq.format.index_file import IndexFile
-from segproof_model.rocketmq.format.index_file_deviations import (
-    ChainsAreChecked,
-    ClosedFileIsClosed,
-)
 from segproof_model.rocketmq.format.index_header import IndexHeader
 
 HEADER = struct.Struct(">qqqqii")
@@ -64,11 +60,6 @@ def is_long(text: str) -> bool:
 def header_of(image: bytes) -> IndexHeader:
     """Return the header in the file; zeros stand for what is missing."""
     return IndexHeader(*HEADER.unpack(image[:40].ljust(40, b"\0")))
-
-
-def number_at(image: bytes, place: int) -> int:
-    """Return the int32 at a place."""
-    return int.from_bytes(image[place : place + 4], "big", signed=True)
 
 
 def slots_of(image: bytes, hash_slot_num: int) -> tuple[int, ...]:
@@ -142,7 +133,7 @@ def is_regular(file: Any) -> bool:
 
 def is_refused(file: Any) -> bool:
     """Return whether the release refuses any use, because the file is closed."""
-    return not file.is_mapped and has(file, ClosedFileIsClosed)
+    return not file.is_mapped and has(file, ours.ClosedFileIsClosed)
 
 
 def slot_place(file: Any, key_hash: int) -> int:
@@ -187,11 +178,11 @@ class Put:
         """Of the entry."""
         self.key_hash = kept_hash(key)
         place = slot_place(before, self.key_hash)
-        self.old_head, self.head = (number_at(file.image, place) for file in (before, after))
+        self.old_head, self.head = (int32_at(file.image, place) for file in (before, after))
         """What the slot of the key named before, and names now."""
         start = entry_place(before, self.number)
         self.entry = Entry(self.number, *ENTRY.unpack_from(after.image, start))
-        newest = self.number - has(before, ChainsAreChecked)
+        newest = self.number - has(before, ours.ChainsAreChecked)
         self.previous = self.old_head if 0 < self.old_head <= newest else 0
         """Which number the entry has to keep of the one before it."""
         self.seconds = seconds_between(before.begin_timestamp, store_timestamp)

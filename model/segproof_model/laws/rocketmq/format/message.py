@@ -12,8 +12,8 @@ import struct
 import zlib
 from collections.abc import Mapping
 
+from segproof_model.language.integers import int32_at
 from segproof_model.laws.register import has, law
-from segproof_model.laws.rocketmq.format.index_entries import number_at
 from segproof_model.rocketmq.format import message_releases as older
 from segproof_model.rocketmq.format.dispatch_request import DispatchRequest
 from segproof_model.rocketmq.format.message import CheckResult, Message
@@ -33,7 +33,7 @@ def record_is_laid_out(record: bytes, message: Message) -> bool:
     """
     born, stored = (20 if message.sys_flag & bit else 8 for bit in (0x10, 0x20))
     head = struct.pack(f">5i2qiq{born}sq{stored}siq", *[*vars(message).values()][:14])
-    length = len(message.body) or min(number_at(record, len(head)), 0)
+    length = len(message.body) or min(int32_at(record, len(head)), 0)
     body = length.to_bytes(4, "big", signed=True) + message.body
     topic, properties = message.topic.encode(), message.properties.encode()
     topic = len(topic).to_bytes(2 if message.magic == V2 else 1, "big") + topic
@@ -46,11 +46,11 @@ def body_has_its_checksum(record: bytes, check_crc: bool, result: CheckResult) -
 
     `record` is one whole record, sound but for its checksum.
     """
-    flag = number_at(record, 36)
+    flag = int32_at(record, 36)
     start = 84 + 12 * bool(flag & 0x10) + 12 * bool(flag & 0x20)
-    length = max(number_at(record, start), 0)
+    length = max(int32_at(record, start), 0)
     checksum = zlib.crc32(record[start + 4 : start + 4 + length]) & 0x7FFFFFFF
-    return result.success is (not check_crc or length == 0 or number_at(record, 8) == checksum)
+    return result.success is (not check_crc or length == 0 or int32_at(record, 8) == checksum)
 
 
 @law("RMQLOG-3", Message, RECORD)
@@ -63,7 +63,7 @@ def scan_tells_end_and_damage(
     Where less is left than the stored size it is (fail, -1) in releases that look.
     """
     left = len(data) - position
-    size, magic = (number_at(data, place) for place in (position, position + 4))
+    size, magic = (int32_at(data, place) for place in (position, position + 4))
     if left < 8 or (size > left and not has(kind, older.RecordRoomIsNotAsked)):
         return result == FAILED
     if magic == BLANK:
