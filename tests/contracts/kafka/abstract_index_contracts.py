@@ -62,7 +62,9 @@ def _slots_by_definition(keys: list[int], target: int) -> tuple[int, int]:
     return _slots(keys, target, len(keys), 3)
 
 
-def _slots_by_probing(keys: list[int], target: int, entries: int, warm_entries: int) -> tuple[int, int]:
+def _slots_by_probing(
+    keys: list[int], target: int, entries: int, warm_entries: int
+) -> tuple[int, int]:
     """Return both slots that the probes meet: as if one more key lay behind, keys never rise."""
     return _slots([*keys, 0], target, entries, warm_entries)
 

@@ -87,9 +87,7 @@ def _array(_: str, values: Any) -> _Numbers:
 class _File(SEGPROOF.kind(model.IndexFile)):  # type: ignore[misc]  # as it is made
     """The model's file over bytes or cells; a key is its hash, so that any hash may be put."""
 
-    def __init__(
-        self, data: Any, slots: int, entries: int, header: IndexHeader = FRESH
-    ) -> None:
+    def __init__(self, data: Any, slots: int, entries: int, header: IndexHeader = FRESH) -> None:
         self.held, self.header, self.is_mapped = data, header, True
         self.hash_slot_num, self.index_num = slots, entries
         self.file_size = model.index_file_size(slots, entries)
