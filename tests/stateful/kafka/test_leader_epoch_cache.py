@@ -32,7 +32,7 @@ from segproof_model.language.states import apply, opened
 from segproof_model.laws.register import Transition, broken_state_laws, broken_step_laws
 from segproof_model.releases import SEGPROOF, release_named
 
-EPOCHS = st.integers(-1, 7) | st.sampled_from([2**31 - 1, 2**31])
+EPOCHS = st.integers(0, 7) | st.sampled_from([-1, 2**31 - 1, 2**31])
 OFFSETS = st.integers(-2, 12) | st.sampled_from([2**63 - 1, 2**63])
 ENTRY = st.tuples(st.integers(0, 7), st.integers(0, 12))
 DAMAGED = st.sampled_from(
