@@ -51,7 +51,7 @@ class RebuildWritesAtSegments(Behaviour):
 class FirstOffsetStandsForLast(Behaviour):
     """An append tells one offset as the first: that of the first batch, or its last one."""
 
-    laws = ("LOG-9",)
+    laws = ("LOG-9", "LOG-11")
     releases = up_to("1.1.1")
 
     class LogAppend(log_append.LogAppend):

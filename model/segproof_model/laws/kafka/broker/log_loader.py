@@ -247,7 +247,13 @@ def logs_below_their_start_begin_anew(loading: Loading) -> bool:
     return bool(loading.log.log_end_offset >= loading.start)
 
 
-@loaded("LOAD-13", f"{CLASS}; Log since 2.8", RecoveryPointMovesToEnd, ReplicaKnowsHighWatermark)
+@loaded(
+    "LOAD-13",
+    f"{CLASS}; Log since 2.8",
+    RecoveryPointMovesToEnd,
+    ReplicaKnowsHighWatermark,
+    LogBeginsAtZero,
+)
 def recovery_point_after_loading(loading: Loading) -> bool:
     """After loading, recovery point = log end after a clean stop and min(checkpoint, log end)
     otherwise (releases >= 2.8), never below the log's start.
