@@ -32,6 +32,8 @@ LIMIT_BYTES = 64 << 20
 _SMALLEST_TARGET_BYTES = 1 << 16
 _SNAPPY_GROWTH = 22
 """No block of snappy grows more: three bytes stand for 64 at most."""
+GZIP_FRAME_BYTES = 18
+"""Header and trailer of a member of a gzip stream."""
 _WINDOW_BYTES = 256
 """What a member of a gzip stream is given first; the smallest takes 20 bytes."""
 
@@ -64,13 +66,16 @@ def inflate(codec: int, data: bytes, limit_bytes: int) -> bytes:
 def _gunzip(data: bytes, limit_bytes: int) -> bytes:
     """Inflate every member of a gzip stream.
 
-    zlib copies what a member leaves over of its input, so each is given more and more of it.
+    What follows a member ends the stream, unless it begins as a member and is longer than the frame
+    of one: Java's GZIPInputStream takes no notice of it. zlib copies what a member leaves over of
+    its input, so each is given more and more of it.
     """
     if not data:
         raise ValueError("the gzip stream is empty")
     parts: list[bytes] = []
     rest, room, window = memoryview(data), limit_bytes, _WINDOW_BYTES
-    while rest:
+    is_member = True
+    while is_member:
         stream = zlib.decompressobj(wbits=31)
         given = rest[:window]
         try:
@@ -90,6 +95,7 @@ def _gunzip(data: bytes, limit_bytes: int) -> bytes:
         room -= len(part)
         rest = rest[len(given) - len(stream.unused_data) :]
         window = _WINDOW_BYTES
+        is_member = len(rest) > GZIP_FRAME_BYTES and bytes(rest[:3]) == b"\x1f\x8b\x08"
     return b"".join(parts)
 
 
@@ -105,7 +111,10 @@ def _before_tail(data: memoryview) -> bytes:
 
 
 def _into(decompress_into: Any, data: bytes, limit_bytes: int) -> bytes:
-    """Inflate into a buffer that grows up to the limit: what does not fit then is refused."""
+    """Inflate into a buffer that grows up to the limit: what does not fit then is refused.
+
+    An error that does not speak of the buffer is damage, which no larger one mends.
+    """
     capacity = min(limit_bytes, max(_SMALLEST_TARGET_BYTES, 4 * len(data)))
     while True:
         target = numpy.empty(capacity, numpy.uint8)  # untouched pages cost nothing
@@ -114,7 +123,7 @@ def _into(decompress_into: Any, data: bytes, limit_bytes: int) -> bytes:
         except cramjam.DecompressionError as error:
             if capacity >= limit_bytes and "whole buffer" in str(error):
                 raise BeyondLimitError(limit_bytes) from error
-            if capacity >= limit_bytes:
+            if capacity >= limit_bytes or "buffer" not in str(error):
                 raise
             capacity = min(limit_bytes, 8 * capacity)
 

@@ -304,10 +304,12 @@ class Comparison:
         return found
 
     def _apply(self, operation: Operation) -> Divergence | None:
-        expected = {
-            reference.profile_name: reference.apply(operation) for reference in self._references
-        }
-        answers = [(subject.apply(operation), subject, wanted) for subject, wanted in self._pairs]
+        expected: dict[str, Outcome] = {}
+        for reference in self._references:
+            expected[reference.profile_name] = reference.apply(operation)
+        answers = []
+        for subject, wanted in self._pairs:
+            answers.append((subject.apply(operation), subject, wanted))
         return self._after(operation, expected, answers, self._step % self._image_every == 0)
 
     def _after(

@@ -15,9 +15,11 @@ Value = int | bool | str | bytes | None | tuple[Any, ...]
 """What an argument can be; a tuple holds values again."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Operation:
-    """One call: the structure's method, and its arguments by name.
+    """One call: the structure's method, and its arguments by name; nobody changes one.
+
+    It is not frozen, since that would triple the time to make one: a history has hundreds.
 
     >>> Operation("append", {"offset": 5, "position": 120})
     append(offset=5, position=120)

@@ -78,7 +78,7 @@ def normalise(value: Any) -> Any:
     if type(value) in _PLAIN or isinstance(value, (int, str, bytes)):
         return value
     if isinstance(value, (tuple, list)):
-        return tuple(map(normalise, value))
+        return tuple([one if type(one) in _PLAIN else normalise(one) for one in value])
     if isinstance(value, (bytearray, memoryview)):
         return bytes(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -96,11 +96,14 @@ def of_model(outcome: object) -> Outcome:
 
 
 def of_error(error: Exception) -> Outcome:
-    """Return the outcome of an exception: its kind, where it has one."""
+    """Return the outcome of an exception."""
+    return Outcome(error=kind_of(error), detail=f"{type(error).__name__}: {error}")
+
+
+def kind_of(error: Exception) -> str:
+    """Return the kind of an exception: its own, where it has one."""
     kind = getattr(error, "kind", None)
-    if not isinstance(kind, str):
-        kind = _builtin_kind(error)
-    return Outcome(error=str(kind), detail=f"{type(error).__name__}: {error}")
+    return str(kind if isinstance(kind, str) else _builtin_kind(error))
 
 
 def _builtin_kind(error: Exception) -> str:

@@ -7,7 +7,7 @@ Used by: compare, machines, the tests that demand every state.
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
-from segproof_harness.outcomes import Outcome
+from segproof_harness.outcomes import NOT_OPEN
 from segproof_harness.structures import Event, Structure
 
 OPENED_AGAIN: Mapping[str, Callable[[Event], bool]] = {
@@ -28,7 +28,7 @@ class Sometimes:
 
     def see(self, event: Event) -> None:
         """Count the states that this step is in; a step on what is not open is in none."""
-        if event.outcome == Outcome.NOT_OPEN:
+        if event.outcome.error == NOT_OPEN:
             return
         for name, holds in self.structure.sometimes.items():
             if holds(event):

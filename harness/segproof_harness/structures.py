@@ -77,9 +77,12 @@ def is_file_path(value: object) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Situation:
-    """Where the model stands when an argument is drawn."""
+    """Where the model stands when an argument is drawn; nobody changes one.
+
+    Neither this nor `Event` is frozen, since that would triple the time to make one.
+    """
 
     state: Any
     """The model's state; None where nothing is open."""
@@ -111,6 +114,9 @@ class OperationKind:
     """`f(object, **arguments)` where the implementation's method of that name won't do."""
     show: Callable[[Any], Any] | None = None
     """Return the part of an answer that is compared, where it is more than plain values."""
+    is_query: bool = False
+    """Whether `call_model` changes nothing: it is given the state, which refuses to be changed,
+    and no draft of it."""
     sets_clock: bool = False
     """Whether it sets the clock to its argument `now_ms`, and is no call at all."""
 
@@ -132,7 +138,7 @@ class Setup:
         return Operation("open", self.arguments)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Event:
     """One step as the `sometimes` predicates see it; a state is None where nothing is open."""
 

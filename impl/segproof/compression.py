@@ -46,6 +46,9 @@ Bytes = bytes | bytearray | memoryview
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + bytes((0, 0, 0, 1, 0, 0, 0, 1))
 _XERIAL_BLOCK_BYTES = 32 << 10
+_GZIP_MAGIC = b"\x1f\x8b\x08"
+_GZIP_FRAME_BYTES = 18
+"""Header and trailer of a member."""
 _GZIP_WINDOW_BITS = 31
 _GZIP_PIECE_BYTES = 1 << 20
 _DEFLATE_RATIO_MAX = 1040
@@ -151,6 +154,8 @@ def _bomb(limit: int) -> TooLargeError:
 def _gunzip(data: Bytes, limit: int) -> memoryview:
     """Inflate every member of a gzip stream, with the zlib that the JVM uses too.
 
+    What follows a member and is none ends the stream, as it does for Java's GZIPInputStream.
+
     cramjam's inflate takes a distance that reaches before the first byte for zeros. zlib copies
     what a member leaves over of its input, so it is given little at a time: a batch of nothing but
     tiny members would take a time that grows with the square of its size.
@@ -179,9 +184,14 @@ def _gunzip(data: Bytes, limit: int) -> memoryview:
                 whole[done : done + len(part)] = part
             first = first or part
             done += len(part)
-        if position >= len(view):
+        if not _is_member(view[position:]):
             return (whole[:done] if len(whole) else memoryview(first)).toreadonly()
         window = _GZIP_WINDOW_MIN_BYTES
+
+
+def _is_member(rest: memoryview) -> bool:
+    """Return whether Java reads what follows a member as one more."""
+    return len(rest) > _GZIP_FRAME_BYTES and rest[: len(_GZIP_MAGIC)] == _GZIP_MAGIC
 
 
 def _inflate(decompress_into: Callable[[Bytes, Bytes], int], data: Bytes, limit: int) -> memoryview:

@@ -12,7 +12,7 @@ from typing import Any
 
 from segproof_harness.codecs import CODECS
 from segproof_harness.generation import MAGIC_NEWEST, Choose, one_in, weighted, within
-from segproof_harness.outcomes import normalise, of_error
+from segproof_harness.outcomes import kind_of, normalise
 from segproof_model.kafka.format.batch_writing import (
     write_batch,
     write_empty_batch,
@@ -144,7 +144,7 @@ def attempt(read: Callable[[], Any]) -> Any:
     try:
         return normalise(read())
     except Exception as error:
-        return "error", of_error(error).error
+        return "error", kind_of(error)
 
 
 def number_of(batch: RecordBatch, name: str) -> int | None:
@@ -155,23 +155,26 @@ def number_of(batch: RecordBatch, name: str) -> int | None:
 
 def show_field(batch: Any, name: str) -> Any:
     """Return one field, or its kind of error."""
-    return attempt(lambda: getattr(batch, name))
+    try:
+        return getattr(batch, name)
+    except Exception as error:
+        return "error", kind_of(error)
 
 
 def show_fields(batch: Any) -> tuple[Any, ...]:
     """Return all fields of a batch."""
-    return tuple(show_field(batch, name) for name in FIELDS)
+    return tuple([show_field(batch, name) for name in FIELDS])
 
 
 def show_place(batch: Any) -> tuple[Any, ...]:
     """Return where a batch lies and what a search reads of it."""
     names = ("position", "size_bytes", "magic", "last_offset", "max_timestamp")
-    return tuple(show_field(batch, name) for name in names)
+    return tuple([show_field(batch, name) for name in names])
 
 
 def show_record(record: Any) -> tuple[Any, ...]:
     """Return one record as a plain tuple."""
-    headers = tuple((header.key, header.value) for header in record.headers)
+    headers = tuple([(header.key, header.value) for header in record.headers])
     return (
         record.offset,
         record.timestamp,
@@ -193,7 +196,7 @@ def until_error(items: Iterable[Any], show: Callable[[Any], Any]) -> tuple[Any, 
     try:
         shown.extend(map(show, islice(items, RECORDS_SHOWN_MAX)))
     except Exception as error:
-        return tuple(shown), of_error(error).error
+        return tuple(shown), kind_of(error)
     return tuple(shown), None
 
 

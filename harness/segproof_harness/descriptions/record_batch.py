@@ -22,6 +22,7 @@ from segproof_harness.descriptions.batches import (
     draw_bytes,
     draw_damage,
     draw_records,
+    number_of,
     show_field,
     show_fields,
     show_place,
@@ -300,7 +301,7 @@ def _of_batch(name: str, weight: int, laws: tuple[str, ...], ask: Any) -> Operat
     def call(keeper: Any) -> Any:
         return ask(keeper.batch)
 
-    return OperationKind(name, (), weight, laws, call_model=call, call_impl=call)
+    return OperationKind(name, (), weight, laws, call_model=call, call_impl=call, is_query=True)
 
 
 def _pure(module: Any, name: str, parameters: tuple[Parameter, ...], law: str) -> OperationKind:
@@ -312,7 +313,9 @@ def _pure(module: Any, name: str, parameters: tuple[Parameter, ...], law: str) -
     def call_impl(holder: Holder, **arguments: Value) -> Any:
         return getattr(holder.functions, name)(*arguments.values())
 
-    return OperationKind(name, parameters, 2, (law,), call_model=call_model, call_impl=call_impl)
+    return OperationKind(
+        name, parameters, 2, (law,), call_model=call_model, call_impl=call_impl, is_query=True
+    )
 
 
 def _varint_bytes(choose: Choose, situation: Situation) -> bytes:
@@ -356,6 +359,11 @@ def _is_asked(event: Event) -> bool:
     return all(has_messages_only(data) and is_read_alike(data) for data in read)
 
 
+def _tells(event: Event, name: str, value: int) -> bool:
+    """Return whether there is a batch, and this field of it has this value."""
+    return event.after is not None and number_of(event.after.batch, name) == value
+
+
 def _records_error(event: Event) -> Any:
     return event.outcome.value[1] if event.operation.name == "records" else None
 
@@ -387,6 +395,7 @@ RECORD_BATCH = Structure(
             ("BATCH-16", "BATCH-18"),
             call_model=_columns_of_model,
             call_impl=_columns_of_impl,
+            is_query=True,
         ),
         _of_batch(
             "is_valid", 4, ("BATCH-14", "BATCH-2", "BATCH-3"), lambda batch: batch.is_valid()
@@ -399,6 +408,7 @@ RECORD_BATCH = Structure(
             ("BATCH-13", "BATCH-6", "BATCH-20"),
             call_model=_write_of_model,
             call_impl=_write_of_impl,
+            is_query=True,
         ),
         OperationKind(
             "scan_memory",
@@ -414,6 +424,7 @@ RECORD_BATCH = Structure(
             ("SCAN-9",),
             call_model=_scan_of_model,
             call_impl=_scan_of_impl,
+            is_query=True,
         ),
         _pure(varint, "decode_varint", VARINT, "BATCH-7"),
         _pure(varint, "decode_varlong", VARINT, "BATCH-7"),
@@ -432,20 +443,21 @@ RECORD_BATCH = Structure(
             ("BATCH-19",),
             call_model=lambda kept, key: kept.kind(record.ControlRecordTypes)().of_key(key),
             call_impl=lambda holder, key: holder.functions.control_record_type(key),
+            is_query=True,
         ),
     ),
     observed=(),
     sometimes={
-        "magic-0": lambda event: event.after is not None and event.after.batch.magic == 0,
-        "magic-1": lambda event: event.after is not None and event.after.batch.magic == 1,
-        "magic-2": lambda event: event.after is not None and event.after.batch.magic == 2,
+        "magic-0": lambda event: event.after is not event.before and _tells(event, "magic", 0),
+        "magic-1": lambda event: event.after is not event.before and _tells(event, "magic", 1),
+        "magic-2": lambda event: event.after is not event.before and _tells(event, "magic", 2),
         "compressed-read": lambda event: (
             event.operation.name == "records"
             and show_field(event.after.batch, "compression") in COMPRESSIONS[1:]
             and _records_error(event) is None
         ),
         "empty-batch": lambda event: (
-            event.after is not None and show_field(event.after.batch, "record_count") == 0
+            event.after is not event.before and _tells(event, "record_count", 0)
         ),
         "invalid-record": lambda event: _records_error(event) == "invalid-record",
         "unknown-codec": lambda event: _records_error(event) == "invalid-argument",

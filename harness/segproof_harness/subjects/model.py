@@ -91,14 +91,18 @@ class ModelSubject:
         if kind.adapt is not None:
             arguments = kind.adapt(arguments)
         call = _set_clock if kind.sets_clock else kind.call_model or kind.name
-        step = apply(before, call, **arguments)
+        if kind.is_query and kind.call_model is not None:
+            after, outcome = before, outcome_of(kind.call_model, before, **arguments)
+        else:
+            step = apply(before, call, **arguments)
+            after, outcome = step.after, step.outcome
         self.transitions.append(
-            Transition(type(before), before, kind.name, arguments, step.after, step.outcome)
+            Transition(type(before), before, kind.name, arguments, after, outcome)
         )
-        self.state, self.files = step.after, step.after.files
-        if kind.show is not None and not isinstance(step.outcome, Raised):
-            return of_model(kind.show(step.outcome))
-        return of_model(step.outcome)
+        self.state, self.files = after, after.files
+        if kind.show is not None and not isinstance(outcome, Raised):
+            return of_model(kind.show(outcome))
+        return of_model(outcome)
 
     def situation(self) -> Situation:
         """Return where the model stands, for drawing the next operation."""

@@ -164,7 +164,7 @@ def apply(state: S, operation: str | Callable[..., Any], *arguments: Any, **name
         outcome = Raised(error.kind)
     if isinstance(outcome, State):
         raise TypeError(f"{operation} answers a State, which would be of a draft that is gone")
-    files, left = vars(state).get("files"), vars(draft).get("files")
+    files, left = state.__dict__.get("files"), draft.__dict__.get("files")
     is_as_before = _is_as_drafted(draft) and (left is None or _is_drafted_of(left, files))
     return Step(state if is_as_before else frozen(draft), outcome)
 
@@ -326,7 +326,7 @@ def _is_drafted_of(now: Any, was: Any) -> bool:
     """Return whether these are drafts of those parts, and as they were."""
     if type(was) is tuple:
         return type(now) is tuple and len(now) == len(was) and all(map(_is_drafted_of, now, was))
-    return isinstance(now, State) and vars(now).get("_source") is was and _is_as_drafted(now)
+    return isinstance(now, State) and now.__dict__.get("_source") is was and _is_as_drafted(now)
 
 
 def _is_same(one: Any, other: Any) -> bool:

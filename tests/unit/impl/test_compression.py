@@ -205,6 +205,16 @@ def test_many_gzip_members() -> None:
         decompress("gzip", data[:-1])
 
 
+def test_what_follows_a_gzip_member() -> None:
+    """What begins as no member, or is no longer than a frame, is no damage."""
+    member = gzip.compress(b"records")
+    for rest in (bytes(5), bytes(60), member[:18], b"\x1f\x8b\x07" + bytes(40), b"junk" * 9):
+        assert bytes(decompress("gzip", member + rest)) == b"records"
+    for rest in (member[:19], b"\x1f\x8b\x08\0" + b"\xff" * 40):
+        with pytest.raises(SegproofError, match="cannot be decompressed"):
+            decompress("gzip", member + rest)
+
+
 def test_lz4_grows_to_the_limit() -> None:
     """A frame that says little about its size inflates to exactly the limit, no further."""
     data = bytes(range(256)) * 40_000

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import segproof_harness.every_law  # noqa: F401 - enters the laws into the register
 from segproof_model.kafka.broker.partition_log import PartitionLog
 from segproof_model.kafka.broker.partition_log_releases_before_2 import LogBeginsWithSegment
 from segproof_model.kafka.format.batch_writing import write_batch, write_end_transaction_marker

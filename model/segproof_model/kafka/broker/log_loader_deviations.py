@@ -29,12 +29,12 @@ class SegmentNamesAreExact(Behaviour):
     class PartitionLog(partition_log.PartitionLog):
         """The log."""
 
-        def __init__(self, files: Files, dir: str, *arguments: Any, **named: Any) -> None:  # noqa: A002
+        def __init__(self, files: Files, dir: str, *more: Any, **named: Any) -> None:  # noqa: A002
             prefix = f"{dir}/" if dir else ""
             short = [name.removeprefix(prefix) for name in files if name.startswith(prefix)]
             if any("/" not in name and is_odd(name) for name in short):
                 refuse(ErrorKind.NUMBER_FORMAT)
-            super().__init__(files, dir, *arguments, **named)
+            super().__init__(files, dir, *more, **named)
 
     class CrashRemains(crash_remains.CrashRemains):
         """What a crash left."""

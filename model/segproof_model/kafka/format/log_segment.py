@@ -329,13 +329,18 @@ class LogSegment(SegmentFiles):
         behind = TimestampOffset(found.timestamp, found.offset)
         return behind if behind.timestamp > last.timestamp else last
 
-    def recover(self, producers: LearnsProducers | None, epochs: LearnsEpochs | None) -> int:
+    def recover(
+        self,
+        producer_state_manager: LearnsProducers | None,
+        leader_epoch_cache: LearnsEpochs | None,
+    ) -> int:
         """Keep the valid batches at the beginning, and build every index anew (SEG-20 to -30).
 
         Return the number of bytes removed. What is learned of producers and epochs is told to the
         ones that are given.
         """
-        return self.kind(SegmentRecovery)(self, producers, epochs).recover()
+        recovery = self.kind(SegmentRecovery)(self, producer_state_manager, leader_epoch_cache)
+        return recovery.recover()
 
     # --- when the next segment begins ----------------------------------------------------------
 

@@ -59,12 +59,13 @@ def has_right_checksum(entry: bytes) -> bool:
 
 def number_at(data: bytes, position: int, bits: int = 32) -> tuple[int, int]:
     """Return the varint at a place, and the place behind it. Raises: IndexError if it has no end"""
-    window = data[position : position + bits // 7 + 1]
-    size = next((n for n, byte in enumerate(window, 1) if byte < 128), 0)
-    if size == 0:
-        raise IndexError
-    value = sum(byte % 128 << 7 * n for n, byte in enumerate(window[:size])) % 2**bits
-    return value >> 1 ^ -(value & 1), position + size
+    value = 0
+    for n, byte in enumerate(data[position : position + bits // 7 + 1]):
+        value += byte % 128 << 7 * n
+        if byte < 128:
+            value %= 2**bits
+            return value >> 1 ^ -(value & 1), position + n + 1
+    raise IndexError
 
 
 def _skipped(record: bytes, position: int, *, may_be_null: bool = True) -> int:
@@ -87,6 +88,7 @@ def _timestamp_in(record: bytes) -> int:
     return timestamp
 
 
+@remembered
 def timestamps_in(stored: bytes, count: int) -> list[int] | None:
     """Return that of each record; None if the bytes are other than that many whole records."""
     timestamps, position = [], 0
@@ -128,9 +130,10 @@ def inner_of(batch: Any) -> bytes | None:
 
     What has no value, or codec zstd, holds nothing.
     """
+    if not batch.is_legacy or not is_there(batch):
+        return None
     message = LegacyRecord(batch.data[: batch.size_bytes])
-    is_message = batch.is_legacy and is_there(batch) and message.magic in (0, 1)
-    if not is_message or not 0 < message.codec <= ZSTD:
+    if message.magic not in (0, 1) or not 0 < message.codec <= ZSTD:
         return None
     value = None if message.codec == ZSTD else outcome_of(lambda: message.value)
     if value is None:

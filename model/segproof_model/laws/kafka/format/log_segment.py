@@ -153,7 +153,8 @@ def time_entries_come_with_offset_entries(step: Transition) -> bool:
     """A time index entry is written only together with an offset index entry, or by roll, close
     and recovery, and only if the largest timestamp grew since the last one."""
     is_append = step.operation == "append" and step.succeeded
-    if step.operation in f"{CHANGES} {OTHER_CHANGES}".split() and not is_append:
+    is_judged = is_append or step.operation not in f"{CHANGES} {OTHER_CHANGES}".split()
+    if not is_judged or step.after is step.before:
         return True
     before, after = reading(step.before), reading(step.after)
     count, made = len(before.times), len(after.offsets) - len(before.offsets)

@@ -10,6 +10,7 @@ Used by: the register.
 
 import struct
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 from segproof_model.kafka.format.compression import ZSTD, Codecs
@@ -46,6 +47,7 @@ from segproof_model.laws.register import has, law
 CORRUPT_RECORD = Raised(ErrorKind.CORRUPT_RECORD)
 INVALID_RECORD = Raised(ErrorKind.INVALID_RECORD)
 INVALID_ARGUMENT = Raised(ErrorKind.INVALID_ARGUMENT)
+fields_of = attrgetter(*Header._fields)
 WRAPPING = "DeepRecordsIterator, since 0.11.0"
 
 
@@ -59,9 +61,8 @@ def size_and_magic_are_in_place(state: Any) -> bool:
     """
     size, magic = int32_at(state.data, 8), int.from_bytes(state.data[16:17], "big", signed=True)
     head = header_of(state)
-    fields = {"magic": magic} if head is None else head._asdict()
     is_as_long = (state.size_bytes - size - 12) % 2**32 == 0
-    return is_as_long and all(getattr(state, name) == value for name, value in fields.items())
+    return is_as_long and state.magic == magic and (head is None or fields_of(state) == head)
 
 
 @law("BATCH-2", RecordBatch, "LegacyRecord.computeChecksum")
@@ -170,8 +171,8 @@ def timestamps_follow_their_type(state: Any) -> bool:
     """A v2 record's timestamp is baseTimestamp + delta under CreateTime and maxTimestamp under
     LogAppendTime.
     """
-    head, stored, records = header_of(state), stored_in(state), records_of(state)
-    if stored is None or isinstance(records, Raised):
+    head, stored = header_of(state), stored_in(state)
+    if stored is None or isinstance(records := records_of(state), Raised):
         return True
     distances = timestamps_in(stored, head.record_count) or []
     wanted = [wrap64(head.base_timestamp + distance) for distance in distances]
@@ -186,9 +187,10 @@ def damaged_records_are_refused(state: Any) -> bool:
     length exceeds the rest, the header count is negative or exceeds the rest, a header key length
     is negative, a record does not consume its length, or bytes remain after the last record.
     """
-    stored, records = stored_in(state), records_of(state)
+    stored = stored_in(state)
     if stored is None:
         return True
+    records = records_of(state)
     if timestamps_in(stored, header_of(state).record_count) is not None:
         return not isinstance(records, Raised)
     kinds = (INVALID_RECORD, INVALID_ARGUMENT, Raised(ErrorKind.NULL))

@@ -132,7 +132,7 @@ def closed_segment_is_closed(step: Transition) -> bool:
 def _new_files(step: Transition) -> set[str]:
     """Return the names of the files that a step created."""
     before, after = (getattr(state, "files", state) for state in (step.before, step.after))
-    return set(after) - set(before)
+    return set(after.images.keys() - before.images.keys())
 
 
 @law("FILE-3", LogSegment, FILES)
@@ -158,7 +158,8 @@ def opening_creates_the_log_only(step: Transition) -> bool:
 def no_other_file_appears(step: Transition) -> bool:
     """No operation creates a file whose name is not that of a segment's or partition's file, with
     the endings .deleted, .cleaned, .swap and .tmp at most, unless a rename names it so."""
+    new = _new_files(step)
+    if not new or step.operation == "change_file_suffixes":
+        return True
     own = getattr(step.before, "names", ())
-    new = [name for name in _new_files(step) if name not in own]
-    is_rename = step.operation == "change_file_suffixes"
-    return is_rename or all(FILE_NAME.fullmatch(name) is not None for name in new)
+    return all(FILE_NAME.fullmatch(name) is not None for name in new if name not in own)

@@ -103,7 +103,7 @@ class Reading:
     def is_trimmed(self) -> bool:
         """Whether both index files hold their entries and nothing else."""
         indexes = [index for index in self.indexes if index is not None]
-        return [index.length == index.size_in_bytes for index in indexes] == [True, True]
+        return [len(index.image) == index.size_in_bytes for index in indexes] == [True, True]
 
     @property
     def is_last_time_known(self) -> bool:

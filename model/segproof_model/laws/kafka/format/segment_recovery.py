@@ -17,6 +17,7 @@ from segproof_model.kafka.format.log_segment_releases_before_2 import (
     FarOffsetIsInvalidArgument,
     FirstOffsetIsKey,
 )
+from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused
 from segproof_model.laws.kafka.format.segment_reading import Batch, due, largest_of, reading
 from segproof_model.laws.register import Transition, has, law
@@ -115,8 +116,9 @@ def failed_recovery_cuts_nothing(step: Transition) -> bool:
     which is written after the cut."""
     before, after = reading(step.before), reading(step.after)
     if not step.succeeded:
-        ends = [len(before.image), *_valid_ends(step.before)]
-        return after.image in [before.image[:end] for end in ends]
+        is_kept = after.image == before.image
+        ends = [] if step.raised(ErrorKind.SEGMENT_OVERFLOW) else _valid_ends(step.before)
+        return is_kept or after.image in [before.image[:end] for end in ends]
     is_near = all(before.can_hold(one.last_offset) for one in after.batches)
     return is_near or has(step.before, FarOffsetIsInvalidArgument)
 

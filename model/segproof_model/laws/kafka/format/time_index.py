@@ -107,6 +107,8 @@ def last_entry_is_that_of_the_last_slot(step: Transition) -> bool:
     those after them, since further half entries can bring the position back to its place.
     """
     before, after = step.before, step.after
+    if after is before:  # the step that led there was judged
+        return True
     if isinstance(before, TimeIndex) and not (
         is_regular(before) and is_last_slot_remembered(before)
     ):

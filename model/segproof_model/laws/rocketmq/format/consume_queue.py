@@ -44,10 +44,10 @@ def known_message_is_not_written(step: Transition) -> bool:
     old, new = before.units(), after.units()
     if before.starts() and 0 < number < before.max_offset_in_queue:
         return step.outcome is True and bool(old == new and after.end == before.end)
-    *fillers, unit = new[len(old) :]
+    fillers, unit = new[len(old) : -1], new[len(old) :][-1:]
     is_placed = not fillers if before.starts() else after.max_offset_in_queue == number + 1
     is_reached = after.max_physic_offset == end and new[: len(old)] == old
-    is_written = unit == (offset, size, step.arguments["tags_code"]) and is_reached
+    is_written = unit == [(offset, size, step.arguments["tags_code"])] and is_reached
     return step.outcome is True and is_written and is_placed and {*fillers} <= {BLANK_UNIT}
 
 

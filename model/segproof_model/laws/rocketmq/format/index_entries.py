@@ -199,9 +199,13 @@ class Put:
 
 
 def taken(step: Transition) -> Put | None:
-    """Return the put that a step was, if it was taken in a file of a regular size."""
-    is_taken = step.outcome is True and is_regular(step.before)
-    return Put(step.before, step.after, **step.arguments) if is_taken else None
+    """Return the put of a key that a step was, if it was taken in a file of a regular size.
+
+    One that a full file takes has no place: RMQIDX-17 speaks of it, RMQHASH-4 of one without a key.
+    """
+    before, is_taken = step.before, step.outcome is True and step.arguments["key"] is not None
+    has_place = is_taken and is_regular(before) and before.index_count < before.index_num
+    return Put(before, step.after, **step.arguments) if has_place else None
 
 
 law_of_puts = laws_of(taken, IndexFile, "RocketMQ IndexFile.putKey, 4.0.0 to 5.5.1", on="put_key")

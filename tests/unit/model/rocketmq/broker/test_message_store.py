@@ -10,6 +10,7 @@ from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.language.states import opened
+from segproof_model.laws.register import broken_state_laws
 from segproof_model.laws.rocketmq.broker import message_store as laws
 from segproof_model.releases import NEWEST_ROCKETMQ, RELEASES, SEGPROOF
 from segproof_model.rocketmq.broker.index_service import IndexService
@@ -97,6 +98,19 @@ def test_what_the_queues_lack_is_indexed_after_a_clean_exit(name: str, wanted: l
     store = store_of(RELEASES[name], stored(20, 10))
     assert (2400, True) == (store.max_physic_offset(), store.last_exit_ok)
     assert wanted == recovered(store)
+
+
+class Trusting(MessageStore):
+    """Takes every exit for a clean one."""
+
+    last_exit_ok = True
+
+
+@pytest.mark.checks("RMQCKPT-5")
+def test_marker_that_is_not_seen() -> None:
+    """The law of clean exits sees a marker that the store does not."""
+    for kind, broken in ((MessageStore, []), (Trusting, ["RMQCKPT-5"])):
+        assert broken == broken_state_laws(kind(Files({"abort": b"77"}), "", CONFIG))
 
 
 @pytest.mark.checks("RMQCKPT-5")
@@ -189,3 +203,4 @@ def test_a_rebuilt_index_has_the_same_bytes(any_rocketmq: Release) -> None:
     assert laws.rebuilt_index_is_the_same(fed, rebuilt)
     fed.delete_expired_file(900)
     assert not laws.rebuilt_index_is_the_same(fed, rebuilt)
+    assert not laws.rebuilt_index_is_the_same(fed, Raised(ErrorKind.IO_ERROR))

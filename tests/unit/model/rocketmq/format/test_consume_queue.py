@@ -4,11 +4,15 @@
 Each number was seen in the answers of the real classes 4.7.0, 4.9.8 or 5.5.1.
 """
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import Step
-from segproof_model.language.states import apply
+from segproof_model.language.states import apply, opened
+from segproof_model.laws.register import Transition, broken_step_laws
 from segproof_model.laws.rocketmq.format import consume_queue as laws
 from segproof_model.releases import RELEASES
 from segproof_model.rocketmq.format.commit_log import CommitLog
@@ -54,6 +58,40 @@ def test_an_invalid_unit_ends_a_queue() -> None:
     assert [False, False] == [unit.is_valid for unit in units]
     assert laws.unit_is_twenty_bytes(bytes(40), units)
     assert not laws.unit_is_twenty_bytes(bytes(40), units[1:])
+    assert not laws.unit_is_twenty_bytes(bytes(39), units)
+    assert not laws.unit_is_twenty_bytes(bytes(40), [units[0], units[1]._replace(tags_code=4)])
+
+
+def put(queue: Any, offset: int, number: int) -> Transition:
+    """Return the step of a put of ten bytes."""
+    arguments = {"offset": offset, "size": 10, "tags_code": 1, "cq_offset": number}
+    operation = "put_message_position_info"
+    step = apply(queue, operation, **arguments)
+    return Transition(type(queue), queue, operation, arguments, step.after, step.outcome)
+
+
+FIRST = put(opened(ConsumeQueue, Files(), FOLDER, 100).after, 0, 0).after
+SECOND = put(FIRST, 10, 1).after
+OTHER_END = apply(SECOND, lambda queue: setattr(queue, "max_physic_offset", 10)).after
+
+
+@pytest.mark.checks("RMQCQ-2")
+@pytest.mark.parametrize(
+    ("before", "offset", "number", "after", "outcome"),
+    [
+        (FIRST, 0, 1, SECOND, True),
+        (SECOND, 20, 1, put(SECOND, 20, 2).after, True),
+        (FIRST, 10, 1, FIRST, True),
+        (FIRST, 10, 1, SECOND, False),
+        (FIRST, 10, 1, OTHER_END, True),
+        (FIRST, 11, 1, SECOND, True),
+    ],
+)
+def test_broken_puts(before: Any, offset: int, number: int, after: Any, outcome: bool) -> None:
+    """What is known is written, what is not is not, or as another unit."""
+    step = put(before, offset, number)
+    assert [] == broken_step_laws(step)
+    assert ["RMQCQ-2"] == broken_step_laws(replace(step, after=after, outcome=outcome))
 
 
 TIMES = (1000, 1000, 1005, 1020, 1020)
@@ -93,7 +131,10 @@ def test_boundaries_by_time(time_ms: int, lower: int, upper: int, name: str) -> 
     law = laws.lookup_by_time_follows_its_rule
     assert law(queue, TIMES, time_ms, "lower", lower)
     assert law(queue, TIMES, time_ms, "upper", upper)
-    assert not law(queue, TIMES, time_ms, "upper", upper + 1)
+    for wrong in (-1, 1):
+        assert not law(queue, TIMES, time_ms, "lower", lower + wrong)
+        assert not law(queue, TIMES, time_ms, "upper", upper + wrong)
+    assert not law(queue, (), time_ms, "lower", 1)
 
 
 @pytest.mark.checks("RMQCQ-3")
@@ -109,4 +150,7 @@ def test_nearest_by_time(time_ms: int, nearest: int, name: str) -> None:
     assert TIMES[nearest] == TIMES[found]
     law = laws.lookup_by_time_follows_its_rule
     assert law(queue, TIMES, time_ms, "lower", found)
-    assert not law(queue, TIMES, time_ms, "lower", 9)
+    for wrong in set(range(-1, 6)) - {n for n, time in enumerate(TIMES) if time == TIMES[nearest]}:
+        assert not law(queue, TIMES, time_ms, "lower", wrong)
+    assert law(queue, (1000, 1002), 1001, "", 0)  # the earlier of two that are as near
+    assert not law(queue, (1000, 1002), 1001, "", 1)

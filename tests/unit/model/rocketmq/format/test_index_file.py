@@ -462,7 +462,8 @@ def test_file_without_a_whole_header() -> None:
         opened(IndexFile, Files(), "7", -9, 2, 5, 6).outcome,
     )
     seeded = opened(IndexFile, Files(), "7", -14, 2, 5, 6)
-    assert (INDEX_ERROR, 24) == (seeded.outcome, len(seeded.after.image("7")))  # type: ignore[attr-defined]
+    after: Any = seeded.after
+    assert (INDEX_ERROR, 24) == (seeded.outcome, len(after.image("7")))
     file, older = (
         new_file(-14, 2, release=RELEASES[name]) for name in ("rocketmq-5.5.1", "rocketmq-5.3.3")
     )

@@ -6,6 +6,7 @@ Each number was seen in the answers of the real classes 4.7.0, 4.9.8 or 5.5.1.
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -78,7 +79,18 @@ def test_a_record_is_read_as_it_was_written(flag: int, magic: int) -> None:
     assert (True, len(data), data) == (result.success, result.size, read.to_bytes())
     assert (4096, NOW_MS) == (read.physical_offset, read.store_timestamp)
     assert laws.record_is_laid_out(data, read)
-    assert not laws.record_is_laid_out(data, replace(read, store_timestamp=0))
+    others: dict[str, Any] = {
+        "store_timestamp": 0,
+        "queue_offset": 4,
+        "body": b"bodY",
+        "topic": "U",
+        "properties": "",
+        "store_host": b"\1".ljust(len(read.store_host)),
+        "reconsume_times": 8,
+        "flag": 0,
+    }
+    for name, other in others.items():
+        assert not laws.record_is_laid_out(data, replace(read, **{name: other})), name
 
 
 @pytest.mark.checks("RMQLOG-5")
@@ -90,10 +102,19 @@ def test_dispatched_is_what_the_record_says() -> None:
     assert ("T", 9, "a b", "u") == (*request[:2], request.keys, request.uniq_key)
     assert 2598919 == request.tags_code
     assert laws.index_is_told_what_record_says(read, read.properties_map, request)
-    told = request._replace(keys="a")
-    assert not laws.index_is_told_what_record_says(read, read.properties_map, told)
-    bare = replace(read, properties="").dispatch_request()
+    others: list[dict[str, Any]] = [
+        {"keys": "a"},
+        {"commit_log_offset": 0},
+        {"properties_map": None},
+    ]
+    for other in others:
+        told = request._replace(**other)
+        assert not laws.index_is_told_what_record_says(read, read.properties_map, told)
+    bare_read = replace(read, properties="")
+    bare = bare_read.dispatch_request()
     assert ("", None, None) == (bare.keys, bare.uniq_key, bare.properties_map)
+    assert laws.index_is_told_what_record_says(bare_read, None, bare)
+    assert not laws.index_is_told_what_record_says(bare_read, None, request)
     none = replace(read, properties="x\x01y").dispatch_request()
     assert (None, None, (("x", "y"),)) == (none.keys, none.uniq_key, none.properties_map)
 
@@ -119,6 +140,18 @@ def test_damage_fails(damage: str, any_rocketmq: Release) -> None:
     assert not laws.scan_tells_end_and_damage(data, 0, CheckResult(False, 5, None)) or not data
 
 
+@pytest.mark.checks("RMQLOG-3")
+def test_other_answers_of_a_scan_break_its_law() -> None:
+    """Of a blank tail, of zeros, of half a record, and of a whole one."""
+    law, data = laws.scan_tells_end_and_damage, message().to_bytes()
+    good = check(data)
+    assert not law(blank_tail(20), 0, FAILED)
+    assert not law(bytes(20), 0, BLANK)
+    assert not law(data[:-1], 0, good)
+    for other in (good._replace(size=good.size - 1), good._replace(message=None)):
+        assert not law(data, 0, other)
+
+
 @pytest.mark.checks("RMQLOG-2")
 def test_the_body_is_not_checked_on_request() -> None:
     """Without the check of the sum a changed body passes."""
@@ -128,6 +161,7 @@ def test_the_body_is_not_checked_on_request() -> None:
     assert result.success
     assert laws.body_has_its_checksum(data, False, result)
     assert not laws.body_has_its_checksum(data, True, result)
+    assert not laws.body_has_its_checksum(message().to_bytes(), True, FAILED)
 
 
 def test_wrong_size_is_told() -> None:
@@ -197,7 +231,9 @@ def test_properties(text: str, newer: dict[str, str], oldest: dict[str, str]) ->
         kind = RELEASES[name].kind(Message)
         assert wanted == kind.string_to_message_properties(text)
         assert laws.properties_have_name_and_value(text, wanted, kind)
-        assert not laws.properties_have_name_and_value(text, {**wanted, "z": ""}, kind)
+        others: list[dict[str, str]] = [{**wanted, "z": ""}, {**wanted, "a": "other"}]
+        for other in others:
+            assert not laws.properties_have_name_and_value(text, other, kind)
 
 
 @pytest.mark.checks("RMQLOG-6")
