@@ -63,8 +63,9 @@ def one_by_one(model: Any, name: str, pairs: list[Pair]) -> tuple[Any, str | Non
         if name == "append" and not -(2**31) <= second < 2**31:
             # The model's positions are int32; only what is wrong with the offset goes first.
             outcome = apply(after, "append", first, 0).outcome
-            is_first = isinstance(outcome, Raised) and outcome.kind != ErrorKind.READ_ONLY
-            return model, outcome.kind if is_first else ErrorKind.INVALID_ARGUMENT
+            if isinstance(outcome, Raised) and outcome.kind != ErrorKind.READ_ONLY:
+                return model, outcome.kind
+            return model, ErrorKind.INVALID_ARGUMENT
         step: Any = apply(after, name, first, second)
         if isinstance(step.outcome, Raised):
             return model, step.outcome.kind

@@ -32,11 +32,23 @@ from segproof_model.language.states import apply, opened
 from segproof_model.laws.register import Transition, broken_state_laws, broken_step_laws
 from segproof_model.releases import SEGPROOF, release_named
 
-EPOCHS = st.integers(-1, 7) | st.sampled_from([2**31 - 1, 2**31])
+EPOCHS = st.integers(0, 7) | st.sampled_from([-1, 2**31 - 1, 2**31])
 OFFSETS = st.integers(-2, 12) | st.sampled_from([2**63 - 1, 2**63])
-ENTRIES = st.lists(st.tuples(st.integers(-1, 7), st.integers(-1, 12)), max_size=5)
-DAMAGED = st.sampled_from([b"0\n1\n1 x\n", b"1\n0\n", b"0\n2\n1 1\n", b"0\n-1\n", b"\xff"])
-SOUND = ENTRIES.map(
+ENTRY = st.tuples(st.integers(0, 7), st.integers(0, 12))
+DAMAGED = st.sampled_from(
+    [
+        b"0\n1\n1 x\n",
+        b"1\n0\n",
+        b"0\n2\n1 1\n",
+        b"0\n-1\n",
+        b"\xff",
+        b"0\n1\n-1 3\n",
+        b"0\n1\n3 -1\n",
+    ]
+)
+WHOLE = st.lists(ENTRY, max_size=5)
+FALLING = st.lists(ENTRY, min_size=2, max_size=5).map(lambda rows: sorted(rows, reverse=True))
+SOUND = (WHOLE | FALLING).map(
     lambda rows: b"".join([b"0\n%d\n" % len(rows), *(b"%d %d\n" % row for row in rows)])
 )
 FILE = "leader-epoch-checkpoint"
@@ -71,11 +83,16 @@ class EpochCacheMachine(RuleBasedStateMachine):
     def begin(self, data: bytes | None) -> None:
         """Open a missing file, a sound one, one whose entries conflict, or a damaged one."""
         if data is not None:
-            self.model_files = Files({FILE: data})
-            file = self.files.open(f"/d/{FILE}", writable=True, create=True)
-            file.pwrite(data, 0)
-            file.close()
+            self.put(data)
         self.open()
+
+    def put(self, data: bytes) -> None:
+        """Let the file be this one."""
+        self.model_files = Files({**self.model_files.images, FILE: data})
+        file = self.files.open(f"/d/{FILE}", writable=True, create=True)
+        file.truncate(0)
+        file.pwrite(data, 0)
+        file.close()
 
     def open(self) -> None:
         """Open the file on both sides."""
@@ -188,6 +205,12 @@ class EpochCacheMachine(RuleBasedStateMachine):
         self.apply("next_epoch", epoch=epoch)
         self.apply("epoch_for_offset", offset=offset)
         self.apply("epoch_entries_in_range", start_offset=offset, end_offset=end_offset)
+
+    @rule(data=SOUND | DAMAGED)
+    def replace(self, data: bytes) -> None:
+        """Open another file in place of what there is."""
+        self.put(data)
+        self.open()
 
     @rule()
     def reopen(self) -> None:

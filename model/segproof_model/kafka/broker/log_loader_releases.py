@@ -225,7 +225,7 @@ class LogBeginsAtZero(Behaviour):
     checkpointed start stays.
     """
 
-    laws = ("LOAD-12",)
+    laws = ("LOAD-12", "LOAD-13")
     releases = up_to("2.1.1")
 
     class LogLoader(log_loader.LogLoader):

@@ -51,7 +51,7 @@ class RebuildWritesAtSegments(Behaviour):
 class FirstOffsetStandsForLast(Behaviour):
     """An append tells one offset as the first: that of the first batch, or its last one."""
 
-    laws = ("LOG-9",)
+    laws = ("LOG-9", "LOG-11")
     releases = up_to("1.1.1")
 
     class LogAppend(log_append.LogAppend):
@@ -230,7 +230,7 @@ class LogKnowsNoProducers(Behaviour):
 class LogBeginsWithSegment(Behaviour):
     """A log begins with its first segment, whatever the checkpoint says."""
 
-    laws = ("LOAD-12", "LOG-14")
+    laws = ("LOAD-12", "LOAD-15", "LOG-14")
     releases = up_to("0.10.2.2")
 
     class PartitionLog(partition_log.PartitionLog):

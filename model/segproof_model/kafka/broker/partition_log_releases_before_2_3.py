@@ -77,7 +77,7 @@ class ReplicaKnowsHighWatermark(Behaviour):
     says. Only a truncation moves the recovery point.
     """
 
-    laws = ("LOG-6", "LOG-13", "PROD-10")
+    laws = ("LOG-6", "LOG-13", "LOAD-13", "PROD-10")
     releases = up_to("2.2.2")
 
     class ReadBounds(read_bounds.ReadBounds):

@@ -183,8 +183,9 @@ class TransactionsFollowFile(Behaviour):
         @override
         def open_channel(self) -> None:
             super().open_channel()
-            for entry in self.entries_list()[-1:]:
-                self.last_offset = entry.last_offset
+            if self.last_offset is None:
+                for entry in self.entries_list()[-1:]:
+                    self.last_offset = entry.last_offset
 
         @override
         def rename_to(self, file: str) -> None:

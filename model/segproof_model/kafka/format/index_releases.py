@@ -137,7 +137,7 @@ class EntryIsRelative(Behaviour):
 
 
 class CloseKeepsMapping(Behaviour):
-    """A closed index is trimmed, and can still be used."""
+    """A closed index can still be used."""
 
     laws = ("ABSIDX-15",)
     releases = up_to("2.1.1")
@@ -147,7 +147,9 @@ class CloseKeepsMapping(Behaviour):
 
         @override
         def close(self) -> None:
-            self.trim_to_valid_size()
+            was_mapped = self.is_mapped
+            super().close()
+            self.is_mapped = was_mapped
 
 
 class PlainSearch(Behaviour):

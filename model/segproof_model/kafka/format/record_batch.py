@@ -71,7 +71,11 @@ def number(position: int, width: int, signed: bool = True) -> int:
 
 def flag(bit: int) -> bool:
     """Make a property: whether a bit of the attributes is set."""
-    return attribute(lambda batch: batch.attributes // bit % 2 == 1)
+
+    def read(batch: "RecordBatch") -> bool:
+        return batch.attributes // bit % 2 == 1
+
+    return attribute(read)
 
 
 @dataclass

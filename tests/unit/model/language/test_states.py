@@ -207,7 +207,7 @@ def test_opening_that_fails_leaves_the_files() -> None:
             refuse(ErrorKind.CORRUPT_INDEX)
 
     before = Files()
-    step = opened(Failing, before)
+    step: Any = opened(Failing, before)
     assert (Raised(ErrorKind.CORRUPT_INDEX), {"a": b"x"}) == (step.outcome, step.after.images)
     assert {} == before.images
 

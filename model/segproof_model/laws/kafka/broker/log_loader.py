@@ -14,6 +14,8 @@ from segproof_model.kafka.broker.log_loader_deviations import UnflushedIsRecover
 from segproof_model.kafka.broker.log_loader_releases_before_2 import LogNameEndsBeforeSuffix
 from segproof_model.kafka.broker.log_manager import CLEAN_SHUTDOWN, LogManager
 from segproof_model.kafka.broker.partition_log import PartitionLog
+from segproof_model.kafka.broker.partition_log_releases_before_2 import LogBeginsWithSegment
+from segproof_model.kafka.broker.partition_log_releases_before_2_3 import ReplicaKnowsHighWatermark
 from segproof_model.kafka.format.index_deviations import SanityChecksAll
 from segproof_model.kafka.format.log_segment_releases import IndexesOpenAtOnce, SanityChecksIndexes
 from segproof_model.kafka.format.log_segment_releases_before_2 import FarOffsetIsInvalidArgument
@@ -229,7 +231,11 @@ def logs_below_their_start_begin_anew(loading: Loading) -> bool:
     return bool(loading.log.log_end_offset >= loading.start)
 
 
-@loaded("LOAD-13", f"{CLASS}; Log since 2.8", older.RecoveryPointMovesToEnd)
+@loaded(
+    "LOAD-13",
+    f"{CLASS}; Log since 2.8",
+    (older.RecoveryPointMovesToEnd, older.LogBeginsAtZero, ReplicaKnowsHighWatermark),
+)
 def recovery_point_after_loading(loading: Loading) -> bool:
     """After loading, recovery point = log end after a clean stop and min(checkpoint, log end)
     otherwise (releases >= 2.8), never below the log's start.
@@ -255,7 +261,8 @@ def epochs_fit_the_log(loading: Loading) -> bool:
     if loading.log.size == 0 and has(loading.log, older.EmptiedLogKeepsEpochs):
         return True
     log, starts = loading.log, [one.start_offset for one in loading.log.leader_epoch_cache.entries]
-    begin = log.log_start_offset if has(log, older.EpochsBeginWithLog) else loading.start
+    is_cut_at_log = has(log, older.EpochsBeginWithLog) or has(log, LogBeginsWithSegment)
+    begin = log.log_start_offset if is_cut_at_log else loading.start
     is_moved = starts == [begin] and log.log_end_offset <= begin
     is_within = is_moved or all(one < log.log_end_offset for one in starts)
     return is_within and all(one > begin for one in starts[1:])
