@@ -234,7 +234,9 @@ def logs_below_their_start_begin_anew(loading: Loading) -> bool:
 @loaded(
     "LOAD-13",
     f"{CLASS}; Log since 2.8",
-    (older.RecoveryPointMovesToEnd, older.LogBeginsAtZero, ReplicaKnowsHighWatermark),
+    older.RecoveryPointMovesToEnd,
+    older.LogBeginsAtZero,
+    ReplicaKnowsHighWatermark,
 )
 def recovery_point_after_loading(loading: Loading) -> bool:
     """After loading, recovery point = log end after a clean stop and min(checkpoint, log end)
