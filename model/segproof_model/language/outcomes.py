@@ -30,7 +30,7 @@ class ErrorKind(StrEnum):
     UNMAPPED = "unmapped"  # NullPointerException, of a closed index
     BUFFER_OVERFLOW = "buffer-overflow"  # BufferOverflowException
     READ_ONLY = "read-only"  # ReadOnlyBufferException
-    INDEX_ERROR = "index-error"  # IndexOutOfBoundsException, NoSuchElementException, BufferUnderflowException
+    INDEX_ERROR = "index-error"  # IndexOutOfBoundsException, BufferUnderflowException
     KAFKA_ERROR = "kafka-error"  # KafkaException
     SEGMENT_OVERFLOW = "segment-overflow"  # LogSegmentOffsetOverflowException
     CORRUPT_SNAPSHOT = "corrupt-snapshot"  # CorruptSnapshotException

@@ -237,7 +237,7 @@ def differing(one: State, other: State) -> set[str]:
 
 
 def _first_touched(state: State, name: str) -> Any:
-    """Return a part that lies in the source of a draft, or in an older version, from now on here."""
+    """Return a part that lies in the source of a draft, or in an older version: then it is here."""
     held = state.__dict__
     is_value = "_values" in held
     source = held if is_value else vars(held["_source"]) if "_source" in held else {}
