@@ -46,10 +46,6 @@ __all__ = [
 S = TypeVar("S", bound="State")
 R = TypeVar("R", bound="Released")
 A = TypeVar("A")
-VALUES = frozenset({int, str, bytes, bool, type(None)})
-"""Types of attributes that need no second look: they hold no State."""
-OWN = frozenset({"files", "_source", "_parts", "_values"})
-"""Names in a State's dictionary that are not told apart as values and parts."""
 
 
 class Refused(Exception):  # noqa: N818 - the model's word for an error that the caller sees
@@ -117,32 +113,15 @@ class State(Released):
 
         def __getattr__(self, name: str) -> Any:
             """Return a part that was not touched yet: asked for what is not in the dict."""
-            held = self.__dict__
-            is_value = "_values" in held
-            source = held if is_value else vars(held["_source"]) if "_source" in held else {}
-            parts = source.get("_parts", {})
-            if name not in parts:
-                raise AttributeError(f"{type(self).__name__} has no {name}", name=name, obj=self)
-            found, files = parts[name], held.get("files")
-            version = _beside if is_value else _drafted
-            held[name] = (
-                tuple([version(one, files) for one in found])
-                if type(found) is tuple
-                else version(found, files)
-            )
-            return held[name]
+            return _first_touched(self, name)
 
     def __setattr__(self, name: str, value: object) -> None:
-        if "_values" in self.__dict__:
+        if "_values" in self.__dict__:  # it is a value, not a draft
             raise TypeError(f"{type(self).__name__} is a value: change {name!r} through apply")
         self.__dict__[name] = value
 
     def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if not isinstance(other, State) or vars(self).get("files") != vars(other).get("files"):
-            return False
-        return _is_same(self, other)
+        return self is other or (isinstance(other, State) and _is_equal(self, other))
 
     __hash__ = None  # type: ignore[assignment]  # a draft changes; values are known by identity
 
@@ -164,9 +143,7 @@ def apply(state: S, operation: str | Callable[..., Any], *arguments: Any, **name
         outcome = Raised(error.kind)
     if isinstance(outcome, State):
         raise TypeError(f"{operation} answers a State, which would be of a draft that is gone")
-    files, left = state.__dict__.get("files"), draft.__dict__.get("files")
-    is_as_before = _is_as_drafted(draft) and (left is None or _is_drafted_of(left, files))
-    return Step(state if is_as_before else frozen(draft), outcome)
+    return Step(left_of(state, draft), outcome)
 
 
 def opened(kind: Callable[..., S], files: State, *arguments: Any, **named: Any) -> Step[State]:
@@ -176,18 +153,6 @@ def opened(kind: Callable[..., S], files: State, *arguments: Any, **named: Any) 
         return Step(frozen(kind(left, *arguments, **named)))
     except Refused as error:
         return Step(frozen(left), Raised(error.kind))
-
-
-def differing(one: State, other: State) -> set[str]:
-    """Return the names of the attributes in which two states of one class differ."""
-    if one is other:
-        return set()
-    # A value and what it is beside other files share their attributes.
-    is_shared = "_values" in vars(one) and vars(one)["_values"] is vars(other).get("_values")
-    mine, others = ({}, {}) if is_shared else (dict(_content(one)), dict(_content(other)))
-    if vars(one).get("files") is not None:
-        mine["files"], others["files"] = vars(one)["files"], vars(other)["files"]
-    return {name for name in mine | others if not _is_same(mine.get(name), others.get(name))}
 
 
 class undone_if_refused:  # noqa: N801 - it reads as a statement: `with undone_if_refused(self)`
@@ -214,6 +179,12 @@ class undone_if_refused:  # noqa: N801 - it reads as a statement: `with undone_i
 # `_parts`, the others. A draft begins with the values, and knows its `_source`, from which parts
 # are drafted when they are touched. A part in `_parts` may be of an older version: it holds what it
 # held, but its files are those of whoever holds it.
+
+
+VALUES = frozenset({int, str, bytes, bool, type(None)})
+"""Types of attributes that need no second look: they hold no State."""
+OWN = frozenset({"files", "_source", "_parts", "_values"})
+"""Names in a State's dictionary that are not told apart as values and parts."""
 
 
 def draft_of(state: S) -> S:
@@ -244,6 +215,43 @@ def frozen(state: S) -> S:
             values[name] = value
     held["_parts"], held["_values"] = parts, values
     return state
+
+
+def left_of(state: S, draft: S) -> S:
+    """Return what a draft of a state has become: the very state if nothing was changed."""
+    files, left = state.__dict__.get("files"), draft.__dict__.get("files")
+    is_as_before = _is_as_drafted(draft) and (left is None or _is_drafted_of(left, files))
+    return state if is_as_before else frozen(draft)
+
+
+def differing(one: State, other: State) -> set[str]:
+    """Return the names of the attributes in which two states of one class differ."""
+    if one is other:
+        return set()
+    # A value and what it is beside other files share their attributes.
+    is_shared = "_values" in vars(one) and vars(one)["_values"] is vars(other).get("_values")
+    mine, others = ({}, {}) if is_shared else (dict(_content(one)), dict(_content(other)))
+    if vars(one).get("files") is not None:
+        mine["files"], others["files"] = vars(one)["files"], vars(other)["files"]
+    return {name for name in mine | others if not _is_same(mine.get(name), others.get(name))}
+
+
+def _first_touched(state: State, name: str) -> Any:
+    """Return a part that lies in the source of a draft, or in an older version: then it is here."""
+    held = state.__dict__
+    is_value = "_values" in held
+    source = held if is_value else vars(held["_source"]) if "_source" in held else {}
+    parts = source.get("_parts", {})
+    if name not in parts:
+        raise AttributeError(f"{type(state).__name__} has no {name}", name=name, obj=state)
+    found, files = parts[name], held.get("files")
+    version = _beside if is_value else _drafted
+    held[name] = (
+        tuple([version(one, files) for one in found])
+        if type(found) is tuple
+        else version(found, files)
+    )
+    return held[name]
 
 
 def _drafted(value: S, files: State | None) -> S:
@@ -327,6 +335,11 @@ def _is_drafted_of(now: Any, was: Any) -> bool:
     if type(was) is tuple:
         return type(now) is tuple and len(now) == len(was) and all(map(_is_drafted_of, now, was))
     return isinstance(now, State) and now.__dict__.get("_source") is was and _is_as_drafted(now)
+
+
+def _is_equal(one: State, other: State) -> bool:
+    """Return whether two States are the same, their files too."""
+    return vars(one).get("files") == vars(other).get("files") and _is_same(one, other)
 
 
 def _is_same(one: Any, other: Any) -> bool:

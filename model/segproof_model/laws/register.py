@@ -242,7 +242,7 @@ def has(state: Released | type[Released], behaviour: type[Behaviour]) -> bool:
 
 
 def structure_name(of: type[Released] | str) -> str:
-    """Return a structure's name, which is that of its module: `record-file` of FileRecords."""
+    """Return a structure's name, which is that of its module: `record-file` of RecordRange."""
     return of if isinstance(of, str) else of.__module__.rpartition(".")[2].replace("_", "-")
 
 

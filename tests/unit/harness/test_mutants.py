@@ -20,7 +20,7 @@ from segproof_harness.mutants import Verdict, check, sources
 SEED = 20261123
 SOURCES = sources()
 PLAIN, STORE = (
-    next(path for path in SOURCES if name in path.parts) for name in ("plain", "small-4.9.8")
+    next(path for path in SOURCES if name == path.parent.name) for name in ("plain", "small-4.9.8")
 )
 LOG = "00000000000000000060.log"
 INDEX = "00000000000000000060.index"

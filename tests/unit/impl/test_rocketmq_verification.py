@@ -164,6 +164,27 @@ def test_corruption_is_reported(name: str, tmp_path: Path) -> None:
     check_reported(law, Example(name, SMALL, damage, system="rocketmq"), tmp_path)
 
 
+@pytest.mark.checks("RMQDISK-38")
+@pytest.mark.parametrize(
+    ("name", "severity"),
+    [
+        ("+7", Severity.WARNING),
+        ("\u0967", Severity.WARNING),
+        ("\U0001d7d0", Severity.NOTE),
+        ("+-7", Severity.NOTE),
+        (str(2**63), Severity.NOTE),
+    ],
+)
+def test_a_name_that_java_does_not_parse_is_passed_over(
+    name: str, severity: Severity, tmp_path: Path
+) -> None:
+    """Verify said that RocketMQ loads it: a digit above U+FFFF, two signs, more than 63 bits."""
+    store = damaged_copy(
+        Example(name, SMALL, write(f"index/{name}", b""), system="rocketmq"), tmp_path
+    )
+    assert [severity] == [one.severity for one in verify(store) if one.law == "RMQDISK-38"]
+
+
 @pytest.mark.checks("RMQDISK-27")
 @pytest.mark.parametrize("count", [1, 2])
 def test_files_that_a_broker_made_before_it_needs_them(count: int, tmp_path: Path) -> None:

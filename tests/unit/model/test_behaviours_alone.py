@@ -14,11 +14,23 @@ from segproof_harness.every_law import LAWS
 from segproof_harness.structures import STRUCTURE_IDS, structure_named
 from segproof_harness.subjects.model import ModelSubject
 from segproof_harness.workloads import choose_for, draw_operation
+from segproof_model.kafka.broker.partition_log_releases import ActiveSegmentIsNotPrepared
+from segproof_model.kafka.format.index_releases import ClosingTrimsIndexes
+from segproof_model.kafka.format.log_segment_releases import ClosingWritesLastEntry
+from segproof_model.kafka.format.record_file_releases import ClosingTrimsRecordFiles
 from segproof_model.language.behaviours import Behaviour
 from segproof_model.laws.register import broken_state_laws, broken_step_laws
 from segproof_model.releases import BEHAVIOURS, NEWEST_KAFKA, NEWEST_ROCKETMQ
 
 SEEDS, STEPS, COPY_EVERY = 3, 40, 10
+COMPANY: dict[type[Behaviour], tuple[type[Behaviour], ...]] = {
+    ActiveSegmentIsNotPrepared: (
+        ClosingTrimsIndexes,
+        ClosingTrimsRecordFiles,
+        ClosingWritesLastEntry,
+    ),
+}
+"""What leaves to others what they do, and is right beside them."""
 OTHERS = {
     "kafka.format": ("log-segment",),
     "kafka.broker": ("partition-log",),
@@ -57,8 +69,9 @@ def broken_by(subject: ModelSubject) -> set[str]:
 @pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda one: one.__name__)
 def test_behaviour_alone(behaviour: type[Behaviour]) -> None:
     """On the structures that it changes."""
-    newest = NEWEST_KAFKA if ".kafka." in behaviour.__module__ else NEWEST_ROCKETMQ
-    release = newest.flipped(behaviour)
+    release = NEWEST_KAFKA if ".kafka." in behaviour.__module__ else NEWEST_ROCKETMQ
+    for one in (behaviour, *COMPANY.get(behaviour, ())):
+        release = release.flipped(one)
     for name, seed in product(structures_of(behaviour), range(SEEDS)):
         subject = ModelSubject(structure_named(name), release)
         choose = choose_for(name, seed, (release,))

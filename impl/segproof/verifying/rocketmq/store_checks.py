@@ -11,8 +11,10 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from segproof.errors import NumberFormatError
 from segproof.files import NOT_REGULAR, Files, FileStatus
 from segproof.findings import Severity
+from segproof.numbers import parse_int
 from segproof.rocketmq.commit_log import LogFile, named_offset
 from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.store_checkpoint import CHECKPOINT_BYTES, StoredCheckpoint
@@ -140,6 +142,15 @@ def is_time_name(name: str) -> bool:
     return is_day and hour < 24 and minute < 60 and second < 61
 
 
+def is_loaded(name: str) -> bool:
+    """Return whether RocketMQ loads a file of this name: one that is a long to Java."""
+    try:
+        parse_int(name, 64)
+    except NumberFormatError:
+        return False
+    return True
+
+
 def check_index_names(folder: str, files: Files, reporter: Reporter) -> list[str]:
     """Return the names of the index files in a folder, in order; report what is none.
 
@@ -150,7 +161,7 @@ def check_index_names(folder: str, files: Files, reporter: Reporter) -> list[str
     for name in names:
         path = posixpath.join(folder, name)
         if name not in found:
-            is_number = name.lstrip("+-").isdecimal()
+            is_number = is_loaded(name)
             reporter.add(
                 "RMQDISK-38",
                 path,

@@ -51,7 +51,7 @@ class ClosedLogIsAsked(Behaviour):
 class ActiveSegmentIsNotPrepared(Behaviour):
     """The log manager changes no active segment before it closes a log: closing does."""
 
-    laws = ("LOAD-11", "LOAD-16")
+    laws = ("LOAD-11",)
     releases = up_to("4.3.1")
     of_segproof = True
 

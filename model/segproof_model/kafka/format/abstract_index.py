@@ -19,7 +19,7 @@ from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import State, refuse
 
 WARM_BYTES = 8192
-"""A search looks at the last entries first: at as many as fill this many bytes."""
+"""A search looks at the last entries first: at this // entry size of them, and one more."""
 
 
 class AbstractIndex(State):
@@ -163,15 +163,18 @@ class AbstractIndex(State):
     def slots(self, keys: list[int], target: int) -> tuple[int, int]:
         """Return (greatest slot with key <= target, upper slot), -1 for none (ABSIDX-22, -24).
 
-        Where keys repeat or fall, those that the probes meet (ABSIDX-26).
+        Upper slot: the first whose key is > target, or the one that equals it. Slot 0 is never
+        probed for equality, so an equal slot 0 does not count. This is the meaning where keys rise;
+        where they repeat or fall, what counts is which slots the probes meet (ABSIDX-26).
         """
+        # Behind a failed resize the file may end before the count: then there are fewer keys.
         if len(keys) == self.entries and rises(keys):
             below = [n for n, key in enumerate(keys) if key <= target]
             above = [n for n, key in enumerate(keys) if key > target or (key == target and n > 0)]
             return max(below, default=-1), min(above, default=-1)
         try:
             return self.probed(keys, target) if self.entries else (-1, -1)
-        except IndexError:  # behind a failed resize the file may end before the count
+        except IndexError:  # a probe behind the end of the file
             refuse(ErrorKind.INDEX_ERROR)
 
     @property
@@ -233,7 +236,10 @@ class AbstractIndex(State):
         """Refuse a resize before anything is changed: nothing is."""
 
     def fail_resize(self) -> None:
-        """Refuse a size below 0, which leaves the index unmapped (ABSIDX-10)."""
+        """Refuse a size below 0 (ABSIDX-10).
+
+        The file was unmapped before its length is set, and stays so.
+        """
         self.is_mapped = False
         refuse(ErrorKind.IO_ERROR)
 
@@ -253,7 +259,7 @@ class AbstractIndex(State):
         """Make the entries durable; of an unmapped index there is nothing to do (ABSIDX-17)."""
 
     def close(self) -> None:
-        """Unmap; the file keeps its length (ABSIDX-14, ABSIDX-15)."""
+        """Unmap; nothing is trimmed: the log manager does that before (ABSIDX-14, ABSIDX-15)."""
         self.close_handler()
 
     def close_handler(self) -> None:

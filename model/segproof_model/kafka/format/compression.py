@@ -45,7 +45,7 @@ GZIP_HEAD_BYTES = 10
 
 
 class CutShortError(ValueError):
-    """Data is damaged behind what a reader has inflated by then that goes on step by step."""
+    """Damage met after some bytes were inflated; `inflated` are those."""
 
     def __init__(self, text: str, inflated: bytes) -> None:
         super().__init__(text)
@@ -61,10 +61,11 @@ class BeyondLimitError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Codecs:
-    """The codecs as functions; what they refuse as damaged is a ValueError, a `CutShortError`
-    where a gzip stream is cut, or ends with wrong checksums; beyond a limit: BeyondLimitError.
+    """The codecs as functions. One call is a whole gzip or zstd stream, or one raw block of snappy
+    or lz4.
 
-    A whole gzip or zstd stream, and one raw block of snappy or lz4, are each one call.
+    A caller must raise ValueError for damage: of a gzip stream that is cut, or has a wrong
+    checksum, as `CutShortError`; and BeyondLimitError beyond the limit.
     """
 
     inflate: Callable[[int, bytes, int], bytes]
@@ -133,9 +134,10 @@ def inflate(codec: int, data: bytes, magic: int, codecs: Codecs) -> bytes:
 
 
 def inflate_until_damage(codec: int, data: bytes, magic: int, codecs: Codecs) -> tuple[bytes, bool]:
-    """Return what is inflated before damage is met, and whether it is.
+    """Return what a reader hands out before it meets damage, and whether it meets any.
 
-    Of snappy that is nothing: its reader goes on to the next block before it hands out anything.
+    gzip: what was inflated before a cut or a wrong checksum. lz4: the whole blocks before. snappy:
+    nothing, since its reader goes on to the next block before it hands out one. zstd: nothing.
     """
     try:
         if codec == SNAPPY:
@@ -152,7 +154,8 @@ def inflate_until_damage(codec: int, data: bytes, magic: int, codecs: Codecs) ->
 def opens(codec: int, data: bytes, magic: int, codecs: Codecs) -> bool:
     """Return whether a reader of `data` can be made, before anything is inflated.
 
-    It asks for the head alone, but of snappy without blocks for all of it.
+    It asks for the head alone, but of snappy without blocks for all of it. Of lz4 the frame's head
+    is checked first, and CutShortError means that it was good.
     """
     if codec == GZIP:
         return data.startswith(GZIP_HEAD) and len(data) >= GZIP_HEAD_BYTES

@@ -95,7 +95,7 @@ class LegacyRecordBatch(RecordBatch):
         return (Time(message.timestamp, message.offset) for message in self.messages())
 
     def streamed_times(self) -> Iterator[Time]:
-        """Yield the same: a wrapper is always read as a whole."""
+        """Yield the same as `times`: a wrapper is always read as a whole."""
         return self.times()
 
     # --- messages ------------------------------------------------------------------------------

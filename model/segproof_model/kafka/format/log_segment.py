@@ -109,7 +109,7 @@ class LogSegment(SegmentFiles):
         return timestamp if timestamp >= 0 else None
 
     def take_maximum(self, found: TimestampOffset) -> None:
-        """Remember a timestamp that is larger than the largest so far (SEG-8)."""
+        """Remember what is larger than the largest so far: the next time entry says it (SEG-8)."""
         if found.timestamp > self.max_timestamp_so_far:
             self.max_timestamp_and_offset_so_far = found
 
@@ -137,7 +137,7 @@ class LogSegment(SegmentFiles):
         for batch in records.batches():
             self.take_maximum(self.maximum_of(batch))
             if self.bytes_since_last_index_entry > self.config.index_interval_bytes:
-                self.enter(self.key_of(batch), position + batch.position)
+                self.enter_indexes(self.key_of(batch), position + batch.position)
                 self.bytes_since_last_index_entry = 0
             self.bytes_since_last_index_entry += batch.size_bytes
 
@@ -149,8 +149,8 @@ class LogSegment(SegmentFiles):
         """Return the offset under which a batch is indexed (SEG-4)."""
         return batch.last_offset
 
-    def enter(self, offset: int, position: int) -> None:
-        """Add an entry to the offset index, and the largest timestamp's if it grew (SEG-9)."""
+    def enter_indexes(self, offset: int, position: int) -> None:
+        """Add an offset entry, and the time entry of the largest timestamp if it grew (SEG-9)."""
         self.offset_index.append(offset, position)
         self.write_maximum(skip_full_check=False)
 
@@ -231,7 +231,7 @@ class LogSegment(SegmentFiles):
         """Return the batches from the first that reaches the offset on (SEG-13 to SEG-18).
 
         None if no batch reaches it. `max_position` is exclusive, in bytes; None: not known, which
-        gives no records.
+        gives no records. (Java's default is the size. It is the same: a slice ends with the log.)
         """
         if max_size < 0:
             refuse(ErrorKind.INVALID_ARGUMENT)

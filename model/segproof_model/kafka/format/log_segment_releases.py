@@ -105,7 +105,7 @@ class CallIsIndexedAsAWhole(Behaviour):
             self.append_to_log(records)
             self.take_maximum(maximum_of_call(self, records, told))
             if self.bytes_since_last_index_entry > self.config.index_interval_bytes:
-                self.enter(self.key_of_call(largest_offset, records, told), position)
+                self.enter_indexes(self.key_of_call(largest_offset, records, told), position)
                 self.bytes_since_last_index_entry = 0
             self.bytes_since_last_index_entry += len(records.data)
 

@@ -6,7 +6,7 @@ Upstream: Kafka 4.4.0, AbstractRecords, MemoryRecords, ByteBufferLogInputStream.
     record_releases, record_deviations.
 Layout: see record_batch.
 Laws: SCAN-9.
-Used by: log_segment, partition_log.
+Used by: log_segment, partition_log, the harness.
 """
 
 from collections.abc import Iterator
@@ -69,7 +69,10 @@ class MemoryRecords(AbstractRecords):
             position += batch.size_bytes
 
     def first_batch(self) -> RecordBatch:
-        """Return the batch at the beginning; if none is whole that is a corrupt record."""
+        """Return the batch at the beginning; if none is whole that is a corrupt record.
+
+        The harness asks.
+        """
         batch = self.next_batch(0) if len(self.data) >= HEADER_UP_TO_MAGIC_BYTES else None
         return refuse(ErrorKind.CORRUPT_RECORD) if batch is None else batch
 

@@ -73,9 +73,11 @@ class OffsetIndex(AbstractIndex):
         """Return the first entry at or behind a fetch of this many bytes (OFFIDX-15, -16)."""
         self.check_mapped()
         _, slot = self.slots(self.values(), self.end_of(fetch_offset, fetch_size))
-        if slot * 8 >= self.length:  # behind a failed resize
+        if slot < 0:
+            return None
+        if slot * self.entry_size >= self.length:  # behind a failed resize
             refuse(ErrorKind.INDEX_ERROR)
-        return None if slot < 0 else self.stored(slot)
+        return self.stored(slot)
 
     def end_of(self, fetch_offset: OffsetPosition, fetch_size: int) -> int:
         """Return where a fetch ends: a position of 32 bits."""

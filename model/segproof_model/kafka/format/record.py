@@ -100,10 +100,10 @@ def encode_record(record: Record, base_offset: int, base_timestamp: int) -> byte
 def decode_records(
     data: bytes, count: int, decode: Callable[[int, bool], tuple[Record, int]], is_whole: bool
 ) -> Iterator[Record]:
-    """Yield `count` records, which must fill the data exactly: the last one only if it does.
+    """Yield `count` records. The last is yielded only if it ends where the data ends.
 
-    `decode(position, is_last)` returns a record and the position behind it. Unless the data
-    `is_whole`, more would follow, so the last one never ends it.
+    `is_whole=False`: the data was cut by damage, so the last record is refused wherever it ends.
+    `decode(position, is_last)` returns a record and the position behind it.
     """
     if count < 0:
         refuse(ErrorKind.INVALID_RECORD)

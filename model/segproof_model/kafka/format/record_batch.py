@@ -88,7 +88,8 @@ class RecordBatch(Released):
 
     data: bytes
     """The batch; in a file all that can be read from its first byte on, up to the larger of
-    `size_bytes` and the header's size, so shorter than the batch where the file is."""
+    `size_bytes` and the header's size, so shorter than the batch where the file is. (A size field
+    may be as small as 14: then the header is read into what follows, as upstream's is.)"""
     position: int
     """Where it begins, in bytes from the beginning of what was read."""
     size_bytes: int
@@ -210,9 +211,10 @@ class RecordBatch(Released):
         return crc32c(data[21:])
 
     def records(self) -> Iterator[Record]:
-        """Yield every record, until one cannot be read (BATCH-16).
+        """Yield every record, as Java's iterator does, until one cannot be read (BATCH-16).
 
-        A compressed batch is read as a whole first (BATCH-18).
+        A compressed batch is made a list first, so damage hides all of it (BATCH-18). A count of 0
+        opens no stream.
         """
         whole = self.loaded()
         if whole.record_count != 0:
@@ -220,7 +222,10 @@ class RecordBatch(Released):
             yield from streamed if whole.compression == "none" else list(streamed)
 
     def streamed_records(self) -> Iterator[Record]:
-        """Yield the same, also those before damage in what is compressed."""
+        """Yield every record, as Java's streamingIterator does: also those before damage.
+
+        Of a compressed batch a count of 0 opens the stream, which may fail.
+        """
         whole = self.loaded()
         count = whole.record_count
         if whole.compression != "none":
@@ -229,11 +234,11 @@ class RecordBatch(Released):
             yield from whole.stored_records(count)
 
     def times(self) -> Iterator[Time]:
-        """Yield timestamp and offset of each of the records."""
+        """Yield timestamp and offset of each of the `records`."""
         return (Time(record.timestamp, record.offset) for record in self.records())
 
     def streamed_times(self) -> Iterator[Time]:
-        """Yield the same, also of those before damage in what is compressed."""
+        """Yield timestamp and offset of each of the `streamed_records`."""
         return (Time(record.timestamp, record.offset) for record in self.streamed_records())
 
     # --- reading the records of a batch in memory -----------------------------------------------
@@ -272,7 +277,10 @@ class RecordBatch(Released):
     def stored_record(
         self, data: bytes, base: RecordBase, position: int, is_last: bool
     ) -> tuple[Record, int]:
-        """Return a record that was not compressed, and the position behind it."""
+        """Return a record that was not compressed, and the position behind it.
+
+        `is_last` is for behaviours: nothing here asks.
+        """
         return decode_record(data, position, base)
 
     def inflated_record(

@@ -37,7 +37,7 @@ class MagicIsCheckedInFiles(Behaviour):
     laws = ("SCAN-4",)
     of_segproof = True
 
-    class FileRecords(record_file.FileRecords):
+    class RecordRange(record_file.RecordRange):
         """A file or a slice."""
 
         @override

@@ -44,8 +44,11 @@ class TimestampAndOffset(NamedTuple):
     leader_epoch: int | None
 
 
-class FileRecords(AbstractRecords):
-    """Records in a range of a file: how they are read."""
+class RecordRange(AbstractRecords):
+    """Records in a range of a file: how they are read.
+
+    Kafka's FileRecords is both classes below: a file, and a slice.
+    """
 
     start: int
     """Where the range begins in the file; 0 for the file itself."""
@@ -132,9 +135,12 @@ class FileRecords(AbstractRecords):
     def search_for_offset_with_size(
         self, target_offset: int, starting_position: int = 0
     ) -> LogOffsetPosition | None:
-        """Return where the first batch is whose last offset is not below the target (SCAN-17).
+        """Return where a reader of the target begins, or None (SCAN-17).
 
-        That is the batch before the first that begins beyond the target, if it reaches it.
+        At the batch that begins at the target; else at the batch before the first that begins
+        beyond it, if that reaches the target; else at that first one. Behind all: at the last
+        batch, if it reaches. Where batches rise: at the first whose last offset is not below the
+        target.
         """
         previous: RecordBatch | None = None
         for batch in self.batches(starting_position):
@@ -191,8 +197,12 @@ class FileRecords(AbstractRecords):
 
 
 @dataclass
-class FileSlice(FileRecords):
-    """A range of a file, with the bytes that the file had: a value."""
+class FileSlice(RecordRange):
+    """A range of a file, with the bytes that the file had: a value.
+
+    A slice of Kafka's reads through the channel of its file: it sees later writes, truncations and
+    a close. This one does not.
+    """
 
     image: bytes
     start: int
@@ -201,7 +211,7 @@ class FileSlice(FileRecords):
     codecs: Codecs = field(default=NO_CODECS, compare=False, repr=False)
 
 
-class RecordFile(FileRecords, State):
+class RecordFile(RecordRange, State):
     """Batches back to back up to the logical end; behind it a preallocated tail.
 
     >>> log = RecordFile(Files(), "0.log")
@@ -229,27 +239,27 @@ class RecordFile(FileRecords, State):
         """Open or create the file.
 
         One that is new and preallocated has `init_file_size` bytes and the logical size 0; any
-        other is believed to its physical end. `modified_ms` tells when a file that exists was
-        changed, otherwise now.
+        other is believed to its physical end. `modified_ms`: when a file that was there had last
+        changed; None: now.
         """
         self.files, self.name, self.writable, self.is_open = files, name, mutable, True
         self.codecs = codecs
         if name not in files and not mutable:
             refuse(ErrorKind.FILE_NOT_FOUND)
         is_new = preallocate and not file_already_exists
-        is_made = is_new or name not in files or modified_ms is None
+        was_there = name in files and not is_new
         if is_new and mutable:
             self.preallocate(init_file_size)
         else:
             files.write(name, self.image)
         self.size = 0 if is_new else len(self.image)
         """Logical size in bytes; the file may be longer."""
-        self.modified_ms = files.now_ms if is_made or modified_ms is None else modified_ms
+        self.modified_ms = modified_ms if was_there and modified_ms is not None else files.now_ms
         """When the bytes last changed."""
 
     def preallocate(self, size: int) -> None:
         """Give the file as many bytes as it is to have."""
-        self.files.write(self.name, self.image)
+        self.files.write(self.name, self.image)  # the file is there even if it then fails
         if size < 0:
             refuse(ErrorKind.IO_ERROR)
         self.files.write(self.name, self.image[:size].ljust(size, b"\0"))
@@ -310,7 +320,10 @@ class RecordFile(FileRecords, State):
         self.check_open()
 
     def close(self) -> None:
-        """End the use of the file, which stays closed (SCAN-13)."""
+        """End the use of the file (SCAN-13).
+
+        Nothing is trimmed: the log manager does that before.
+        """
         self.is_open = False
 
     def delete_if_exists(self) -> bool:

@@ -47,7 +47,7 @@ class TimeSearchReadsWholeBatch(Behaviour):
     releases = up_to("4.3.1", but=("4.2.2",))
     of_segproof = True
 
-    class FileRecords(record_file.FileRecords):
+    class RecordRange(record_file.RecordRange):
         """A file or a slice."""
 
         @override
@@ -61,7 +61,7 @@ class SliceOfSliceIsRefused(Behaviour):
     laws = ("SCAN-16",)
     releases = up_to("4.0.2", since="2.1.1")
 
-    class FileRecords(record_file.FileRecords):
+    class RecordRange(record_file.RecordRange):
         """A file or a slice."""
 
         @override
@@ -75,7 +75,7 @@ class SearchComparesLastOffsets(Behaviour):
     laws = ("SCAN-17",)
     releases = up_to("4.0.2")
 
-    class FileRecords(record_file.FileRecords):
+    class RecordRange(record_file.RecordRange):
         """A file or a slice."""
 
         @override
@@ -109,7 +109,7 @@ class SearchAnswersLastOffset(Behaviour):
     laws = ("SCAN-17",)
     releases = up_to("3.9.2")
 
-    class FileRecords(record_file.FileRecords):
+    class RecordRange(record_file.RecordRange):
         """A file or a slice."""
 
         @override
@@ -123,7 +123,7 @@ class ShortFileIsKafkaError(Behaviour):
     laws = ("SCAN-7",)
     releases = up_to("2.4.1")
 
-    class FileRecords(record_file.FileRecords):
+    class RecordRange(record_file.RecordRange):
         """A file or a slice."""
 
         eof_kind = ErrorKind.KAFKA_ERROR
@@ -135,7 +135,7 @@ class FoundTimeHasNoEpoch(Behaviour):
     laws = ("SCAN-18", "SCAN-19")
     releases = up_to("2.1.1")
 
-    class FileRecords(record_file.FileRecords):
+    class RecordRange(record_file.RecordRange):
         """A file or a slice."""
 
         @override
@@ -149,7 +149,7 @@ class SliceBeginsAnywhere(Behaviour):
     laws = ("SCAN-14",)
     releases = up_to("2.0.1")
 
-    class FileRecords(record_file.FileRecords):
+    class RecordRange(record_file.RecordRange):
         """A file or a slice."""
 
         @override
@@ -172,7 +172,7 @@ class SliceEndsAtSize(Behaviour):
     laws = ("SCAN-14", "SCAN-16")
     releases = up_to("0.11.0.3")
 
-    class FileRecords(record_file.FileRecords):
+    class RecordRange(record_file.RecordRange):
         """A file or a slice."""
 
         @override
@@ -191,7 +191,7 @@ class ScannerLimitsWrap(Behaviour):
     laws = ("SCAN-6",)
     releases = up_to("0.11.0.3")
 
-    class FileRecords(record_file.FileRecords):
+    class RecordRange(record_file.RecordRange):
         """A file or a slice."""
 
         @override
@@ -226,7 +226,7 @@ class AnyOffsetHasTime(Behaviour):
     laws = ("SCAN-18", "SEG-39")
     releases = up_to("0.10.2.2")
 
-    class FileRecords(record_file.FileRecords):
+    class RecordRange(record_file.RecordRange):
         """A file or a slice."""
 
         @override

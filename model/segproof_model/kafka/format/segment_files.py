@@ -47,7 +47,7 @@ class SegmentFiles(State):
     ) -> None:
         """Open or create a segment; `dir` is the name of a directory or empty (FILE-4, SEG-49).
 
-        `modified_ms` tells of a log that exists when it was changed, otherwise now.
+        `modified_ms`: when a log that was there had last changed; None: now.
         """
         kinds = (".log", ".index", ".timeindex", ".txnindex")
         stem = f"{dir}/" if dir else ""
@@ -74,7 +74,7 @@ class SegmentFiles(State):
         self.max_timestamp_and_offset_so_far: TimestampOffset | None = None
         """The largest timestamp with its offset; None before its first use."""
         self.is_closed = False
-        """Whether the segment was closed or deleted."""
+        """Whether the segment was closed or deleted: for segproof's refusals, nothing here asks."""
 
     @property
     def size(self) -> int:
@@ -149,7 +149,11 @@ class SegmentFiles(State):
             part.rename_to(part.name.removesuffix(old_suffix) + new_suffix)
 
     def close(self) -> None:
-        """End the use of the segment; no file is changed (SEG-44)."""
+        """End the use of the segment; no file is changed (SEG-44).
+
+        Nothing is written or trimmed: the log manager does that before, by
+        `on_become_inactive_segment`.
+        """
         self.is_closed = True
         self.close_parts()
 

@@ -9,9 +9,7 @@ Not covered: names of directories.
 Used by: log_segment, producer_state, partition_log and its parts, log_loader.
 """
 
-import re
-
-from segproof_model.language.integers import INT64_MAX, INT64_MIN
+from segproof_model.language.integers import parsed_int
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import refuse
 
@@ -38,7 +36,5 @@ def offset_of_name(name: str) -> int:
     """
     if "." not in name:
         refuse(ErrorKind.INDEX_ERROR)
-    number = name.split(".")[0]
-    if not re.fullmatch(r"[+-]?\d+", number) or not INT64_MIN <= int(number) <= INT64_MAX:
-        refuse(ErrorKind.NUMBER_FORMAT)
-    return int(number)
+    number = parsed_int(name.split(".")[0], 64)
+    return refuse(ErrorKind.NUMBER_FORMAT) if number is None else number

@@ -5,8 +5,10 @@ Mirrors: the recovery of impl/segproof/kafka/log_segment.py.
 Upstream: Kafka 4.4.0, LogSegment.recover. Otherwise: log_segment_releases,
     log_segment_deviations.
 Laws: SEG-20 to SEG-30.
-Not covered: what the given producer state refuses; that ends the recovery.
-Used by: log_segment.
+Not covered: what the given producer state refuses; that ends the recovery. But as upstream: an
+    invalid record that it finds, in a control batch whose checksum is right, ends the scan
+    only, and that batch is kept.
+Used by: log_segment, whose methods it calls.
 """
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -123,7 +125,7 @@ class SegmentRecovery(Released):
         self.check_offset(batch.last_offset)
         segment.take_maximum(segment.maximum_of(batch))
         if self.is_entry_due():
-            segment.enter(segment.key_of(batch), self.valid_bytes)
+            segment.enter_indexes(segment.key_of(batch), self.valid_bytes)
             self.last_index_entry = self.valid_bytes
         self.valid_bytes += batch.size_bytes
 

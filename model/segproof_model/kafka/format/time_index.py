@@ -46,7 +46,10 @@ class TimeIndex(AbstractIndex):
 
     @property
     def last_entry(self) -> TimestampOffset:
-        """The last entry, or (-1, base offset) (TIMEIDX-9)."""
+        """The last entry, or (-1, base offset) (TIMEIDX-9).
+
+        It is `remembered_entry` by another name: a behaviour may read the file here.
+        """
         return self.remembered_entry
 
     @property
@@ -81,6 +84,7 @@ class TimeIndex(AbstractIndex):
     def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool = False) -> None:
         """Add an entry if the timestamp grew (TIMEIDX-3 to -8, -14 to -16).
 
+        A full index refuses first, also what would add nothing.
         Timestamp and offset are written one after the other: what fails between leaves half.
         """
         if self.is_full and not skip_full_check:

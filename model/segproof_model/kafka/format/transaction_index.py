@@ -87,7 +87,7 @@ class TransactionIndex(State):
         self.last_offset: int | None = None
         """The last offset that the next append must exceed, if one is remembered."""
         self.is_closed = False
-        """Whether it was closed or deleted."""
+        """Whether it was closed or deleted: for segproof's refusals, nothing here asks."""
         if name in files:
             self.open_channel()
 

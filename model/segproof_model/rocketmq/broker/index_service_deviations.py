@@ -34,7 +34,7 @@ class SafeTimeDoesNotWrap(Behaviour):
 class OpeningReadsHeader(Behaviour):
     """Opening an existing index file reads its header; a full one that is made anew stays full."""
 
-    laws = ("RMQIDX-7", "RMQIDX-11", "RMQSVC-14", "RMQSVC-15")
+    laws = ("RMQIDX-7", "RMQIDX-11")
     of_segproof = True
 
     class IndexFile(index_file.IndexFile):

@@ -13,7 +13,7 @@ from segproof_model.kafka.format import record_releases as earlier
 from segproof_model.kafka.format.memory_records import MemoryRecords
 from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.kafka.format.record_deviations import MagicIsCheckedInFiles
-from segproof_model.kafka.format.record_file import FileRecords, FileSlice, RecordFile
+from segproof_model.kafka.format.record_file import FileSlice, RecordFile, RecordRange
 from segproof_model.language.integers import INT32_MAX, INT64_MIN, int32_at
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.language.states import Refused, outcome_of
@@ -52,7 +52,7 @@ def scan_of(records: Any, *start: int) -> Scan:
             stop = batch.position + batch.size_bytes
     except Refused as refused:
         error = refused.kind
-    if not isinstance(records, FileRecords):
+    if not isinstance(records, RecordRange):
         return Scan(batches, error, stop, len(records.data) - stop, None)
     left, image = records.end - stop, records.image
     is_read = records.is_open and left >= 18 and 0 <= stop <= len(image) - 17
@@ -62,7 +62,7 @@ def scan_of(records: Any, *start: int) -> Scan:
 # --- scanning ------------------------------------------------------------------------------------
 
 
-@law("SCAN-1", FileRecords, SCANNER, unless=(older.ScannerLimitsWrap, earlier.ScannersAskForSizes))
+@law("SCAN-1", RecordRange, SCANNER, unless=(older.ScannerLimitsWrap, earlier.ScannersAskForSizes))
 def scan_ends_where_nothing_fits(state: Any) -> bool:
     """The file scanner ends without an error at position p exactly when p >= end - 17, or when
     p > end - 12 - size after the size test.
@@ -72,14 +72,14 @@ def scan_ends_where_nothing_fits(state: Any) -> bool:
     return (error is None) == fits_none
 
 
-@law("SCAN-2", FileRecords, SCANNER)
+@law("SCAN-2", RecordRange, SCANNER)
 def small_sizes_are_corrupt(state: Any) -> bool:
     """A size field < 14 met with at least 18 bytes left raises the corrupt-record error."""
     scan = scan_of(state)
     return scan.size is None or scan.size >= 14 or scan.error == CORRUPT
 
 
-@law("SCAN-3", FileRecords, SCANNER, unless=earlier.ScannersAskForSizes)
+@law("SCAN-3", RecordRange, SCANNER, unless=earlier.ScannersAskForSizes)
 def zeros_end_a_scan_or_break_it(state: Any) -> bool:
     """A valid batch followed by k zero bytes yields one batch and no error for k <= 17, and one
     batch and then the corrupt-record error for k >= 18.
@@ -90,7 +90,7 @@ def zeros_end_a_scan_or_break_it(state: Any) -> bool:
     return not is_zeros or error == (None if left <= 17 else CORRUPT)
 
 
-@law("SCAN-4", FileRecords, SCANNER)
+@law("SCAN-4", RecordRange, SCANNER)
 def no_magic_is_rejected(state: Any) -> bool:
     """The scanner treats every magic < 2 (negative included) as legacy and every magic >= 2 as
     v2; it never rejects a magic. segproof rejects what is not 0, 1 or 2.
@@ -103,7 +103,7 @@ def no_magic_is_rejected(state: Any) -> bool:
     return is_right and (is_small or scan.error != CORRUPT)
 
 
-@law("SCAN-5", FileRecords, "FileRecords.batches")
+@law("SCAN-5", RecordRange, "FileRecords.batches")
 def batches_tile_a_prefix(state: Any) -> bool:
     """Batches returned by a scan tile a prefix of the range: each begins where the previous
     ends.
@@ -113,7 +113,7 @@ def batches_tile_a_prefix(state: Any) -> bool:
     return [batch.position for batch in batches] == [state.start, *ends][: len(batches)]
 
 
-@law("SCAN-6", FileRecords, SCANNER, unless=older.ScannerLimitsWrap)
+@law("SCAN-6", RecordRange, SCANNER, unless=older.ScannerLimitsWrap)
 def huge_sizes_end_a_scan(state: Any) -> bool:
     """Scanner limits are computed without 32-bit overflow (releases >= 1.1.1): a size field near
     2^31 ends the scan.
@@ -122,7 +122,7 @@ def huge_sizes_end_a_scan(state: Any) -> bool:
     return (scan.size or 0) <= INT32_MAX - 12 or scan.error is None
 
 
-@law("SCAN-7", FileRecords, "RecordBatchIterator, since 2.8", unless=earlier.ScannersAskForSizes)
+@law("SCAN-7", RecordRange, "RecordBatchIterator, since 2.8", unless=earlier.ScannersAskForSizes)
 def end_of_file_inside_is_corrupt(state: Any) -> bool:
     """A short read is continued until the wanted bytes or the end of file are reached; the end of
     file inside the believed size raises the corrupt-record error (releases >= 2.8).
@@ -133,7 +133,7 @@ def end_of_file_inside_is_corrupt(state: Any) -> bool:
     return not is_short or scan.stop < 0 or scan.error == kind
 
 
-@law("SCAN-8", FileRecords, "FileRecords.slice", unless=older.ScannerLimitsWrap)
+@law("SCAN-8", RecordRange, "FileRecords.slice", unless=older.ScannerLimitsWrap)
 def slices_keep_their_batches_inside(state: Any) -> bool:
     """A scan of a slice never returns a batch that ends outside the slice."""
     places = [(one.position, one.position + one.size_bytes) for one in scan_of(state).batches]
@@ -157,7 +157,7 @@ def memory_scan_tests_in_order(state: Any) -> bool:
     return is_tiled and (len(rest) < 17 or (is_good and len(rest) < 12 + size))
 
 
-@law("SCAN-10", FileRecords, "FileChannelRecordBatch, since 0.11", unless=earlier.WholeBatchIsRead)
+@law("SCAN-10", RecordRange, "FileChannelRecordBatch, since 0.11", unless=earlier.WholeBatchIsRead)
 def short_headers_are_kafka_errors(state: Any) -> bool:
     """Reading a v2 field of a file batch whose 61-byte header passes the end of file raises the
     Kafka error, not the corrupt-record error.
@@ -167,7 +167,7 @@ def short_headers_are_kafka_errors(state: Any) -> bool:
     return all(asked(batch, "last_offset") == Raised(ErrorKind.KAFKA_ERROR) for batch in short)
 
 
-@law("SCAN-20", FileRecords, "FileRecords, since 0.11")
+@law("SCAN-20", RecordRange, "FileRecords, since 0.11")
 def preallocated_bytes_stay_unseen(state: Any) -> bool:
     """No read of a preallocated file returns bytes beyond its logical size."""
     content = outcome_of(state.read)
@@ -224,7 +224,7 @@ def trimmed_files_end_at_their_size(step: Transition) -> bool:
 # --- slices --------------------------------------------------------------------------------------
 
 
-@law("SCAN-14", FileRecords, "FileRecords.slice", on="slice")
+@law("SCAN-14", RecordRange, "FileRecords.slice", on="slice")
 def slices_are_capped(step: Transition) -> bool:
     """slice raises invalid-argument for a negative position or size, and caps its end at the end
     of the file, also on 32-bit overflow; 0.11 caps it at the size of what is sliced.
@@ -241,7 +241,7 @@ def slices_are_capped(step: Transition) -> bool:
 
 
 WIDTH = "No slice is wider than it was asked for, also beside an append: the size is read once."
-retired("SCAN-15", FileRecords, WIDTH, FileRecords.slice)
+retired("SCAN-15", RecordRange, WIDTH, RecordRange.slice)
 
 
 @law("SCAN-16", FileSlice, "FileRecords.slice (KAFKA-18683)", on="slice")

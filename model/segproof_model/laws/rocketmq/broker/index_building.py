@@ -67,8 +67,12 @@ class Building:
 
 
 def built(step: Transition) -> Building | None:
-    """Return what was built of regular files, none of them listed twice."""
+    """Return what was built of regular files, none of them listed twice, or begun with entries."""
     files = step.after.index_files
+    if has(step.before, ours.OpeningReadsHeader) and any(
+        file.file_name in step.before.files for file in begun(step)
+    ):
+        return None
     is_plain = len({file.file_name for file in files}) == len(files) and all(map(is_whole, files))
     return Building(step) if step.succeeded and is_plain else None
 

@@ -15,7 +15,7 @@ from segproof_model.kafka.format.compression import NO_CODECS
 from segproof_model.kafka.format.legacy_record import encode_message
 from segproof_model.kafka.format.record import Record
 from segproof_model.kafka.format.record_deviations import MagicIsCheckedInFiles
-from segproof_model.kafka.format.record_file import FileRecords, LogOffsetPosition, RecordFile
+from segproof_model.kafka.format.record_file import LogOffsetPosition, RecordFile, RecordRange
 from segproof_model.kafka.format.record_file_releases import (
     ClosingTrimsRecordFiles,
     ScannerLimitsWrap,
@@ -53,7 +53,7 @@ def file_of(data: bytes, release: Release = NEWEST_KAFKA, **options: Any) -> Rec
     return release.kind(RecordFile)(Files({"0.log": data}), "0.log", codecs=CODECS, **options)
 
 
-def scanned(records: FileRecords, *start: int) -> tuple[list[Any], str | None]:
+def scanned(records: RecordRange, *start: int) -> tuple[list[Any], str | None]:
     """Return the batches of a scan, and the kind of error that ends it; every law holds."""
     assert [] == broken_state_laws(records)
     batches: list[Any] = []

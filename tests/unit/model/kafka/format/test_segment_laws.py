@@ -191,9 +191,7 @@ ALTERED: dict[str, tuple[Transition, Change]] = {
         with_values(max_timestamp_and_offset_so_far=TimestampOffset(1030, 40)),
     ),
     "SEG-9": (appended(THREE, batch(43, 5)), left(two_more_times)),
-    "SEG-10": (
-        appended(THREE, batch(42, 5), 42), with_values(bytes_since_last_index_entry=0)
-    ),
+    "SEG-10": (appended(THREE, batch(42, 5), 42), left(holding("log", THREE.log.image[:-1]))),
     "SEG-12": (
         done(THREE, "translate_offset", offset=41, starting_file_position=0), found(position=0)
     ),

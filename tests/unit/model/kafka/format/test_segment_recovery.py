@@ -50,3 +50,16 @@ def test_epochs_and_segment_share_the_files() -> None:
     segment.recover(producers, cache)
     assert b"0\n1\n3 0\n" == segment.files.image("leader-epoch-checkpoint")
     assert 1 == producers.map_end_offset
+
+
+def test_an_invalid_record_that_producers_find_ends_the_scan() -> None:
+    """The batch whose control record has no readable key is kept, what follows is cut."""
+    segment = segment_of(LogSegment, 3)
+    control = write_batch(
+        [Record(1, 1, b"\0", b"v")], base_offset=1, producer_id=5, producer_epoch=0, is_control=True
+    )
+    behind = write_batch([Record(2, 1, None, b"v")], base_offset=2)
+    kept = segment.size + len(control)
+    segment.append(2, MemoryRecords(control + behind))
+    assert len(behind) == segment.recover(ProducerStateManager(segment.files), None)
+    assert kept == segment.size
