@@ -226,7 +226,7 @@ class LogAppend(Released):
 
     def write(self, segment: LogSegment) -> None:
         """Write the batches, then let them count for producers and transactions (LOG-9)."""
-        self.log.txn_places = (*self.txn_places(segment), *self.log.txn_places)
+        self.log.txn_places = (*self.txn_places(segment), *self.waiting_places())
         self.write_records(segment)
         self.end_log()
         self.learn(segment)
@@ -244,6 +244,12 @@ class LogAppend(Released):
             LogOffsetMetadata(one.base_offset, segment.base_offset, segment.size + one.position)
             for one in self.begins_txn
         ]
+
+    def waiting_places(self) -> list[LogOffsetMetadata]:
+        """Return where transactions began that are open or not yet replicated."""
+        producers = self.log.producer_state_manager
+        waiting = {txn.first_offset for txn in producers.waiting_txns}
+        return [place for place in self.log.txn_places if place.message_offset in waiting]
 
     def end_log(self) -> None:
         """Let the log end behind what was written."""

@@ -96,10 +96,14 @@ class ProducerStateManager(State):
         """Return where the earliest open transaction begins."""
         return self.ongoing_txns[0].first_offset if self.ongoing_txns else None
 
+    @property
+    def waiting_txns(self) -> tuple[TxnMetadata, ...]:
+        """The transactions that are open or not yet replicated."""
+        return (*self.ongoing_txns, *self.unreplicated_txns)
+
     def first_unstable_offset(self) -> int | None:
         """Return where the earliest transaction begins that is open or not yet replicated."""
-        waiting = (*self.ongoing_txns, *self.unreplicated_txns)
-        return min((txn.first_offset for txn in waiting), default=None)
+        return min((txn.first_offset for txn in self.waiting_txns), default=None)
 
     def has_late_transaction(self, current_time_ms: int) -> bool:
         """Return whether the earliest open transaction is silent for longer than is allowed."""
