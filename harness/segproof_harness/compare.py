@@ -187,12 +187,12 @@ def _is_as_before(part: Any, before: Any) -> bool:
         return False
     if not isinstance(part, State):
         return bool(part == before)
-    return differing(part, before) <= {"files"} and _files_of(part) == _files_of(before)
+    return _files_of(part) == _files_of(before) and differing(part, before) <= {"files"}
 
 
 def _files_of(part: Any) -> list[bytes]:
     """Return the bytes of the files that a part has by name."""
-    names = getattr(part, "names", None) or (getattr(part, "name", None) or "",)
+    names = part.names if hasattr(type(part), "names") else (vars(part).get("name", ""),)
     return [part.files.image(name) for name in names]
 
 
