@@ -47,7 +47,8 @@ class Reading:
         """The offset and the time index; None for one that is not loaded."""
         slots = [[] if index is None else pairs(index) for index in self.indexes]
         self.are_usable = [
-            one is None or (one.is_mapped and is_in_file(one)) for one in self.indexes
+            one is None or (one.is_mapped and one.entries == len(found))
+            for one, found in zip(self.indexes, slots, strict=True)
         ]
         self.offsets = [(self.base_offset + distance, position) for distance, position in slots[0]]
         """Offset and position of each entry of the offset index; none if it is not loaded."""
