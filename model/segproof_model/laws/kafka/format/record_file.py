@@ -41,12 +41,11 @@ class Scan(NamedTuple):
     """The size field there, if it was read in a file or a slice."""
 
 
-def _read_of(records: Any, *start: int) -> tuple[object, ...]:
+def _read_of(one: Any, *start: int) -> tuple[object, ...]:
     """Return what a scan depends on: a log often stays as it is where its segment changes."""
-    if not isinstance(records, FileRecords):
-        return records, *start
-    place = records.image, records.start, records.size, records.is_open
-    return type(records), records.codecs, *place, *start
+    if not isinstance(one, FileRecords):
+        return one, *start
+    return type(one), one.codecs, one.image, one.start, one.size, one.is_open, *start
 
 
 @remembered
