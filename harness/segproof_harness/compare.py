@@ -187,13 +187,14 @@ def _is_as_before(part: Any, before: Any) -> bool:
         return False
     if not isinstance(part, State):
         return bool(part == before)
-    return differing(part, before) <= {"files"} and _files_of(part) == _files_of(before)
+    return _files_of(part) == _files_of(before) and differing(part, before) <= {"files"}
 
 
-def _files_of(part: Any) -> list[bytes]:
-    """Return the bytes of the files that a part has by name."""
-    names = getattr(part, "names", None) or (getattr(part, "name", None) or "",)
-    return [part.files.image(name) for name in names]
+def _files_of(part: Any) -> list[bytes | None]:
+    """Return the bytes of the files that a part has by name; None where there is no file."""
+    texts = (value for value in vars(part).values() if type(value) is str)
+    names = part.names if hasattr(type(part), "names") else texts
+    return [part.files.images.get(name) for name in names]
 
 
 class _Judged:

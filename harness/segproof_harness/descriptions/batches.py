@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 from segproof_harness.codecs import CODECS
@@ -161,9 +162,15 @@ def show_field(batch: Any, name: str) -> Any:
         return "error", kind_of(error)
 
 
+fields_of = attrgetter(*FIELDS)
+
+
 def show_fields(batch: Any) -> tuple[Any, ...]:
-    """Return all fields of a batch."""
-    return tuple([show_field(batch, name) for name in FIELDS])
+    """Return all fields of a batch; one that can't be read by its kind of error."""
+    try:
+        return tuple(fields_of(batch))
+    except Exception:
+        return tuple([show_field(batch, name) for name in FIELDS])
 
 
 def show_place(batch: Any) -> tuple[Any, ...]:

@@ -110,13 +110,21 @@ class Release:
         """The hash, which each class of a release is looked up by: made once."""
         return hash((self.name, self.behaviours))
 
+    @cached_property
+    def _kinds(self) -> dict[type, Any]:
+        """The classes that were asked for, by those that they were made of."""
+        return {}
+
     def has(self, behaviour: type[Behaviour]) -> bool:
         """Return whether this release has a behaviour."""
         return behaviour in self.behaviours
 
     def kind(self, structure: type[R]) -> type[R]:
         """Return the class of a structure as this release has it."""
-        return _kind_in(structure, self)  # type: ignore[arg-type]  # a class can be hashed
+        made = self._kinds.get(structure)
+        if made is None:
+            made = self._kinds[structure] = _kind_in(structure, self)  # type: ignore[arg-type]
+        return made
 
     def flipped(self, behaviour: type[Behaviour]) -> "Release":
         """Return the release with the behaviour if it has it not, without it if it has."""

@@ -228,12 +228,15 @@ def differing(one: State, other: State) -> set[str]:
     """Return the names of the attributes in which two states of one class differ."""
     if one is other:
         return set()
-    # A value and what it is beside other files share their attributes.
-    is_shared = "_values" in vars(one) and vars(one)["_values"] is vars(other).get("_values")
-    mine, others = ({}, {}) if is_shared else (dict(_content(one)), dict(_content(other)))
-    if vars(one).get("files") is not None:
-        mine["files"], others["files"] = vars(one)["files"], vars(other)["files"]
-    return {name for name in mine | others if not _is_same(mine.get(name), others.get(name))}
+    held, at_other = vars(one), vars(other)
+    found = set() if held.get("files") == at_other.get("files") else {"files"}
+    # Of two values most often nothing differs but the files.
+    is_alike = "_values" in held and held["_values"] == at_other.get("_values")
+    if is_alike and held["_parts"] == at_other["_parts"]:
+        return found
+    mine, others = dict(_content(one)), dict(_content(other))
+    names = (name for name in mine | others if mine.get(name) is not others.get(name))
+    return found.union(name for name in names if not _is_same(mine.get(name), others.get(name)))
 
 
 def _first_touched(state: State, name: str) -> Any:
@@ -350,6 +353,9 @@ def _is_same(one: Any, other: Any) -> bool:
         return len(one) == len(other) and all(map(_is_same, one, other))
     if not isinstance(one, State) or type(one) is not type(other):
         return not isinstance(one, State) and bool(one == other)
+    held, at_other = vars(one), vars(other)
+    if held.get("_parts") == {} == at_other.get("_parts") and not one.not_compared:
+        return bool(held["_values"] == at_other["_values"])
     mine, others = dict(_content(one)), dict(_content(other))
     return mine.keys() == others.keys() and all(
         _is_same(held, others[name]) for name, held in mine.items() if name not in one.not_compared

@@ -17,6 +17,7 @@ from segproof_model.kafka.broker import (
 )
 from segproof_model.kafka.broker.offset_by_time import EARLIEST, EARLIEST_LOCAL, LATEST
 from segproof_model.kafka.broker.producer_append_info import CompletedTxn
+from segproof_model.kafka.format import segment_recovery
 from segproof_model.kafka.format.log_offset_metadata import LogOffsetMetadata
 from segproof_model.kafka.format.log_segment import FetchDataInfo, LogSegment, RollParams
 from segproof_model.kafka.format.record_file import TimestampAndOffset
@@ -235,7 +236,7 @@ class ProducersAreCheckedFirst(Behaviour):
 
 class AppendEndsLogLast(Behaviour):
     """Producers and transactions know of an append before the log end moves, which stays where they
-    fail; a transaction is no longer open when it is entered into its index.
+    fail; a transaction is no longer open when it is entered into its index, by a recovery, too.
     """
 
     laws = ("LOG-9", "PROD-11")
@@ -258,6 +259,15 @@ class AppendEndsLogLast(Behaviour):
             last_stable_offset = self.producers.last_stable_offset(txn)
             self.producers.complete_txn(txn)
             segment.update_txn_index(txn, last_stable_offset)
+
+    class SegmentRecovery(segment_recovery.SegmentRecovery):
+        """A recovery."""
+
+        @override
+        def complete(self, txn: CompletedTxn, producers: segment_recovery.LearnsProducers) -> None:
+            last_stable_offset = producers.last_stable_offset(txn)
+            producers.complete_txn(txn)
+            self.segment.update_txn_index(txn, last_stable_offset)
 
 
 class LegacyBatchKeepsEpochs(Behaviour):

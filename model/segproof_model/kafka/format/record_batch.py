@@ -61,7 +61,7 @@ def number(position: int, width: int, signed: bool = True) -> int:
     end = position + width
 
     def read(batch: "RecordBatch") -> int:
-        header = batch.header()
+        header = batch.header() if batch.in_file else batch.data
         if end > len(header):
             refuse(ErrorKind.INDEX_ERROR)
         return int.from_bytes(header[position:end], "big", signed=signed)

@@ -148,7 +148,10 @@ class SegmentRecovery(Released):
             return
         completed = self.producers.update_producers(batch)
         if completed is not None:
-            last_stable_offset = self.producers.last_stable_offset(completed)
-            self.segment.update_txn_index(completed, last_stable_offset)
-            self.producers.complete_txn(completed)
+            self.complete(completed, self.producers)
         self.producers.update_map_end_offset(batch.last_offset + 1)
+
+    def complete(self, txn: CompletedTxn, producers: LearnsProducers) -> None:
+        """Enter an aborted transaction into its index; then it is no longer open."""
+        self.segment.update_txn_index(txn, producers.last_stable_offset(txn))
+        producers.complete_txn(txn)

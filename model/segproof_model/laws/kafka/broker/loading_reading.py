@@ -14,6 +14,7 @@ from segproof_model.language.integers import INT32_MAX, INT64_MAX
 from segproof_model.language.states import outcome_of
 from segproof_model.laws.kafka.broker.log_reading import log_reading
 from segproof_model.laws.kafka.format.index_slots import OFFSET_ENTRY
+from segproof_model.laws.kafka.format.record_file import scan_of
 from segproof_model.laws.kafka.format.segment_reading import Batch, Reading, batches_in
 from segproof_model.laws.register import Transition, laws_of
 
@@ -42,7 +43,7 @@ class Directory:
     def batches(self, base_offset: int, suffix: str = ".log") -> tuple[list[Batch], bool]:
         """Return the batches of a log, and whether they are all of it."""
         data = self.image(base_offset, suffix)
-        found, is_readable = batches_in(MemoryRecords(data))
+        found, is_readable = batches_in(scan_of(MemoryRecords(data)))
         return found, is_readable and sum(one.size_bytes for one in found) == len(data)
 
     @property

@@ -59,6 +59,8 @@ def has_right_checksum(entry: bytes) -> bool:
 
 def number_at(data: bytes, position: int, bits: int = 32) -> tuple[int, int]:
     """Return the varint at a place, and the place behind it. Raises: IndexError if it has no end"""
+    if (first := data[position]) < 128:
+        return first >> 1 ^ -(first & 1), position + 1
     value = 0
     for n, byte in enumerate(data[position : position + bits // 7 + 1]):
         value += byte % 128 << 7 * n

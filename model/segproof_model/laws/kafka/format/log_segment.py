@@ -35,7 +35,7 @@ CHANGES = (
     " change_file_suffixes set_last_modified"
 )
 """The operations that segproof does wholly or not at all."""
-OTHER_CHANGES = "open append_from_file recover close delete_if_exists"
+ALL_CHANGES = {*f"{CHANGES} open append_from_file recover close delete_if_exists".split()}
 SEEN_LATE = (ErrorKind.CORRUPT_RECORD, ErrorKind.KAFKA_ERROR, ErrorKind.CORRUPT_INDEX)
 """The errors of what a truncation has left, which it reads when it has cut."""
 
@@ -135,8 +135,7 @@ def time_entries_come_with_offset_entries(step: Transition) -> bool:
     """A time index entry is written only together with an offset index entry, or by roll, close
     and recovery, and only if the largest timestamp grew since the last one."""
     is_append = step.operation == "append" and step.succeeded
-    is_judged = is_append or step.operation not in f"{CHANGES} {OTHER_CHANGES}".split()
-    if not is_judged or step.after is step.before:
+    if step.after is step.before or (step.operation in ALL_CHANGES and not is_append):
         return True
     before, after = reading(step.before), reading(step.after)
     count, made = len(before.times), len(after.offsets) - len(before.offsets)

@@ -20,7 +20,7 @@ from segproof_model.language.states import Refused, outcome_of
 from segproof_model.laws.kafka.format.batch_bytes import asked
 from segproof_model.laws.numbers import is_rising
 from segproof_model.laws.register import Transition, has, law, retired
-from segproof_model.laws.remembering import remembered
+from segproof_model.laws.remembering import remembered, remembered_by
 
 SCANNER = "FileLogInputStream.nextBatch, since 1.1"
 IN_MEMORY = "ByteBufferLogInputStream.nextBatch, since 2.0"
@@ -41,7 +41,15 @@ class Scan(NamedTuple):
     """The size field there, if it was read in a file or a slice."""
 
 
+def _read_of(one: Any, *start: int) -> tuple[object, ...]:
+    """Return what a scan depends on: a log often stays as it is where its segment changes."""
+    if not isinstance(one, RecordRange):
+        return one, *start
+    return type(one), one.codecs, one.image, one.start, one.size, one.is_open, *start
+
+
 @remembered
+@remembered_by(_read_of)
 def scan_of(records: Any, *start: int) -> Scan:
     """Return what a scan of a file, a slice, or records in memory finds, or one from a place on."""
     batches: list[RecordBatch] = []

@@ -130,8 +130,8 @@ def closed_segment_is_closed(step: Transition) -> bool:
 
 def _new_files(step: Transition) -> set[str]:
     """Return the names of the files that a step created."""
-    before, after = (getattr(state, "files", state) for state in (step.before, step.after))
-    return set(after.images.keys() - before.images.keys())
+    before, after = (getattr(state, "files", state).images for state in (step.before, step.after))
+    return set() if after is before else set(after.keys() - before.keys())
 
 
 @law("FILE-3", LogSegment, FILES)

@@ -4,16 +4,16 @@
 Used by: the laws of segments and of partitions.
 """
 
-from collections.abc import Iterable, Sequence
-from functools import cached_property
+from collections.abc import Hashable, Iterable, Sequence
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from segproof_model.kafka.format import log_segment_releases_before_2 as before_2
-from segproof_model.kafka.format.memory_records import AbstractRecords, MemoryRecords
+from segproof_model.kafka.format.memory_records import MemoryRecords
 from segproof_model.language.states import Refused
 from segproof_model.laws.kafka.format.index_slots import is_in_file, is_regular, pairs
 from segproof_model.laws.kafka.format.offset_index import is_last_slot_remembered
-from segproof_model.laws.kafka.format.record_file import scan_of
+from segproof_model.laws.kafka.format.record_file import Scan, scan_of
 from segproof_model.laws.numbers import is_rising, low_32_bits
 from segproof_model.laws.register import has
 from segproof_model.laws.remembering import remembered
@@ -38,7 +38,7 @@ class Reading:
         """The bytes of the log up to its logical end."""
         self.begun = segment.size - segment.bytes_since_last_index_entry
         """The position from which bytes are counted for the next index entry."""
-        self.batches, self.is_readable = batches_in(segment.log)
+        self.batches, self.is_readable = batches_in(scan_of(segment.log))
         """The batches of the log, and whether there is nothing else that can't be read."""
         self.maximum = segment.max_timestamp_and_offset_so_far
         """The largest timestamp with its offset; None if it was not asked for."""
@@ -47,7 +47,8 @@ class Reading:
         """The offset and the time index; None for one that is not loaded."""
         slots = [[] if index is None else pairs(index) for index in self.indexes]
         self.are_usable = [
-            one is None or (one.is_mapped and is_in_file(one)) for one in self.indexes
+            one is None or (one.is_mapped and one.entries == len(found))
+            for one, found in zip(self.indexes, slots, strict=True)
         ]
         self.offsets = [(self.base_offset + distance, position) for distance, position in slots[0]]
         """Offset and position of each entry of the offset index; none if it is not loaded."""
@@ -143,14 +144,21 @@ def reading(segment: Any) -> Reading:
     return Reading(segment)
 
 
-def batches_in(records: AbstractRecords, start: int = 0) -> tuple[list[Batch], bool]:
+@lru_cache(maxsize=256)  # a log grows: most of its batches lie where they lay
+def _numbers_of(kind: Any, *fields: Hashable) -> tuple[int, int, int]:
+    """Return the offsets and the largest timestamp of the batch that has these fields."""
+    one = kind(*fields)
+    return one.base_offset, one.last_offset, one.max_timestamp
+
+
+@remembered
+def batches_in(scan: Scan, start: int = 0) -> tuple[list[Batch], bool]:
     """Return the batches of records that begin at `start`, and whether they can all be read."""
     found: list[Batch] = []
-    scan = scan_of(records)
     try:
         for one in scan.batches:
-            offsets = one.base_offset, one.last_offset
-            found.append(Batch(start + one.position, one.size_bytes, *offsets, one.max_timestamp))
+            numbers = _numbers_of(type(one), *vars(one).values())  # type: ignore[arg-type]
+            found.append(Batch(start + one.position, one.size_bytes, *numbers))
     except Refused:
         return found, False
     return found, scan.error is None
@@ -159,7 +167,8 @@ def batches_in(records: AbstractRecords, start: int = 0) -> tuple[list[Batch], b
 @remembered
 def appended(segment: Any, data: bytes) -> tuple[list[Batch], bool]:
     """Return the same of appended bytes, where they will lie."""
-    return batches_in(segment.kind(MemoryRecords)(data, codecs=segment.log.codecs), segment.size)
+    records = segment.kind(MemoryRecords)(data, codecs=segment.log.codecs)
+    return batches_in(scan_of(records), segment.size)
 
 
 def due(batches: Sequence[Batch], begun: int, interval: int) -> list[Batch]:
