@@ -245,6 +245,8 @@ def has_reserved_gzip_flags(data: bytes) -> bool:
     zlib, and so ours, refuses such a block; Java does not look at them. That is the library's
     choice, not Kafka's, and the one damage that Kafka reads through.
     """
+    if not data:
+        return False  # it says to have a negative size
     is_message = data[16] < 2
     if (data[17] if is_message else data[22]) & 7 != GZIP:
         return False
