@@ -115,7 +115,7 @@ class OperationKind:
     show: Callable[[Any], Any] | None = None
     """Return the part of an answer that is compared, where it is more than plain values."""
     is_query: bool = False
-    """Whether `call_model` changes nothing: it is given the state, which refuses to be changed,
+    """Whether it changes nothing: the model is asked the state itself, which refuses to be changed,
     and no draft of it."""
     sets_clock: bool = False
     """Whether it sets the clock to its argument `now_ms`, and is no call at all."""

@@ -231,6 +231,7 @@ RECORD_FILE = Structure(
             ("SCAN-5", "SCAN-1", "SCAN-2", "SCAN-3", "SCAN-4", "SCAN-7"),
             call_model=_batches,
             call_impl=_batches,
+            is_query=True,
         ),
         OperationKind(
             "search_for_offset_with_size",
@@ -240,6 +241,7 @@ RECORD_FILE = Structure(
             ),
             10,
             ("SCAN-17",),
+            is_query=True,
         ),
         OperationKind(
             "search_for_timestamp",
@@ -250,12 +252,14 @@ RECORD_FILE = Structure(
             ),
             8,
             ("SCAN-18",),
+            is_query=True,
         ),
         OperationKind(
             "largest_timestamp_after",
             (Parameter("starting_position", "int32", _position),),
             4,
             ("SCAN-19",),
+            is_query=True,
         ),
         OperationKind(
             "slice",
@@ -266,6 +270,7 @@ RECORD_FILE = Structure(
             6,
             ("SCAN-14", "SCAN-8", "SCAN-20"),
             show=_show_slice,
+            is_query=True,
         ),
         OperationKind(
             "slice_of_slice",
@@ -280,8 +285,11 @@ RECORD_FILE = Structure(
             call_model=_slice_of_slice,
             call_impl=_slice_of_slice,
             show=_show_slice,
+            is_query=True,
         ),
-        OperationKind("read", (), 2, ("SCAN-20",), call_model=_read, call_impl=_read),
+        OperationKind(
+            "read", (), 2, ("SCAN-20",), call_model=_read, call_impl=_read, is_query=True
+        ),
         OperationKind(
             "truncate_to", (Parameter("target_size", "int32", _position),), 5, ("SCAN-12",)
         ),

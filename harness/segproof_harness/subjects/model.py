@@ -91,8 +91,9 @@ class ModelSubject:
         if kind.adapt is not None:
             arguments = kind.adapt(arguments)
         call = _set_clock if kind.sets_clock else kind.call_model or kind.name
-        if kind.is_query and kind.call_model is not None:
-            after, outcome = before, outcome_of(kind.call_model, before, **arguments)
+        if kind.is_query:
+            ask = kind.call_model or getattr(type(before), kind.name)
+            after, outcome = before, outcome_of(ask, before, **arguments)
         else:
             step = apply(before, call, **arguments)
             after, outcome = step.after, step.outcome
