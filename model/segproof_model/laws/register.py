@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from segproof_model.language.behaviours import Behaviour, Release
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.language.states import Released, differing
-from segproof_model.laws.remembering import remembered
+from segproof_model.laws.kept_answers import remembered
 
 __all__ = [
     "LAWS",

@@ -12,7 +12,7 @@ from segproof_model.kafka.format.log_offset_metadata import LogOffsetMetadata
 from segproof_model.language.integers import INT32_MAX
 from segproof_model.laws.kafka.format.segment_reading import Reading, reading
 from segproof_model.laws.kafka.format.transaction_index import Slot, slots_of
-from segproof_model.laws.remembering import remembered
+from segproof_model.laws.kept_answers import remembered
 
 APPENDS = "append_as_leader append_as_follower"
 

@@ -162,7 +162,7 @@ def new_segments_begin_at_the_log_end(step: Transition) -> bool:
     """A new segment begins at the first offset that is to come, or at the log end behind that.
 
     The first offset of an append is guessed where it is not known, and up to 1.1 always: 2147483647
-    before the last one.
+    before the last one. What is answered to a batch that came before is not its place.
     """
     before, bases = step.before, log_reading(step.after).bases
     if not step.succeeded:
@@ -174,7 +174,8 @@ def new_segments_begin_at_the_log_end(step: Transition) -> bool:
     new = set(bases) - set(log_reading(before).bases)
     is_known = step.answer.first_offset >= 0 and not has(before, before_2.RollKnowsLastOffset)
     first = step.answer.first_offset if is_known else step.answer.last_offset - INT32_MAX
-    return new <= {max(first, before.log_end_offset)}
+    is_again = step.after.log_end_offset == before.log_end_offset
+    return is_again or new <= {max(first, before.log_end_offset)}
 
 
 @law("LOG-12", PartitionLog, "Kafka LocalLog.roll, since 2.1", on="roll")

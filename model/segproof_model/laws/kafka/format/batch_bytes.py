@@ -15,7 +15,7 @@ from segproof_model.kafka.format.record import Record
 from segproof_model.language.integers import int32_at, int64_at
 from segproof_model.language.outcomes import Raised
 from segproof_model.language.states import outcome_of
-from segproof_model.laws.remembering import remembered
+from segproof_model.laws.kept_answers import remembered
 
 HEADER = struct.Struct(">q4xibIhiqqqhii")
 Header = namedtuple(

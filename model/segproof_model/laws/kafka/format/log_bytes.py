@@ -15,7 +15,7 @@ from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.language.outcomes import Raised
 from segproof_model.language.states import outcome_of
 from segproof_model.laws.kafka.format.batch_bytes import entries_of, records_of
-from segproof_model.laws.remembering import remembered
+from segproof_model.laws.kept_answers import remembered
 
 
 @remembered

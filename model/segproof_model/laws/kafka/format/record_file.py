@@ -18,9 +18,9 @@ from segproof_model.language.integers import INT32_MAX, INT64_MIN, int32_at
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.language.states import Refused, outcome_of
 from segproof_model.laws.kafka.format.batch_bytes import asked
+from segproof_model.laws.kept_answers import remembered, remembered_by
 from segproof_model.laws.numbers import is_rising
 from segproof_model.laws.register import Transition, has, law, retired
-from segproof_model.laws.remembering import remembered, remembered_by
 
 SCANNER = "FileLogInputStream.nextBatch, since 1.1"
 IN_MEMORY = "ByteBufferLogInputStream.nextBatch, since 2.0"

@@ -14,9 +14,9 @@ from segproof_model.language.states import Refused
 from segproof_model.laws.kafka.format.index_slots import is_in_file, is_regular, pairs
 from segproof_model.laws.kafka.format.offset_index import is_last_slot_remembered
 from segproof_model.laws.kafka.format.record_file import Scan, scan_of
+from segproof_model.laws.kept_answers import remembered
 from segproof_model.laws.numbers import is_rising, low_32_bits
 from segproof_model.laws.register import has
-from segproof_model.laws.remembering import remembered
 
 
 class Batch(NamedTuple):
