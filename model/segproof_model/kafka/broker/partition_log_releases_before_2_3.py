@@ -324,7 +324,7 @@ class EmptySegmentIsNotReplaced(Behaviour):
     end, begins one there.
     """
 
-    laws = ("LOG-12",)
+    laws = ("LOG-9", "LOG-12")
     releases = up_to("2.0.1")
 
     class PartitionLog(partition_log.PartitionLog):
