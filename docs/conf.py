@@ -41,7 +41,7 @@ nitpick_ignore_regex = [
         r"(collections|contextlib|datetime|enum|mmap|os|pathlib|typing|types|uuid|numpy|np)(\..*)?",
     ),
     (r"py:.*", r"(Callable|Iterable|Iterator|Mapping|NDArray|PathLike|Protocol|Sequence|Self|Any)"),
-    (r"py:.*", r"segproof(_harness|_model)?(\.\w+)+\.(Entry|Index|Item|State)"),  # type variables
+    (r"py:.*", r"segproof(_harness|_model)?(\.\w+)+\.(Entry|Index|Item|S|State)"),  # type variables
     # What `PartitionLog.open` hands to the constructor, which nobody else calls.
     (r"py:.*", r"segproof\.kafka\.(log_files\.LogFiles|log_loader\.LoadedLog)"),
 ]
