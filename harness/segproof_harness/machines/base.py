@@ -33,7 +33,7 @@ CLOSED_STEPS_MAX = 3
 OPEN_STEPS_MIN = 4
 """So many steps before something may be closed for good."""
 
-RUNS_MAX = 3
+RUNS_MAX = 5
 """So often is a machine run, each time with twice as many examples, to reach all states."""
 
 RULES_MAX = 6
