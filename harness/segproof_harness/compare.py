@@ -24,7 +24,7 @@ from segproof_harness.sometimes import Sometimes
 from segproof_harness.structures import Setup, Structure
 from segproof_harness.subjects import ModelSubject, OracleSubject, Subject
 from segproof_harness.traces import Trace
-from segproof_model.language.states import State, differing
+from segproof_model.language.states import State, is_same_but_for_files
 from segproof_model.laws.register import broken_state_laws, broken_step_laws
 from segproof_model.releases import release_named
 
@@ -183,18 +183,22 @@ def _short(value: Any) -> str:
 
 def _is_as_before(part: Any, before: Any) -> bool:
     """Return whether a part is what it was, its own files included."""
+    if part is before:
+        return True
     if type(part) is not type(before):
         return False
     if not isinstance(part, State):
         return bool(part == before)
-    return _files_of(part) == _files_of(before) and differing(part, before) <= {"files"}
+    if not is_same_but_for_files(part, before):
+        return False
+    now, then = vars(part)["files"].images, vars(before)["files"].images
+    return now is then or all(now.get(name) == then.get(name) for name in _file_names(part))
 
 
-def _files_of(part: Any) -> list[bytes | None]:
-    """Return the bytes of the files that a part has by name; None where there is no file."""
+def _file_names(part: Any) -> Iterable[str]:
+    """Return the names of a part's files: every text that it holds may be one."""
     texts = (value for value in vars(part).values() if type(value) is str)
-    names = part.names if hasattr(type(part), "names") else texts
-    return [part.files.images.get(name) for name in names]
+    return part.names if hasattr(type(part), "names") else texts
 
 
 class _Judged:

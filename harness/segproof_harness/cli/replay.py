@@ -71,8 +71,9 @@ def command(
 
     Every answer, every kind of error and every byte of the files counts. Each subject is always
     compared with the model, under the profile that the subject is to equal; where two subjects
-    differ because their profiles do, the summary names the behaviours that explain it. A history that
-    diverges is made as short as possible and saved; the finding names the command that replays it.
+    differ because their profiles do, the summary names the behaviours that explain it. A history
+    that diverges is made as short as possible and saved; the finding names the command that replays
+    it.
 
     \b
     Examples:

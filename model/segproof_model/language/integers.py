@@ -66,11 +66,7 @@ def parsed_int(text: str, bits: int) -> int | None:
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits.isdecimal() or max(digits) > "\uffff":
         return None
-    value = 0
-    for digit in digits:
-        value = value * 10 + int(digit)
-        if value > 2 ** (bits - 1):
-            return None
-    if text[0] == "-":
-        return -value
-    return value if value < 2 ** (bits - 1) else None
+    if any(map(int, digits[:-20])):  # zeros may be as many as they like
+        return None
+    value = int(digits[-20:]) * (-1 if text[0] == "-" else 1)
+    return value if -(2 ** (bits - 1)) <= value < 2 ** (bits - 1) else None
