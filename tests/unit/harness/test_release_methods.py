@@ -48,6 +48,8 @@ def test_only_what_is_otherwise_is_shown() -> None:
     assert OffsetIndex in classes_of(release)
     assert {"flush", "close"} == set(methods_of(release, OffsetIndex))
     assert {} == methods_of(release, OffsetIndex, own=True)
+    canary = type("TimeIndex", (TimeIndex,), {"__module__": "segproof_harness.canaries"})
+    assert canary not in classes_of(release)
 
 
 def test_explain_a_release(capsys: pytest.CaptureFixture[str]) -> None:
