@@ -67,9 +67,15 @@ def classes_of(release: Release) -> list[Structure]:
     """Return the classes that a release has otherwise: also those derived from changed ones."""
     found = structures_of(release)
     for one in found:
-        derived = [each for each in one.__subclasses__() if each.release is None]
-        found += [each for each in derived if "." not in each.__qualname__ and each not in found]
+        derived = [each for each in one.__subclasses__() if _is_structure(each)]
+        found += [each for each in derived if each not in found]
     return found
+
+
+def _is_structure(kind: Structure) -> bool:
+    """Return whether a class stands in the file of a structure of the model."""
+    is_of_model = kind.__module__.startswith("segproof_model.")
+    return is_of_model and kind.release is None and "." not in kind.__qualname__
 
 
 def methods_of(

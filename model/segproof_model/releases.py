@@ -75,27 +75,13 @@ LINES = {"kafka": KAFKA, "rocketmq": ROCKETMQ}
 MODULES = (
     checkpoint_deviations,
     checkpoint_releases,
-    consume_queue_releases,
     epoch_releases,
-    index_deviations,
-    index_file_deviations,
-    index_file_releases,
-    index_releases,
-    index_service_deviations,
-    index_service_releases,
     log_loader_deviations,
     log_loader_releases,
     log_loader_releases_before_2,
-    log_segment_deviations,
-    log_segment_releases,
-    log_segment_releases_before_2,
     log_validator_deviations,
     log_validator_releases,
     log_validator_releases_before_0_11,
-    message_deviations,
-    message_releases,
-    message_store_deviations,
-    message_store_releases,
     partition_log_deviations,
     partition_log_releases,
     partition_log_releases_before_2,
@@ -103,11 +89,27 @@ MODULES = (
     partition_log_releases_before_2_8,
     producer_deviations,
     producer_releases,
+    index_deviations,
+    index_releases,
+    log_segment_deviations,
+    log_segment_releases,
+    log_segment_releases_before_2,
     record_deviations,
     record_file_releases,
     record_releases,
+    index_service_deviations,
+    index_service_releases,
+    message_store_deviations,
+    message_store_releases,
+    consume_queue_releases,
+    index_file_deviations,
+    index_file_releases,
+    message_deviations,
+    message_releases,
 )
-"""The modules that hold behaviours."""
+"""The modules that hold behaviours. Of behaviours that began with one release, and of segproof's,
+those of a later module go on top: `SizeIsChecked` looks at an index file before
+`OpeningReadsHeader` reads its header."""
 
 
 def _line_of(behaviour: type[Behaviour]) -> tuple[str, ...]:
@@ -129,9 +131,15 @@ def _rank(behaviour: type[Behaviour]) -> int:
     return len(line) if span is None else line.index(span.newest)
 
 
-BEHAVIOURS = tuple(sorted(Behaviour.known, key=lambda one: (_rank(one), one.__module__)))
-"""Every behaviour, in the order in which they go on top of each other: of those that began with
-one release, and of segproof's, as they are written down."""
+BEHAVIOURS = tuple(
+    sorted(
+        (one for held in MODULES for one in Behaviour.known if one.__module__ == held.__name__),
+        key=_rank,
+    )
+)
+"""Every behaviour, in the order in which they go on top of each other: the newest first. Those that
+began with one release, and segproof's, go as `MODULES` lists their modules, and as a module writes
+them down."""
 SEGPROOF = Release("segproof", tuple(one for one in BEHAVIOURS if one.of_segproof), BEHAVIOURS)
 RELEASES = {
     SEGPROOF.name: SEGPROOF,

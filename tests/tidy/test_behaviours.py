@@ -5,19 +5,29 @@ import ast
 import inspect
 import re
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
+from segproof_harness.every_law import LAWS, RETIRED
 from segproof_model import releases
+from segproof_model.kafka.format.record_deviations import HugePreallocationIsRefused
 from segproof_model.language.behaviours import Behaviour
+from segproof_model.laws.register import law, laws_of
+from segproof_model.rocketmq.broker.index_service_deviations import OpeningReadsHeader
+from segproof_model.rocketmq.format.index_file import IndexFile
+from segproof_model.rocketmq.format.index_file_deviations import SizeIsChecked
 
 MODULES = {module.__name__.removeprefix("segproof_model."): module for module in releases.MODULES}
 MODEL = Path(releases.__file__).parent
 LINES_MAX = 400
 MEDIAN_MAX = 20
+SENTENCE_ENDS = re.compile(r"[.;!?](?= |$)")
+WITHOUT_LAW = (HugePreallocationIsRefused,)
+"""What no law speaks of."""
 
 
 def behaviours_of(module: ModuleType) -> list[type[Behaviour]]:
@@ -54,11 +64,33 @@ def test_behaviour_says_what_it_is(name: str) -> None:
     """A sentence, who has it, and what it changes, by the name of the class that it changes."""
     for behaviour in behaviours_of(MODULES[name]):
         assert behaviour.sentence().endswith("."), behaviour
+        assert ["."] == SENTENCE_ENDS.findall(behaviour.sentence()), behaviour
         assert behaviour.releases is not None or behaviour.of_segproof, behaviour
         changes = list(behaviour.changes())
         assert changes, behaviour
         for change in changes:
             assert change.__name__ in {base.__name__ for base in change.__bases__}, change
+
+
+@pytest.mark.parametrize("behaviour", releases.BEHAVIOURS, ids=lambda one: one.__name__)
+def test_behaviour_names_the_laws_that_it_bends(behaviour: type[Behaviour]) -> None:
+    """Laws that there are, and each that does not judge a release because of it."""
+    bent = {law.law_id for law in LAWS.values() if behaviour in law.unless}
+    assert bent <= set(behaviour.laws) <= {*LAWS, *RETIRED}
+    assert bool(behaviour.laws) != (behaviour in WITHOUT_LAW)
+
+
+def test_law_is_bent_by_behaviours_only() -> None:
+    """A tuple of them inside of another one would bend nothing."""
+    nested: Any = (OpeningReadsHeader, (SizeIsChecked,))
+    with pytest.raises(TypeError, match="TIDY-1"):
+        law("TIDY-1", IndexFile, "segproof", unless=nested)
+    with pytest.raises(TypeError, match="TIDY-1"):
+        law("TIDY-1", IndexFile, "segproof", only=nested)
+    enter = laws_of(lambda step: step, IndexFile, "segproof", "load")
+    with pytest.raises(TypeError, match="TIDY-1"):
+        enter("TIDY-1", "segproof", *nested)(lambda step: True)
+    assert "TIDY-1" not in LAWS
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -77,6 +109,42 @@ def test_newest_is_written_first(name: str) -> None:
     """The order in which behaviours are written down is that in which they stand on each other."""
     ranks = [releases.BEHAVIOURS.index(one) for one in behaviours_of(MODULES[name])]
     assert all(one < two for one, two in pairwise(ranks))
+
+
+def began(behaviour: type[Behaviour]) -> tuple[str, str | None]:
+    """Return with which release a behaviour began; None: with segproof."""
+    span = behaviour.releases
+    return behaviour.system(), None if span is None else span.newest
+
+
+def test_modules_are_in_the_order_of_their_list() -> None:
+    """Behaviours that began with one release stand on each other as their modules are listed."""
+    listed = [module.__name__ for module in MODULES.values()]
+    places = {one: listed.index(one.__module__) for one in releases.BEHAVIOURS}
+    for one, two in combinations(releases.BEHAVIOURS, 2):
+        assert began(one) != began(two) or places[one] <= places[two], (one, two)
+
+
+def methods_by_class(behaviour: type[Behaviour]) -> set[tuple[str, str]]:
+    """Return the names of methods that a behaviour changes, each with that of its class."""
+    return {
+        (change.__name__, name)
+        for change in behaviour.changes()
+        for name, held in vars(change).items()
+        if inspect.isfunction(held)
+    }
+
+
+def test_order_of_modules_decides_once() -> None:
+    """Where two modules change one method at one rank, their list says what goes on top."""
+    pairs = [
+        (one, two)
+        for one, two in combinations(releases.BEHAVIOURS, 2)
+        if began(one) == began(two)
+        and one.__module__ != two.__module__
+        and methods_by_class(one) & methods_by_class(two)
+    ]
+    assert [(OpeningReadsHeader, SizeIsChecked)] == pairs
 
 
 @pytest.mark.parametrize("name", MODULES)

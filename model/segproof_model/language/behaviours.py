@@ -9,13 +9,15 @@ a list of behaviours.
 Rules for a behaviour:
 
 - Every method of a nested class is an `@override`, or has a docstring.
-- Behaviours go on top of each other in the order in which they are written down: the newest first,
-  so that an older release's may call a newer one's by `super()`; segproof's own last.
-- What is said of a base class stands before the derived class's own methods too. So override a step
-  that no derived class overrides, not the operation around it.
+- Behaviours go on top of each other: the newest first, so that an older release's may call a newer
+  one's by `super()`, and segproof's own last. Those that begin with one release do so as their
+  modules are listed in `releases`, and as a module writes them down.
+- A change of a base class overrides the methods of derived classes, too. So override a step that no
+  derived class overrides, not the operation around it.
 - A guard is what many operations begin with: `@guarded("append resize", check)`. A context is what
   is around them: `@each("append resize", around)`.
-- A behaviour is right alone too, on the newest release: so differences are explained.
+- A behaviour is right alone too, on the newest release: so differences are explained. The one
+  exception, `ActiveSegmentIsNotPrepared`, leaves work to three others, and is right beside them.
 
 Used by: the `*_releases` modules of the structures, releases.
 """
@@ -77,8 +79,8 @@ class Behaviour:
 
     @classmethod
     def sentence(cls) -> str:
-        """Return what is done otherwise."""
-        return " ".join((cls.__doc__ or "").split())
+        """Return what is done otherwise: the first paragraph of the docstring."""
+        return " ".join((cls.__doc__ or "").split("\n\n")[0].split())
 
     @classmethod
     def system(cls) -> str:

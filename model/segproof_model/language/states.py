@@ -4,8 +4,8 @@
 The model is ordinary Python. A structure is an object with attributes; its methods change them and
 call methods of its parts; `refuse` ends an operation where the caller would see an error, and what
 was changed before it stays changed. Whoever drives the model wants values instead: a state that
-stays as it was, and beside it the state that an operation left and what was seen. `apply` makes the
-one of the other, here and nowhere else: it lets the method change a draft.
+stays as it was, and beside it the state that an operation left and what was seen. Only `apply`
+makes such values: it lets the method change a draft of the state.
 
 Rules for a State:
 

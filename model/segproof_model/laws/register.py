@@ -192,8 +192,14 @@ def law(
     unless: Behaviours = (),
     only: Behaviours = (),
 ) -> Callable[[Predicate], Predicate]:
-    """Enter the decorated predicate into `LAWS`. An id can be entered once."""
+    """Enter the decorated predicate into `LAWS`. An id can be entered once.
+
+    Raises TypeError where `unless` or `only` names what is no behaviour.
+    """
     bent, promised = (one if isinstance(one, tuple) else (one,) for one in (unless, only))
+    for one in (*bent, *promised):
+        if one not in Behaviour.known:
+            raise TypeError(f"law {law_id}: {one!r} is no behaviour")
 
     def enter(predicate: Predicate) -> Predicate:
         _check_new(law_id)

@@ -29,8 +29,8 @@ class EpochTruncationIsWritten(Behaviour):
 
 
 class LoadedEpochsAreNotChecked(Behaviour):
-    """Epochs are taken from the file as they stand there; of those assigned, a negative epoch
-    alone is refused.
+    """Epochs are taken from the file as they stand there, and of those assigned only a negative one
+    is refused.
     """
 
     laws = ("EPOCH-1", "EPOCH-2")
@@ -51,7 +51,7 @@ class LoadedEpochsAreNotChecked(Behaviour):
 
 class EpochThatConflictsIsIgnored(Behaviour):
     """An epoch is entered only if it is greater than the latest one and begins at the same offset
-    or behind it; no entry goes for it.
+    or behind it, and no entry goes for it.
     """
 
     laws = ("EPOCH-1", "EPOCH-3", "EPOCH-4")
@@ -75,7 +75,7 @@ class FirstEpochDecidesOnTruncation(Behaviour):
     an entry that begins there.
     """
 
-    laws = ("EPOCH-9",)
+    laws = ("EPOCH-9", "LOAD-15")
     releases = up_to("1.1.1")
 
     class LeaderEpochFileCache(leader_epoch_cache.LeaderEpochFileCache):
@@ -94,7 +94,7 @@ class FirstEpochDecidesOnTruncation(Behaviour):
 
 class RequestedEpochIsAnswered(Behaviour):
     """The end of an epoch is told for the requested epoch, also if the log has an earlier one
-    instead; none if it lies below the first. Without epochs the latest is -1.
+    instead.
     """
 
     laws = ("EPOCH-7",)
@@ -105,10 +105,12 @@ class RequestedEpochIsAnswered(Behaviour):
 
         @override
         def latest_epoch(self) -> int:
+            """Without epochs it is -1."""
             return self.entries[-1].epoch if self.entries else -1
 
         @override
         def end_offset_for(self, requested_epoch: int, log_end_offset: int) -> tuple[int, int]:
+            """An epoch below the first has no end."""
             if requested_epoch in (-1, self.latest_epoch()):
                 return super().end_offset_for(requested_epoch, log_end_offset)
             higher = [entry for entry in self.entries if entry.epoch > requested_epoch]

@@ -38,11 +38,8 @@ class DeletedCheckpointsGo(Behaviour):
 
 
 class SwapsAreRecovered(Behaviour):
-    """A swap loses its indexes, is recovered when the segments are open, and takes the place of
-    those that reach into its range.
-
-    A `.swap` that is neither a log nor an index stays. An index swap without its log lets loading
-    remove the indexes at its offset, and stays.
+    """Loading recovers a swap without its indexes when the segments are open, and lets it take the
+    place of the segments that reach into its range.
     """
 
     laws = ("LOAD-2", "LOAD-3", "LOAD-18")
@@ -53,6 +50,10 @@ class SwapsAreRecovered(Behaviour):
 
         @override
         def swaps_to_remove(self, names: Iterable[str], first_offset: int) -> list[str]:
+            """A `.swap` that is neither a log nor an index stays.
+
+            An index swap without its log stays, too, but the indexes at its offset go.
+            """
             kinds = tuple([kind + SWAP for kind in (LOG, *INDEXES)])
             offsets = {name: offset_of_name(name) for name in names if name.endswith(kinds)}
             logs = [name for name in offsets if name.endswith(LOG + SWAP)]
@@ -136,8 +137,8 @@ class IndexRebuildLearnsNoEpochs(Behaviour):
 
 
 class EqualBoundsTouchFloor(Behaviour):
-    """An empty range of offsets, or one that ends before it begins, touches the segment below; only
-    an end before that one is refused.
+    """An empty range of offsets, or one that ends before it begins, touches the segment below, and
+    is refused only if it ends before that one.
     """
 
     laws = ("LOG-2", "LOAD-3")
@@ -183,10 +184,8 @@ class RecoveryPointMovesToEnd(Behaviour):
 
 
 class RecoveryAsksOwnProducers(Behaviour):
-    """What a recovery reads of the log below a segment is appended to what the log's own producer
+    """A recovery appends what it reads of the log below a segment to what the log's own producer
     state knows, which is nothing yet.
-
-    An open transaction of the snapshot is lost, or begins anew with the next batch.
     """
 
     laws = ("PROD-14", "LOAD-8")
@@ -197,6 +196,7 @@ class RecoveryAsksOwnProducers(Behaviour):
 
         @override
         def rebuild_of(self, producers: ProducerStateManager) -> ProducerRebuild:
+            """An open transaction of the snapshot is lost, or begins anew with the next batch."""
             log, asked = self.log, self.log.producer_state_manager
             kind = self.kind(RebuildAskingOthers)
             return kind(producers, log.log_segments, log.log_start_offset, asked)
@@ -221,7 +221,7 @@ class RebuildAskingOthers(ProducerRebuild):
 
 
 class LogBeginsAtZero(Behaviour):
-    """A log without segments begins at 0, and keeps its recovery point; one that ends below its
+    """A log without segments begins at 0 and keeps its recovery point, and one that ends below its
     checkpointed start stays.
     """
 

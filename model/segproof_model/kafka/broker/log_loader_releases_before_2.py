@@ -185,10 +185,7 @@ class SwapSparesTimeIndexes(Behaviour):
 
 
 class LogNameEndsBeforeSuffix(Behaviour):
-    """The offset of a log stands before `.log` in its name, not before the first dot.
-
-    An index goes where no log has its name, and transaction indexes are left alone.
-    """
+    """The offset of a log stands before `.log` in its name, not before the first dot."""
 
     laws = ("FILE-2", "LOAD-4")
     releases = up_to("0.10.2.2")
@@ -204,5 +201,6 @@ class LogNameEndsBeforeSuffix(Behaviour):
 
         @override
         def is_index_without_log(self, name: str) -> bool:
+            """An index goes where no log has its name, but a transaction index is left alone."""
             kind = next((suffix for suffix in INDEXES[:2] if name.endswith(suffix)), None)
             return kind is not None and not self.has(name.removesuffix(kind) + LOG)

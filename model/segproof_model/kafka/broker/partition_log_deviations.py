@@ -274,7 +274,7 @@ def check_open(log: partition_log.PartitionLog) -> None:
 
 
 class ClosedLogIsClosed(Behaviour):
-    """Every use of a closed log raises the unmapped error; to close it again does nothing."""
+    """Every use of a closed log raises the unmapped error, but closing it again does nothing."""
 
     laws = ("LOG-5", "LOG-9", "LOG-11", "LOG-13", "LOAD-16")
     of_segproof = True

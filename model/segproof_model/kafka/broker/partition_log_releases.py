@@ -25,8 +25,8 @@ from segproof_model.language.states import Refused, refuse
 
 
 class ClosedLogIsAsked(Behaviour):
-    """A closed log does what it is asked, as far as its files and indexes, which are closed, do;
-    also one that could not be closed is.
+    """A closed log, also one that could not be closed, does what its closed files and indexes still
+    do.
     """
 
     laws = ("LOG-5", "LOG-9", "LOG-11", "LOG-13")

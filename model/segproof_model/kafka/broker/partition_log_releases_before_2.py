@@ -230,7 +230,7 @@ class LogKnowsNoProducers(Behaviour):
 class LogBeginsWithSegment(Behaviour):
     """A log begins with its first segment, whatever the checkpoint says."""
 
-    laws = ("LOAD-12", "LOAD-15", "LOG-14")
+    laws = ("LOAD-12", "LOAD-15", "LOG-14", "LOG-17")
     releases = up_to("0.10.2.2")
 
     class PartitionLog(partition_log.PartitionLog):

@@ -71,11 +71,8 @@ class ReplicaBound(LogOffsetMetadata):
 
 
 class ReplicaKnowsHighWatermark(Behaviour):
-    """The log does not know the high watermark: its replica does, and tells it, unanswered.
-
-    It follows neither the log start nor the log end, and retention lets the log begin beyond it. A
-    read is given an offset that no batch reaches; where the first unstable offset is, its segment
-    says. Only a truncation moves the recovery point.
+    """The replica keeps the high watermark and tells it to the log, which neither moves nor bounds
+    it.
     """
 
     laws = ("LOG-6", "LOG-13", "LOAD-13", "PROD-10")
@@ -86,6 +83,7 @@ class ReplicaKnowsHighWatermark(Behaviour):
 
         @override
         def of(self, isolation: read_bounds.Isolation) -> LogOffsetMetadata:
+            """The bound of a read is the log end, together with the offset up to which it reads."""
             bound, log = ReplicaBound(*self.local_log.log_end), self.log
             if isolation != "log_end":
                 is_high = isolation == "high_watermark"
@@ -94,6 +92,7 @@ class ReplicaKnowsHighWatermark(Behaviour):
 
         @override
         def update_high_watermark(self, high_watermark: int) -> None:  # type: ignore[override]
+            """What the replica tells is taken as it is, and nothing is answered."""
             self.update_high_watermark_metadata(LogOffsetMetadata(high_watermark))
 
         @override
@@ -104,10 +103,11 @@ class ReplicaKnowsHighWatermark(Behaviour):
 
         @override
         def update_high_watermark_with_log_end_offset(self) -> None:
-            pass
+            """The high watermark does not follow the log end."""
 
         @override
         def maybe_convert_to_offset_metadata(self, offset: int) -> LogOffsetMetadata:
+            """The segment of the first unstable offset says where that is."""
             segment = self.local_log.segments.floor_segment(offset)
             found = None if segment is None else segment.translate_offset(offset)
             if segment is None or found is None:
@@ -119,6 +119,7 @@ class ReplicaKnowsHighWatermark(Behaviour):
 
         @override
         def update_log_start_offset(self, offset: int) -> None:
+            """The recovery point does not follow the log start."""
             recovery_point = self.recovery_point
             super().update_log_start_offset(offset)
             self.local_log.recovery_point = recovery_point
@@ -134,18 +135,21 @@ class ReplicaKnowsHighWatermark(Behaviour):
 
         @override
         def update_log_end_offset(self, offset: int) -> None:
+            """The recovery point does not follow the log end."""
             recovery_point = self.recovery_point
             super().update_log_end_offset(offset)
             self.recovery_point = recovery_point
 
         @override
         def truncate_to(self, target_offset: int) -> Sequence[LogSegment]:
+            """A truncation moves the recovery point."""
             deleted = super().truncate_to(target_offset)
             self.recovery_point = min(self.recovery_point, target_offset)
             return deleted
 
         @override
         def truncate_fully_and_start_at(self, new_offset: int) -> None:
+            """A truncation moves the recovery point."""
             super().truncate_fully_and_start_at(new_offset)
             self.recovery_point = min(self.recovery_point, new_offset)
 
@@ -158,6 +162,7 @@ class ReplicaKnowsHighWatermark(Behaviour):
             min_one_message: bool,
             bound: LogOffsetMetadata,
         ) -> FetchDataInfo | None:
+            """The end is looked up among the batches of the segment."""
             below = bound.below if isinstance(bound, ReplicaBound) else None
             position = self.max_position(segment, bound)
             if below is not None and position is not None:
@@ -175,14 +180,15 @@ class ReplicaKnowsHighWatermark(Behaviour):
 
         @override
         def begin_log_behind(self, segment: LogSegment) -> None:
+            """The log may begin beyond the high watermark."""
             following = self.segments.higher_segment(segment.base_offset)
             if following is not None and following.base_offset > self.log.log_start_offset:
                 self.log.increment_log_start_offset(following.base_offset)
 
 
 class OneTransactionIsPlaced(Behaviour):
-    """Where a transaction begins is remembered of the first batch of a call alone, whatever it is;
-    others are looked up.
+    """An append remembers where a transaction begins only if that begins with the first batch of
+    the call, and the places of others are looked up.
     """
 
     laws = ("PROD-10", "LOG-7")
@@ -235,8 +241,8 @@ class ProducersAreCheckedFirst(Behaviour):
 
 
 class AppendEndsLogLast(Behaviour):
-    """Producers and transactions know of an append before the log end moves, which stays where they
-    fail; a transaction is no longer open when it is entered into its index, by a recovery, too.
+    """Producers and transactions know of an append before the log end moves, and a transaction is
+    no longer open when it is entered into its index.
     """
 
     laws = ("LOG-9", "PROD-11")
@@ -251,6 +257,7 @@ class AppendEndsLogLast(Behaviour):
 
         @override
         def learn(self, segment: LogSegment) -> None:
+            """Where producers or transactions fail, the log end stays."""
             super().learn(segment)
             super().end_log()
 
@@ -319,9 +326,8 @@ class CompactedLogIsNotTrimmed(Behaviour):
 
 
 class EmptySegmentIsNotReplaced(Behaviour):
-    """A roll to where a segment begins, be it empty, is refused when its files are removed and the
-    segment is begun. A roll before the active segment, which may have been begun ahead of the log
-    end, begins one there.
+    """A roll to where a segment begins, even an empty one, removes the segment's files, begins it
+    anew, and is then refused.
     """
 
     laws = ("LOG-9", "LOG-12")
@@ -346,7 +352,7 @@ class EmptySegmentIsNotReplaced(Behaviour):
 
         @override
         def check_roll(self, base_offset: int) -> None:
-            pass
+            """A roll before the active segment, which may begin ahead of the log end, is made."""
 
         @override
         def begin_segment(self, base_offset: int) -> None:

@@ -57,11 +57,11 @@ class StableBoundIsPlacedAlone(Behaviour):
 
 
 class ReadAtBoundGoesOn(Behaviour):
-    """A read that begins at the log end gives no records before its bound is looked up, or the log
-    start; one that begins at another bound reads what the segments have up to there.
+    """A read at the log end gives no records before its bound or the log start is looked up, and a
+    read at another bound reads what the segments have up to there.
     """
 
-    laws = ("LOG-5", "LOG-6")
+    laws = ("LOG-5", "LOG-6", "LOG-7")
     releases = up_to("2.4.1")
 
     class PartitionLog(partition_log.PartitionLog):

@@ -81,8 +81,8 @@ class MarkerAloneCompletes(Behaviour):
 
 
 class SnapshotsAreListed(Behaviour):
-    """Snapshots are listed anew each time that they are asked for; none goes with its segment, nor
-    is a stray one removed by a load, but those before the log start are when that moves.
+    """Snapshots are listed anew each time that they are asked for, and go when the log start moves
+    behind them, not with their segments or by a load.
     """
 
     laws = ("PROD-13", "LOAD-1", "LOAD-14")
@@ -106,7 +106,7 @@ class SnapshotsAreListed(Behaviour):
 
         @override
         def remove_stray_snapshots(self, segment_base_offsets: Collection[int]) -> None:
-            pass
+            """A load removes none."""
 
 
 class StoredProducersHaveBatches(Behaviour):
@@ -182,7 +182,9 @@ class ReplicatedMarkersAreChecked(Behaviour):
 
 
 class ProducerTimeIsOfBatches(Behaviour):
-    """A producer was last heard of when its last remembered batch was; a marker does not count."""
+    """A producer was last heard of when its last remembered batch was appended, not when its last
+    marker was.
+    """
 
     laws = ("PROD-7", "PROD-9")
     releases = up_to("2.2.2", since="1.1.1")
@@ -234,7 +236,9 @@ class BatchBeginsBySequences(Behaviour):
 
 
 class SnapshotReplacesFile(Behaviour):
-    """A snapshot takes the place of a longer file that it overwrites; no tail of it is left."""
+    """A snapshot takes the place of the file that it overwrites, and leaves no tail of a longer
+    one.
+    """
 
     laws = ("PROD-2",)
     releases = up_to("2.0.1")

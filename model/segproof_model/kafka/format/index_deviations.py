@@ -107,9 +107,8 @@ class UpperBoundIsExact(Behaviour):
 
 
 class ZeroTailIsFree(Behaviour):
-    """The zero slots at the end of an existing file are no entries.
-
-    But for the only slot of a time index, which is timestamp 0: closing has left nothing else.
+    """The zero slots at the end of an existing file are no entries, but for the only slot of a time
+    index.
     """
 
     laws = ("ABSIDX-4",)
@@ -128,13 +127,14 @@ class ZeroTailIsFree(Behaviour):
 
         @override
         def count_entries(self) -> int:
+            """The only slot is timestamp 0, since closing has left nothing else."""
             return 1 if self.length // 12 == 1 else super().count_entries()
 
 
 class SanityChecksAll(Behaviour):
     """sanity_check looks at every entry."""
 
-    laws = ("OFFIDX-20", "TIMEIDX-17", "TXNIDX-15")
+    laws = ("OFFIDX-20", "OFFIDX-21", "TIMEIDX-17", "TXNIDX-15", "LOAD-19")
     of_segproof = True
 
     class AbstractIndex(abstract_index.AbstractIndex):
@@ -169,10 +169,7 @@ class SanityChecksAll(Behaviour):
 
 
 class TransactionsFollowFile(Behaviour):
-    """A transaction index that is not closed knows the file at its path.
-
-    Its last offset from the start, its entries after a rename.
-    """
+    """A transaction index that is not closed knows the file at its path."""
 
     laws = ("TXNIDX-4", "TXNIDX-18")
     of_segproof = True
@@ -182,6 +179,7 @@ class TransactionsFollowFile(Behaviour):
 
         @override
         def open_channel(self) -> None:
+            """The last offset is known from the start."""
             super().open_channel()
             if self.last_offset is None:
                 for entry in self.entries_list()[-1:]:
@@ -189,6 +187,7 @@ class TransactionsFollowFile(Behaviour):
 
         @override
         def rename_to(self, file: str) -> None:
+            """The entries are known after a rename."""
             super().rename_to(file)
             if not (self.is_open or self.is_closed) and self.name in self.files:
                 self.open_channel()
@@ -241,7 +240,7 @@ def check_open(index: transaction_index.TransactionIndex) -> None:
 
 
 class ClosedIndexIsClosed(Behaviour):
-    """Every use of a closed index raises the unmapped error; to close it again does nothing."""
+    """Every use of a closed index raises the unmapped error, but closing it again does nothing."""
 
     laws = ("ABSIDX-17", "TXNIDX-9", "TXNIDX-17")
     of_segproof = True

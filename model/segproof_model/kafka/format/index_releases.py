@@ -153,7 +153,7 @@ class CloseKeepsMapping(Behaviour):
 
 
 class PlainSearch(Behaviour):
-    """A slot search begins in the middle of all; seen only where keys repeat."""
+    """A slot search begins in the middle of all entries, which is seen only where keys repeat."""
 
     laws = ("ABSIDX-23", "ABSIDX-26")
     releases = up_to("2.0.1")
@@ -213,7 +213,7 @@ class EveryResizeIsMade(Behaviour):
 class LastEntryIsRead(Behaviour):
     """A time index reads its last entry from the file each time that it is asked."""
 
-    laws = ("TIMEIDX-9", "TIMEIDX-13")
+    laws = ("TIMEIDX-4", "TIMEIDX-5", "TIMEIDX-6", "TIMEIDX-9", "TIMEIDX-13")
     releases = up_to("0.11.0.3")
 
     class TimeIndex(time_index.TimeIndex):

@@ -196,7 +196,9 @@ def check_open(segment: LogSegment) -> None:
 
 
 class ClosedSegmentIsClosed(Behaviour):
-    """Every use of a closed segment raises the unmapped error; to close it again does nothing."""
+    """Every use of a closed segment raises the unmapped error, but closing it again does
+    nothing.
+    """
 
     laws = ("SEG-44",)
     of_segproof = True

@@ -220,9 +220,8 @@ class TruncationLoadsIndexesLate(Behaviour):
 
 
 class OverflowNamesMaximum(Behaviour):
-    """The segment-overflow error names the largest timestamp, for which the time index is loaded.
-
-    It is made, where there is none.
+    """The segment-overflow error names the largest timestamp, for which the time index is loaded,
+    or made where there is none.
     """
 
     laws = ("SEG-2", "SEG-27")
@@ -274,7 +273,7 @@ class RecoveryKeepsOffsetOfMaximum(Behaviour):
 class ClosingLoadsIndexes(Behaviour):
     """Renaming, deleting and closing an index that is not loaded load it."""
 
-    laws = ("LAZY-1",)
+    laws = ("LAZY-1", "LAZY-2", "SEG-45")
     releases = up_to("2.4.1")
 
     @guarded("rename_to delete_if_exists close close_handler", lazy_index.LazyIndex.get)
@@ -314,7 +313,7 @@ class EpochZeroIsPassedOver(Behaviour):
 class IndexesOpenAtOnce(Behaviour):
     """Opening a segment opens both indexes, and reads the largest timestamp."""
 
-    laws = ("FILE-4", "LAZY-1", "SEG-48", "SEG-49")
+    laws = ("FILE-4", "LAZY-1", "SEG-48", "SEG-49", "LOAD-5")
     releases = up_to("2.2.2")
 
     class LogSegment(log_segment.LogSegment):
@@ -329,7 +328,7 @@ class IndexesOpenAtOnce(Behaviour):
 class SanityChecksIndexes(Behaviour):
     """sanity_check of a segment looks at the offset and the time index too."""
 
-    laws = ("SEG-43",)
+    laws = ("SEG-43", "LOAD-8", "LOAD-9", "LOAD-10", "LOAD-16", "LOAD-19")
     releases = up_to("2.2.2")
 
     class LogSegment(log_segment.LogSegment):

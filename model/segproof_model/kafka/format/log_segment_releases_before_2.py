@@ -19,11 +19,11 @@ from segproof_model.language.states import Refused, refuse
 
 
 class FarOffsetIsInvalidArgument(Behaviour):
-    """An offset too far above the base is an invalid argument; far below, or found by a recovery,
-    it is taken.
+    """An offset too far above the base is an invalid argument, but one that is far below, or found
+    by a recovery, is taken.
     """
 
-    laws = ("OFFIDX-6", "OFFIDX-7", "SEG-2", "SEG-27")
+    laws = ("OFFIDX-6", "OFFIDX-7", "SEG-2", "SEG-27", "LOAD-6")
     releases = up_to("1.1.1")
 
     class LogSegment(log_segment.LogSegment):
@@ -79,7 +79,7 @@ class FirstOffsetIsKey(Behaviour):
 class TruncationNeedsMatch(Behaviour):
     """A truncation behind the last batch leaves the indexes alone, too."""
 
-    laws = ("SEG-31", "SEG-32", "SEG-33")
+    laws = ("SEG-31", "SEG-32", "SEG-33", "SEG-34")
     releases = up_to("0.11.0.3")
 
     class LogSegment(log_segment.LogSegment):

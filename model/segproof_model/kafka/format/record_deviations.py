@@ -13,7 +13,7 @@ from segproof_model.language.states import Refused, refuse
 
 
 class HugeSizeEndsScan(Behaviour):
-    """A size near 2^31 ends the scan of records in memory, as any that is beyond their end; it is
+    """A size near 2^31 ends the scan of records in memory, as any that is beyond their end, and is
     no invalid argument.
     """
 
@@ -78,7 +78,10 @@ class EmptyChangeIsRefused(Behaviour):
 
 
 class HugePreallocationIsRefused(Behaviour):
-    """A file that is to have 2 GiB or more is refused before it is made."""
+    """A file that is to have 2 GiB or more is refused before it is made.
+
+    It bends no law: Kafka's size is an `int`, so no release can be asked for as many bytes.
+    """
 
     of_segproof = True
 

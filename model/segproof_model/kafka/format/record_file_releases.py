@@ -188,7 +188,7 @@ class SliceEndsAtSize(Behaviour):
 class ScannerLimitsWrap(Behaviour):
     """The scanner computes its limits in 32 bits."""
 
-    laws = ("SCAN-6",)
+    laws = ("SCAN-1", "SCAN-6", "SCAN-8")
     releases = up_to("0.11.0.3")
 
     class RecordRange(record_file.RecordRange):
@@ -219,7 +219,7 @@ class ScannerLimitsWrap(Behaviour):
 
 
 class AnyOffsetHasTime(Behaviour):
-    """A search by time begins at any offset; a batch that has not the time that it promises is an
+    """A search by time begins at any offset, and a batch without the time that it promises is an
     illegal state.
     """
 

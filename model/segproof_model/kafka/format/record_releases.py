@@ -76,8 +76,8 @@ class DeleteHorizonIsUnknown(Behaviour):
 
 
 class LongRecordIsNull(Behaviour):
-    """For a record that is longer than what is left of a batch that is not compressed a null is
-    handed out, which the caller trips over; but for a last one of which there is anything.
+    """A record that is longer than what is left of an uncompressed batch is a null to the caller,
+    unless it is the last one and some of it is there.
     """
 
     laws = ("BATCH-16",)
@@ -97,8 +97,8 @@ class LongRecordIsNull(Behaviour):
 
 
 class QuorumIsReassigned(Behaviour):
-    """Control records of type 2 reassign a quorum, those of type 3 name a leader; no others are
-    known but those that end a transaction.
+    """Control records of type 2 reassign a quorum, those of type 3 name a leader, and later types
+    are unknown.
     """
 
     laws = ("BATCH-19",)
@@ -178,7 +178,7 @@ class SizeIsCheckedBeforeMagic(Behaviour):
 class ScannersAskForSizes(Behaviour):
     """A scanner asks for the 12 bytes up to the size, not for the 17 up to the magic."""
 
-    laws = ("SCAN-1", "SCAN-3", "SCAN-9")
+    laws = ("SCAN-1", "SCAN-3", "SCAN-7", "SCAN-9")
     releases = up_to("0.10.2.2")
 
     class AbstractRecords(memory_records.AbstractRecords):
@@ -211,9 +211,7 @@ class WholeBatchIsRead(Behaviour):
 
 
 class WrapperIsNotChecked(Behaviour):
-    """A wrapper without a value trips the reader; one without messages is empty in magic 0 and
-    trips it in magic 1; one with an offset below its last message's gives its messages' own.
-    """
+    """A wrapper is read without a check of its value, its messages and its offset."""
 
     laws = ("BATCH-9", "BATCH-10", "BATCH-11")
     releases = up_to("0.10.2.2")
@@ -223,10 +221,15 @@ class WrapperIsNotChecked(Behaviour):
 
         @override
         def refuse_missing_value(self, outer: LegacyRecord) -> NoReturn:
+            """The reader trips over a missing value."""
             refuse(ErrorKind.NULL if outer.codec == GZIP else ErrorKind.KAFKA_ERROR)
 
         @override
         def base_of(self, outer: LegacyRecord, inner: list[LegacyRecord]) -> int:
+            """Without messages a wrapper is empty in magic 0, but the reader trips over magic 1.
+
+            Where the wrapper's offset is below its last message's, messages keep their own offsets.
+            """
             if outer.magic == 0:
                 return 0
             if not inner:

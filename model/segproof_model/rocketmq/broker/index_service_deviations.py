@@ -32,7 +32,9 @@ class SafeTimeDoesNotWrap(Behaviour):
 
 
 class OpeningReadsHeader(Behaviour):
-    """Opening an existing index file reads its header; a full one that is made anew stays full."""
+    """Opening an existing index file reads its header, so that a full one that is made anew stays
+    full.
+    """
 
     laws = ("RMQIDX-7", "RMQIDX-11")
     of_segproof = True

@@ -37,8 +37,8 @@ class LeastTimeSpeaksForQueues(Behaviour):
 
 
 class OneTimeDecidesRecovery(Behaviour):
-    """One time of the checkpoint says whether recovery may begin with a file of the log, not queues
-    and index each; it goes back over all files.
+    """One time of the checkpoint, not one for the queues and one for the index, says where recovery
+    begins, which goes back over all files.
     """
 
     laws = ("RMQLOG-5",)

@@ -106,7 +106,8 @@ def while_mapped(file: index_file.IndexFile) -> Iterator[None]:
 
 
 class ClosedFileIsClosed(Behaviour):
-    """Every use of a closed index file raises the unmapped error; to close it again does nothing.
+    """Every use of a closed index file raises the unmapped error, but closing it again does
+    nothing.
 
     Upstream a query to a destroyed file finds nothing.
     """

@@ -9,7 +9,7 @@ from segproof_model.rocketmq.format import index_file
 
 
 class ShutdownEndsAtFailedFlush(Behaviour):
-    """Shutting an index file down ends where its flush fails; its memory is not given back."""
+    """Shutting an index file down ends where its flush fails, and does not give its memory back."""
 
     laws = ("RMQIDX-14",)
     releases = up_to("5.3.3")

@@ -74,8 +74,8 @@ class BatchNumbersAreNotRead(Behaviour):
 
 
 class PropertiesAreSplit(Behaviour):
-    """A property is what splits into two parts, be the first one empty; empty parts at the end do
-    not count.
+    """A property is what splits into two parts, where the first may be empty, and empty parts at
+    the end do not count.
     """
 
     laws = ("RMQLOG-4",)
