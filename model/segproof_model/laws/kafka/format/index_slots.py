@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from segproof_model.kafka.format.time_index import TimeIndex
-from segproof_model.laws.numbers import is_rising
+from segproof_model.laws.arithmetic import is_rising
 
 OFFSET_ENTRY = struct.Struct(">ii")
 TIME_ENTRY = struct.Struct(">qi")
