@@ -180,6 +180,14 @@ class TransactionsFollowFile(Behaviour):
     class TransactionIndex(transaction_index.TransactionIndex):
         """The transaction index."""
 
+        is_closed = False
+        """Whether it was closed or deleted."""
+
+        @override
+        def close(self) -> None:
+            super().close()
+            self.is_closed = True
+
         @override
         def open_channel(self) -> None:
             super().open_channel()
@@ -234,7 +242,7 @@ class TransactionsOpenReadOnly(Behaviour):
             super().__init__(files, name, start_offset)
 
 
-def check_open(index: transaction_index.TransactionIndex) -> None:
+def check_open(index: "ClosedIndexIsClosed.TransactionIndex") -> None:
     """Refuse any use of what was closed."""
     if index.is_closed:
         refuse(ErrorKind.UNMAPPED)
@@ -273,3 +281,11 @@ class ClosedIndexIsClosed(Behaviour):
     )
     class TransactionIndex(transaction_index.TransactionIndex):
         """The transaction index."""
+
+        is_closed = False
+        """Whether it was closed or deleted."""
+
+        @override
+        def close(self) -> None:
+            super().close()
+            self.is_closed = True

@@ -59,7 +59,7 @@ def far_offset_is_refused(step: Transition) -> bool:
     is_old = has(step.before, before_2.FarOffsetIsInvalidArgument)
     kind = ErrorKind.INVALID_ARGUMENT if is_old else ErrorKind.SEGMENT_OVERFLOW
     # An index that cannot be opened is met first.
-    is_right = step.raised(kind) or None in before.indexes or step.before.is_closed
+    is_right = step.raised(kind) or None in before.indexes or before.is_closed
     return is_right and not step.succeeded and after.image == before.image
 
 
@@ -210,7 +210,7 @@ def translation_ignores_density(step: Transition) -> bool:
 @law("SEG-13", LogSegment, READ, on="read")
 def negative_size_is_refused(step: Transition) -> bool:
     """read raises invalid-argument for a negative size."""
-    is_refused = step.raised(ErrorKind.INVALID_ARGUMENT) or step.before.is_closed
+    is_refused = step.raised(ErrorKind.INVALID_ARGUMENT) or segment_view(step.before).is_closed
     return step.arguments["max_size"] >= 0 or is_refused
 
 

@@ -35,7 +35,7 @@ def sanity_check_needs_the_offset_index(step: Transition) -> bool:
     checks the transaction index alone; up to 2.2 the other two as well."""
     before, after = step.before, step.after
     if before.lazy_offset_index.name not in before.files:
-        return step.refused(ErrorKind.FILE_NOT_FOUND) or before.is_closed
+        return step.refused(ErrorKind.FILE_NOT_FOUND) or segment_view(before).is_closed
     found = outcome_of(before.txn_index.sanity_check)
     is_new = step.arguments["time_index_file_newly_created"]
     if step.succeeded:
@@ -45,7 +45,7 @@ def sanity_check_needs_the_offset_index(step: Transition) -> bool:
         found == step.outcome
         or is_new
         or has(before, older.SanityChecksIndexes)
-        or before.is_closed
+        or segment_view(before).is_closed
     )
 
 
@@ -55,10 +55,10 @@ def close_writes_the_last_entry(step: Transition) -> bool:
     room, and trims the log; since 4.4 it changes no file. Up to 4.0.0 it raises nothing."""
     before, after = step.before, step.after
     if not step.succeeded:
-        return after.is_closed is True and not has(before, older.CloseHidesErrors)
+        return not has(before, older.CloseHidesErrors)
     if not has(before, older.ClosingWritesLastEntry):
         is_kept = has(before, older.ClosingLoadsIndexes) or after.files == before.files
-        return after.is_closed is True and bool(is_kept)
+        return not after.log.is_open and bool(is_kept)
     known, index, log = segment_view(before).maximum, before.lazy_time_index.index, after.log
     has_room = index is not None and index.entries < index.max_entries
     is_judged = has_room and known is not None and segment_view(before).is_true_of_times

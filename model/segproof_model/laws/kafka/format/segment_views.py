@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from segproof_model.kafka.format import log_segment_releases_before_2 as before_2
+from segproof_model.kafka.format.log_segment_deviations import ClosedSegmentIsClosed
 from segproof_model.kafka.format.memory_records import MemoryRecords
 from segproof_model.language.states import Refused
 from segproof_model.laws.arithmetic import is_rising, low_32_bits
@@ -42,6 +43,8 @@ class SegmentView:
         """The batches of the log, and whether there is nothing else that can't be read."""
         self.maximum = segment.max_timestamp_and_offset_so_far
         """The largest timestamp with its offset; None if it was not asked for."""
+        self.is_closed = has(segment, ClosedSegmentIsClosed) and bool(segment.is_closed)
+        """Whether it is a closed segment of segproof, which refuses its use."""
         self.lazy_indexes = segment.lazy_offset_index, segment.lazy_time_index
         self.indexes = [lazy.index for lazy in self.lazy_indexes]
         """The offset and the time index; None for one that is not loaded."""
