@@ -64,7 +64,7 @@ def _short_pauses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     What a test has just written counts as recent, so each finding would be waited for otherwise;
     it does so for a minute, not a second, which a busy machine may take from writing to looking.
     """
-    if "schedules" not in request.path.parts:
+    if not request.path.resolve().is_relative_to(ROOT / "tests" / "schedules"):
         for module in ("lookup", "recent_changes", "verifying.segments"):
             name = f"segproof.{module}.sleep"
             monkeypatch.setattr(name, lambda seconds: time.sleep(seconds / 50))

@@ -17,7 +17,7 @@ from segproof.verification import VERIFIED_LAWS, verify
 from segproof.verifying.rocketmq.places import PlaceKind, find_places
 from segproof_harness.every_law import LAWS
 from segproof_harness.judge import LIMIT_BYTES, broken_by, contents_of, disagreement
-from segproof_model.laws.rocketmq.broker.store_reading import StoreFiles
+from segproof_model.laws.rocketmq.broker.store_views import StoreFiles
 from segproof_model.laws.rocketmq.format.index_entries import IndexBytes
 from segproof_model.laws.rocketmq.format.index_file_on_disk import length_fits, offsets_never_fall
 

@@ -17,12 +17,12 @@ from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.language.states import outcome_of
+from segproof_model.laws.arithmetic import is_rising
 from segproof_model.laws.kafka.broker.producers_on_disk import snapshot_is_as_the_log_says
 from segproof_model.laws.kafka.format.batch_bytes import records_of
 from segproof_model.laws.kafka.format.log_bytes import valid_batches
 from segproof_model.laws.kafka.format.record_batch import checksum_is_right
 from segproof_model.laws.kafka.format.segment_on_disk import log_ends_with_a_batch
-from segproof_model.laws.numbers import is_rising
 
 __all__ = ["READING_LAWS"]
 

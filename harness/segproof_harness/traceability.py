@@ -92,12 +92,13 @@ def unknown_ids(root: Path) -> list[str]:
     known, found = known_ids(), []
     for top in SEARCHED:
         for path in sorted((root / top).rglob("*")):
-            if path.suffix not in (".py", ".md") or "_build" in path.parts:
+            place = path.relative_to(root)
+            if path.suffix not in (".py", ".md") or "_build" in place.parts:
                 continue
             lines = path.read_text(encoding="utf-8").splitlines()
             for number, line in enumerate(lines, 1):
                 wrong = [law for law in _id_pattern().findall(line) if law not in known]
-                found += [f"{path.relative_to(root)}:{number}: {law}" for law in wrong]
+                found += [f"{place}:{number}: {law}" for law in wrong]
     return found
 
 
@@ -136,15 +137,16 @@ def _marked(decorator: ast.Call, tables: dict[str, ast.expr]) -> Iterator[str]:
                     yield from _ids_in(item)
 
 
-def _marks(path: Path) -> Iterator[tuple[str, bool]]:
-    """Yield (id, whether values are drawn) for each mark of a test file."""
+def _marks(path: Path, tests: Path) -> Iterator[tuple[str, bool]]:
+    """Yield (id, whether values are drawn) for each mark of a test file below `tests`."""
+    is_stateful = "stateful" in path.relative_to(tests).parts
     tree = ast.parse(path.read_text(encoding="utf-8"))
     tables = _tables(tree)
     for node in ast.walk(tree):
         if not isinstance(node, ast.FunctionDef | ast.ClassDef):
             continue
         calls = [item for item in node.decorator_list if isinstance(item, ast.Call)]
-        is_drawn = "stateful" in path.parts or any(ast.unparse(c.func) == "given" for c in calls)
+        is_drawn = is_stateful or any(ast.unparse(c.func) == "given" for c in calls)
         for call in calls:
             if ast.unparse(call.func) == MARK:
                 for law in _marked(call, tables):
@@ -154,9 +156,10 @@ def _marks(path: Path) -> Iterator[tuple[str, bool]]:
 def marked_laws(root: Path) -> dict[str, set[str]]:
     """Return the laws that tests say they check, by layer."""
     found: dict[str, set[str]] = {"stateful": set(), "golden": set(), "examples": set()}
-    for path in sorted((root / "tests").rglob("test_*.py")):
-        for law, is_drawn in _marks(path):
-            in_golden = "golden" in path.parts
+    tests = root / "tests"
+    for path in sorted(tests.rglob("test_*.py")):
+        in_golden = "golden" in path.relative_to(tests).parts
+        for law, is_drawn in _marks(path, tests):
             layer = "stateful" if is_drawn else "golden" if in_golden else "examples"
             found[layer].add(law)
     return found

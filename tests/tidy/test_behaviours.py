@@ -179,3 +179,19 @@ def test_structures_know_no_behaviour() -> None:
     for path in structures:
         forbidden = listed | {"segproof_model.language.behaviours"}
         assert set() == imported_by(path) & forbidden, path
+
+
+OF_OTHERS = re.compile(
+    r"(?:\b(?:up to|since|until)|(?<!those )\bbefore) \d+\.\d|(?<!impl/)\bsegproof\b(?!_)", re.I
+)
+"""Words on older releases, or on segproof but for the folder of the twin; `those before 2.3` is a
+file of behaviours."""
+
+
+def test_structures_speak_of_no_other_release() -> None:
+    """What older releases and segproof do otherwise is said beside their behaviours."""
+    floors = [path for system in ("kafka", "rocketmq") for path in (MODEL / system).glob("*/*.py")]
+    for path in floors:
+        if not re.search("_releases|_deviations", path.stem):
+            text = " ".join(path.read_text(encoding="utf-8").split())
+            assert [] == OF_OTHERS.findall(text), path

@@ -29,7 +29,7 @@ HEADER_LINES_MAX = 25
 def sources() -> list[Path]:
     """Return all Python files of the project."""
     found = [path for folder in (*PACKAGES, *OTHERS) for path in folder.rglob("*.py")]
-    return sorted(path for path in found if "_build" not in path.parts)
+    return sorted(path for path in found if "_build" not in path.relative_to(ROOT).parts)
 
 
 SOURCES = sources()

@@ -52,7 +52,7 @@ def test_wheel_is_complete(package: str, distribution: importlib.metadata.Distri
     in_tree = {
         path.relative_to(FOLDERS[package]).as_posix()
         for path in folder.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file() and "__pycache__" not in path.relative_to(folder).parts
     }
     in_wheel = {
         str(path)

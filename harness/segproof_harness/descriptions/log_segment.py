@@ -452,7 +452,7 @@ LOG_SEGMENT = Structure(
         "last_modified",
     ),
     sometimes=SOMETIMES,
-    is_usable=lambda state: not state.is_closed,
+    is_usable=lambda state: state.log.is_open,
     open_model=_open_model,
     open_impl=_open_impl,
     takes_directory=True,

@@ -78,7 +78,8 @@ def _is_without_index(event: Event) -> bool:
 
 
 def _closed_refused(event: Event) -> bool:
-    return event.before is not None and event.before.is_closed and event.outcome.error == "unmapped"
+    is_closed = event.before is not None and not event.before.log.is_open
+    return is_closed and event.outcome.error == "unmapped"
 
 
 SOMETIMES = {

@@ -236,7 +236,7 @@ TRANSACTION_INDEX = Structure(
             event.operation.name == "delete_if_exists" and event.outcome.value is True
         ),
     },
-    is_usable=lambda state: not (state.is_closed and has(state, ClosedIndexIsClosed)),
+    is_usable=lambda state: not (has(state, ClosedIndexIsClosed) and state.is_closed),
     open_model=_open_model,
     open_impl=_open_impl,
     laws=("TXNIDX-3", "TXNIDX-4"),

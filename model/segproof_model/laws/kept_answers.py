@@ -4,6 +4,9 @@
 States, files and transitions are values, so what was found out about one stays true of it. They
 are known by identity here; to compare them would take longer than to ask anew.
 
+Checksums are kept where they are computed, in kafka/format/compression: law after law asks for
+those of the same batches.
+
 Used by: the modules of this package that read the states of random histories, which are small.
 """
 
@@ -16,39 +19,39 @@ KEPT_MAX = 64
 """Answers kept of one function; then all are forgotten."""
 
 
-def remembered(ask: Asking) -> Asking:
+def kept(ask: Asking) -> Asking:
     """Keep the last answers of a function that takes values and has no effect.
 
     Whoever asks must not change the answer.
 
-    >>> @remembered
+    >>> @kept
     ... def asked_anew(pair):
     ...     return []
     >>> pair = (1, 2)
     >>> asked_anew(pair) is asked_anew(pair), asked_anew(pair) is asked_anew((2, 1))
     (True, False)
     """
-    return remembered_by(None)(ask)
+    return kept_by(None)(ask)
 
 
-def remembered_by(
+def kept_by(
     known_by: Callable[..., tuple[object, ...]] | None,
 ) -> Callable[[Asking], Asking]:
     """Do the same where an answer follows from less than the arguments, from `known_by` of them."""
 
     def decorate(ask: Asking) -> Asking:
         # The values are kept beside the answer, so no other object can have their identities.
-        kept: dict[tuple[int, ...], tuple[tuple[object, ...], Any]] = {}
+        answers: dict[tuple[int, ...], tuple[tuple[object, ...], Any]] = {}
 
         @wraps(ask)
         def answer(*given: Any) -> Any:
             values = given if known_by is None else known_by(*given)
             key = tuple(map(id, values))
-            found = kept.get(key)
+            found = answers.get(key)
             if found is None:
-                if len(kept) >= KEPT_MAX:
-                    kept.clear()
-                found = kept[key] = values, ask(*given)
+                if len(answers) >= KEPT_MAX:
+                    answers.clear()
+                found = answers[key] = values, ask(*given)
             return found[1]
 
         return cast(Asking, answer)

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from segproof_model.language.behaviours import Behaviour, Release
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.language.states import Released, differing
-from segproof_model.laws.kept_answers import remembered
+from segproof_model.laws.kept_answers import kept
 
 __all__ = [
     "LAWS",
@@ -215,7 +215,7 @@ def laws_of(
 ) -> Callable[..., Callable[[Judge[View]], Callable[[Transition], bool]]]:
     """Return what enters a law of a certain kind of step, as it judges a view of one: `@enter(id)`,
     or `@enter(id, source, *unless)`. A step that has no view keeps the law."""
-    seen = remembered(view)
+    seen = kept(view)
 
     def enter(
         law_id: str, source: str = origin, *unless: type[Behaviour]

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What older releases do otherwise with leader epochs, newest first.
 
+Not covered: up to 1.1 a negative epoch is an assertion there and the invalid-argument error here,
+    and end_offset_for answers the offset alone, which here stands beside the requested epoch.
+
 Used by: releases.
 """
 

@@ -5,9 +5,7 @@ Mirrors: impl/segproof/kafka/leader_epoch_cache.py.
 Upstream: Kafka 4.4.0, LeaderEpochFileCache. Otherwise: epoch_releases.
 Layout: the file is a checkpoint with the entries `epoch startOffset`, see checkpoint_file.
 Laws: EPOCH-1 to EPOCH-11.
-Not covered: a directory that is gone when the scheduled write runs. Up to 1.1 a negative epoch is
-    an assertion there and the invalid-argument error here, and end_offset_for answers the offset
-    alone, which here stands beside the requested epoch.
+Not covered: a directory that is gone when the scheduled write runs.
 Used by: log_segment, partition_log, the harness.
 """
 

@@ -9,7 +9,7 @@ Layout: a partition's directory is named `topic-partition`. `recovery-point-offs
 Laws: LOAD-11, LOAD-13, META-1, META-2.
 Not covered: several log directories, one that fails, directories named `-delete`, `-stray` or
     `-future`, which are left alone; the lock of the directory; a directory without files, which
-    `Files` has no name for; up to 2.7 the marker goes after loading, up to 3.6 it is empty.
+    `Files` has no name for.
 Used by: the harness.
 """
 

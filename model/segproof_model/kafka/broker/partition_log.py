@@ -52,8 +52,6 @@ class PartitionLog(State):
     (1, 5, 0)
     """
 
-    not_compared = frozenset({"txn_places"})
-
     def __init__(
         self,
         files: Files,

@@ -215,7 +215,6 @@ class CutLeavesTimeSearch(Behaviour):
     class PartitionLog(partition_log.PartitionLog):
         """The log."""
 
-        not_compared = frozenset({"txn_places", "searched_from"})
         searched_from: int
         """The log start when the log was loaded or told to begin later."""
 

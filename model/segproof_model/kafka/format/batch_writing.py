@@ -11,7 +11,7 @@ Used by: the log validator, the harness.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -132,25 +132,18 @@ class BatchWriter(Released):
         `last_offset` keeps an offset whose record is gone; `fields` are more of `HeaderToWrite`.
         What the format cannot say is an invalid argument.
         """
-        timestamps = [record.timestamp for record in records] or [NO_TIMESTAMP]
-        given = log_append_time if timestamp_type == "LogAppendTime" else None
-        header = HeaderToWrite(
-            base_offset=base_offset,
-            last_offset=records[-1].offset if records and last_offset is None else last_offset or 0,
-            base_timestamp=timestamps[0],
-            max_timestamp=max(timestamps) if given is None else given,
-            timestamp_type=timestamp_type,
-            **fields,
-        )
-        is_missing = header.is_log_append_time and magic > 0 and given is None
+        fields |= {"base_offset": base_offset, "timestamp_type": timestamp_type}
+        header = header_of(records, last_offset, log_append_time, **fields)
+        is_missing = header.is_log_append_time and magic > 0 and log_append_time is None
         is_known = magic in self.magics and compression in self.codec_names
         if is_missing or not is_known or not header.holds(records):
             refuse(ErrorKind.INVALID_ARGUMENT)
+        codec = COMPRESSIONS.index(compression)
         if magic == 2:
-            return batch_of(header, records, COMPRESSIONS.index(compression), codecs)
+            return batch_of(header, records, codec, codecs)
         if last_offset is not None or not self.legacy_can_say(magic, compression, records, header):
             refuse(ErrorKind.INVALID_ARGUMENT)
-        return messages_of(header, records, magic, COMPRESSIONS.index(compression), codecs)
+        return messages_of(header, records, magic, codec, codecs)
 
     def legacy_can_say(
         self, magic: int, compression: str, records: Sequence[Record], header: HeaderToWrite
@@ -163,6 +156,27 @@ class BatchWriter(Released):
             and not (header.is_transactional or header.is_control)
             and not any(record.headers for record in records)
         )
+
+
+def header_of(
+    records: Sequence[Record], last_offset: int | None, log_append_time: int | None, **fields: Any
+) -> HeaderToWrite:
+    """Return a header with these fields; its timestamps, and a last offset, are the records'.
+
+    Where the broker gives the timestamps its time is the largest.
+    """
+    timestamps = [record.timestamp for record in records] or [NO_TIMESTAMP]
+    if last_offset is None:
+        last_offset = records[-1].offset if records else 0
+    header = HeaderToWrite(
+        last_offset=last_offset,
+        base_timestamp=timestamps[0],
+        max_timestamp=max(timestamps),
+        **fields,
+    )
+    if header.is_log_append_time and log_append_time is not None:
+        return replace(header, max_timestamp=log_append_time)
+    return header
 
 
 def batch_of(header: HeaderToWrite, records: Sequence[Record], codec: int, codecs: Codecs) -> bytes:

@@ -119,7 +119,7 @@ def crc32c(data: bytes) -> int:
     return remainder ^ 0xFFFFFFFF
 
 
-# Law after law asks for the checksums of the same batches: up to 16 MB of pieces are remembered.
+# Answers for pieces of 16 MB together are kept.
 @lru_cache(maxsize=4096)
 def _crc32c_remainder(remainder: int, piece: bytes) -> int:
     for byte in piece:

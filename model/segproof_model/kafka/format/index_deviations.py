@@ -177,6 +177,14 @@ class TransactionsFollowFile(Behaviour):
     class TransactionIndex(transaction_index.TransactionIndex):
         """The transaction index."""
 
+        is_closed = False
+        """Whether it was closed or deleted."""
+
+        @override
+        def close(self) -> None:
+            super().close()
+            self.is_closed = True
+
         @override
         def open_channel(self) -> None:
             """The last offset is known from the start."""
@@ -233,7 +241,7 @@ class TransactionsOpenReadOnly(Behaviour):
             super().__init__(files, name, start_offset)
 
 
-def check_open(index: transaction_index.TransactionIndex) -> None:
+def check_open(index: "ClosedIndexIsClosed.TransactionIndex") -> None:
     """Refuse any use of what was closed."""
     if index.is_closed:
         refuse(ErrorKind.UNMAPPED)
@@ -272,3 +280,11 @@ class ClosedIndexIsClosed(Behaviour):
     )
     class TransactionIndex(transaction_index.TransactionIndex):
         """The transaction index."""
+
+        is_closed = False
+        """Whether it was closed or deleted."""
+
+        @override
+        def close(self) -> None:
+            super().close()
+            self.is_closed = True

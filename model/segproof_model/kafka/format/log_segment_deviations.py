@@ -189,7 +189,7 @@ class EntryOutsideIsCorrupt(Behaviour):
             return position
 
 
-def check_open(segment: LogSegment) -> None:
+def check_open(segment: "ClosedSegmentIsClosed.LogSegment") -> None:
     """Refuse any use of a segment that was closed."""
     if segment.is_closed:
         refuse(ErrorKind.UNMAPPED)
@@ -213,7 +213,25 @@ class ClosedSegmentIsClosed(Behaviour):
     class LogSegment(log_segment.LogSegment):
         """The segment."""
 
+        is_closed = False
+        """Whether it was closed or deleted, were it with an error."""
+
         @override
         def close(self) -> None:
             if not self.is_closed:
-                super().close()
+                try:
+                    super().close()
+                finally:
+                    self.is_closed = True
+
+        @override
+        def close_handlers(self) -> None:
+            super().close_handlers()
+            self.is_closed = True
+
+        @override
+        def delete_if_exists(self) -> None:
+            try:
+                super().delete_if_exists()
+            finally:
+                self.is_closed = True

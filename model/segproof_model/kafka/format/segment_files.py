@@ -73,8 +73,6 @@ class SegmentFiles(State):
         """The timestamp that the age is counted from, once it was asked for."""
         self.max_timestamp_and_offset_so_far: TimestampOffset | None = None
         """The largest timestamp with its offset; None before its first use."""
-        self.is_closed = False
-        """Whether the segment was closed or deleted: for segproof's refusals, nothing here asks."""
 
     @property
     def size(self) -> int:
@@ -154,7 +152,6 @@ class SegmentFiles(State):
         Nothing is written or trimmed: the log manager does that before, by
         `on_become_inactive_segment`.
         """
-        self.is_closed = True
         self.close_parts()
 
     def close_parts(self) -> None:
@@ -166,7 +163,6 @@ class SegmentFiles(State):
 
     def close_handlers(self) -> None:
         """Give every file up as it is (SEG-45)."""
-        self.is_closed = True
         refusal(self.lazy_offset_index.close_handler)
         refusal(self.lazy_time_index.close_handler)
         self.log.is_open = False
@@ -174,7 +170,6 @@ class SegmentFiles(State):
 
     def delete_if_exists(self) -> None:
         """Remove all four files; a missing one is no error (SEG-47)."""
-        self.is_closed = True
         errors = [refusal(part.delete_if_exists) for part in self.parts()]
         for error in errors:
             if error is not None:

@@ -86,8 +86,6 @@ class TransactionIndex(State):
         """The channel's end of the file, in bytes."""
         self.last_offset: int | None = None
         """The last offset that the next append must exceed, if one is remembered."""
-        self.is_closed = False
-        """Whether it was closed or deleted: for segproof's refusals, nothing here asks."""
         if name in files:
             self.open_channel()
 
@@ -199,7 +197,7 @@ class TransactionIndex(State):
 
     def close(self) -> None:
         """Close the channel; a second close does nothing (TXNIDX-9)."""
-        self.is_open, self.position, self.is_closed = False, 0, True
+        self.is_open, self.position = False, 0
 
     def delete_if_exists(self) -> bool:
         """Close, remove the file, return whether there was one (TXNIDX-17)."""

@@ -9,8 +9,8 @@ from typing import Any
 from segproof_model.kafka.broker import epoch_releases as older
 from segproof_model.kafka.broker.leader_epoch_cache import LeaderEpochFileCache
 from segproof_model.language.outcomes import ErrorKind
+from segproof_model.laws.arithmetic import is_rising
 from segproof_model.laws.kafka.broker.checkpoint_file import text_lines
-from segproof_model.laws.numbers import is_rising
 from segproof_model.laws.register import Transition, has, law
 
 CACHE = "LeaderEpochFileCache, since 2.7"

@@ -22,9 +22,9 @@ from segproof_model.kafka.format.log_segment_releases_before_2 import FarOffsetI
 from segproof_model.kafka.format.segment_names import segment_file_name
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import apply, opened
-from segproof_model.laws.kafka.broker.loading_reading import Directory, Loading, loaded, loading_of
-from segproof_model.laws.kafka.broker.log_reading import is_whole, log_reading, overflows
-from segproof_model.laws.kafka.format.segment_reading import Reading, due
+from segproof_model.laws.kafka.broker.loading_views import Directory, Loading, loaded, loading_of
+from segproof_model.laws.kafka.broker.log_views import is_whole, log_view, overflows
+from segproof_model.laws.kafka.format.segment_views import SegmentView, due
 from segproof_model.laws.register import Transition, has, law
 
 CLASS = "Kafka LogLoader, since 3.0"
@@ -86,7 +86,7 @@ def loading_leaves_no_temporary_file(loading: Loading) -> bool:
 # --- segments ------------------------------------------------------------------------------------
 
 
-def _is_recovered(one: Reading) -> bool:
+def _is_recovered(one: SegmentView) -> bool:
     """Return whether a segment is what a recovery leaves: valid batches, and their entries.
 
     One that was cut to its base, at an entry that was refused, keeps the batches before that, and
@@ -296,7 +296,7 @@ def loading_twice_is_loading_once(step: Transition) -> bool:
     if not isinstance(again, PartitionLog):
         return False
     is_end = again.log_end_offset == loading.log.log_end_offset
-    return is_end and log_reading(again).images == loading.images
+    return is_end and log_view(again).images == loading.images
 
 
 @law("LOAD-17", PartitionLog, CLASS)
@@ -309,11 +309,11 @@ def crashes_leave_a_prefix(before: Any, recovery_point: int, after: Any) -> bool
     old, new = (
         [
             (batch.last_offset, one.image[batch.position : batch.position + batch.size_bytes])
-            for one in log_reading(log).segments
+            for one in log_view(log).segments
             for batch in one.batches
         ]
         for log in (before, after)
     )
     flushed = [one for one in old if one[0] < recovery_point]
     is_prefix = new == old[: len(new)] and len(new) >= len(flushed)
-    return is_prefix or not log_reading(before).is_sound
+    return is_prefix or not log_view(before).is_sound

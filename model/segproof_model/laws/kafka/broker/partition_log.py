@@ -17,14 +17,14 @@ from segproof_model.kafka.format.log_segment import FetchDataInfo
 from segproof_model.kafka.format.log_segment_releases_before_2 import TimeSearchBeginsAtEntry
 from segproof_model.language.integers import INT32_MAX
 from segproof_model.language.outcomes import ErrorKind
-from segproof_model.laws.kafka.broker.log_reading import (
+from segproof_model.laws.arithmetic import is_rising
+from segproof_model.laws.kafka.broker.log_views import (
     APPENDS,
     leads_astray,
-    log_reading,
+    log_view,
     overflows,
 )
-from segproof_model.laws.kafka.format.segment_reading import appended
-from segproof_model.laws.numbers import is_rising
+from segproof_model.laws.kafka.format.segment_views import appended
 from segproof_model.laws.register import Transition, has, law
 
 CLASS = "Kafka UnifiedLog and LocalLog, 4.3.1"
@@ -47,8 +47,8 @@ def reads_stay_in_range(step: Transition) -> bool:
     Up to 2.4 one at the log end is answered wherever the log starts; from 2.4 to 3.7 a read whose
     bound lies outside is out of range, too. To know the bound, damage may have to be read.
     """
-    log, start, bases = step.before, step.arguments["start_offset"], log_reading(step.before).bases
-    if not log_reading(log).is_open:
+    log, start, bases = step.before, step.arguments["start_offset"], log_view(step.before).bases
+    if not log_view(log).is_open:
         return True
     if start == log.log_end_offset and has(log, before_2_8.ReadAtBoundGoesOn):
         return step.succeeded
@@ -60,7 +60,7 @@ def reads_stay_in_range(step: Transition) -> bool:
 
 def _fetched(step: Transition) -> FetchDataInfo | None:
     """Return what a read of a sound log found."""
-    is_sound = step.succeeded and log_reading(step.before).is_sound
+    is_sound = step.succeeded and log_view(step.before).is_sound
     return step.answer if is_sound else None
 
 
@@ -72,7 +72,7 @@ def reads_begin_at_the_batch(step: Transition) -> bool:
     The bound is that behind the read, which may move it. Kafka passes one whose place is in a
     segment that was removed. Not judged: an index that leads astray, and the bound up to 2.4.
     """
-    found, log, start = _fetched(step), log_reading(step.after), step.arguments["start_offset"]
+    found, log, start = _fetched(step), log_view(step.after), step.arguments["start_offset"]
     if found is None or found.records is None:
         return True
     bound, segments = log.bound(step.arguments["isolation"]), log.from_floor(start)
@@ -96,7 +96,7 @@ def reads_at_the_bound_are_empty(step: Transition) -> bool:
 
     Up to 2.4 the segments are read on.
     """
-    found, bound = _fetched(step), log_reading(step.after).bound(step.arguments["isolation"])
+    found, bound = _fetched(step), log_view(step.after).bound(step.arguments["isolation"])
     if found is None or step.arguments["start_offset"] != bound.message_offset:
         return True
     if bound.segment_base_offset < 0:
@@ -113,7 +113,7 @@ def committed_reads_list_what_was_aborted(step: Transition) -> bool:
     Behind the first with a last stable offset above what is returned there is none to be listed
     (TXNIDX-10). Not judged: an index that tells too small an offset for what is behind the read.
     """
-    found, log, start = _fetched(step), log_reading(step.after), step.arguments["start_offset"]
+    found, log, start = _fetched(step), log_view(step.after), step.arguments["start_offset"]
     if found is None or found.records is None or step.arguments["isolation"] != "txn_committed":
         return True
     segment = log.of(found.fetch_offset_metadata.segment_base_offset)
@@ -140,7 +140,7 @@ def log_end_comes_between(step: Transition) -> bool:
 
     Up to 2.1 the end moves last.
     """
-    before, after = log_reading(step.before), log_reading(step.after)
+    before, after = log_view(step.before), log_view(step.after)
     if not before.is_sound:
         return True
     if after.ends[-1] == before.ends[-1]:
@@ -151,7 +151,7 @@ def log_end_comes_between(step: Transition) -> bool:
 @law("LOG-10", PartitionLog, APPEND, on=APPENDS)
 def large_sets_are_refused(step: Transition) -> bool:
     """A record set larger than segment.bytes is refused before any byte is written."""
-    before, after = log_reading(step.before), log_reading(step.after)
+    before, after = log_view(step.before), log_view(step.after)
     if step.raised(ErrorKind.RECORD_BATCH_TOO_LARGE):
         return after.images == before.images
     return bool(step.after.size - step.before.size <= step.before.config.segment_bytes)
@@ -164,14 +164,14 @@ def new_segments_begin_at_the_log_end(step: Transition) -> bool:
     The first offset of an append is guessed where it is not known, and up to 1.1 always: 2147483647
     before the last one. What is answered to a batch that came before is not its place.
     """
-    before, bases = step.before, log_reading(step.after).bases
+    before, bases = step.before, log_view(step.after).bases
     if not step.succeeded:
         return True
     if step.operation == "roll":
         expected = max(step.arguments["expected_next_offset"] or 0, before.log_end_offset)
         is_last = expected == bases[-1] or has(before, before_2_3.EmptySegmentIsNotReplaced)
         return step.outcome == expected and expected in bases and is_last
-    new = set(bases) - set(log_reading(before).bases)
+    new = set(bases) - set(log_view(before).bases)
     is_known = step.answer.first_offset >= 0 and not has(before, before_2.RollKnowsLastOffset)
     first = step.answer.first_offset if is_known else step.answer.last_offset - INT32_MAX
     is_again = step.after.log_end_offset == before.log_end_offset
@@ -185,7 +185,7 @@ def an_empty_active_segment_is_replaced(step: Transition) -> bool:
 
     Up to 2.0 an empty segment is in the way, too, and one can be begun before another.
     """
-    before, after = log_reading(step.before), log_reading(step.after)
+    before, after = log_view(step.before), log_view(step.after)
     base = max(step.arguments["expected_next_offset"] or 0, before.ends[-1])
     if not before.is_open:
         return True
@@ -216,7 +216,7 @@ def truncation_ends_the_log(step: Transition) -> bool:
         keeps_epochs = has(before, before_2_8.TruncationAtEndKeepsEpochs)
         is_same = step.changed_only("" if keeps_epochs else "leader_epoch_cache files")
         return step.outcome is False and is_same
-    is_end = after.log_end_offset == target and log_reading(after).bases[-1] <= target
+    is_end = after.log_end_offset == target and log_view(after).bases[-1] <= target
     return step.outcome is True and is_end
 
 
@@ -226,16 +226,16 @@ def truncation_before_the_log_begins_anew(step: Transition) -> bool:
 
     What failed before may have left a log that ends below its first base: nothing is cut there.
     """
-    target, before = step.arguments["target_offset"], log_reading(step.before)
+    target, before = step.arguments["target_offset"], log_view(step.before)
     is_before = target < min([*before.bases[:1], before.ends[-1]])
-    return not (is_before and step.succeeded) or log_reading(step.after).images == {target: b""}
+    return not (is_before and step.succeeded) or log_view(step.after).images == {target: b""}
 
 
 @law("LOG-19", PartitionLog, SPLIT, on="split_overflowed_segment")
 def splitting_keeps_every_batch(step: Transition) -> bool:
     """Splitting an overflowed segment keeps every batch byte-identical and in order, and leaves no
     overflow. It may yield a single segment."""
-    before, after = log_reading(step.before), log_reading(step.after)
+    before, after = log_view(step.before), log_view(step.after)
     if not step.succeeded or not before.is_sound:
         return True
     parts = [one for one in after.segments if one.base_offset in step.answer]
@@ -246,9 +246,9 @@ def splitting_keeps_every_batch(step: Transition) -> bool:
 @law("LOG-20", PartitionLog, SPLIT, on="split_overflowed_segment")
 def only_overflow_is_split(step: Transition) -> bool:
     """Splitting a segment without overflow, or where there is none, is refused."""
-    log, base = log_reading(step.before), step.arguments["base_offset"]
+    log, base = log_view(step.before), step.arguments["base_offset"]
     may_split = not log.is_sound or (base in log.bases and overflows(log.of(base)))
-    return may_split or (not step.succeeded and log_reading(step.after).images == log.images)
+    return may_split or (not step.succeeded and log_view(step.after).images == log.images)
 
 
 @law("LOG-21", PartitionLog, APPEND, on="append_as_follower")
@@ -259,7 +259,7 @@ def given_offsets_rise(step: Transition) -> bool:
     Of messages of magic 0 and 1 the last offset of the first stands for the first.
     """
     if step.raised(ErrorKind.OFFSET_ORDER):
-        return log_reading(step.after).images == log_reading(step.before).images
+        return log_view(step.after).images == log_view(step.before).images
     if not step.succeeded or step.answer.valid_bytes == 0:
         return True
     records = step.arguments["records"][: step.answer.valid_bytes]
@@ -275,12 +275,12 @@ def operations_keep_segments_apart(step: Transition) -> bool:
 
     Up to 2.0 an append may, before a segment that a roll has begun ahead of the log end.
     """
-    if step.operation == "open" or not log_reading(step.before).is_sound:
+    if step.operation == "open" or not log_view(step.before).is_sound:
         return True
     may_overlap = step.operation in APPENDS and has(
         step.before, before_2_3.EmptySegmentIsNotReplaced
     )
-    return may_overlap or not log_reading(step.after).has_overlap
+    return may_overlap or not log_view(step.after).has_overlap
 
 
 # --- searching and keeping -----------------------------------------------------------------------
@@ -293,7 +293,7 @@ def one_segment_is_searched_by_timestamp(step: Transition) -> bool:
 
     Not judged: a log with a batch whose checksum is wrong; its records may have any offset.
     """
-    log, target = log_reading(step.after), step.arguments["target_timestamp"]
+    log, target = log_view(step.after), step.arguments["target_timestamp"]
     if target < 0 or not step.succeeded or not log.is_sound:
         return True
     start = 0 if has(step.after, TimeSearchBeginsAtEntry) else step.after.log_start_offset
@@ -313,7 +313,7 @@ def one_segment_is_searched_by_timestamp(step: Transition) -> bool:
 def largest_timestamp_is_exact(step: Transition) -> bool:
     """MAX_TIMESTAMP (-3) returns the largest timestamp that a segment remembers, and the first
     record of its batch that has it; from 3.0 to 3.7 what the segment remembers."""
-    log, found = log_reading(step.after), step.answer
+    log, found = log_view(step.after), step.answer
     is_asked = step.arguments["target_timestamp"] == -3 and step.succeeded and found is not None
     if not (is_asked and log.is_sound):
         return True
@@ -335,7 +335,7 @@ def retention_removes_a_prefix(step: Transition) -> bool:
 
     Releases before 0.11 know no high watermark, and a log of theirs starts where its segments do.
     """
-    before, old, new = step.before, log_reading(step.before).bases, log_reading(step.after).bases
+    before, old, new = step.before, log_view(step.before).bases, log_view(step.after).bases
     gone = [base for base in old if base not in new]
     if not step.succeeded or not gone:
         return not step.succeeded or step.outcome == 0
@@ -351,7 +351,7 @@ def retention_removes_a_prefix(step: Transition) -> bool:
 def size_retention_keeps_the_limit(step: Transition) -> bool:
     """Size retention sums in 64 bits and removes while total - retention.bytes - segment size >=
     0."""
-    config, old, after = step.before.config, log_reading(step.before), log_reading(step.after)
+    config, old, after = step.before.config, log_view(step.before), log_view(step.after)
     limit, size = config.retention_bytes, step.after.size
     if limit < 0 or "delete" not in config.cleanup_policy or not step.succeeded:
         return True

@@ -26,7 +26,7 @@ READING = "ProducerStateManager.readSnapshot, since 0.11"
 TAKING = "ProducerStateManager.takeSnapshot, since 0.11"
 LOADING = "ProducerStateManager.loadFromSnapshot, since 0.11.0.1"
 RELOADING = "ProducerStateManager.truncateAndReload, since 2.7.1"
-REMEMBERING = "ProducerStateEntry, since 1.0"
+STATE_ENTRY = "ProducerStateEntry, since 1.0"
 STABLE = "ProducerStateManager.lastStableOffset, since 0.11"
 COMPLETING = "ProducerStateManager.completeTxn, since 0.11"
 EXPIRING = "ProducerStateManager.isProducerExpired"
@@ -103,7 +103,7 @@ def order_of_entries_is_free(loaded: Any, loaded_in_other_order: Any) -> bool:
     return bool(producers == other.active_producers and txns == other.ongoing_txns)
 
 
-@law("PROD-5", ProducerStateManager, REMEMBERING, unless=older.StoredProducersHaveBatches)
+@law("PROD-5", ProducerStateManager, STATE_ENTRY, unless=older.StoredProducersHaveBatches)
 def no_batches_are_stored_as_minus_one(
     entry: ProducerStateEntry, snapshot: bytes, found: Sequence[ProducerStateEntry]
 ) -> bool:
@@ -162,7 +162,7 @@ def recovery_advances_the_map(log: bytes, map_end_offset: int) -> bool:
 # --- what is appended ----------------------------------------------------------------------------
 
 
-@law("PROD-7", ProducerStateManager, REMEMBERING, on="update")
+@law("PROD-7", ProducerStateManager, STATE_ENTRY, on="update")
 def few_batches_of_one_epoch_are_cached(step: Transition) -> bool:
     """At most 5 batches are cached per producer, in 0.11 one, and an epoch change clears them."""
     if not step.succeeded:

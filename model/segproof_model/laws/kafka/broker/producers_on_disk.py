@@ -21,6 +21,7 @@ from segproof_model.language.files import Files
 from segproof_model.language.integers import INT32_MAX, INT64_MAX
 from segproof_model.language.outcomes import Raised
 from segproof_model.language.states import outcome_of
+from segproof_model.laws.arithmetic import is_rising, never_falls
 from segproof_model.laws.kafka.format.log_bytes import (
     batches_of,
     first_offset,
@@ -29,7 +30,6 @@ from segproof_model.laws.kafka.format.log_bytes import (
     valid_batches,
 )
 from segproof_model.laws.kafka.format.segment_on_disk import log_ends_with_a_batch
-from segproof_model.laws.numbers import is_rising, never_falls
 from segproof_model.laws.register import law
 
 MANAGER = "Kafka ProducerStateManager 4.3.1"

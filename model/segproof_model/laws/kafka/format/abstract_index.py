@@ -12,6 +12,7 @@ from segproof_model.kafka.format import index_deviations as ours
 from segproof_model.kafka.format import index_releases as older
 from segproof_model.kafka.format.abstract_index import AbstractIndex
 from segproof_model.language.outcomes import ErrorKind
+from segproof_model.laws.arithmetic import fits_31_bits, greatest_not_above, is_rising, toward_zero
 from segproof_model.laws.kafka.format.index_slots import (
     first_of,
     is_regular,
@@ -20,7 +21,6 @@ from segproof_model.laws.kafka.format.index_slots import (
     size_of_entry,
     without_zero_tail,
 )
-from segproof_model.laws.numbers import fits_31_bits, greatest_not_above, is_rising, toward_zero
 from segproof_model.laws.register import Transition, has, law, retired
 
 OPENING = "Kafka AbstractIndex constructor, since 1.1.1"

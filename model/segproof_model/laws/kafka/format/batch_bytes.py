@@ -15,7 +15,7 @@ from segproof_model.kafka.format.record import Record
 from segproof_model.language.integers import int32_at, int64_at
 from segproof_model.language.outcomes import Raised
 from segproof_model.language.states import outcome_of
-from segproof_model.laws.kept_answers import remembered
+from segproof_model.laws.kept_answers import kept
 
 HEADER = struct.Struct(">q4xibIhiqqqhii")
 Header = namedtuple(
@@ -30,7 +30,7 @@ def is_there(batch: Any) -> bool:
     return bool(26 <= batch.size_bytes <= len(batch.data))
 
 
-@remembered
+@kept
 def header_of(batch: Any) -> Any:
     """Return the header of a batch of magic 2 that is there; None of any other."""
     if batch.is_legacy or not is_there(batch) or batch.size_bytes < HEADER.size:
@@ -90,7 +90,7 @@ def _timestamp_in(record: bytes) -> int:
     return timestamp
 
 
-@remembered
+@kept
 def timestamps_in(stored: bytes, count: int) -> list[int] | None:
     """Return that of each record; None if the bytes are other than that many whole records."""
     timestamps, position = [], 0
@@ -104,7 +104,7 @@ def timestamps_in(stored: bytes, count: int) -> list[int] | None:
     return timestamps if position == len(stored) and count > 0 else None
 
 
-@remembered
+@kept
 def stored_in(batch: Any) -> bytes | None:
     """Return the bytes that are the records of a batch of magic 2, if they can be told."""
     head = header_of(batch)
@@ -120,13 +120,13 @@ def asked(batch: Any, name: str) -> Any:
     return outcome_of(getattr, batch, name)
 
 
-@remembered
+@kept
 def records_of(batch: Any) -> list[Record] | Raised:
     """Return all records of a batch, or the error."""
     return outcome_of(lambda: list(batch.records()))
 
 
-@remembered
+@kept
 def inner_of(batch: Any) -> bytes | None:
     """Return what a wrapper of magic 0 or 1 holds: None of another batch, or if it is damaged.
 

@@ -12,6 +12,7 @@ from segproof_model.kafka.format.offset_index import OffsetIndex
 from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.kafka.format.time_index import TimeIndex
 from segproof_model.kafka.format.transaction_index import TransactionIndex
+from segproof_model.laws.arithmetic import is_rising
 from segproof_model.laws.kafka.format.index_slots import offset_entries, time_entries
 from segproof_model.laws.kafka.format.log_bytes import (
     batches_of,
@@ -21,7 +22,6 @@ from segproof_model.laws.kafka.format.log_bytes import (
     valid_batches,
 )
 from segproof_model.laws.kafka.format.transaction_index import Slot, slots_of
-from segproof_model.laws.numbers import is_rising
 from segproof_model.laws.register import law
 
 SEGMENT = "Kafka LogSegment.append, recover, since 0.11.0"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from segproof_model.kafka.format.time_index import TimeIndex
-from segproof_model.laws.numbers import is_rising
+from segproof_model.laws.arithmetic import is_rising
 
 OFFSET_ENTRY = struct.Struct(">ii")
 TIME_ENTRY = struct.Struct(">qi")
@@ -101,20 +101,15 @@ def probed_slots(keys: Sequence[int], target: int, warm_entries: int | None) -> 
 
     `warm_entries`: how many of the last entries are searched first; None: none are.
     """
-    count = len(keys)
-    if count == 0:
-        return -1, -1
-    is_warm = warm_entries is not None
-    warm = max(0, count - 1 - warm_entries) if warm_entries is not None else 0
-    if is_warm and keys[warm] < target:
-        low, high = warm, count - 1
-    elif keys[0] > target:
-        return -1, 0
-    else:
-        low, high = 0, warm if is_warm else count - 1
+    last = len(keys) - 1
+    warm = last if warm_entries is None else max(0, last - warm_entries)
+    is_warm = warm_entries is not None and last >= 0 and keys[warm] < target
+    if not is_warm and (last < 0 or keys[0] > target):
+        return -1, min(0, last)
+    low, high = (warm, last) if is_warm else (0, warm)
     while low != high:
         middle = high - (high - low) // 2
         if keys[middle] == target:
             return middle, middle
         low, high = (low, middle - 1) if keys[middle] > target else (middle, high)
-    return low, low + 1 if low + 1 < count else -1
+    return low, low + 1 if low < last else -1

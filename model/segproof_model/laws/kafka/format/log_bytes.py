@@ -15,10 +15,10 @@ from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.language.outcomes import Raised
 from segproof_model.language.states import outcome_of
 from segproof_model.laws.kafka.format.batch_bytes import entries_of, records_of
-from segproof_model.laws.kept_answers import remembered
+from segproof_model.laws.kept_answers import kept
 
 
-@remembered
+@kept
 def batches_of(log: bytes, codecs: Codecs = NO_CODECS) -> list[RecordBatch]:
     """Return the batches up to the first place where none can be read."""
     found: list[RecordBatch] = []
@@ -37,7 +37,7 @@ def end_of(log: bytes) -> int:
     return sum(batch.size_bytes for batch in batches_of(log))
 
 
-@remembered
+@kept
 def valid_batches(log: bytes, codecs: Codecs = NO_CODECS) -> list[RecordBatch]:
     """Return the batches whose size and checksum are right."""
     return [batch for batch in batches_of(log, codecs) if outcome_of(batch.is_valid) is True]

@@ -14,16 +14,16 @@ from segproof_model.kafka.format.index_deviations import UpperBoundIsExact
 from segproof_model.kafka.format.log_segment import FetchDataInfo, LogSegment
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.language.states import differing, outcome_of
+from segproof_model.laws.arithmetic import is_rising, low_32_bits
 from segproof_model.laws.kafka.format.index_slots import is_full
-from segproof_model.laws.kafka.format.segment_reading import (
+from segproof_model.laws.kafka.format.segment_views import (
     Batch,
     appended,
     due,
     largest_of,
-    reading,
+    segment_view,
 )
 from segproof_model.laws.kafka.format.transaction_index import slots_of
-from segproof_model.laws.numbers import is_rising, low_32_bits
 from segproof_model.laws.register import Transition, has, law, retired
 
 APPEND = "Kafka LogSegment.append, since 1.1.1"
@@ -53,21 +53,21 @@ def empty_append_changes_nothing(step: Transition) -> bool:
 def far_offset_is_refused(step: Transition) -> bool:
     """An append whose largest offset is too far from the base raises the segment-overflow error,
     up to 1.1 invalid-argument, and writes nothing."""
-    before, after = reading(step.before), reading(step.after)
+    before, after = segment_view(step.before), segment_view(step.after)
     if not step.arguments["records"] or before.can_hold(step.arguments["largest_offset"]):
         return not step.raised(ErrorKind.SEGMENT_OVERFLOW)
     is_old = has(step.before, before_2.FarOffsetIsInvalidArgument)
     kind = ErrorKind.INVALID_ARGUMENT if is_old else ErrorKind.SEGMENT_OVERFLOW
     # An index that cannot be opened is met first.
-    is_right = step.raised(kind) or None in before.indexes or step.before.is_closed
+    is_right = step.raised(kind) or None in before.indexes or before.is_closed
     return is_right and not step.succeeded and after.image == before.image
 
 
 @law("SEG-3", LogSegment, APPEND, on="append")
 def append_writes_what_it_gets(step: Transition) -> bool:
     """After an append the log is the old bytes followed by the appended ones."""
-    written = reading(step.before).image + step.arguments["records"]
-    return not step.succeeded or reading(step.after).image == written
+    written = segment_view(step.before).image + step.arguments["records"]
+    return not step.succeeded or segment_view(step.after).image == written
 
 
 def _due(step: Transition) -> list[Batch] | None:
@@ -80,7 +80,7 @@ def _due(step: Transition) -> list[Batch] | None:
     if found and has(before, older.CallIsIndexedAsAWhole):
         last = step.arguments["largest_offset"]
         found = [Batch(before.size, len(records), found[0].base_offset, last, -1)]
-    return due(found, reading(before).begun, before.config.index_interval_bytes)
+    return due(found, segment_view(before).begun, before.config.index_interval_bytes)
 
 
 @law("SEG-4", LogSegment, APPEND, on="append")
@@ -88,7 +88,7 @@ def entries_are_made_when_due(step: Transition) -> bool:
     """An offset index entry is made exactly when more bytes than the interval were appended since
     the last one: for each batch, with its last offset and position; up to 4.0 for each call, with
     its largest offset (up to 1.1 its first) and position."""
-    before, after, entered = reading(step.before), reading(step.after), _due(step)
+    before, after, entered = segment_view(step.before), segment_view(step.after), _due(step)
     if not step.succeeded or entered is None or not before.is_known:
         return True
     made = [(before.stored(before.key_of(one)), one.position) for one in entered]
@@ -108,8 +108,8 @@ retired(
 def first_bytes_are_not_indexed(step: Transition) -> bool:
     """The first append into an empty segment is never indexed, be the interval 0; by batches, its
     first batch is not."""
-    before, counted = reading(step.before), step.before.bytes_since_last_index_entry
-    made = reading(step.after).offsets[len(before.offsets) :]
+    before, counted = segment_view(step.before), step.before.bytes_since_last_index_entry
+    made = segment_view(step.after).offsets[len(before.offsets) :]
     return counted > 0 or not before.is_known or all(position > 0 for _, position in made)
 
 
@@ -120,7 +120,7 @@ def maximum_is_the_largest_so_far(step: Transition) -> bool:
 
     Where a call is indexed as a whole, or fails, it is only asked that it does not fall.
     """
-    known, after = reading(step.before).maximum, reading(step.after).maximum
+    known, after = segment_view(step.before).maximum, segment_view(step.after).maximum
     batches, is_readable = appended(step.before, step.arguments["records"])
     if known in (None, (-1, -1)) or not is_readable:  # the pair is unknown too from 3.4 to 3.6
         return True
@@ -137,7 +137,7 @@ def time_entries_come_with_offset_entries(step: Transition) -> bool:
     is_append = step.operation == "append" and step.succeeded
     if step.after is step.before or (step.operation in ALL_CHANGES and not is_append):
         return True
-    before, after = reading(step.before), reading(step.after)
+    before, after = segment_view(step.before), segment_view(step.after)
     count, made = len(before.times), len(after.offsets) - len(before.offsets)
     grows = is_rising([timestamp for timestamp, _ in after.times[max(count - 1, 0) :]])
     is_lawful = after.times[:count] == before.times and len(after.times) - count <= made
@@ -148,7 +148,7 @@ def time_entries_come_with_offset_entries(step: Transition) -> bool:
 def failed_indexing_keeps_the_bytes(step: Transition) -> bool:
     """If indexing fails, the appended bytes stay, all of them; where none were appended, none are
     counted."""
-    old, new = reading(step.before).image, reading(step.after).image
+    old, new = segment_view(step.before).image, segment_view(step.after).image
     was, count = (one.bytes_since_last_index_entry for one in (step.before, step.after))
     is_kept = new == old + step.arguments["records"]
     return step.succeeded or is_kept or (new == old and count == was)
@@ -168,12 +168,12 @@ def copying_stops_at_a_far_offset(step: Transition) -> bool:
     base, and returns the bytes copied."""
     if not step.succeeded:
         return True
-    before, copied = reading(step.before), step.answer
+    before, copied = segment_view(step.before), step.answer
     source = step.arguments["records"][step.arguments["start"] :]
     added, left = appended(step.before, source[:copied]), appended(step.before, source[copied:])
     is_near = all(before.can_hold(one.last_offset) for one in added[0])
     is_far = not any(before.can_hold(one.last_offset) for one in left[0][:1])
-    return is_near and is_far and reading(step.after).image == before.image + source[:copied]
+    return is_near and is_far and segment_view(step.after).image == before.image + source[:copied]
 
 
 @law("SEG-50", LogSegment, "segproof", on=CHANGES, only=ours.FailedSegmentChangeIsUndone)
@@ -183,7 +183,7 @@ def failed_change_is_undone(step: Transition) -> bool:
     is_late = step.operation == "truncate_to" and any(map(step.raised, SEEN_LATE))
     if step.succeeded or is_late:
         return True
-    before, after = reading(step.before), reading(step.after)
+    before, after = segment_view(step.before), segment_view(step.after)
     names = "files lazy_offset_index lazy_time_index max_timestamp_and_offset_so_far"
     is_kept = step.before.files.images.items() <= step.after.files.images.items()
     is_same = before.maximum in (None, after.maximum) and step.changed_only(names) and is_kept
@@ -199,7 +199,7 @@ def failed_change_is_undone(step: Transition) -> bool:
 def translation_ignores_density(step: Transition) -> bool:
     """translate_offset returns the first batch that reaches the offset, or nothing, however many
     entries the index has."""
-    before = reading(step.before)
+    before = segment_view(step.before)
     if step.arguments["starting_file_position"] or not before.is_true or not step.succeeded:
         return True
     found = before.first_reaching(step.arguments["offset"])
@@ -210,14 +210,14 @@ def translation_ignores_density(step: Transition) -> bool:
 @law("SEG-13", LogSegment, READ, on="read")
 def negative_size_is_refused(step: Transition) -> bool:
     """read raises invalid-argument for a negative size."""
-    is_refused = step.raised(ErrorKind.INVALID_ARGUMENT) or step.before.is_closed
+    is_refused = step.raised(ErrorKind.INVALID_ARGUMENT) or segment_view(step.before).is_closed
     return step.arguments["max_size"] >= 0 or is_refused
 
 
 @law("SEG-14", LogSegment, READ, on="read")
 def read_finds_what_reaches(step: Transition) -> bool:
     """read returns nothing exactly when no batch reaches the offset."""
-    before = reading(step.before)
+    before = segment_view(step.before)
     is_there = before.first_reaching(step.arguments["start_offset"]) is not None
     return not step.succeeded or not before.is_true or (step.outcome is not None) == is_there
 
@@ -228,7 +228,7 @@ def _found(step: Transition) -> list[tuple[FetchDataInfo, Batch, int]]:
     if not isinstance(info, FetchDataInfo):
         return []
     place = info.fetch_offset_metadata.relative_position_in_segment
-    first = [one for one in reading(step.before).batches if one.position == place]
+    first = [one for one in segment_view(step.before).batches if one.position == place]
     least = step.arguments["min_one_message"]
     return [(info, one, max(size, one.size_bytes) if least else size) for one in first]
 
@@ -237,7 +237,7 @@ def _found(step: Transition) -> list[tuple[FetchDataInfo, Batch, int]]:
 def read_starts_at_a_batch(step: Transition) -> bool:
     """What is read starts with the first byte of the first batch that reaches the offset, so maybe
     with smaller offsets. The metadata has that batch's base offset, up to 3.9 the start offset."""
-    before, start_offset = reading(step.before), step.arguments["start_offset"]
+    before, start_offset = segment_view(step.before), step.arguments["start_offset"]
     is_asked = has(step.before, older.ReadAnswersOffsetAskedFor)
     return not before.is_true or all(
         before.first_reaching(start_offset) == first
@@ -281,7 +281,7 @@ def nothing_asked_is_nothing_read(step: Transition) -> bool:
 def upper_bound_is_the_index_entry(step: Transition) -> bool:
     """fetch_upper_bound_offset is the offset of the first entry at or behind the end of the fetch,
     or nothing; if that is the very first entry, in segproof alone."""
-    before, is_exact = reading(step.before), has(step.before, UpperBoundIsExact)
+    before, is_exact = segment_view(step.before), has(step.before, UpperBoundIsExact)
     end = step.arguments["start_offset_position"].position + step.arguments["fetch_size"]
     end = end if is_exact else low_32_bits(end)
     passed = int(not is_exact and [at for _, at in before.offsets[:1]] == [end])
@@ -293,7 +293,7 @@ def upper_bound_is_the_index_entry(step: Transition) -> bool:
 def next_offset_is_behind_the_last_batch(step: Transition) -> bool:
     """read_next_offset is the offset behind the last complete batch at or after the last index
     entry, or the base offset: without one, and when the index ends beyond the data."""
-    before = reading(step.before)
+    before = segment_view(step.before)
     return not step.succeeded or not before.is_true or step.outcome == before.next_offset
 
 
@@ -303,7 +303,7 @@ def search_by_time_finds_the_first(step: Transition) -> bool:
     after both the timestamp and the offset, in batches that promise one; or nothing. 0.10 knows no
     offset."""
     segment, timestamp = step.after, step.arguments["timestamp_ms"]
-    if not step.succeeded or not reading(segment).is_true_of_times:
+    if not step.succeeded or not segment_view(segment).is_true_of_times:
         return True
     has_start = not has(segment, before_2.TimeSearchBeginsAtEntry)
     start = step.arguments["starting_offset"] if has_start else -(2**63)
@@ -322,7 +322,7 @@ def search_by_time_finds_the_first(step: Transition) -> bool:
 def largest_timestamp_falls_back_on_the_file(step: Transition) -> bool:
     """largest_timestamp is the largest timestamp if that is 0 or more, else the log's time of
     modification."""
-    maximum, log = reading(step.after).maximum, step.before.log
+    maximum, log = segment_view(step.after).maximum, step.before.log
     modified = log.modified_ms if log.name in step.before.files else 0
     expected = maximum.timestamp if maximum and maximum.timestamp >= 0 else modified
     return not step.succeeded or step.outcome == expected
@@ -332,7 +332,7 @@ def largest_timestamp_falls_back_on_the_file(step: Transition) -> bool:
 def overflow_is_a_far_last_offset(step: Transition) -> bool:
     """has_overflow holds exactly when the next offset is above the base and the one before it too
     far from the base."""
-    before = reading(step.before)
+    before = segment_view(step.before)
     is_used = before.next_offset > before.base_offset
     is_far = is_used and not before.can_hold(before.next_offset - 1)
     return not step.succeeded or not before.is_true or step.outcome is is_far
@@ -345,7 +345,7 @@ def overflow_is_a_far_last_offset(step: Transition) -> bool:
 def truncation_removes_whole_batches(step: Transition) -> bool:
     """truncate_to removes exactly the batches from the first on that reaches the offset, and
     returns their bytes."""
-    before, after = reading(step.before), reading(step.after)
+    before, after = segment_view(step.before), segment_view(step.after)
     found = before.first_reaching(step.arguments["offset"])
     end = step.before.size if found is None else found.position
     is_cut = after.image == before.image[:end] and step.outcome == step.before.size - end
@@ -356,14 +356,14 @@ def truncation_removes_whole_batches(step: Transition) -> bool:
 def truncation_cuts_every_index(step: Transition) -> bool:
     """truncate_to cuts all three indexes and gives the first two their largest size, even when no
     byte is removed."""
-    after, txn_index = reading(step.after), step.after.txn_index
+    after, txn_index = segment_view(step.after), step.after.txn_index
     size = step.before.config.segment_index_bytes
     lengths = [len(index.image) for index in after.indexes if index is not None]
     slots = slots_of(txn_index.image) if txn_index.is_open else []
     kept = [slot.last_offset for slot in slots] + [offset for offset, _ in after.offsets]
     kept += [offset for _, offset in after.times]
     is_below = all(offset < step.arguments["offset"] for offset in kept)
-    is_cut = is_below or not reading(step.before).is_true_of_times
+    is_cut = is_below or not segment_view(step.before).is_true_of_times
     return not step.succeeded or (is_cut and lengths == [size // 8 * 8, size // 12 * 12])
 
 
@@ -381,7 +381,7 @@ def truncation_begins_counting_again(step: Transition) -> bool:
 def truncation_finds_the_maximum(step: Transition) -> bool:
     """After truncate_to the largest timestamp is that of the remaining batches, the earliest of
     equal ones, if it was known and not negative before."""
-    before, after = reading(step.before), reading(step.after)
+    before, after = segment_view(step.before), segment_view(step.after)
     is_asked = before.maximum is not None and before.maximum.timestamp >= 0
     largest = largest_of(after.batches)
     expected = largest if largest[0] >= 0 else (-1, before.base_offset)
@@ -402,7 +402,7 @@ def _age(segment: LogSegment, now: int, message_timestamp: int) -> int:
     """Return the age that a message gives a segment."""
     first = segment.rolling_based_timestamp
     if first is None:
-        first = next((one.max_timestamp for one in reading(segment).batches), -1)
+        first = next((one.max_timestamp for one in segment_view(segment).batches), -1)
     waited = message_timestamp - first if first >= 0 else now - segment.created_ms
     return _in_64_bits(segment, waited)
 
@@ -412,20 +412,20 @@ def age_counts_from_the_first_batch(step: Transition) -> bool:
     """time_waited_for_roll is the message's timestamp minus the largest of the first batch (up to
     4.0 of the first call), where that is 0 or more; else now minus the time of creation."""
     age = _age(step.before, step.arguments["now"], step.arguments["message_timestamp"])
-    return not (step.succeeded and reading(step.before).is_readable) or step.outcome == age
+    return not (step.succeeded and segment_view(step.before).is_readable) or step.outcome == age
 
 
 @law("SEG-37", LogSegment, ROLL, on="should_roll")
 def segment_rolls_for_four_reasons(step: Transition) -> bool:
     """should_roll is: too large with what comes, or not empty and too old, or an index is full, or
     the largest offset is too far from the base. Only the times overflow, and not in segproof."""
-    segment, before, what = step.before, reading(step.before), step.arguments["roll_params"]
+    segment, before, what = step.before, segment_view(step.before), step.arguments["roll_params"]
     limit_ms = _in_64_bits(segment, what.max_segment_ms - segment.roll_jitter_ms)
     is_old = _age(segment, what.now, what.max_timestamp_in_messages) > limit_ms
     rolls = (
         segment.size > what.max_segment_bytes - what.messages_size
         or (segment.size > 0 and is_old)
-        or any(index is not None and is_full(index) for index in reading(step.after).indexes)
+        or any(index is not None and is_full(index) for index in segment_view(step.after).indexes)
         or not before.can_hold(what.max_offset_in_messages)
     )
     return not (step.succeeded and before.is_readable) or step.outcome is rolls
@@ -435,8 +435,8 @@ def segment_rolls_for_four_reasons(step: Transition) -> bool:
 def inactive_segment_is_trimmed(step: Transition) -> bool:
     """on_become_inactive_segment writes the last time entry, into the reserved slot too, and leaves
     the log and both indexes trimmed."""
-    after = reading(step.after)
-    if not step.succeeded or not reading(step.before).is_last_time_known:
+    after = segment_view(step.after)
+    if not step.succeeded or not segment_view(step.before).is_last_time_known:
         return True
     is_trimmed = after.is_trimmed and len(step.after.log.image) == step.after.size
     is_cut = is_trimmed or has(step.after, before_2.InactiveSegmentIsLeft)

@@ -12,6 +12,13 @@ from segproof_model.kafka.format import index_releases as older
 from segproof_model.kafka.format.abstract_index import AbstractIndex
 from segproof_model.kafka.format.offset_index import OffsetIndex
 from segproof_model.language.outcomes import ErrorKind
+from segproof_model.laws.arithmetic import (
+    fits_31_bits,
+    greatest_not_above,
+    is_rising,
+    low_32_bits,
+    never_falls,
+)
 from segproof_model.laws.kafka.format.index_slots import (
     OFFSET_ENTRY,
     first_of,
@@ -25,13 +32,6 @@ from segproof_model.laws.kafka.format.index_slots import (
     offset_entries,
     pairs,
     values_of,
-)
-from segproof_model.laws.numbers import (
-    fits_31_bits,
-    greatest_not_above,
-    is_rising,
-    low_32_bits,
-    never_falls,
 )
 from segproof_model.laws.register import Transition, has, law, retired
 

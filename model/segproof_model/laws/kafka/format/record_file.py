@@ -17,9 +17,9 @@ from segproof_model.kafka.format.record_file import FileSlice, RecordFile, Recor
 from segproof_model.language.integers import INT32_MAX, INT64_MIN, int32_at
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.language.states import Refused, outcome_of
+from segproof_model.laws.arithmetic import is_rising
 from segproof_model.laws.kafka.format.batch_bytes import asked
-from segproof_model.laws.kept_answers import remembered, remembered_by
-from segproof_model.laws.numbers import is_rising
+from segproof_model.laws.kept_answers import kept, kept_by
 from segproof_model.laws.register import Transition, has, law, retired
 
 SCANNER = "FileLogInputStream.nextBatch, since 1.1"
@@ -48,8 +48,8 @@ def _read_of(one: Any, *start: int) -> tuple[object, ...]:
     return type(one), one.codecs, one.image, one.start, one.size, one.is_open, *start
 
 
-@remembered
-@remembered_by(_read_of)
+@kept
+@kept_by(_read_of)
 def scan_of(records: Any, *start: int) -> Scan:
     """Return what a scan of a file, a slice, or records in memory finds, or one from a place on."""
     batches: list[RecordBatch] = []

@@ -12,7 +12,7 @@ from segproof_model.kafka.format.log_segment import LogSegment
 from segproof_model.kafka.format.log_segment_deviations import ClosedSegmentIsClosed
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import outcome_of
-from segproof_model.laws.kafka.format.segment_reading import reading
+from segproof_model.laws.kafka.format.segment_views import segment_view
 from segproof_model.laws.register import Transition, has, law
 
 CLOSE = "Kafka LogSegment.close, closeHandlers, since 1.1.1"
@@ -35,7 +35,7 @@ def sanity_check_needs_the_offset_index(step: Transition) -> bool:
     checks the transaction index alone; up to 2.2 the other two as well."""
     before, after = step.before, step.after
     if before.lazy_offset_index.name not in before.files:
-        return step.refused(ErrorKind.FILE_NOT_FOUND) or before.is_closed
+        return step.refused(ErrorKind.FILE_NOT_FOUND) or segment_view(before).is_closed
     found = outcome_of(before.txn_index.sanity_check)
     is_new = step.arguments["time_index_file_newly_created"]
     if step.succeeded:
@@ -45,7 +45,7 @@ def sanity_check_needs_the_offset_index(step: Transition) -> bool:
         found == step.outcome
         or is_new
         or has(before, older.SanityChecksIndexes)
-        or before.is_closed
+        or segment_view(before).is_closed
     )
 
 
@@ -55,14 +55,14 @@ def close_writes_the_last_entry(step: Transition) -> bool:
     room, and trims the log; since 4.4 it changes no file. Up to 4.0.0 it raises nothing."""
     before, after = step.before, step.after
     if not step.succeeded:
-        return after.is_closed is True and not has(before, older.CloseHidesErrors)
+        return not has(before, older.CloseHidesErrors)
     if not has(before, older.ClosingWritesLastEntry):
         is_kept = has(before, older.ClosingLoadsIndexes) or after.files == before.files
-        return after.is_closed is True and bool(is_kept)
-    known, index, log = reading(before).maximum, before.lazy_time_index.index, after.log
+        return not after.log.is_open and bool(is_kept)
+    known, index, log = segment_view(before).maximum, before.lazy_time_index.index, after.log
     has_room = index is not None and index.entries < index.max_entries
-    is_judged = has_room and known is not None and reading(before).is_true_of_times
-    is_written = not is_judged or known.timestamp <= reading(after).last_time
+    is_judged = has_room and known is not None and segment_view(before).is_true_of_times
+    is_written = not is_judged or known.timestamp <= segment_view(after).last_time
     return is_written and (len(log.image) <= log.size or not before.log.is_open)
 
 
@@ -104,14 +104,14 @@ def flush_loads_the_indexes(step: Transition) -> bool:
     """flush loads indexes that are not loaded, and so creates their files."""
     after = step.after
     is_there = all(name in after.files for name in after.names[:3])
-    return not step.succeeded or (is_there and None not in reading(after).indexes)
+    return not step.succeeded or (is_there and None not in segment_view(after).indexes)
 
 
 @law("SEG-49", LogSegment, "Kafka LogSegment, since 1.1.1", on="max_timestamp_so_far")
 def opened_segment_trusts_its_last_entry(step: Transition) -> bool:
     """A segment opened over files that exist takes the last time entry for its maximum, until
     recovery, truncation or a larger timestamp; without an entry, -1."""
-    before, after = reading(step.before), reading(step.after)
+    before, after = segment_view(step.before), segment_view(step.after)
     is_judged = step.succeeded and before.maximum is None and after.is_last_time_known
     return not is_judged or step.outcome == after.last_time
 

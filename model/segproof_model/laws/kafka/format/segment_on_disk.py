@@ -15,6 +15,7 @@ from segproof_model.kafka.format.record_batch import RecordBatch
 from segproof_model.kafka.format.record_file import RecordFile
 from segproof_model.language.integers import INT32_MAX, int32_at
 from segproof_model.language.outcomes import Raised
+from segproof_model.laws.arithmetic import is_rising
 from segproof_model.laws.kafka.format.batch_bytes import records_of
 from segproof_model.laws.kafka.format.index_slots import without_zero_tail
 from segproof_model.laws.kafka.format.log_bytes import (
@@ -23,7 +24,6 @@ from segproof_model.laws.kafka.format.log_bytes import (
     valid_batches,
     with_records,
 )
-from segproof_model.laws.numbers import is_rising
 from segproof_model.laws.register import law
 
 BATCH = "Kafka DefaultRecordBatch 4.3.1"

@@ -3,7 +3,7 @@
 
 It is judged as the harness does it: from an empty producer state or none, and beside epochs or
 none. It answers the number of bytes removed, and then what was learned of producers and the epochs:
-of these speaks broker/learned_by_recovery.
+of these speaks broker/recovered_epochs_and_producers.
 
 Used by: the register.
 """
@@ -16,7 +16,7 @@ from segproof_model.kafka.format.log_segment import LogSegment
 from segproof_model.kafka.format.log_segment_releases import CallIsIndexedAsAWhole
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused
-from segproof_model.laws.kafka.format.segment_reading import Batch, due, largest_of, reading
+from segproof_model.laws.kafka.format.segment_views import Batch, due, largest_of, segment_view
 from segproof_model.laws.register import Transition, has, law
 
 RECOVER = "Kafka LogSegment.recover, since 1.1.1"
@@ -35,12 +35,12 @@ def _valid_ends(segment: LogSegment) -> list[int]:
 def _is_whole(step: Transition) -> bool:
     """Return whether a recovery kept all that is valid, and all of that can be read."""
     is_kept = step.succeeded and step.after.size == _valid_ends(step.before)[-1]
-    return is_kept and reading(step.after).is_readable
+    return is_kept and segment_view(step.after).is_readable
 
 
 def _due(segment: LogSegment) -> list[Batch]:
     """Return the batches that recovery enters into the offset index."""
-    return due(reading(segment).batches, 0, segment.config.index_interval_bytes)
+    return due(segment_view(segment).batches, 0, segment.config.index_interval_bytes)
 
 
 @law("SEG-20", LogSegment, RECOVER, on="recover")
@@ -53,7 +53,7 @@ def recovery_keeps_what_is_valid(step: Transition) -> bool:
     removed, producers, _ = step.answer
     reads_records = producers is not None or has(before, before_2.FirstOffsetIsKey)
     is_end = after.size in (ends if reads_records else ends[-1:])
-    is_kept = reading(after).image == reading(before).image[: after.size]
+    is_kept = segment_view(after).image == segment_view(before).image[: after.size]
     return is_end and is_kept and bool(removed == before.size - after.size)
 
 
@@ -68,7 +68,7 @@ def recovery_is_idempotent(first: Any, second: Any, removed: int) -> bool:
 def recovery_indexes_what_is_due(step: Transition) -> bool:
     """Recovery enters a batch into the offset index exactly when it begins more bytes than the
     interval behind the last one entered: its last offset (up to 1.1 its first) and position."""
-    after = reading(step.after)
+    after = segment_view(step.after)
     expected = [(after.stored(after.key_of(one)), one.position) for one in _due(step.after)]
     return not (step.succeeded and after.is_readable) or after.offsets == expected
 
@@ -77,7 +77,7 @@ def recovery_indexes_what_is_due(step: Transition) -> bool:
 def recovery_ends_with_the_maximum(step: Transition) -> bool:
     """Recovery writes the largest timestamp so far with each offset entry and once more at the
     end, each time if it grew, with the last offset of the batch that has it."""
-    after, expected = reading(step.after), [(-1, -1)]
+    after, expected = segment_view(step.after), [(-1, -1)]
     for end in [*(one.position for one in _due(step.after)), step.after.size]:
         largest = largest_of(one for one in after.batches if one.position <= end)
         expected += [largest] if largest[0] > expected[-1][0] else []
@@ -88,14 +88,14 @@ def recovery_ends_with_the_maximum(step: Transition) -> bool:
 @law("SEG-24", LogSegment, RECOVER, on="recover")
 def recovery_trims_the_indexes(step: Transition) -> bool:
     """After recovery the two index files hold their entries and nothing else."""
-    return not step.succeeded or reading(step.after).is_trimmed
+    return not step.succeeded or segment_view(step.after).is_trimmed
 
 
 @law("SEG-25", LogSegment, "Kafka LogSegment.append and recover, since 1.1.1")
 def recovery_rebuilds_the_live_index(live: Any, recovered: Any) -> bool:
     """If each append into a new segment has carried one batch and none has failed, recovery builds
     the same offset index, and the same time index with at most one more entry."""
-    one, other = reading(live), reading(recovered)
+    one, other = segment_view(live), segment_view(recovered)
     is_more = 0 <= len(other.times) - len(one.times) <= 1
     return is_more and one.offsets == other.offsets and other.times[: len(one.times)] == one.times
 
@@ -111,7 +111,7 @@ def failed_recovery_cuts_nothing(step: Transition) -> bool:
     """Recovery raises the segment-overflow error for a valid batch too far from the base, passes
     on what the indexes raise, and then has not cut the log, unless only the last time entry fails,
     which is written after the cut."""
-    before, after = reading(step.before), reading(step.after)
+    before, after = segment_view(step.before), segment_view(step.after)
     if not step.succeeded:
         is_kept = after.image == before.image
         ends = [] if step.raised(ErrorKind.SEGMENT_OVERFLOW) else _valid_ends(step.before)

@@ -10,6 +10,7 @@ from segproof_model.kafka.format import index_deviations as ours
 from segproof_model.kafka.format import index_releases as older
 from segproof_model.kafka.format.time_index import TimeIndex
 from segproof_model.language.outcomes import ErrorKind
+from segproof_model.laws.arithmetic import greatest_not_above, is_rising, never_falls
 from segproof_model.laws.kafka.format.index_slots import (
     TIME_ENTRY,
     is_full,
@@ -23,7 +24,6 @@ from segproof_model.laws.kafka.format.index_slots import (
     values_of,
 )
 from segproof_model.laws.kafka.format.offset_index import is_last_slot_remembered
-from segproof_model.laws.numbers import greatest_not_above, is_rising, never_falls
 from segproof_model.laws.register import Transition, has, law, retired
 
 APPEND = "Kafka TimeIndex.maybeAppend, since 1.1.1"

@@ -11,7 +11,7 @@ from segproof_model.kafka.format import index_deviations as ours
 from segproof_model.kafka.format import index_releases as older
 from segproof_model.kafka.format.transaction_index import TransactionIndex
 from segproof_model.language.outcomes import ErrorKind
-from segproof_model.laws.numbers import is_rising
+from segproof_model.laws.arithmetic import is_rising
 from segproof_model.laws.register import Transition, has, law, retired
 
 CLASS = "Kafka TransactionIndex, since 1.1.1"

@@ -7,10 +7,10 @@ Used by: the register, `verify --against model`.
 from collections import Counter
 from itertools import pairwise
 
-from segproof_model.laws.numbers import is_rising
+from segproof_model.laws.arithmetic import is_rising
 from segproof_model.laws.register import law
-from segproof_model.laws.rocketmq.broker import store_reading as read
-from segproof_model.laws.rocketmq.broker.store_reading import StoreFiles
+from segproof_model.laws.rocketmq.broker import store_views as read
+from segproof_model.laws.rocketmq.broker.store_views import StoreFiles
 from segproof_model.laws.rocketmq.format.index_entries import seconds_between
 from segproof_model.laws.rocketmq.format.index_file_on_disk import INDEX_NAME
 from segproof_model.rocketmq.broker.message_store import MessageStore

@@ -11,7 +11,7 @@ from segproof_model.language.files import Files
 from segproof_model.language.integers import int32_at
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import apply
-from segproof_model.laws.numbers import never_falls
+from segproof_model.laws.arithmetic import never_falls
 from segproof_model.laws.register import Transition, has, law, laws_of, retired
 from segproof_model.laws.rocketmq.format import index_entries as read
 from segproof_model.rocketmq.format import index_file_deviations as ours

@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from segproof_model.language.integers import int32_at, wrap64
-from segproof_model.laws.numbers import low_32_bits
+from segproof_model.laws.arithmetic import low_32_bits
 from segproof_model.laws.register import Transition, has, laws_of
 from segproof_model.rocketmq.format import index_file_deviations as ours
 from segproof_model.rocketmq.format.index_file import IndexFile

@@ -7,7 +7,7 @@ Used by: the register.
 from typing import Any
 
 from segproof_model.language.outcomes import ErrorKind
-from segproof_model.laws.numbers import low_32_bits
+from segproof_model.laws.arithmetic import low_32_bits
 from segproof_model.laws.register import Transition, has, law
 from segproof_model.laws.rocketmq.format import index_entries as read
 from segproof_model.laws.rocketmq.format.index_entries import IndexBytes, Put, law_of_puts

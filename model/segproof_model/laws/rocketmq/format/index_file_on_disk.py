@@ -6,7 +6,7 @@ Used by: the register, `verify --against model`.
 
 import re
 
-from segproof_model.laws.numbers import never_falls
+from segproof_model.laws.arithmetic import never_falls
 from segproof_model.laws.register import law
 from segproof_model.laws.rocketmq.format.index_entries import IndexBytes, seconds_between
 from segproof_model.rocketmq.format.index_file import IndexFile

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the laws read the loading of a log: what it has found, and what it has made of that.
+"""The loading of a log as the laws see it: what it has found, and what it has made of that.
 
 Used by: the laws of loading.
 """
@@ -12,10 +12,10 @@ from segproof_model.kafka.format.segment_names import offset_of_name, segment_fi
 from segproof_model.language.files import Files
 from segproof_model.language.integers import INT32_MAX, INT64_MAX
 from segproof_model.language.states import outcome_of
-from segproof_model.laws.kafka.broker.log_reading import log_reading
+from segproof_model.laws.kafka.broker.log_views import log_view
 from segproof_model.laws.kafka.format.index_slots import OFFSET_ENTRY
 from segproof_model.laws.kafka.format.record_file import scan_of
-from segproof_model.laws.kafka.format.segment_reading import Batch, Reading, batches_in
+from segproof_model.laws.kafka.format.segment_views import Batch, SegmentView, batches_in
 from segproof_model.laws.register import Transition, laws_of
 
 
@@ -62,17 +62,17 @@ class Loading(Directory):
         super().__init__(step.before, self.given["dir"])
         self.log = step.after
         self.left = Directory(step.after.files, self.given["dir"])
-        self.segments = log_reading(step.after).segments
-        self.images = log_reading(step.after).images
+        self.segments = log_view(step.after).segments
+        self.images = log_view(step.after).images
         self.start = int(self.given["log_start_offset"])
         self.recovery_point = int(self.given["recovery_point"])
         """The checkpointed ones."""
         self.is_clean = bool(self.given["last_shutdown_clean"])
 
     @property
-    def recovered(self) -> list[Reading]:
+    def recovered(self) -> list[SegmentView]:
         """The segments that a load after a crash recovers: from the recovery point on."""
-        return [] if self.is_clean else log_reading(self.log).from_floor(self.recovery_point)
+        return [] if self.is_clean else log_view(self.log).from_floor(self.recovery_point)
 
     @property
     def trusts_indexes(self) -> bool:

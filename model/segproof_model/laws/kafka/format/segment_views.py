@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the laws read a segment: its batches and entries, and whether the entries are true of it.
+"""A segment as the laws see it: its batches and entries, and whether the entries are true of it.
 
 Used by: the laws of segments and of partitions.
 """
@@ -9,13 +9,14 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from segproof_model.kafka.format import log_segment_releases_before_2 as before_2
+from segproof_model.kafka.format.log_segment_deviations import ClosedSegmentIsClosed
 from segproof_model.kafka.format.memory_records import MemoryRecords
 from segproof_model.language.states import Refused
+from segproof_model.laws.arithmetic import is_rising, low_32_bits
 from segproof_model.laws.kafka.format.index_slots import is_in_file, is_regular, pairs
 from segproof_model.laws.kafka.format.offset_index import is_last_slot_remembered
 from segproof_model.laws.kafka.format.record_file import Scan, scan_of
-from segproof_model.laws.kept_answers import remembered
-from segproof_model.laws.numbers import is_rising, low_32_bits
+from segproof_model.laws.kept_answers import kept
 from segproof_model.laws.register import has
 
 
@@ -29,8 +30,8 @@ class Batch(NamedTuple):
     max_timestamp: int
 
 
-class Reading:
-    """A segment as the laws read it."""
+class SegmentView:
+    """A segment."""
 
     def __init__(self, segment: Any) -> None:
         self.segment, self.base_offset = segment, int(segment.base_offset)
@@ -42,6 +43,8 @@ class Reading:
         """The batches of the log, and whether there is nothing else that can't be read."""
         self.maximum = segment.max_timestamp_and_offset_so_far
         """The largest timestamp with its offset; None if it was not asked for."""
+        self.is_closed = has(segment, ClosedSegmentIsClosed) and bool(segment.is_closed)
+        """Whether it is a closed segment of segproof, which refuses its use."""
         self.lazy_indexes = segment.lazy_offset_index, segment.lazy_time_index
         self.indexes = [lazy.index for lazy in self.lazy_indexes]
         """The offset and the time index; None for one that is not loaded."""
@@ -138,10 +141,10 @@ class Reading:
         return is_usable and all(entry == largest_up_to(entry[1]) for entry in self.times)
 
 
-@remembered
-def reading(segment: Any) -> Reading:
+@kept
+def segment_view(segment: Any) -> SegmentView:
     """Return a segment as the laws read it."""
-    return Reading(segment)
+    return SegmentView(segment)
 
 
 @lru_cache(maxsize=256)  # a log grows: most of its batches lie where they lay
@@ -151,7 +154,7 @@ def _numbers_of(kind: Any, *fields: Hashable) -> tuple[int, int, int]:
     return one.base_offset, one.last_offset, one.max_timestamp
 
 
-@remembered
+@kept
 def batches_in(scan: Scan, start: int = 0) -> tuple[list[Batch], bool]:
     """Return the batches of records that begin at `start`, and whether they can all be read."""
     found: list[Batch] = []
@@ -164,7 +167,7 @@ def batches_in(scan: Scan, start: int = 0) -> tuple[list[Batch], bool]:
     return found, scan.error is None
 
 
-@remembered
+@kept
 def appended(segment: Any, data: bytes) -> tuple[list[Batch], bool]:
     """Return the same of appended bytes, where they will lie."""
     records = segment.kind(MemoryRecords)(data, codecs=segment.log.codecs)

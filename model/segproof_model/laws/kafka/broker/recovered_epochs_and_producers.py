@@ -10,10 +10,10 @@ from segproof_model.kafka.broker.producer_releases import MarkerAloneCompletes
 from segproof_model.kafka.format.log_segment import LogSegment
 from segproof_model.kafka.format.log_segment_releases import EpochZeroIsPassedOver
 from segproof_model.language.states import Refused
+from segproof_model.laws.arithmetic import is_rising
 from segproof_model.laws.kafka.format.log_bytes import ended_transactions
-from segproof_model.laws.kafka.format.segment_reading import reading
+from segproof_model.laws.kafka.format.segment_views import segment_view
 from segproof_model.laws.kafka.format.transaction_index import slots_of
-from segproof_model.laws.numbers import is_rising
 from segproof_model.laws.register import Transition, has, law
 
 RECOVER = "Kafka LogSegment.recover, since 1.1.1"
@@ -48,10 +48,10 @@ def recovery_finds_aborted_transactions(step: Transition) -> bool:
     judged: a log whose batches are not in order.
     """
     after = step.after
-    if not step.succeeded or not reading(after).is_ordered:
+    if not step.succeeded or not segment_view(after).is_ordered:
         return True
     slots = slots_of(after.txn_index.image) if after.txn_index.is_open else []
-    logs = [] if step.answer[1] is None else [reading(after).image]
+    logs = [] if step.answer[1] is None else [segment_view(after).image]
     aborted = [
         (producer, first, end)
         for _, producer, end, kind, first, _ in ended_transactions(logs, after.log.codecs)

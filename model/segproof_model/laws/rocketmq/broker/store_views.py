@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the laws read a whole store on disk: log, index, queues, and how they belong together.
+"""A whole store on disk as the laws see it: log, index, queues, and how they belong together.
 
 Files are by their names in the store, such as `commitlog/`, `index/` and
 `consumequeue/TOPIC/QUEUE/` and a file name; a folder without files is such a name alone. Where a

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the laws read a log: its segments, its bounds, and whether the offsets in it rise.
+"""A log as the laws see it: its segments, its bounds, and whether the offsets in it rise.
 
 Used by: the laws of logs.
 """
@@ -10,15 +10,15 @@ from typing import Any
 
 from segproof_model.kafka.format.log_offset_metadata import LogOffsetMetadata
 from segproof_model.language.integers import INT32_MAX
-from segproof_model.laws.kafka.format.segment_reading import Reading, reading
+from segproof_model.laws.kafka.format.segment_views import SegmentView, segment_view
 from segproof_model.laws.kafka.format.transaction_index import Slot, slots_of
-from segproof_model.laws.kept_answers import remembered
+from segproof_model.laws.kept_answers import kept
 
 APPENDS = "append_as_leader append_as_follower"
 
 
-class LogReading:
-    """A log as the laws read it."""
+class LogView:
+    """A log."""
 
     def __init__(self, log: Any) -> None:
         self.log = log
@@ -29,16 +29,16 @@ class LogReading:
         """Whether laws can be asked; what fails between removing and making leaves no segment."""
 
     @cached_property
-    def segments(self) -> list[Reading]:
+    def segments(self) -> list[SegmentView]:
         """The segments."""
-        return [reading(one) for one in self.log.log_segments]
+        return [segment_view(one) for one in self.log.log_segments]
 
     @property
     def images(self) -> dict[int, bytes]:
         """The bytes of each segment's log up to its logical end, by base offset."""
         return {one.base_offset: one.image for one in self.segments}
 
-    def of(self, base_offset: int) -> Reading:
+    def of(self, base_offset: int) -> SegmentView:
         """Return a segment."""
         return self.segments[self.bases.index(base_offset)]
 
@@ -74,28 +74,28 @@ class LogReading:
         segments = [one for one in self.log.log_segments if one.base_offset >= base_offset]
         return [slot for one in segments for slot in slots_of(one.txn_index.image)]
 
-    def from_floor(self, offset: int) -> list[Reading]:
+    def from_floor(self, offset: int) -> list[SegmentView]:
         """Return the segments from the one on that an offset lies in."""
         return self.segments[max(0, sum(base <= offset for base in self.bases) - 1) :]
 
 
-@remembered
-def log_reading(log: Any) -> LogReading:
+@kept
+def log_view(log: Any) -> LogView:
     """Return a log as the laws read it."""
-    return LogReading(log)
+    return LogView(log)
 
 
-def is_whole(segment: Reading) -> bool:
+def is_whole(segment: SegmentView) -> bool:
     """Return whether a segment's batches are all of its log."""
     return sum(batch.size_bytes for batch in segment.batches) == len(segment.image)
 
 
-def overflows(segment: Reading) -> bool:
+def overflows(segment: SegmentView) -> bool:
     """Return whether the last offset is too far from the base for an index."""
     return any(one.last_offset - segment.base_offset > INT32_MAX for one in segment.batches[-1:])
 
 
-def leads_astray(segment: Reading, offset: int) -> bool:
+def leads_astray(segment: SegmentView, offset: int) -> bool:
     """Return whether an index lets a search for an offset begin inside a batch, or behind the one
     that reaches it."""
     reaching = segment.first_reaching(offset)
