@@ -194,10 +194,12 @@ class RecordBatch:
         if not self.is_legacy:
             # The scanner has read it, so it is known even where the file ends inside the header.
             return kernels.decode_int64(self._header or self._source.pread(8, self.position), 0)
-        if self.compression == "none":
-            return self._field(0)
         if self._legacy_base_offset is None:
-            self._legacy_base_offset = legacy_base_offset(*self._whole(None))
+            if self.compression != "none":
+                self._legacy_base_offset = legacy_base_offset(*self._whole(None))
+            else:
+                self._read(1, self.size_bytes - 1)  # a file that has become shorter is an error
+                self._legacy_base_offset = self._field(0)
         return self._legacy_base_offset
 
     @property

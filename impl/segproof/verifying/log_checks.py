@@ -391,7 +391,7 @@ class LogCheck:
         previous = np.empty(len(table), np.int64)
         previous[0], previous[1:] = self._last, claimed[:-1]
         self._last = int(claimed[-1])
-        overlaps = (own <= previous) & (last >= 0)
+        overlaps = good & (own <= previous) & (last >= 0)
         if overlaps.any():
             self.is_sound = False
             before = previous[overlaps] + base_offset

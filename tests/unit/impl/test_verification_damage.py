@@ -74,6 +74,15 @@ def test_a_size_that_leads_past_the_next_batch(tmp_path: Path) -> None:
     assert f"sound batches follow, from byte {at} and offset 2 on" in told[1].message
 
 
+@pytest.mark.checks("BATCH-3", "DISK-13")
+def test_a_batch_with_a_wrong_checksum_is_told_once(tmp_path: Path) -> None:
+    """Its offset may be as wrong as its bytes, so it is not held against the batch before it."""
+    far = batch(1 << 24)
+    changed = batch(1)[:-1] + b"?"
+    folder = one_segment(tmp_path / "t-0", far + changed)
+    assert ["BATCH-3"] == [one.law for one in verify(folder) if one.is_defect]
+
+
 @pytest.mark.checks("DUMP-6")
 def test_what_only_looks_like_batches_takes_little_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

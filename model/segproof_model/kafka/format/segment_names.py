@@ -9,6 +9,8 @@ Not covered: names of directories.
 Used by: log_segment, producer_state, partition_log and its parts, log_loader.
 """
 
+from functools import lru_cache
+
 from segproof_model.language.integers import parsed_int
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import refuse
@@ -26,6 +28,7 @@ def segment_file_name(base_offset: int, suffix: str) -> str:
     return f"{sign}{abs(base_offset):020d}{suffix}"
 
 
+@lru_cache(1 << 12)
 def offset_of_name(name: str) -> int:
     """Return the offset in a file's name, what stands before the first dot (FILE-2).
 

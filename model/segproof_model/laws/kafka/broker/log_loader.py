@@ -291,6 +291,8 @@ def loading_twice_is_loading_once(step: Transition) -> bool:
     if loading is None or any(map(is_odd, loading.left.named(".log"))):
         return True
     left = apply(loading.log, _close).after if loading.is_clean else loading.log
+    if left.files == step.before:
+        return True  # the same load of the same files
     kind: Any = step.kind
     again = opened(kind, left.files, **loading.given).after
     if not isinstance(again, PartitionLog):
