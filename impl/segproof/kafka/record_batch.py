@@ -194,12 +194,11 @@ class RecordBatch:
         if not self.is_legacy:
             # The scanner has read it, so it is known even where the file ends inside the header.
             return kernels.decode_int64(self._header or self._source.pread(8, self.position), 0)
+        if self.compression == "none":
+            self._read(1, self.size_bytes - 1)  # the file may have become shorter
+            return self._field(0)
         if self._legacy_base_offset is None:
-            if self.compression != "none":
-                self._legacy_base_offset = legacy_base_offset(*self._whole(None))
-            else:
-                self._read(1, self.size_bytes - 1)  # a file that has become shorter is an error
-                self._legacy_base_offset = self._field(0)
+            self._legacy_base_offset = legacy_base_offset(*self._whole(None))
         return self._legacy_base_offset
 
     @property
@@ -235,8 +234,7 @@ class RecordBatch:
     @property
     def timestamp_type(self) -> str:
         """NoTimestampType (magic 0), CreateTime or LogAppendTime."""
-        is_log_append = self._flag(3)
-        return TIMESTAMP_TYPES[0 if self.magic == 0 else 2 if is_log_append else 1]
+        return TIMESTAMP_TYPES[0 if self.magic == 0 else 2 if self._flag(3) else 1]
 
     @property
     def base_timestamp(self) -> int | None:

@@ -365,8 +365,10 @@ def _is_same(one: Any, other: Any) -> bool:
     if not isinstance(one, State) or type(one) is not type(other):
         return not isinstance(one, State) and bool(one == other)
     held, at_other = vars(one), vars(other)
-    if held.get("_parts") == {} == at_other.get("_parts") and not one.not_compared:
-        return bool(held["_values"] == at_other["_values"])
+    if "_values" in held and "_values" in at_other and not one.not_compared:
+        parts, others = held["_parts"], at_other["_parts"]
+        is_alike = held["_values"] == at_other["_values"] and len(parts) == len(others)
+        return is_alike and all(_is_same(part, others.get(name)) for name, part in parts.items())
     mine, others = dict(_content(one)), dict(_content(other))
     return mine.keys() == others.keys() and all(
         _is_same(held, others[name]) for name, held in mine.items() if name not in one.not_compared

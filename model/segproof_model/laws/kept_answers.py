@@ -15,7 +15,7 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 Asking = TypeVar("Asking", bound=Callable[..., Any])
-KEPT_MAX = 64
+KEPT_MAX = 16
 """Answers kept of one function; then all are forgotten."""
 
 
@@ -41,12 +41,12 @@ def kept_by(
 
     def decorate(ask: Asking) -> Asking:
         # The values are kept beside the answer, so no other object can have their identities.
-        answers: dict[tuple[int, ...], tuple[tuple[object, ...], Any]] = {}
+        answers: dict[int | tuple[int, ...], tuple[tuple[object, ...], Any]] = {}
 
         @wraps(ask)
         def answer(*given: Any) -> Any:
             values = given if known_by is None else known_by(*given)
-            key = tuple(map(id, values))
+            key = tuple(map(id, values)) if len(values) > 1 else id(values[0])
             found = answers.get(key)
             if found is None:
                 if len(answers) >= KEPT_MAX:

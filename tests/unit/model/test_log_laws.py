@@ -273,7 +273,7 @@ ALTERED: dict[str, tuple[Transition, Callable[[Transition], Transition]]] = {
     ),
     "LOAD-14": (LOADED, lambda one: with_files(one, {name_of(4, ".index"): b""})),
     "LOAD-15": (LOADED, lambda one: changed(one, lambda log: log.leader_epoch_cache.assign(8, 5))),
-    "LOAD-16": (LOADED, lambda one: with_end(one, 6)),
+    "LOAD-16": (TORN, lambda one: with_end(one, 6)),
     "LOAD-18": (LOADED, lambda one: with_files(one, {name_of(4, ".log.swap"): b""})),
     "LOAD-19": (LONG_INDEX, lambda one: replace(one, after=one.before)),
 }
