@@ -256,10 +256,12 @@ class AbstractIndex(State):
     # --- the file as a file --------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Make the entries durable; of an unmapped index there is nothing to do (ABSIDX-17)."""
+        """Make the entries durable (ABSIDX-17)."""
+        self.check_mapped()
 
     def close(self) -> None:
-        """Unmap; nothing is trimmed: the log manager does that before (ABSIDX-14, ABSIDX-15)."""
+        """Trim and unmap (ABSIDX-14, ABSIDX-15)."""
+        self.trim_to_valid_size()
         self.close_handler()
 
     def close_handler(self) -> None:
