@@ -16,7 +16,8 @@ Rules for a behaviour:
   derived class overrides, not the operation around it.
 - A guard is what many operations begin with: `@guarded("append resize", check)`. A context is what
   is around them: `@each("append resize", around)`.
-- A behaviour is right alone too, on the newest release: so differences are explained.
+- A behaviour is right alone too, on the newest release: so differences are explained. The one
+  exception, `ActiveSegmentIsNotPrepared`, leaves work to three others, and is right beside them.
 
 Used by: the `*_releases` modules of the structures, releases.
 """

@@ -86,6 +86,11 @@ class LocalLog(State):
         self.log_end = LogOffsetMetadata(offset, active.base_offset, active.size)
         self.recovery_point = min(self.recovery_point, offset)
 
+    def check_if_memory_mapped_buffer_closed(self) -> None:
+        """Refuse what a closed log is asked."""
+        if self.is_closed:
+            refuse(ErrorKind.KAFKA_ERROR)
+
     # --- writing -------------------------------------------------------------------------------
 
     def flush(self, offset: int) -> None:
@@ -95,10 +100,12 @@ class LocalLog(State):
 
     def mark_flushed(self, offset: int) -> None:
         """Say that everything below the offset is durable."""
+        self.check_if_memory_mapped_buffer_closed()
         self.recovery_point = max(self.recovery_point, offset)
 
     def roll(self, expected_next_offset: int = 0) -> int:
         """Begin a new segment at the log end or later; return its base offset (LOG-11, LOG-12)."""
+        self.check_if_memory_mapped_buffer_closed()
         base_offset = max(expected_next_offset, self.log_end_offset)
         self.check_roll(base_offset)
         active = self.segments.active_segment
@@ -151,6 +158,7 @@ class LocalLog(State):
 
     def truncate_fully_and_start_at(self, new_offset: int) -> None:
         """Delete every segment, and begin one at the offset (LOG-14)."""
+        self.check_if_memory_mapped_buffer_closed()
         *others, last = self.segments
         if others:
             self.remove_and_delete_segments(others)
@@ -313,9 +321,10 @@ class LocalLog(State):
 
     def close(self) -> None:
         """Close every segment, up to the first that fails."""
-        self.is_closed = True
+        self.check_if_memory_mapped_buffer_closed()
         for segment in self.segments:
             segment.close()
+        self.is_closed = True
 
     def close_handlers(self) -> None:
         """Give every file up as it is."""

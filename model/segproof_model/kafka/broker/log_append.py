@@ -78,6 +78,7 @@ class LogAppend(Released):
         self.info = self.analyze()
         if self.info.valid_bytes <= 0:
             return self.info
+        self.local_log.check_if_memory_mapped_buffer_closed()
         if self.is_follower:
             self.take_offsets()
         else:

@@ -187,6 +187,7 @@ class LogManager(State):
         log that was not touched is as clean as it was.
         """
         for log in self.logs:
+            log.prepare_active_segment_for_close()
             log.flush(True)
             log.close()
         self.checkpoint_log_recovery_offsets()

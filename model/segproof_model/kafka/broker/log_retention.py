@@ -102,6 +102,7 @@ class LogRetention(Released):
 
     def leave_one(self, segments: list[LogSegment]) -> None:
         """Begin a new segment, if no other than these is left."""
+        self.log.local_log.check_if_memory_mapped_buffer_closed()
         if len(segments) == self.segments.number_of_segments:
             self.log.roll()
 

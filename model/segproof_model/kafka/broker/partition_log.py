@@ -206,6 +206,7 @@ class PartitionLog(State):
 
     def cut_at(self, target_offset: int) -> None:
         """Cut what lies at the offset and behind it."""
+        self.local_log.check_if_memory_mapped_buffer_closed()
         if target_offset < self.log_segments.base_offsets()[0]:
             self.truncate_fully_and_start_at(target_offset)
         else:
@@ -290,6 +291,7 @@ class PartitionLog(State):
         """
         if new_log_start_offset > self.high_watermark:
             refuse(ErrorKind.OUT_OF_RANGE)
+        self.local_log.check_if_memory_mapped_buffer_closed()
         if new_log_start_offset <= self.log_start_offset:
             return False
         self.increment_log_start_offset(new_log_start_offset)
@@ -365,8 +367,13 @@ class PartitionLog(State):
 
     # --- the end -------------------------------------------------------------------------------
 
+    def prepare_active_segment_for_close(self) -> None:
+        """Write and cut in the active segment what is left to be written."""
+        self.log_segments.active_segment.on_become_inactive_segment()
+
     def close(self) -> None:
         """Write a snapshot of the producers, and close every segment."""
+        self.local_log.check_if_memory_mapped_buffer_closed()
         self.producer_state_manager.take_snapshot()
         self.local_log.close()
 

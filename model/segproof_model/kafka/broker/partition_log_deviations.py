@@ -169,6 +169,7 @@ class FoundBoundDoesNotMove(Behaviour):
 
         @override
         def maybe_increment_first_unstable_offset(self) -> None:
+            self.local_log.check_if_memory_mapped_buffer_closed()
             offset = self.log.producer_state_manager.first_unstable_offset()
             self.log.first_unstable = None
             if offset is not None:
@@ -177,6 +178,7 @@ class FoundBoundDoesNotMove(Behaviour):
 
         @override
         def fetch_high_watermark_metadata(self) -> LogOffsetMetadata:
+            self.local_log.check_if_memory_mapped_buffer_closed()
             known = self.log.high_watermark_metadata
             is_placed = known.segment_base_offset >= 0
             return known if is_placed else self.maybe_convert_to_offset_metadata(known[0])

@@ -24,6 +24,45 @@ from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused, refuse
 
 
+class ClosedLogIsAsked(Behaviour):
+    """A closed log, also one that could not be closed, does what its closed files and indexes still
+    do.
+    """
+
+    laws = ("LOG-5", "LOG-9", "LOG-11", "LOG-13")
+    releases = up_to("4.3.1")
+    of_segproof = True
+
+    class LocalLog(local_log.LocalLog):
+        """The segments."""
+
+        @override
+        def check_if_memory_mapped_buffer_closed(self) -> None:
+            pass
+
+        @override
+        def close(self) -> None:
+            try:
+                super().close()
+            finally:
+                self.is_closed = True
+
+
+class ActiveSegmentIsNotPrepared(Behaviour):
+    """The log manager changes no active segment before it closes a log: closing does."""
+
+    laws = ("LOAD-11",)
+    releases = up_to("4.3.1")
+    of_segproof = True
+
+    class PartitionLog(partition_log.PartitionLog):
+        """The log."""
+
+        @override
+        def prepare_active_segment_for_close(self) -> None:
+            pass
+
+
 class AppendTellsMaximum(Behaviour):
     """An append tells the segment the largest timestamp of the call and its offset, for the index
     entry that stands for all of it.

@@ -341,6 +341,7 @@ class EmptySegmentIsNotReplaced(Behaviour):
             base_offset = max(expected_next_offset or 0, self.log_end_offset)
             if not self.log_segments.contains(base_offset):
                 return super().roll(expected_next_offset)
+            self.local_log.check_if_memory_mapped_buffer_closed()
             self.local_log.begin_segment(base_offset)
             self.producer_state_manager.update_map_end_offset(base_offset)
             self.producer_state_manager.take_snapshot()

@@ -49,6 +49,7 @@ class StableBoundIsPlacedAlone(Behaviour):
 
         @override
         def fetch_last_stable_offset_metadata(self) -> LogOffsetMetadata:
+            self.local_log.check_if_memory_mapped_buffer_closed()
             unstable = self.log.first_unstable
             if unstable is None or unstable.message_offset >= self.log.high_watermark:
                 return super().fetch_last_stable_offset_metadata()

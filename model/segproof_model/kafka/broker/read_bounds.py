@@ -64,6 +64,7 @@ class ReadBounds(Released):
 
     def fetch_high_watermark_metadata(self) -> LogOffsetMetadata:
         """Return the high watermark with its place, which becomes what is found, be it lower."""
+        self.local_log.check_if_memory_mapped_buffer_closed()
         if self.log.high_watermark_metadata.segment_base_offset < 0:
             found = self.maybe_convert_to_offset_metadata(self.log.high_watermark)
             self.update_high_watermark_metadata(found)
@@ -77,6 +78,7 @@ class ReadBounds(Released):
         The place of one that was begun since the producers were loaded is known.
         """
         log = self.log
+        self.local_log.check_if_memory_mapped_buffer_closed()
         offset = log.producer_state_manager.first_unstable_offset()
         if offset is None:
             log.first_unstable = None

@@ -256,12 +256,10 @@ class AbstractIndex(State):
     # --- the file as a file --------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Make the entries durable (ABSIDX-17)."""
-        self.check_mapped()
+        """Make the entries durable; of an unmapped index there is nothing to do (ABSIDX-17)."""
 
     def close(self) -> None:
-        """Trim and unmap (ABSIDX-14, ABSIDX-15)."""
-        self.trim_to_valid_size()
+        """Unmap; nothing is trimmed: the log manager does that before (ABSIDX-14, ABSIDX-15)."""
         self.close_handler()
 
     def close_handler(self) -> None:

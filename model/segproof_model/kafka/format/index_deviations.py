@@ -9,7 +9,6 @@ from itertools import pairwise
 from segproof_model.kafka.format import abstract_index, offset_index, time_index, transaction_index
 from segproof_model.kafka.format.abstract_index import rises
 from segproof_model.kafka.format.offset_index import OffsetPosition
-from segproof_model.kafka.format.transaction_index import AbortedTxn, read_aborted_txns
 from segproof_model.language.behaviours import Behaviour, each, guarded, override
 from segproof_model.language.files import Files
 from segproof_model.language.integers import INT32_MAX
@@ -167,28 +166,6 @@ class SanityChecksAll(Behaviour):
                 or not rises(last_offsets)
             ):
                 refuse(self.corrupt_kind)
-
-
-class VersionIsBothBytes(Behaviour):
-    """Of an aborted transaction's version both bytes are read, and only 0 is known and written."""
-
-    laws = ("TXNIDX-2", "TXNIDX-5")
-    of_segproof = True
-
-    class TransactionIndex(transaction_index.TransactionIndex):
-        """The transaction index."""
-
-        @override
-        def entries_list(self) -> list[AbortedTxn]:
-            return read_aborted_txns(self.image[: self.position]) if self.is_open else []
-
-        @override
-        def is_known(self, version: int) -> bool:
-            return version == 0
-
-        @override
-        def can_write(self, version: int) -> bool:
-            return version == 0
 
 
 class TransactionsFollowFile(Behaviour):

@@ -9,10 +9,67 @@ from typing import Any
 from segproof_model.kafka.format import abstract_index, offset_index, time_index, transaction_index
 from segproof_model.kafka.format.offset_index import OffsetPosition
 from segproof_model.kafka.format.time_index import TimestampOffset
+from segproof_model.kafka.format.transaction_index import AbortedTxn
 from segproof_model.language.behaviours import Behaviour, override, up_to
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import refuse
+
+
+class ClosingTrimsIndexes(Behaviour):
+    """Closing an offset or a time index trims it first."""
+
+    laws = ("ABSIDX-14",)
+    releases = up_to("4.3.1")
+    of_segproof = True
+
+    class AbstractIndex(abstract_index.AbstractIndex):
+        """Either index."""
+
+        @override
+        def close(self) -> None:
+            self.trim_to_valid_size()
+            super().close()
+
+
+class UnmappedIndexIsNotFlushed(Behaviour):
+    """A flush of an unmapped index raises the unmapped error."""
+
+    laws = ("ABSIDX-17",)
+    releases = up_to("4.3.1")
+    of_segproof = True
+
+    class AbstractIndex(abstract_index.AbstractIndex):
+        """Either index."""
+
+        @override
+        def flush(self) -> None:
+            self.check_mapped()
+
+
+class VersionIsFirstByte(Behaviour):
+    """Of an aborted transaction's version the first byte is read, any up to 0 is known, any is
+    written.
+    """
+
+    laws = ("TXNIDX-2", "TXNIDX-5")
+    releases = up_to("4.3.1")
+
+    class TransactionIndex(transaction_index.TransactionIndex):
+        """The transaction index."""
+
+        @override
+        def entries_list(self) -> list[AbortedTxn]:
+            entries = super().entries_list()
+            return [entry._replace(version=entry.version // 256) for entry in entries]
+
+        @override
+        def is_known(self, version: int) -> bool:
+            return version <= 0
+
+        @override
+        def can_write(self, version: int) -> bool:
+            return True
 
 
 class FailedResizeKeepsMapping(Behaviour):

@@ -33,7 +33,7 @@ from segproof_model.kafka.format.time_index import TimestampOffset
 from segproof_model.kafka.format.transaction_index import AbortedTxn, TxnIndexSearchResult
 from segproof_model.language.integers import INT32_MAX, INT64_MAX, wrap32, wrap64
 from segproof_model.language.outcomes import ErrorKind
-from segproof_model.language.states import refusal, refuse
+from segproof_model.language.states import refuse
 
 __all__ = ["FetchDataInfo", "LogSegment", "RollParams"]
 
@@ -387,13 +387,3 @@ class LogSegment(SegmentFiles):
         self.offset_index.trim_to_valid_size()
         self.time_index.trim_to_valid_size()
         self.log.trim()
-
-    def close(self) -> None:
-        """Write the time entry of the largest timestamp, if that is known, and close (SEG-44)."""
-        if self.has_entry_to_write():
-            refusal(self.write_maximum)
-        super().close()
-
-    def has_entry_to_write(self) -> bool:
-        """Return whether the largest timestamp is known."""
-        return self.max_timestamp_and_offset_so_far is not None

@@ -26,6 +26,27 @@ from segproof_model.language.states import Refused, refusal, refuse
 __all__ = ["Told", "append_told"]
 
 
+class ClosingWritesLastEntry(Behaviour):
+    """Closing a segment writes the time entry of the largest timestamp, if that is known."""
+
+    laws = ("SEG-44",)
+    releases = up_to("4.3.1")
+    of_segproof = True
+
+    class LogSegment(log_segment.LogSegment):
+        """The segment."""
+
+        @override
+        def close(self) -> None:
+            if self.has_entry_to_write():
+                refusal(self.write_maximum)
+            super().close()
+
+        def has_entry_to_write(self) -> bool:
+            """Return whether the largest timestamp is known."""
+            return self.max_timestamp_and_offset_so_far is not None
+
+
 class Told(NamedTuple):
     """What a caller of append knows of the records; what is None is taken from them."""
 

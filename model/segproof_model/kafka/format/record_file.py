@@ -175,8 +175,8 @@ class RecordRange(AbstractRecords):
         return None
 
     def times_of(self, batch: RecordBatch) -> Iterator[Time]:
-        """Return the times that a search looks at: all of a compressed batch is read first."""
-        return batch.times()
+        """Return the times that a search looks at: no more is read than up to what it finds."""
+        return batch.streamed_times()
 
     def largest_timestamp_after(self, starting_position: int) -> TimestampAndOffset:
         """Return the largest batch timestamp with that batch's last offset (SCAN-19).
@@ -320,9 +320,10 @@ class RecordFile(RecordRange, State):
         self.check_open()
 
     def close(self) -> None:
-        """Trim the file, and end its use (SCAN-13)."""
-        if self.is_open:
-            self.trim()
+        """End the use of the file (SCAN-13).
+
+        Nothing is trimmed: the log manager does that before.
+        """
         self.is_open = False
 
     def delete_if_exists(self) -> bool:

@@ -21,18 +21,38 @@ from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import refuse
 
 
-class TimeSearchReadsNoMoreThanItNeeds(Behaviour):
-    """A search by time reads of a compressed batch no more than up to what it finds."""
+class ClosingTrimsRecordFiles(Behaviour):
+    """Closing a record file trims it first."""
+
+    laws = ("SCAN-13",)
+    releases = up_to("4.3.1")
+    of_segproof = True
+
+    class RecordFile(record_file.RecordFile):
+        """The record file."""
+
+        @override
+        def close(self) -> None:
+            if self.is_open:
+                self.trim()
+            super().close()
+
+
+class TimeSearchReadsWholeBatch(Behaviour):
+    """A search by time reads all of a compressed batch first, so that damage behind the record
+    that it finds is met.
+    """
 
     laws = ("SCAN-18", "SEG-39")
-    releases = up_to("4.2.2", since="4.2.2")
+    releases = up_to("4.3.1", but=("4.2.2",))
+    of_segproof = True
 
     class RecordRange(record_file.RecordRange):
         """A file or a slice."""
 
         @override
         def times_of(self, batch: RecordBatch) -> Iterator[Time]:
-            return batch.streamed_times()
+            return batch.times()
 
 
 class SliceOfSliceIsRefused(Behaviour):

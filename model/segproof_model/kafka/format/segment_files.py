@@ -147,7 +147,11 @@ class SegmentFiles(State):
             part.rename_to(part.name.removesuffix(old_suffix) + new_suffix)
 
     def close(self) -> None:
-        """End the use of the segment (SEG-44)."""
+        """End the use of the segment; no file is changed (SEG-44).
+
+        Nothing is written or trimmed: the log manager does that before, by
+        `on_become_inactive_segment`.
+        """
         self.close_parts()
 
     def close_parts(self) -> None:

@@ -106,13 +106,12 @@ class TransactionIndex(State):
     # --- reading -------------------------------------------------------------------------------
 
     def entries_list(self) -> list[AbortedTxn]:
-        """Return every entry that the channel reaches, whatever its first byte (TXNIDX-8, -9)."""
-        entries = read_aborted_txns(self.image[: self.position]) if self.is_open else []
-        return [entry._replace(version=entry.version // 256) for entry in entries]
+        """Return every entry that the channel reaches, whatever its version (TXNIDX-8, -9)."""
+        return read_aborted_txns(self.image[: self.position]) if self.is_open else []
 
     def is_known(self, version: int) -> bool:
         """Return whether entries of this version can be read (TXNIDX-2)."""
-        return version <= 0
+        return version == 0
 
     def known_entries(self) -> Iterator[AbortedTxn]:
         """Yield one entry after the other; one of an unknown version is an error."""
@@ -150,7 +149,7 @@ class TransactionIndex(State):
 
     def can_write(self, version: int) -> bool:
         """Return whether entries of this version are written (TXNIDX-5)."""
-        return True
+        return version == 0
 
     def write(self, data: bytes) -> None:
         """Write behind the last entry; where there is no channel, open one, or make the file."""

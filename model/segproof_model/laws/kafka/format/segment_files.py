@@ -51,11 +51,14 @@ def sanity_check_needs_the_offset_index(step: Transition) -> bool:
 
 @law("SEG-44", LogSegment, CLOSE, on="close")
 def close_writes_the_last_entry(step: Transition) -> bool:
-    """close writes the last time entry if the largest timestamp is known and there is room, and
-    trims the log. Up to 4.0.0 it raises nothing."""
+    """Up to 4.3 close writes the last time entry if the largest timestamp is known and there is
+    room, and trims the log; since 4.4 it changes no file. Up to 4.0.0 it raises nothing."""
     before, after = step.before, step.after
     if not step.succeeded:
         return not has(before, older.CloseHidesErrors)
+    if not has(before, older.ClosingWritesLastEntry):
+        is_kept = has(before, older.ClosingLoadsIndexes) or after.files == before.files
+        return not after.log.is_open and bool(is_kept)
     known, index, log = segment_view(before).maximum, before.lazy_time_index.index, after.log
     has_room = index is not None and index.entries < index.max_entries
     is_judged = has_room and known is not None and segment_view(before).is_true_of_times

@@ -42,14 +42,14 @@ def slots_of(image: bytes) -> list[Slot]:
 def _listed(index: Any) -> list[Slot]:
     """Return the whole entries that the channel reaches, the version as the release reads it."""
     slots = slots_of(index.image[: index.position]) if index.is_open else []
-    if has(index, ours.VersionIsBothBytes):
+    if not has(index, older.VersionIsFirstByte):
         return slots
     return [slot._replace(version=slot.version >> 8) for slot in slots]
 
 
 def _are_known(index: Any, slots: list[Slot]) -> bool:
     """Return whether reading passes the versions of these entries."""
-    below = not has(index, ours.VersionIsBothBytes)
+    below = has(index, older.VersionIsFirstByte)
     return all(slot.version == 0 or (slot.version < 0 and below) for slot in slots)
 
 
@@ -62,8 +62,8 @@ def file_is_whole_entries(transaction_index: bytes) -> bool:
 
 @law("TXNIDX-2", TransactionIndex, CODEC, on="all_aborted_txns")
 def newer_version_is_refused(step: Transition) -> bool:
-    """An entry of a version above 0 is not read, the first byte alone being the version; in
-    segproof both are, and no other than 0 is read.
+    """An entry of a version that is not 0 is not read; up to 4.3 the first byte alone is the
+    version, and what is below 0 is read.
     """
     return _are_known(step.before, _listed(step.before)) or not step.succeeded
 
@@ -90,12 +90,12 @@ def nothing_is_remembered_from_the_file(step: Transition) -> bool:
 def last_offset_must_grow(step: Transition) -> bool:
     """An append is refused whose last offset is not above the remembered one.
 
-    First offset and last stable offset are not looked at. segproof refuses another version than 0,
-    too.
+    First offset and last stable offset are not looked at. Since 4.4 another version than 0 is
+    refused, too.
     """
     before, appended = step.before, step.arguments["aborted_txn"]
     grows = before.last_offset is None or before.last_offset < appended.last_offset
-    if grows and (appended.version == 0 or not has(before, ours.VersionIsBothBytes)):
+    if grows and (appended.version == 0 or has(before, older.VersionIsFirstByte)):
         return not step.raised(ErrorKind.INVALID_ARGUMENT)
     return not step.succeeded and step.is_unchanged
 
