@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The releases: which behaviours each has. A behaviour says itself which releases have it.
 
-Used by: the laws, the harness, the generated pages.
+Used by: the harness, the generated pages.
 """
 
 from segproof_model.kafka.broker import (

@@ -68,7 +68,7 @@ def command(
     Examples:
       segproof oracle run kafka-4.4.0 --structure offset-index --count 1000
       segproof oracle run --count 2000 --record docs/results/oracle.jsonl
-      segproof oracle run kafka-4.3.1 --fresh --record docs/results/oracle.jsonl
+      segproof oracle run kafka-4.4.0 --fresh --record docs/results/oracle.jsonl
     """
     from segproof_harness.oracle.conformance import merged, merged_into, plan
     from segproof_harness.oracle.process import OracleError

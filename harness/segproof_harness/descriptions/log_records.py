@@ -30,7 +30,6 @@ from segproof_model.kafka.format.record import Record
 
 PRODUCERS = (1, 2, 3)
 ORIGINS = ("client", "coordinator")
-EPOCH_MAX = 9
 RECORDS_MAX = 9
 """Of a batch that is sent again."""
 OFFSET_MAX = 2**62

@@ -19,7 +19,7 @@ Rules for a behaviour:
 - A behaviour is right alone too, on the newest release: so differences are explained. The one
   exception, `ActiveSegmentIsNotPrepared`, leaves work to three others, and is right beside them.
 
-Used by: the `*_releases` modules of the structures, releases.
+Used by: the `*_releases` and `*_deviations` modules, releases, the register of laws.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -3,7 +3,7 @@
 
 Mirrors: impl/segproof/kafka/log_validator.py.
 Upstream: Kafka 4.4.0, LogValidator, UnifiedLog.analyzeAndValidateRecords, LogAppendInfo. Otherwise:
-    log_validator_releases, log_validator_deviations.
+    log_validator_releases, log_validator_releases_before_0_11, log_validator_deviations.
 Laws: LOG-10, LOG-21.
 Not covered: writing another format than magic 2; which of two errors is told where messages are
     wrong in different ways; the delete horizon of a batch that is compressed anew, and a

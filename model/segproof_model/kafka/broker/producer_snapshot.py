@@ -3,7 +3,7 @@
 
 Mirrors: impl/segproof/kafka/producer_snapshot.py.
 Upstream: Kafka 4.4.0, ProducerStateManager.readSnapshot and writeSnapshot, ProducerStateEntry,
-    BatchMetadata. Otherwise: producer_releases.
+    BatchMetadata.
 Layout: int16 version 1, uint32 CRC-32C of all bytes from 6 to the end of the file, int32 count, and
     per entry 46 bytes: int64 producer id, int16 epoch, int32 last sequence, int64 last offset,
     int32 offset delta, int64 timestamp, int32 coordinator epoch, int64 first offset of the open

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writing record batches of every format.
 
-Mirrors: the writing functions of impl/segproof/kafka/record_batch.py.
+Mirrors: impl/segproof/kafka/record_writer.py.
 Upstream: Kafka 4.4.0, MemoryRecordsBuilder, DefaultRecordBatch, MemoryRecords. Otherwise:
     record_releases.
 Layout: see record_batch and legacy_record.
@@ -206,7 +206,7 @@ def messages_of(
 
 
 write_batch = BatchWriter().write
-"""Write a batch as the newest release does."""
+"""Write a batch."""
 
 
 def write_empty_batch(

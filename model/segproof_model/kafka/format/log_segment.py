@@ -3,7 +3,7 @@
 
 Mirrors: impl/segproof/kafka/log_segment.py.
 Upstream: Kafka 4.4.0, LogSegment, FetchDataInfo, RollParams. Otherwise: log_segment_releases,
-    log_segment_deviations.
+    log_segment_releases_before_2, log_segment_deviations.
 Laws: SEG-1 to SEG-42, SEG-49.
 Not covered: reading a log through a slice.
 Used by: log_segments, local_log, partition_log, the harness.

@@ -3,7 +3,7 @@
 
 Mirrors: impl/segproof/kafka/record_batch.py.
 Upstream: Kafka 4.4.0, AbstractRecordBatch, DefaultRecordBatch, FileLogInputStream. Otherwise:
-    record_releases.
+    record_releases, record_file_releases.
 Layout: int64 base offset, int32 size of the rest, int32 partition leader epoch, int8 magic 2,
     uint32 CRC-32C of what follows, int16 attributes, int32 last offset - base offset, int64 base
     timestamp, int64 maximum timestamp, int64 producer id, int16 producer epoch, int32 base

@@ -3,7 +3,7 @@
 
 Mirrors: the recovery of impl/segproof/kafka/log_segment.py.
 Upstream: Kafka 4.4.0, LogSegment.recover. Otherwise: log_segment_releases,
-    log_segment_deviations.
+    log_segment_releases_before_2, partition_log_releases_before_2_3, log_segment_deviations.
 Laws: SEG-20 to SEG-30.
 Not covered: what the given producer state refuses; that ends the recovery. But as upstream: an
     invalid record that it finds, in a control batch whose checksum is right, ends the scan

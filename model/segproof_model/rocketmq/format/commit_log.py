@@ -2,7 +2,7 @@
 """The commit log of a store: its files, and the messages in them in order.
 
 Mirrors: impl/segproof/rocketmq/commit_log.py.
-Upstream: RocketMQ 5.5.1, CommitLog. Otherwise: message_releases.
+Upstream: RocketMQ 5.5.1, CommitLog.
 Layout: `<store>/commitlog/<20 digits>`: the offset of the file's first byte in the log. A record
     does not cross the end of a file; what is left there begins with a size and the blank magic.
 Laws: RMQLOG-1 to RMQLOG-3.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of a store's files: they lie in folders, and a name holds them.
 
-Used by: commit_log, consume_queue, index_service, message_store.
+Used by: commit_log, index_service, message_store.
 """
 
 __all__ = ["path_in"]
