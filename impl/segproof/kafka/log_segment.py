@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from segproof.errors import InvalidArgumentError, InvalidRecordError
+from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.kafka import segment_append, segment_bulk
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
@@ -111,7 +111,7 @@ class LogSegment(SegmentState):
         if self._is_batch_indexed:
             try:
                 plan = segment_append.plan_batches(facts, *state, entries)
-            except InvalidRecordError:
+            except SegproofError:
                 segment_append.check_entries(offset_index, time_index, entries)
                 raise
         else:

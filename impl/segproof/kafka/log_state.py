@@ -335,13 +335,19 @@ class LogState:
         offset: int,
         *,
         segments: LogSegments | None = None,
+        log_start_offset: int | None = None,
         epochs: tuple[EpochEntry, ...] | None = None,
         is_removal: bool = False,
     ) -> None:
         """Let the log end at `offset`, behind all bytes of the active segment."""
         active = (self._view.segments if segments is None else segments).active_segment
-        log_end = LogOffsetMetadata(offset, active.base_offset, active.size)
-        self._publish(segments=segments, log_end=log_end, epochs=epochs, is_removal=is_removal)
+        self._publish(
+            segments=segments,
+            log_start_offset=log_start_offset,
+            log_end=LogOffsetMetadata(offset, active.base_offset, active.size),
+            epochs=epochs,
+            is_removal=is_removal,
+        )
         self._recovery_point = min(self._recovery_point, offset)
 
     def _current(self) -> LogView:

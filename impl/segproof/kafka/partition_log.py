@@ -138,7 +138,8 @@ class PartitionLog(AppendableLog):
             segments.remove(segment.base_offset)
         if segments.active_segment is not self.log_segments.active_segment:
             end = min(removed[0].base_offset, self.log_end_offset)
-            self._move_end(end, segments=segments, is_removal=True)
+            start = min(end, self.log_start_offset)
+            self._move_end(end, segments=segments, log_start_offset=start, is_removal=True)
             removed = removed[::-1]  # so that a crash leaves no hole
         else:
             self._publish(segments=segments, is_removal=True)

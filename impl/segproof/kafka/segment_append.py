@@ -113,7 +113,7 @@ def smaller_than_header(position: int) -> CorruptRecordError:
 FirstOffset = Callable[[int], int]
 """What reads the first offset of the batch at a place in the records that are appended.
 
-Raises: InvalidRecordError where it lies inside an old compressed message that can't be read.
+Raises: SegproofError where it lies inside an old compressed message that can't be read.
 """
 
 

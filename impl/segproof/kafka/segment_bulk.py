@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from segproof.errors import CorruptRecordError, InvalidRecordError, SegproofError
+from segproof.errors import CorruptRecordError, SegproofError
 from segproof.kafka.batch_table import HeaderTable, read_batch_headers
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES, read_batch
@@ -61,7 +61,7 @@ def plan_many(
     """Return the index entries of ready batches that would be appended to the log.
 
     Raises: CorruptRecordError unless the buffer holds whole batches; SegmentOffsetOverflowError and
-    InvalidRecordError, or before it what an index raises that takes no entry.
+    what reading a first offset raises, or before it what an index raises that takes no entry.
     """
     found = read_batch_headers(records)
     _check_whole(found, len(records))
@@ -88,7 +88,7 @@ def plan_many(
     )
     try:
         plan = plan_first(table)
-    except InvalidRecordError:
+    except SegproofError:
         check_entries(offset_index, time_index, plan_first(table[:asked_row]).rows())
         raise
     if first_far < len(far):

@@ -13,7 +13,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from segproof.errors import CorruptRecordError, InvalidRecordError, SegmentOffsetOverflowError
+from segproof.errors import (
+    CorruptRecordError,
+    InvalidRecordError,
+    SegmentOffsetOverflowError,
+    SegproofError,
+)
 from segproof.kafka.batch_table import BatchTable, CheckedBatches, check_batches
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.offset_index import OffsetIndex
@@ -129,7 +134,7 @@ class SegmentRecovery:
         """
         try:
             entries = self._plan(table)
-        except InvalidRecordError:
+        except SegproofError:
             entries = None  # the first offset of an old message can't be read
         if entries is None or not entries_fit(self._offset_index, self._time_index, entries):
             return all(self._take_one(table[row : row + 1]) for row in range(len(table)))
@@ -147,7 +152,7 @@ class SegmentRecovery:
         """Take one batch in upstream's order, where an index may refuse its entry."""
         try:
             entries = self._plan(table)
-        except InvalidRecordError:
+        except (CorruptRecordError, InvalidRecordError):
             return False
         self.max_pair = entries.max_pair
         store_each(self._offset_index, self._time_index, entries)

@@ -116,12 +116,12 @@ class FailedCutEndsLog(Behaviour):
             self, deleted: tuple[LogSegment, ...], target_offset: int, is_cut: bool
         ) -> None:
             """Let the log end where it is cut, or else before the segments that are deleted."""
-            if is_cut:
-                self.local_log.update_log_end_offset(target_offset)
-                self.begin_log_at(min(target_offset, self.log_start_offset))
-            elif deleted:
-                end = min(deleted[0].base_offset, self.log_end_offset)
+            if is_cut or deleted:
+                end = target_offset
+                if not is_cut:
+                    end = min(deleted[0].base_offset, self.log_end_offset)
                 self.local_log.update_log_end_offset(end)
+                self.begin_log_at(min(end, self.log_start_offset))
             self.delete_producer_snapshots(deleted)
 
 

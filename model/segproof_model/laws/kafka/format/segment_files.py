@@ -51,17 +51,19 @@ def sanity_check_needs_the_offset_index(step: Transition) -> bool:
 
 @law("SEG-44", LogSegment, CLOSE, on="close")
 def close_writes_the_last_entry(step: Transition) -> bool:
-    """Up to 4.3 close writes the last time entry if the largest timestamp is known and there is
-    room, and trims the log; since 4.4 it changes no file. Up to 4.0.0 it raises nothing."""
-    before, after = step.before, step.after
+    """Up to 4.3 close writes the last time entry if the largest timestamp is known and the index
+    takes it, and trims the log; since 4.4 it changes no file. Up to 4.0.0 it raises nothing."""
+    before, after, view = step.before, step.after, segment_view(step.before)
     if not step.succeeded:
         return not has(before, older.CloseHidesErrors)
     if not has(before, older.ClosingWritesLastEntry):
         is_kept = has(before, older.ClosingLoadsIndexes) or after.files == before.files
         return not after.log.is_open and bool(is_kept)
-    known, index, log = segment_view(before).maximum, before.lazy_time_index.index, after.log
+    known, index, log = view.maximum, before.lazy_time_index.index, after.log
     has_room = index is not None and index.entries < index.max_entries
-    is_judged = has_room and known is not None and segment_view(before).is_true_of_times
+    lowest = view.times[-1][1] if view.times else view.base_offset
+    is_taken = known is not None and view.can_hold(known.offset) and known.offset >= lowest
+    is_judged = has_room and is_taken and view.is_true_of_times
     is_written = not is_judged or known.timestamp <= segment_view(after).last_time
     return is_written and (len(log.image) <= log.size or not before.log.is_open)
 

@@ -63,7 +63,7 @@ class Query:
                 return "old"
             before, number = number, entry.prev_index
             limit = before if self.checks else limit
-        return "cycle"
+        return "strange" if self.checks else "cycle"
 
     def found_in(self, visits: list[read.Entry]) -> list[int]:
         """Return the offsets of the entries that the query is for."""
