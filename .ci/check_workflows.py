@@ -4,7 +4,6 @@
 Without Go the check says loudly that it did not run; where SEGPROOF_REQUIRE_ALL is 1 it fails.
 
 Not covered: scripts inside the workflows (no shellcheck is asked for).
-Used by: the tox environments `lint` and `quick`.
 """
 
 import os

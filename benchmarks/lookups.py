@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows about lookups: many at once and one by one, beside OffsetIndex and TimeIndex in the JVM.
-
-Used by: __main__.
-"""
+"""Rows about lookups: many at once and one by one, beside OffsetIndex and TimeIndex in the JVM."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every group of rows shares: the folder, the sizes, and one measurement of all sides.
-
-Used by: lookups, verifying, processes, opening.
-"""
+"""What every group of rows shares: the folder, the sizes, and one measurement of all sides."""
 
 import os
 import sys

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a process of ours can be asked to measure: the register of modes.
-
-Used by: passes and the modules whose modes it runs.
-"""
+"""What a process of ours can be asked to measure: the register of modes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@
 Histories are drawn beforehand; what is timed is the child that runs them, the way there and back,
 and every answer and look as the comparison takes them. The model is not run meanwhile: drawing a
 history and holding it against the model takes several times as long.
-
-Used by: __main__.
 """
 
 import time
@@ -13,13 +11,13 @@ import time
 from benchmarks.contestants import Passes
 from benchmarks.measuring import Bench, rate, say, wait_until_quiet
 from benchmarks.table import Goal, NotRun, Row, Section
-from segproof_harness.compare import IMAGE_EVERY
-from segproof_harness.oracle.process import OracleError, process_for
-from segproof_harness.oracle.releases import release_named
-from segproof_harness.structures import structure_named
-from segproof_harness.subjects import OracleSubject
-from segproof_harness.traces import Trace
-from segproof_harness.workloads import make_history
+from segproof_harness.histories.compare import IMAGE_EVERY
+from segproof_harness.histories.traces import Trace
+from segproof_harness.histories.workloads import make_history
+from segproof_harness.releases.pinned import release_named
+from segproof_harness.releases.process import OracleError, process_for
+from segproof_harness.releases.release_subject import OracleSubject
+from segproof_harness.structures.structure import structure_named
 
 LENGTH = 100
 GOALS = {

@@ -3,8 +3,6 @@
 
 Speaks what KafkaBench.java speaks: says `ready` after the warm-up, then answers each line of
 standard input with the nanoseconds of a pass and a checksum of its answers.
-
-Used by: contestants.
 """
 
 import gc

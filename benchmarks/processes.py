@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows about whole processes: the command line beside kafka-dump-log, imports, help.
-
-Used by: __main__.
-"""
+"""Rows about whole processes: the command line beside kafka-dump-log, imports, help."""
 
 import shutil
 import subprocess

@@ -4,8 +4,6 @@
 Files of the default size (5,000,000 slots, 20,000,000 entries), keys of 26 characters that lie
 anywhere in them: "TopicTest#" and 16 hexadecimal digits of a mixed counter. The JVM's strings are
 made anew before each pass, so that no hash is known; each pass of puts fills a new file.
-
-Used by: __main__.
 """
 
 import importlib.util

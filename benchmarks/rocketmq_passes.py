@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our side of what is measured of RocketMQ's index files; see passes.py for how.
-
-Used by: passes.
-"""
+"""Our side of what is measured of RocketMQ's index files; see passes.py for how."""
 
 import zlib
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 
 The log is written by RocketMQ's own store. Both sides read and check each record of it, enter its
 keys into a new index of the default size, and make that durable; their bytes are compared.
-
-Used by: __main__.
 """
 
 import shutil
@@ -15,7 +13,7 @@ from benchmarks.measuring import Bench, race, rate, say
 from benchmarks.table import Cell, Goal, NotRun, Row, Section
 from segproof.files import REAL_FILES
 from segproof.rocketmq.message import Message
-from segproof_harness.memory_stores import message_of, write_log
+from segproof_harness.files.memory_stores import message_of, write_log
 
 MESSAGES, QUICK_MESSAGES = 200_000, 20_000
 LOG_FILE_BYTES = 64 << 20

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our side of what is measured of the rebuilding of RocketMQ's index; see passes.py for how.
-
-Used by: passes.
-"""
+"""Our side of what is measured of the rebuilding of RocketMQ's index; see passes.py for how."""
 
 import shutil
 import zlib

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our side of what is measured of a segment and of a log; see passes.py for how.
-
-Used by: passes.
-"""
+"""Our side of what is measured of a segment and of a log; see passes.py for how."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -4,8 +4,6 @@
 Shapes of 200 MB, an index entry every 4096 bytes, full-size indexes of 10 MiB, magic 2. Each side
 recovers a directory of its own with a second name of the same log, and what all of them leave
 behind is compared byte by byte.
-
-Used by: __main__.
 """
 
 import shutil

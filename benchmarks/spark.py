@@ -3,8 +3,6 @@
 
 Each job runs in a process of its own, which starts Spark first. What is timed is the job, unless
 the row says otherwise.
-
-Used by: __main__.
 """
 
 import json
@@ -32,7 +30,7 @@ session.range(1).mapInArrow(lambda batches: batches, "id bigint").count()
 first_task = time.perf_counter() - begin
 begin = time.perf_counter()
 if asked["job"] == "replay":
-    from segproof_harness.structures import STRUCTURE_IDS
+    from segproof_harness.structures.structure import STRUCTURE_IDS
     from segproof_spark.replay import replay_on_spark
 
     found = replay_on_spark(session, STRUCTURE_IDS, seeds=range(asked["count"]), length=100)

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result: rows with medians, best passes, ratios and goals, and what of it falls short.
-
-Used by: __main__ and every module that makes rows.
-"""
+"""The result: rows with medians, best passes, ratios and goals, and what of it falls short."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

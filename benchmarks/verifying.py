@@ -3,8 +3,6 @@
 
 The JVM recovers a directory of its own with a second name of the same log, since a recovery makes
 the indexes anew. All files are in the page cache.
-
-Used by: __main__.
 """
 
 import shutil

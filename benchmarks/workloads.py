@@ -5,8 +5,6 @@ All of it is the same for everybody: seeds are fixed, and the files are what Kaf
 (an index entry once more than 4096 bytes lie behind the last one, the last offset as its key).
 Segments repeat one batch, written by `segproof.kafka.record_batch.write_batch`, in which the base
 offset, the timestamps and the checksum are set anew, so that a gigabyte takes a few seconds.
-
-Used by: every row of the table.
 """
 
 import os

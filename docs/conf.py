@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configuration of the documentation: Sphinx, MyST, furo; nitpicky, warnings are errors.
-
-Used by: the tox environment `docs`.
-"""
+"""Configuration of the documentation: Sphinx, MyST, furo; nitpicky, warnings are errors."""
 
 import doctest
 import importlib.metadata

@@ -3,8 +3,6 @@
 
 Each module of docs/generators has a function `pages()` that returns the text of its pages by their
 path below docs/; a new generator needs nothing but its module.
-
-Used by: whoever changes the model, a law, a marker or the command line; tests/tidy.
 """
 
 import argparse
@@ -13,7 +11,8 @@ import sys
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
-sys.path.insert(0, str(DOCS))  # where `law_links` is, which generators share
+# `law_links`, which generators share, and `segproof_tests`, which knows the layers of checks.
+sys.path[:0] = [str(DOCS), str(DOCS.parent / "tests" / "support")]
 
 
 def generated_pages() -> dict[str, str]:

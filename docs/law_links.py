@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The register of laws with every law in it, and references to laws, for pages.
+"""The register of laws with every law in it, and references to laws, for pages."""
 
-Used by: law_role, the modules of docs/generators.
-"""
-
-from segproof_harness.every_law import LAWS, RETIRED
+from segproof_harness.laws.every_law import LAWS, RETIRED
 
 __all__ = ["LAWS", "RETIRED", "is_known", "law_link", "law_links"]
 

@@ -3,8 +3,6 @@
 
 In a page: {law}`OFFIDX-3`. A law that no page states is an unresolved reference, which fails the
 build.
-
-Used by: docs/conf.py.
 """
 
 import re
@@ -18,7 +16,7 @@ from sphinx.util.docutils import SphinxRole
 
 LAW_ID = re.compile(r"(?<![\w`-])([A-Z]{3,8}-[0-9]+)(?![\w`-])")
 
-MODULE_NOTE = re.compile(r"(Mirrors|Upstream|Layout|Laws|Deviates|Not covered|Used by)\b")
+MODULE_NOTE = re.compile(r"(Mirrors|Upstream|Layout|Laws|Deviates|Not covered)\b")
 """Where the part of a module's docstring begins that speaks to who changes the module."""
 
 

@@ -4,8 +4,6 @@
 A test that needs what is missing here (Java, numba, a second user) reads `not run: REASON`. It says
 so through the fixture `not_run` or the marker `needs`, never through a bare skip. The closing lines
 list each such test, and with SEGPROOF_REQUIRE_ALL=1 each is a failure.
-
-Used by: every folder of tests; the profile is chosen by HYPOTHESIS_PROFILE.
 """
 
 import importlib.util
@@ -107,8 +105,8 @@ def missing(thing: str) -> str | None:
 
 def missing_release(name: str) -> str | None:
     """Return why the real classes of a release can't be asked; None if they can."""
-    from segproof_harness.oracle.readiness import readiness
-    from segproof_harness.oracle.releases import PINNED
+    from segproof_harness.releases.pinned import PINNED
+    from segproof_harness.releases.readiness import readiness
 
     found = readiness(PINNED[name])
     return None if found.is_ready else f"oracle: {name}: {found.why}"

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of the command line, docs/reference/cli.md, from the verbs' own functions.
-
-Used by: docs/generate.py.
-"""
+"""The page of the command line, docs/reference/cli.md, from the verbs' own functions."""
 
 import inspect
 import types
@@ -62,7 +59,7 @@ with `action`, `path` and `facts`.
 def pages() -> dict[str, str]:
     """Return the page by path."""
     from segproof_harness.reading.rows import BATCH_FIELDS
-    from segproof_harness.report.jsonl import FIELDS as FINDING_FIELDS
+    from segproof_harness.reports.jsonl import FIELDS as FINDING_FIELDS
 
     fields = FIELDS.format(finding=_wrapped(FINDING_FIELDS), batch=_wrapped(BATCH_FIELDS))
     verbs = [_verb(name, function) for name, function in _verbs()]

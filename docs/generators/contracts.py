@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of the contracts, docs/reference/contracts.md: what is confirmed, up to which bound.
-
-Used by: docs/generate.py.
-"""
+"""The page of the contracts, docs/reference/contracts.md: what is confirmed, up to which bound."""
 
 import importlib.util
 import sys

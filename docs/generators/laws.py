@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of the laws, docs/reference/laws/*.md, from the model's register.
-
-Used by: docs/generate.py.
-"""
+"""Pages of the laws, docs/reference/laws/*.md, from the model's register."""
 
 from law_links import LAWS, RETIRED
 
 from segproof.verifying.rules import RULES
-from segproof_harness.release_methods import releases_text
+from segproof_harness.reports.release_methods import releases_text
 from segproof_model.language.behaviours import Behaviour
 from segproof_model.laws.register import Law, Retired
 from segproof_model.releases import BEHAVIOURS

@@ -3,13 +3,11 @@
 
 One release a system, old enough to be otherwise in every structure; of others `segproof explain`
 prints the same.
-
-Used by: docs/generate.py.
 """
 
 from collections.abc import Mapping, Sequence
 
-from segproof_harness.release_methods import Words, methods_of, place_of, structures_of
+from segproof_harness.reports.release_methods import Words, methods_of, place_of, structures_of
 from segproof_model.language.behaviours import Release
 from segproof_model.language.states import Released
 from segproof_model.releases import RELEASES

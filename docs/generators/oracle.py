@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of the conformance runs, docs/results/oracle.md, from the record that they keep.
-
-Used by: docs/generate.py.
-"""
+"""The page of the conformance runs, docs/results/oracle.md, from the record that they keep."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from segproof_harness.oracle.conformance import Conformance, added_left_out, read_record
-from segproof_harness.oracle.messages import reason_without
-from segproof_harness.oracle.releases import RELEASES, Release
-from segproof_harness.structures import STRUCTURE_IDS, structure_named
+from segproof_harness.conformance.release_histories import Conformance, added_left_out, read_record
+from segproof_harness.releases.child_messages import reason_without
+from segproof_harness.releases.pinned import RELEASES, Release
+from segproof_harness.structures.structure import STRUCTURE_IDS, structure_named
 
 RECORD = Path(__file__).resolve().parent.parent / "results" / "oracle.jsonl"
 OPENING = """\

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages of the profiles and of the releases: what each does otherwise, in words.
-
-Used by: docs/generate.py.
-"""
+"""The pages of the profiles and of the releases: what each does otherwise, in words."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -10,8 +7,8 @@ from pathlib import Path
 
 from law_links import law_links
 
-from segproof_harness.oracle.distinguishing import read_distinctions
-from segproof_harness.release_methods import releases_text
+from segproof_harness.conformance.distinguishing_histories import read_distinctions
+from segproof_harness.reports.release_methods import releases_text
 from segproof_model.language.behaviours import Behaviour, Release
 from segproof_model.releases import LINES, RELEASES, SEGPROOF
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of the model's size, docs/results/size.md: code lines and branches, room by room.
-
-Used by: docs/generate.py.
-"""
+"""The page of the model's size, docs/results/size.md: code lines and branches, room by room."""
 
 import ast
 from collections.abc import Iterator

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of the Spark data source, docs/reference/spark-data-source.md, from its tables.
-
-Used by: docs/generate.py.
-"""
+"""The page of the Spark data source, docs/reference/spark-data-source.md, from its tables."""
 
 from segproof_spark.tables.schemas import OPTIONS, TABLES, Option, Table
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of what the checks ask of Spark, docs/reference/spark-settings.md.
-
-Used by: docs/generate.py.
-"""
+"""The page of what the checks ask of Spark, docs/reference/spark-settings.md."""
 
 from collections.abc import Sequence
 

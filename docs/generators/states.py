@@ -3,8 +3,6 @@
 
 A picture and the table below it are made from the same transitions. Only where a box lies is said
 here a second time.
-
-Used by: docs/generate.py.
 """
 
 import re

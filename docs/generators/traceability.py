@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page docs/results/traceability.md: which layer of checking looks at which law.
-
-Used by: docs/generate.py.
-"""
+"""The page docs/results/traceability.md: which layer of checking looks at which law."""
 
 from pathlib import Path
 
-from segproof_harness.traceability import page
+from segproof_tests.traceability import page
 
 
 def pages() -> dict[str, str]:

@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The conformance kit: holds model, implementation and others' code against each other.
-
-Used by: the command line, the tests, Spark.
-"""
+"""The conformance kit: holds model, implementation and others' code against each other."""

@@ -10,7 +10,6 @@ the C library of google-crc32c from a compiled loop.
 
 Upstream: Kafka 4.3.1: Crc32C, java.util.zip.CRC32.
 Laws: BATCH-2, BATCH-3.
-Used by: kafka/record_batch.py, record_writer.py, batch_table.py.
 """
 
 import sys

@@ -11,7 +11,6 @@ gzip and zstd are plain streams of one or several members.
 Upstream: Kafka 4.3.1: Compression and its codecs, Lz4BlockOutputStream, SnappyInputStream (xerial).
 Laws: BATCH-11, BATCH-20.
 Not covered: lz4 dictionaries, zstd dictionaries; Kafka has neither.
-Used by: kafka/record_batch.py, kafka/legacy_records.py, kafka/record_writer.py.
 """
 
 import zlib

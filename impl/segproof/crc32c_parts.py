@@ -8,7 +8,6 @@ sums made one by one. The caller vouches for the addresses.
 
 Not covered: wheels that link the library into themselves; there `find_library` returns None and
 `segproof.checksums` calls the library for each part.
-Used by: checksums.py, which imports it, and numba with it, where that pays.
 """
 
 from collections.abc import Callable

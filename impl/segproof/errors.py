@@ -2,7 +2,6 @@
 """Errors of the implementation, one class for each kind of upstream error.
 
 Upstream: Kafka's exceptions; the docstring of each class names its counterpart.
-Used by: everything below `segproof`; the harness compares `kind`, never classes.
 """
 
 from typing import ClassVar

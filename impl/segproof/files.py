@@ -6,7 +6,6 @@ Every structure takes a `Files` and does all its input and output through it; no
 in memory, and on simulated ones that lose power.
 
 Not covered: Windows, where a mapped file can be neither cut nor removed.
-Used by: every structure, `verify`, the command line; replaced by the harness.
 """
 
 import errno

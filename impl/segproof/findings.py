@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a verifier says about data: one finding for each broken law, never an exception.
-
-Used by: verification, the command line, reports, the Spark checks.
-"""
+"""What a verifier says about data: one finding for each broken law, never an exception."""
 
 import json
 from dataclasses import asdict, dataclass

@@ -15,7 +15,6 @@ Laws: SEG-12, SEG-39, LOG-1, LOG-6, LOG-15.
 Deviates: the largest timestamp of a segment is taken from index and log together, where upstream
   believes the last index entry or the modification time.
 Not covered: the log start offset, high watermark and leader epochs, which lie outside the segments.
-Used by: the verb `lookup`, `demo`, the conformance comparison.
 """
 
 import os

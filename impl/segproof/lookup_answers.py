@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a lookup answers, and the steps that led there.
-
-Used by: lookup.py, which offers these names.
-"""
+"""What a lookup answers, and the steps that led there."""
 
 from dataclasses import dataclass, field
 

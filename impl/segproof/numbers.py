@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers as both systems have them: the ends of integers, rows of them, texts of them, the time.
-
-Used by: the structures of Kafka and RocketMQ.
-"""
+"""Numbers that both systems use: bounds of integers, rows and texts of them, the time."""
 
 import time
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How processes that share the work of one command begin.
-
-Used by: verifying/running.py, rebuilding/building.py.
-"""
+"""How processes that share the work of one command begin."""
 
 import multiprocessing
 import threading

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether another process may be in the middle of changing some files, and asking again if so.
-
-Used by: lookup.py, verifying/segments.py.
-"""
+"""Whether another process may be in the middle of changing some files, and asking again if so."""
 
 from collections.abc import Callable, Iterable
 from time import sleep, time_ns

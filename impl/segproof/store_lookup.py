@@ -12,7 +12,6 @@ asked anew.
 Upstream: RocketMQ 5.5.1: IndexService.queryOffset, IndexFile.selectPhyOffset, MQAdminImpl.
 Laws: RMQIDX-16, RMQIDX-31 to RMQIDX-36, RMQIDX-40, RMQSVC-17, RMQSVC-19, RMQLOG-3.
 Not covered: the broker's limits of 32 and 64 answers, unless they are asked for.
-Used by: the verb `lookup`.
 """
 
 import os

@@ -8,7 +8,6 @@ Upstream: Kafka since 0.11.0: LogSegment.recover, DumpLogSegments, LogLoader. Ro
   5.5.1: IndexFile, IndexService, CommitLog.checkMessageAndReturnSize.
 Laws: those of `VERIFIED_LAWS`.
 Not covered: the snapshots of a cluster's metadata, and what remote storage keeps.
-Used by: the command line, the Spark checks, every Python program that imports it.
 """
 
 import os

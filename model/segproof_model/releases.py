@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The releases: which behaviours each has. A behaviour says itself which releases have it.
-
-Used by: the harness, the generated pages.
-"""
+"""The releases: which behaviours each has. A behaviour says itself which releases have it."""
 
 from segproof_model.kafka.broker import (
     checkpoint_deviations,

@@ -10,7 +10,6 @@ Data are read by ranges and kept in a cache of constant size. A file that is rea
 ahead, up to `AHEAD_BYTES` at a time; one that is read here and there is read in small units.
 
 Not covered: writing (`OSError`, EROFS); modification times finer than the store's.
-Used by: the verbs and the data source.
 """
 
 import contextlib

@@ -8,8 +8,6 @@ other projects (numpy, pyarrow, pandas, a CRC-32C, ...) has to be installed on t
 
 numba keeps compiled kernels of a zip in the folder NUMBA_CACHE_DIR, or in the user's cache, as it
 does for installed packages.
-
-Used by: the verb `spark bundle`; session, which sends it to a cluster; verify/checkpoint.py.
 """
 
 import hashlib

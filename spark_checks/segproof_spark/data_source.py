@@ -4,8 +4,6 @@
 The tables, their columns and the options stand in `tables/schemas.py` and on the reference page.
 `session.dataSource.register(SegproofDataSource)` makes the format known to a session, and so does
 `register(session)`.
-
-Used by: `spark verify`, and anyone with a Spark session.
 """
 
 import json

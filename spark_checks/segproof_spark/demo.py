@@ -1,23 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the demo does on Spark: verify the real files once more, and replay random histories.
-
-Used by: the verb `demo`, through the entry-point group `segproof.demo`.
-"""
+"""What the demo does on Spark: verify the real files once more, and replay random histories."""
 
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from segproof_harness.demo import (
+from segproof_harness.conformance.demo import (
     HISTORY_LENGTH,
     NOT_RUN,
     Row,
     Say,
-    scenarios,
     structure_ids,
     timed,
 )
-from segproof_harness.reading.conformance import partition_of
+from segproof_harness.files.shipped_directories import partition_of, scenarios
 from segproof_spark.replay import replay_on_spark
 from segproof_spark.session import SparkNotRunError, start_session
 from segproof_spark.verification import verify_on_spark

@@ -3,8 +3,6 @@
 
 Spark tells an error with the stack of the driver, of the executor and of the Python worker in one
 text. Here the line is found that says what happened, and what can be done where that is known.
-
-Used by: the verbs.
 """
 
 import re

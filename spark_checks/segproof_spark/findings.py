@@ -2,7 +2,6 @@
 """The schema of findings, and how a finding becomes a row.
 
 `expected` and `actual` hold whatever is compared, so they travel as JSON text.
-Used by: replay, data_source.
 """
 
 import json

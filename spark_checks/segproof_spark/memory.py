@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much memory a worker has held.
-
-Used by: verify/rows.py, replay/running.py, lookups/units.py.
-"""
+"""How much memory a worker has held."""
 
 import resource
 import sys

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read back what a replay has written as Parquet, with pyarrow alone: no Spark, no Java.
-
-Used by: the verb `spark report`.
-"""
+"""Read back what a replay has written as Parquet, with pyarrow alone: no Spark, no Java."""
 
 import posixpath
 from typing import TYPE_CHECKING, Any

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a job writes its results, and that all of them can be read there.
-
-Used by: replay.job, lookups.running, the verbs.
-"""
+"""Where a job writes its results, and that all of them can be read there."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -3,8 +3,6 @@
 
 A session is local, on a standalone cluster, on the cluster of `spark-submit`, or a client of Spark
 Connect. The rest of the package asks nothing else of it than DataFrames.
-
-Used by: the verbs, the demo, the tests.
 """
 
 import atexit
@@ -24,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from segproof_harness.java import REMEDY, java_problem, java_version
+from segproof_harness.releases.java_version import REMEDY, java_problem, java_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

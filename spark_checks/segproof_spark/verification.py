@@ -6,8 +6,6 @@ cost are checked in parallel; large partitions are cut into segments, large segm
 and joined afterwards: see verify/units.py and verify/running.py. Findings are kept on the disks of
 the workers until they are told: a sort over several parts looks at all rows first, and must not
 make them anew. The program holds one part of them at a time.
-
-Used by: the verb `spark verify`, the demo.
 """
 
 import contextlib

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planted defects: each is caught by replay, and its one-line reproducer shows it again.
-
-Used by: the tox environment `canaries`.
-"""
+"""Planted defects: each is caught by replay, and its one-line reproducer shows it again."""
 
 import shlex
 from pathlib import Path
@@ -11,9 +8,9 @@ import pytest
 
 from segproof_harness.canaries import CANARIES, Canary
 from segproof_harness.cli import run
-from segproof_harness.every_law import LAWS
-from segproof_harness.replay import replay_seeds, replay_trace
-from segproof_harness.structures import STRUCTURE_IDS
+from segproof_harness.histories.replay import replay_seeds, replay_trace
+from segproof_harness.laws.every_law import LAWS
+from segproof_harness.structures.structure import STRUCTURE_IDS
 
 HISTORIES_MAX = 800
 

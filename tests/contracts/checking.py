@@ -10,8 +10,6 @@ interpreter, and a mutated kernel must not be seen by anybody else.
   it, must meet a counterexample; else its bound is too small to see the defect.
 - The vacuity twin is the contract with `post: False`. It must fail; else no input meets the
   preconditions, and confirming says nothing.
-
-Used by: test_contracts.
 """
 
 import ast

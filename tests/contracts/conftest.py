@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judge the contracts that are asked for, two at a time, and close with the table of verdicts.
-
-Used by: test_contracts, test_registry.
-"""
+"""Judge the contracts that are asked for, two at a time, and close with the table of verdicts."""
 
 import importlib.util
 import json

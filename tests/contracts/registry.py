@@ -8,8 +8,6 @@ is false.
 
 The bound in words is written here; the exact one are the lines `pre:`. Everything that is not
 bounded there is any value of its type: `bytes` raw, `int` without limit.
-
-Used by: checking, conftest, docs/generators/contracts.py, the traceability of laws.
 """
 
 import ast

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The second part of the register: contracts of segments, logs, and what a log knows of itself.
-
-Used by: registry, which says what the parts of a contract are, and gives this file its classes.
-"""
+"""The second part of the register: contracts of segments, logs, and what a log knows of itself."""
 
 from typing import Any
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The third part of the register: contracts of RocketMQ's index files, and of what feeds them.
-
-Used by: registry, which says what the parts of a contract are, and gives this file its classes.
-"""
+"""The third part of the register: contracts of RocketMQ's index files, and of what feeds them."""
 
 from functools import partial
 from typing import Any

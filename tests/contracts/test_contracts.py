@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every contract is confirmed up to its bound, and its bound is wide enough to see its mutants.
-
-Used by: the tox environment `contracts`.
-"""
+"""Every contract is confirmed up to its bound, and its bound is wide enough to see its mutants."""
 
 from typing import Any
 

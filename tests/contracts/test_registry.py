@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The register of contracts is complete, and its mutants can be planted.
-
-Used by: the tox environment `contracts`; needs no CrossHair.
-"""
+"""The register of contracts is complete, and its mutants can be planted."""
 
 import re
 from dataclasses import replace

@@ -4,8 +4,6 @@
 SEGPROOF_FUZZ_SECONDS is the budget of all structures together. What Hypothesis finds is kept in
 `.hypothesis/` and tried first in the next run; the printed seed makes the same random histories
 again (SEGPROOF_FUZZ_SEED).
-
-Used by: the tox environment `fuzz`, nightly.
 """
 
 import os
@@ -18,9 +16,9 @@ from hypothesis import HealthCheck, seed, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 from hypothesis.stateful import run_state_machine_as_test
 
-from segproof_harness.machines import machine_for
-from segproof_harness.replay import comparison, replay_seeds, run_seed
-from segproof_harness.structures import STRUCTURE_IDS
+from segproof_harness.histories.machines import machine_for
+from segproof_harness.histories.replay import comparison, replay_seeds, run_seed
+from segproof_harness.structures.structure import STRUCTURE_IDS
 
 SECONDS = float(os.environ.get("SEGPROOF_FUZZ_SECONDS", "60"))
 SEED = int(os.environ.get("SEGPROOF_FUZZ_SEED", random.SystemRandom().randrange(2**32)))

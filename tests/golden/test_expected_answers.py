@@ -12,13 +12,8 @@ from typing import Any
 import pytest
 
 from segproof_harness.cli import run
-from segproof_harness.demo import scenarios
-from segproof_harness.reading.conformance import (
-    compare_scenario,
-    load_expected,
-    older_releases,
-    partition_of,
-)
+from segproof_harness.conformance.recorded_answers import compare_scenario, older_releases
+from segproof_harness.files.shipped_directories import load_expected, partition_of, scenarios
 from segproof_model.releases import release_named
 
 SCENARIOS = scenarios()

@@ -3,8 +3,6 @@
 
 A change of a description changes histories, so that old seeds show nothing any more. Where that is
 meant, run this file with SEGPROOF_WRITE_GOLDEN=1 and say so in the news.
-
-Used by: the tox environments `py311` to `py313` and `oldest`.
 """
 
 import hashlib
@@ -14,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from segproof_harness.replay import replay_trace
-from segproof_harness.structures import STRUCTURE_IDS, structure_named
-from segproof_harness.workloads import make_history
+from segproof_harness.histories.replay import replay_trace
+from segproof_harness.histories.workloads import make_history
+from segproof_harness.structures.structure import STRUCTURE_IDS, structure_named
 
 HERE = Path(__file__).parent / "histories"
 DIGESTS = HERE / "digests.json"

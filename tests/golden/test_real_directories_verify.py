@@ -1,18 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every real directory that the project carries is healthy: no error, no warning.
-
-Used by: the tox environments `py311` to `py313`, `oldest`.
-"""
+"""Every real directory that the project carries is healthy: no error, no warning."""
 
 from pathlib import Path
 
 import pytest
 
-import segproof_harness
 from segproof.findings import Severity
 from segproof.verification import verify
+from segproof_harness.files.shipped_directories import KAFKA
 
-DATA = Path(segproof_harness.__file__).parent / "data" / "kafka"
+DATA = KAFKA
 SCENARIOS = sorted(path.name for path in DATA.iterdir() if path.is_dir())
 UNTRIMMED = frozenset({"plain", "unclean-before", "v1-gzip"})
 """Their last segments have preallocated indexes, which a note says."""

@@ -3,8 +3,6 @@
 
 `expected.json` has the entries of a recovery by Kafka 4.3.1 with the interval and the index size
 that it names, from the producer snapshot of each segment.
-
-Used by: the tox environments `py311` to `py313`, `oldest`.
 """
 
 from pathlib import Path
@@ -14,8 +12,7 @@ import pytest
 
 from segproof import rebuild, verify
 from segproof.kafka import OffsetIndex, TimeIndex, TransactionIndex
-from segproof_harness.demo import scenarios
-from segproof_harness.reading.conformance import load_expected, partition_of
+from segproof_harness.files.shipped_directories import load_expected, partition_of, scenarios
 
 SCENARIOS = scenarios()
 SIZES = {".index": 8, ".timeindex": 12, ".txnindex": 34}

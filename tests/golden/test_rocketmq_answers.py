@@ -14,10 +14,11 @@ import pytest
 
 from segproof.verification import verify
 from segproof_harness.cli import run
-from segproof_harness.reading.store_conformance import compare_store, load_scenario
+from segproof_harness.conformance.recorded_store_answers import compare_store, load_scenario
+from segproof_harness.files.shipped_directories import ROCKETMQ
 from segproof_model.releases import release_named
 
-DATA = Path(__file__).resolve().parents[2] / "harness/segproof_harness/data/rocketmq"
+DATA = ROCKETMQ
 STORES = sorted(folder.name for folder in DATA.iterdir() if folder.is_dir())
 WITH_LOG = [name for name in STORES if (DATA / name / "store" / "commitlog").is_dir()]
 UNTOLD = {"u8msgs-4.9.8"}

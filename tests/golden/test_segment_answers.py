@@ -17,9 +17,8 @@ import pytest
 
 from segproof.kafka import LogConfig, LogSegment, PartitionLog, ProducerStateManager
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
-from segproof_harness.codecs import CODECS
-from segproof_harness.demo import scenarios
-from segproof_harness.reading.conformance import load_expected, partition_of
+from segproof_harness.files.codecs import CODECS
+from segproof_harness.files.shipped_directories import load_expected, partition_of, scenarios
 from segproof_model.kafka.broker.leader_epoch_cache import LeaderEpochFileCache as ModelEpochs
 from segproof_model.kafka.broker.producer_state import ProducerStateManager as ModelProducers
 from segproof_model.kafka.format.log_config import LogConfig as ModelConfig

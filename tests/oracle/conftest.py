@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real broker and its clients for a module of tests; a failed test shows the broker's log.
-
-Used by: the tests of this folder that ask a broker.
-"""
+"""A real broker and its clients for a module of tests; a failed test shows the broker's log."""
 
 import shutil
 from collections import Counter
@@ -11,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from segproof_harness.oracle.broker import Broker
-from segproof_harness.oracle.jars import class_path
-from segproof_harness.oracle.releases import BROKER
+from segproof_harness.releases.broker import Broker
+from segproof_harness.releases.jars import class_path
+from segproof_harness.releases.pinned import BROKER
 
 LOG_CHARACTERS_SHOWN = 6000
 FREE_BYTES = 1 << 30
@@ -41,7 +38,7 @@ def broker(_broker_jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.fixture(scope="session")
 def clients(_broker_jars: None) -> Iterator[Any]:
     """The real clients, in one child for all modules."""
-    from segproof_harness.oracle.kafka_clients import Clients
+    from segproof_harness.releases.kafka_clients import Clients
 
     with Clients() as one:
         yield one

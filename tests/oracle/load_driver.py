@@ -3,8 +3,6 @@
 
 Started as `python load_driver.py RELEASE DIRECTORY`; the last line is the log end offset, or the
 class of the error. What the JVM prints comes before it.
-
-Used by: tests/oracle/test_killed_recovery.py.
 """
 
 import os
@@ -12,11 +10,11 @@ import sys
 from typing import Any
 
 from segproof.files import REAL_FILES
-from segproof_harness.memory_logs import CONFIG, START_MS
-from segproof_harness.oracle.child import Runner
-from segproof_harness.oracle.jars import class_path, extra_folders
-from segproof_harness.oracle.jvm import Jvm
-from segproof_harness.oracle.releases import release_named
+from segproof_harness.releases.child import Runner
+from segproof_harness.releases.jars import class_path, extra_folders
+from segproof_harness.releases.jvm import Jvm
+from segproof_harness.releases.pinned import release_named
+from segproof_tests.memory_logs import CONFIG, START_MS
 
 
 def main() -> None:

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What random histories find of a planted defect.
-
-Used by: the tests of this folder that plant one.
-"""
+"""What random histories find of a planted defect."""
 
 import pytest
 
 from segproof.findings import Finding
-from segproof_harness.replay import replay_seeds
+from segproof_harness.histories.replay import replay_seeds
 from segproof_model.language.behaviours import Behaviour
 from segproof_model.releases import RELEASES
 

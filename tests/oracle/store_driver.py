@@ -5,8 +5,6 @@ Started as `python store_driver.py RELEASE STORE CONFIG`, where CONFIG are optio
 their names. Each line of standard input is one question, `{"do": NAME, ...}`; each is answered by
 one line, for which the descriptor of standard output is kept: what the JVM prints goes to standard
 error. The store opens no port: its service for replicas is replaced, or listens on loopback only.
-
-Used by: tests/oracle/stores.py.
 """
 
 import json
@@ -20,10 +18,10 @@ from typing import Any, TextIO
 
 import jpype
 
-from segproof_harness.oracle.jars import class_path, extra_folders
-from segproof_harness.oracle.jvm import Jvm
-from segproof_harness.oracle.releases import release_named
-from segproof_harness.oracle.rocketmq.loopback import stay_on_loopback
+from segproof_harness.releases.jars import class_path, extra_folders
+from segproof_harness.releases.jvm import Jvm
+from segproof_harness.releases.pinned import release_named
+from segproof_harness.releases.rocketmq.loopback import stay_on_loopback
 
 DISPATCH_SECONDS = 60.0
 PAUSE_SECONDS = 0.0005

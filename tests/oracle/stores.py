@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real message stores of RocketMQ, each in a process of its own; and stores that segproof writes.
-
-Used by: test_store_reads_ours, test_we_read_stores, test_upstream_rocketmq.
-"""
+"""Real message stores of RocketMQ, each in its own process; and stores that segproof writes."""
 
 import json
 import os
@@ -20,7 +17,7 @@ from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.consume_queue import ConsumeQueue
 from segproof.rocketmq.index_service import IndexService
 from segproof.rocketmq.message import Message, dispatch_request_of
-from segproof_harness.memory_stores import write_log
+from segproof_harness.files.memory_stores import write_log
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
 from segproof_model.releases import release_named

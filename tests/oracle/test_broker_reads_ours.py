@@ -11,10 +11,10 @@ import pytest
 from segproof.kafka import LogManager
 from segproof.kafka.partition_metadata_file import read_partition_metadata
 from segproof.lookup import PartitionReader
-from segproof_harness.oracle import kafka_clients
-from segproof_harness.oracle.broker import Broker
-from segproof_harness.oracle.kafka_clients import Clients
-from segproof_harness.oracle.written_logs import CONFIGS, TOPICS, Expected, write_log, write_logs
+from segproof_harness.releases import kafka_clients
+from segproof_harness.releases.broker import Broker
+from segproof_harness.releases.kafka_clients import Clients
+from segproof_harness.releases.written_logs import CONFIGS, TOPICS, Expected, write_log, write_logs
 
 pytestmark = pytest.mark.needs("java", "jpype")
 

@@ -11,11 +11,11 @@ from typing import NoReturn
 
 import pytest
 
-from segproof_harness.oracle.conformance import LENGTH, SLOW, plan, run_task
-from segproof_harness.oracle.jars import problem_of
-from segproof_harness.oracle.process import process_for
-from segproof_harness.oracle.releases import RELEASES, Release
-from segproof_harness.structures import STRUCTURE_IDS
+from segproof_harness.conformance.release_histories import LENGTH, SLOW, plan, run_task
+from segproof_harness.releases.jars import problem_of
+from segproof_harness.releases.pinned import RELEASES, Release
+from segproof_harness.releases.process import process_for
+from segproof_harness.structures.structure import STRUCTURE_IDS
 
 HISTORIES = int(os.environ.get("SEGPROOF_ORACLE_HISTORIES", "12"))
 NEWEST = {

@@ -7,18 +7,18 @@ from typing import NoReturn
 
 import pytest
 
-from segproof_harness.compare import Comparison
-from segproof_harness.oracle.distinguishing import (
+from segproof_harness.conformance.distinguishing_histories import (
     Distinction,
     flipped,
     read_distinctions,
     steps,
 )
-from segproof_harness.oracle.jars import problem_of
-from segproof_harness.oracle.releases import release_named
-from segproof_harness.replay import comparison
-from segproof_harness.structures import structure_named
-from segproof_harness.traces import read_trace
+from segproof_harness.histories.compare import Comparison
+from segproof_harness.histories.replay import comparison
+from segproof_harness.histories.traces import read_trace
+from segproof_harness.releases.jars import problem_of
+from segproof_harness.releases.pinned import release_named
+from segproof_harness.structures.structure import structure_named
 
 TRACES = Path(__file__).resolve().parents[2] / "docs" / "reference" / "traces"
 STEPS = {step.name: step for step in steps()}

@@ -26,11 +26,11 @@ from segproof.kafka import (
     write_batch,
 )
 from segproof.verification import verify
-from segproof_harness.oracle.dump_tool import batch_of, dump_tool
-from segproof_harness.oracle.jars import class_path
-from segproof_harness.oracle.releases import RELEASES, TOOLS
-from segproof_harness.oracle.written_logs import TOPICS, write_logs
 from segproof_harness.reading.rows import rows_of, segment_file
+from segproof_harness.releases.dump_tool import batch_of, dump_tool
+from segproof_harness.releases.jars import class_path
+from segproof_harness.releases.pinned import RELEASES, TOOLS
+from segproof_harness.releases.written_logs import TOPICS, write_logs
 
 pytestmark = pytest.mark.needs("java")
 

@@ -6,12 +6,12 @@ from typing import NoReturn
 
 import pytest
 
-from segproof_harness.compare import Parting
-from segproof_harness.explaining import Expected
-from segproof_harness.oracle.jars import problem_of
-from segproof_harness.oracle.releases import release_named
-from segproof_harness.replay import replay_seeds
-from segproof_harness.traces import Trace
+from segproof_harness.histories.compare import Parting
+from segproof_harness.histories.release_differences import Expected
+from segproof_harness.histories.replay import replay_seeds
+from segproof_harness.histories.traces import Trace
+from segproof_harness.releases.jars import problem_of
+from segproof_harness.releases.pinned import release_named
 
 pytestmark = pytest.mark.needs("java", "jpype")
 NAME = "rocketmq-5.5.1"

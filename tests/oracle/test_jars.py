@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pinned jars: those that are here, those that Maven brings, and one that was changed.
-
-Used by: the tox environment `oracle`.
-"""
+"""The pinned jars: those that are here, those that Maven brings, and one that was changed."""
 
 import json
 import shutil
@@ -11,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from segproof_harness import cli
-from segproof_harness.oracle.jars import FOLDER_VARIABLE, jar_folder, pinned_jars, wrong_jars
-from segproof_harness.oracle.releases import PINNED
+from segproof_harness.releases.jars import FOLDER_VARIABLE, jar_folder, pinned_jars, wrong_jars
+from segproof_harness.releases.pinned import PINNED
 
 SMALL = "rocketmq-4.3.2"
 """The release with the fewest bytes."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from segproof_harness.oracle import kafka_clients
-from segproof_harness.oracle.kafka_clients import ASK_SECONDS, Clients, Lot, Sent
+from segproof_harness.releases import kafka_clients
+from segproof_harness.releases.kafka_clients import ASK_SECONDS, Clients, Lot, Sent
 
 pytestmark = pytest.mark.needs("java", "jpype")
 

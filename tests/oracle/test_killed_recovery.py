@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recovery that cuts a log, and is ended before it is done: what the next load finds.
-
-Used by: the tox environment `oracle`.
-"""
+"""A recovery that cuts a log, and is ended before it is done: what the next load finds."""
 
 import subprocess
 import sys
@@ -11,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from segproof.kafka import PartitionLog
-from segproof_harness.memory_logs import CONFIG, batch
+from segproof_tests.memory_logs import CONFIG, batch
 
 DRIVER = Path(__file__).with_name("load_driver.py")
 SEGMENTS = [f"{base:020d}.log" for base in (0, 4, 8, 12, 16, 20)]

@@ -4,8 +4,6 @@
 Java's codecs make other bytes than those that histories are drawn with, so that no other history
 has such a topic: positions, indexes and rolls behind such a batch would differ. Here what does not
 go by them is drawn: answers are compared, and what the log holds when it is read again.
-
-Used by: the tox environment `oracle`.
 """
 
 from collections.abc import Mapping
@@ -14,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from segproof_harness.descriptions.batches import whole_batches
-from segproof_harness.operations import Operation
-from segproof_harness.oracle.releases import RELEASES
-from segproof_harness.outcomes import Outcome
-from segproof_harness.structures import Setup, structure_named
-from segproof_harness.subjects import ModelSubject, OracleSubject
-from segproof_harness.workloads import choose_for, draw_operation
+from segproof_harness.histories.workloads import choose_for, draw_operation
+from segproof_harness.releases.pinned import RELEASES
+from segproof_harness.releases.release_subject import OracleSubject
+from segproof_harness.structures.kafka.batch_drawing import whole_batches
+from segproof_harness.structures.operations import Operation
+from segproof_harness.structures.outcomes import Outcome
+from segproof_harness.structures.structure import Setup, structure_named
+from segproof_harness.subjects.model import ModelSubject
 from segproof_model.releases import release_named
 
 PARTITION_LOG = "partition-log"

@@ -11,9 +11,9 @@ from typing import NoReturn
 
 import pytest
 
-from segproof_harness.oracle.dump_tool import dump_tool
-from segproof_harness.oracle.jars import problem_of
-from segproof_harness.oracle.releases import release_named
+from segproof_harness.releases.dump_tool import dump_tool
+from segproof_harness.releases.jars import problem_of
+from segproof_harness.releases.pinned import release_named
 from segproof_model import releases
 from segproof_model.kafka.broker.producer_snapshot import ProducerStateEntry, write_snapshot
 from segproof_model.kafka.broker.producer_state import ProducerStateManager

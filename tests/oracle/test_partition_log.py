@@ -2,8 +2,6 @@
 """What the logs of Kafka's releases do against their own contract, on the smallest history.
 
 Each test states what the real log does, so that a release which mends it is noticed.
-
-Used by: the tox environment `oracle`.
 """
 
 from dataclasses import replace
@@ -12,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from segproof_harness.compare import Comparison
-from segproof_harness.descriptions.log_arguments import ODD_NAMES, opening_of_log
-from segproof_harness.oracle.messages import reason_without
-from segproof_harness.oracle.releases import RELEASES
-from segproof_harness.structures import Setup, structure_named
-from segproof_harness.subjects import ModelSubject, OracleSubject
-from segproof_harness.traces import Trace, read_trace
+from segproof_harness.histories.compare import Comparison
+from segproof_harness.histories.traces import Trace, read_trace
+from segproof_harness.releases.child_messages import reason_without
+from segproof_harness.releases.pinned import RELEASES
+from segproof_harness.releases.release_subject import OracleSubject
+from segproof_harness.structures.kafka.log_drawing import ODD_NAMES, opening_of_log
+from segproof_harness.structures.structure import Setup, structure_named
+from segproof_harness.subjects.model import ModelSubject
 from segproof_model.kafka.format.record_releases import MessagesAloneAreWritten
 from segproof_model.releases import release_named
 
@@ -283,7 +282,7 @@ def test_a_load_splits_for_ever(release: str, monkeypatch: pytest.MonkeyPatch) -
     assert "log_segments" not in subject.absent.left_out  # its classes are loaded now
     is_endless = (2,) <= RELEASES[release].number < (2, 3)
     if is_endless:  # Any limit shows it, and who waits longer learns no more.
-        monkeypatch.setattr("segproof_harness.subjects.oracle.OPENING_SECONDS", 2.0)
+        monkeypatch.setattr("segproof_harness.releases.release_subject.OPENING_SECONDS", 2.0)
     model = ModelSubject(structure_named(PARTITION_LOG), release_named(release))
     for one in (model, subject):
         assert one.start(trace.setup).error == ("endless" if is_endless else None)

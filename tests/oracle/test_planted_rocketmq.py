@@ -14,14 +14,14 @@ import pytest
 from tests.oracle.planted import first_finding, flip
 
 from segproof.findings import Finding
-from segproof_harness.operations import Operation, Value
-from segproof_harness.oracle.process import process_for
-from segproof_harness.outcomes import Outcome
-from segproof_harness.replay import replay_seeds
-from segproof_harness.structures import Setup, structure_named
-from segproof_harness.subjects import subject_named
+from segproof_harness.histories.replay import replay_seeds
+from segproof_harness.histories.subject_names import subject_named
+from segproof_harness.histories.workloads import make_history
+from segproof_harness.releases.process import process_for
+from segproof_harness.structures.operations import Operation, Value
+from segproof_harness.structures.outcomes import Outcome
+from segproof_harness.structures.structure import Setup, structure_named
 from segproof_harness.subjects.model import ModelSubject
-from segproof_harness.workloads import make_history
 from segproof_model.language.behaviours import Behaviour
 from segproof_model.releases import release_named
 from segproof_model.rocketmq.broker.index_service_deviations import MessageIsIndexedOnce

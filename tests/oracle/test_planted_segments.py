@@ -12,7 +12,7 @@ import pytest
 from tests.oracle.planted import first_finding, flip
 
 from segproof.findings import Finding
-from segproof_harness.compare import Comparison
+from segproof_harness.histories.compare import Comparison
 from segproof_model.kafka.broker.producer_releases import MarkerAloneCompletes
 from segproof_model.kafka.format.log_segment import LogSegment
 from segproof_model.kafka.format.log_segment_releases import CallIsIndexedAsAWhole

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The child of a release: one that hangs, dies, floods its log or loses its parent.
-
-Used by: the tox environment `oracle`.
-"""
+"""The child of a release: one that hangs, dies, floods its log or loses its parent."""
 
 import contextlib
 import multiprocessing
@@ -20,14 +17,16 @@ from types import SimpleNamespace
 import pytest
 
 from segproof.processes import quiet_fork
-from segproof_harness.operations import Operation, Value
-from segproof_harness.oracle import process as process_module
-from segproof_harness.oracle.jars import FOLDER_VARIABLE
-from segproof_harness.oracle.process import NoAnswerError, OracleError, OracleProcess, process_for
-from segproof_harness.oracle.releases import release_named
-from segproof_harness.replay import replay_seed
-from segproof_harness.structures import Setup, structure_named
-from segproof_harness.subjects import OracleSubject, oracle, subject_named
+from segproof_harness.histories.replay import replay_seed
+from segproof_harness.histories.subject_names import subject_named
+from segproof_harness.releases import process as process_module
+from segproof_harness.releases import release_subject as oracle
+from segproof_harness.releases.jars import FOLDER_VARIABLE
+from segproof_harness.releases.pinned import release_named
+from segproof_harness.releases.process import NoAnswerError, OracleError, OracleProcess, process_for
+from segproof_harness.releases.release_subject import OracleSubject
+from segproof_harness.structures.operations import Operation, Value
+from segproof_harness.structures.structure import Setup, structure_named
 
 KAFKA, ROCKETMQ = "kafka-4.3.1", "rocketmq-4.9.8"
 ENDING_SECONDS = 20.0
@@ -197,8 +196,8 @@ def test_a_forked_process_has_a_child_of_its_own(process: OracleProcess) -> None
 
 PARENT = """
 import os, signal, sys
-from segproof_harness.oracle.process import OracleProcess
-from segproof_harness.oracle.releases import release_named
+from segproof_harness.releases.process import OracleProcess
+from segproof_harness.releases.pinned import release_named
 sys.path.append({folder!r})
 from case import ENDLESS, LOAD, circle
 process = OracleProcess(release_named({release!r}))
@@ -239,7 +238,7 @@ def test_the_log_of_a_child_stays_short(tmp_path: Path) -> None:
     """A JVM that prints without end does not fill the disk."""
     source = (
         "import os, sys, threading, time\n"
-        "from segproof_harness.oracle.child import watch\n"
+        "from segproof_harness.releases.child import watch\n"
         "threading.Thread(target=watch, args=(os.getppid(),), daemon=True).start()\n"
         "for _ in range(40):\n"
         "    os.write(1, bytes(100_000))\n"

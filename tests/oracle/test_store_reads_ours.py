@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RocketMQ's own message store loads what segproof wrote, leaves it as it is, and answers from it.
-
-Used by: the tox environment `oracle`.
-"""
+"""RocketMQ's message store loads what segproof wrote, does not change it, and answers from it."""
 
 import json
 from collections.abc import Iterator
@@ -32,7 +29,7 @@ from segproof.rocketmq.message import BORN_HOST_V6, Message
 from segproof.store_lookup import StoreReader
 from segproof.verification import verify
 from segproof_harness.cli import run
-from segproof_harness.memory_stores import FIRST_TIMESTAMP_MS, message_of
+from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS, message_of
 from segproof_model.releases import release_named
 
 pytestmark = pytest.mark.needs("java", "jpype")

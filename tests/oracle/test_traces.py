@@ -11,10 +11,10 @@ from typing import NoReturn
 
 import pytest
 
-from segproof_harness.oracle.jars import problem_of
-from segproof_harness.oracle.releases import release_named
-from segproof_harness.replay import replay_trace
-from segproof_harness.traces import read_trace
+from segproof_harness.histories.replay import replay_trace
+from segproof_harness.histories.traces import read_trace
+from segproof_harness.releases.jars import problem_of
+from segproof_harness.releases.pinned import release_named
 
 TRACES = sorted((Path(__file__).parent / "traces").glob("*.jsonl"))
 

@@ -2,8 +2,6 @@
 """What releases of RocketMQ do against their own purpose, on the smallest store that shows it.
 
 Each test states what the real store does, so that a release which mends it is noticed.
-
-Used by: the tox environment `oracle`; docs/results/stores.md.
 """
 
 import shutil
@@ -29,7 +27,7 @@ from tests.oracle.stores import (
 from segproof.rocketmq.message import Message
 from segproof.rocketmq.message_store import MessageStore, MessageStoreConfig
 from segproof.verification import verify
-from segproof_harness.memory_stores import FIRST_TIMESTAMP_MS, message_of
+from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS, message_of
 from segproof_model.releases import release_named
 
 pytestmark = pytest.mark.needs("java", "jpype")

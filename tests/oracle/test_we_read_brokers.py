@@ -17,9 +17,9 @@ from segproof.kafka import LogConfig, LogManager, read_snapshot
 from segproof.lookup import PartitionReader
 from segproof.numbers import now_ms
 from segproof.verification import Finding, verify
-from segproof_harness.oracle import kafka_clients
-from segproof_harness.oracle.broker import Broker
-from segproof_harness.oracle.kafka_clients import Clients, Lot, Seen, Sent
+from segproof_harness.releases import kafka_clients
+from segproof_harness.releases.broker import Broker
+from segproof_harness.releases.kafka_clients import Clients, Lot, Seen, Sent
 
 pytestmark = pytest.mark.needs("java", "jpype")
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""segproof reads what RocketMQ's own message store leaves: stopped, killed, and started again.
-
-Used by: the tox environment `oracle`.
-"""
+"""segproof reads what RocketMQ's own message store leaves: stopped, killed, and started again."""
 
 import shutil
 from dataclasses import dataclass

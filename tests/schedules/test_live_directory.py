@@ -5,8 +5,6 @@ The writer notes each state of the log before it makes it. What is read meanwhil
 one of the states from the last one made before the question to the last one begun when it was
 answered; and a healthy log has no defect at any moment. Each test looks for some seconds, and on a
 busy machine on until it has looked often enough to say: no counterexample in so many looks.
-
-Used by: the tox environments `py311` to `py313`.
 """
 
 import os
@@ -23,8 +21,9 @@ from segproof.errors import IndexClosedError, OffsetOutOfRangeError, SegproofErr
 from segproof.kafka.record_batch import read_batch
 from segproof.lookup import PartitionReader
 from segproof.verification import verify
-from segproof_harness.live_writer import STEPS, Journal, LiveWriter, State
 from segproof_harness.reading.rows import rows_of, segment_files
+from segproof_tests import live_writer
+from segproof_tests.live_writer import STEPS, Journal, LiveWriter, State
 
 SECONDS = 4.0
 PATIENCE_SECONDS = 90.0
@@ -42,7 +41,7 @@ class Writing:
 
     def __init__(self, place: Path, seed: int, without: str = "") -> None:
         command = [
-            sys.executable, "-m", "segproof_harness.live_writer", f"{place}/t-0",
+            sys.executable, live_writer.__file__, f"{place}/t-0",
             f"{place}/journal", "--seed", str(seed), "--seconds", str(PATIENCE_SECONDS),
             "--rate", str(RATE), "--without", without,
         ]  # fmt: skip

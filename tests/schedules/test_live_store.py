@@ -3,8 +3,6 @@
 
 The steps are a broker's: the record into the log, the unit into the queue, the keys into the index;
 files of each are begun on the way. So each schedule is one of its seed, without threads.
-
-Used by: the tox environments `py311` to `py313`.
 """
 
 import random
@@ -24,8 +22,8 @@ from segproof.rocketmq.message import (
     encode_message,
 )
 from segproof.verification import verify
-from segproof_harness.memory_files import MemoryFiles
-from segproof_harness.reading.store_conformance import write_file
+from segproof_harness.conformance.recorded_store_answers import write_file
+from segproof_harness.files.memory_files import MemoryFiles
 
 LOG_BYTES, QUEUE_BYTES = 2000, 20 * 16
 SLOTS, ENTRIES = 5, 24

@@ -3,8 +3,6 @@
 
 Every schedule with one switch is run: the whole change at each step of a read, and the whole read
 at each step of a change. A change is a list of operations; between two of them is a state as well.
-
-Used by: the tox environments `py311` to `py313`.
 """
 
 from collections.abc import Callable
@@ -14,8 +12,8 @@ import pytest
 
 from segproof.errors import OffsetOutOfRangeError
 from segproof.kafka import PartitionLog, write_end_transaction_marker
-from segproof_harness.interleaving import schedules
-from segproof_harness.memory_logs import START_MS, Place, batch
+from segproof_tests.interleaving import schedules
+from segproof_tests.memory_logs import START_MS, Place, batch
 
 
 def modules(names: str) -> frozenset[str]:

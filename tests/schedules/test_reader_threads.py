@@ -4,8 +4,6 @@
 A smoke test on whatever schedules the interpreter makes, with the shortest switch interval. The
 writer notes each state before it makes it. What a reader sees must be the answer in some state from
 the last one made before its lookup began to the last one noted when it ended.
-
-Used by: the tox environments `py311` to `py313`.
 """
 
 import random
@@ -24,7 +22,7 @@ from segproof.files import REAL_FILES, Files
 from segproof.kafka import offset_index, time_index
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.time_index import TimeIndex
-from segproof_harness.memory_files import MemoryFiles
+from segproof_harness.files.memory_files import MemoryFiles
 
 READERS = 3
 LIVES = 20

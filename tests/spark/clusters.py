@@ -5,8 +5,6 @@ of Spark Connect, and what has to be known of processes to kill one of them.
 Python on the workers finds segproof in zip files only, as on a cluster that has not installed it;
 numba is hidden too. A task on a worker that opens a file whose path has `held` in it can be held
 there.
-
-Used by: test_cluster, test_connect, test_bad_places.
 """
 
 import os

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from segproof_harness import cli
 from segproof_harness.canaries import CANARIES
-from segproof_harness.replay import replay_seeds
-from segproof_harness.structures import STRUCTURE_IDS
+from segproof_harness.histories.replay import replay_seeds
+from segproof_harness.structures.structure import STRUCTURE_IDS
 from segproof_spark.cli import app as spark_app
 
 if TYPE_CHECKING:

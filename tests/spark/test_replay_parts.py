@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from segproof_harness.replay import replay_seeds
-from segproof_harness.structures import STRUCTURE_IDS
+from segproof_harness.histories.replay import replay_seeds
+from segproof_harness.structures.structure import STRUCTURE_IDS
 from segproof_spark.cli import app as spark_app
 from segproof_spark.memory import peak_bytes
 from segproof_spark.replay.histories import (

@@ -276,9 +276,9 @@ def test_a_large_directory_with_fifty_corruptions(
     spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All are found, in the same words as by one process, and nothing else; logs are cut."""
-    from segproof_harness.big_dump import write_dump
     from segproof_spark.verification import Totals, verify_on_spark
     from segproof_spark.verify import units
+    from segproof_tests.big_dump import write_dump
 
     monkeypatch.setattr(units, "SEGMENT_BYTES", 1 << 10)
     expected = write_dump(tmp_path / "data", 40_000_000)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from segproof_harness.every_law import LAWS, RETIRED
+from segproof_harness.laws.every_law import LAWS, RETIRED
 from segproof_model import releases
 from segproof_model.kafka.format.record_deviations import HugePreallocationIsRefused
 from segproof_model.language.behaviours import Behaviour

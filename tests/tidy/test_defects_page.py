@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files and tests that the rows of docs/results/defects.md name are there.
-
-Used by: the tox environments `py311` to `py313`, `quick`.
-"""
+"""The files and tests that the rows of docs/results/defects.md name are there."""
 
 import re
 from pathlib import Path

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `quick` leaves out is run by the others: no other environment chooses by marker or name.
-
-Used by: the tox environments `quick` and `py311`.
-"""
+"""What `quick` leaves out is run by the others: no other environment chooses by marker or name."""
 
 import configparser
 import shlex

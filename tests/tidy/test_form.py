@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The form of every source file: licence line, docstring, characters, sizes.
-
-Used by: the tox environments `quick` and `py311` to `py313`.
-"""
+"""The form of every source file: licence line, docstring, characters, sizes."""
 
 import ast
 from functools import cache

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from segproof.verifying.rules import RULES
-from segproof_harness.every_law import LAWS, RETIRED
+from segproof_harness.laws.every_law import LAWS, RETIRED
 
 FORMATS = Path(__file__).resolve().parents[2] / "docs" / "reference" / "formats"
 LINK = re.compile(r"\{law\}`([^`]+)`")

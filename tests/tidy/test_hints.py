@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hints of findings: each says what to do, and not only what may be the cause.
-
-Used by: the tox environments `quick` and `py311`.
-"""
+"""The hints of findings: each says what to do, and not only what may be the cause."""
 
 import ast
 import re

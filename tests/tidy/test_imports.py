@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may be imported where, beyond the contracts that import-linter keeps.
-
-Used by: the tox environments `quick` and `py311` to `py313`.
-"""
+"""What may be imported where, beyond the contracts that import-linter keeps."""
 
 import ast
 import subprocess

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every law is stated, checked by random histories or drawn values, and by one more layer.
 
-What is missing needs a reason in `segproof_harness.traceability.REASONS`.
+What is missing needs a reason in `segproof_tests.traceability.REASONS`.
 """
 
 from pathlib import Path
 
 import pytest
 
-from segproof_harness import traceability
-from segproof_harness.traceability import layers_of_laws, problems, unknown_ids
+from segproof_tests import traceability
+from segproof_tests.traceability import layers_of_laws, problems, unknown_ids
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -27,7 +27,7 @@ def write_test(root: Path, text: str) -> None:
 
 
 def test_a_mark_without_drawn_values_is_an_example(tmp_path: Path) -> None:
-    """Only `given`, or the folder of the machines, makes a check stateful."""
+    """Only `given`, or the name of a machine.s file, makes a check stateful."""
     write_test(
         tmp_path,
         "TABLE = {'BATCH-2': 'BATCH-3'}\n"
@@ -62,10 +62,10 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert not any(line.startswith("BATCH-7:") for line in problems(tmp_path))
     monkeypatch.setattr(traceability, "LAWS", {})
     assert "BATCH-7: no predicate in the model" in problems(tmp_path)
-    folder = tmp_path / "tests" / "stateful"
+    folder = tmp_path / "tests" / "unit" / "kafka"
     folder.mkdir()
     text = "@pytest.mark.checks('BATCH-14')\ndef test_a(): ...\n"
-    (folder / "test_more.py").write_text(text)
+    (folder / "test_machine_more.py").write_text(text)
     (tmp_path / "tests" / "unit" / "test_it.py").write_text(text)
     monkeypatch.undo()
     monkeypatch.setattr(traceability, "REASONS", {"BATCH-14": "written"})

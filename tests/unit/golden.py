@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes that the classes of Kafka 3.9.0 wrote.
-
-Used by: the tests of batches and producer snapshots, of model and implementation.
-"""
+"""Bytes that the classes of Kafka 3.9.0 wrote."""
 
 BATCHES = {
     name: bytes.fromhex(text)

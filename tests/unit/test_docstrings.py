@@ -21,8 +21,11 @@ def modules() -> list[str]:
     return found
 
 
-NEED_JPYPE: tuple[str, ...] = ("segproof_harness.oracle.kafka", "segproof_harness.oracle.rocketmq")
-NEED_JPYPE += ("segproof_harness.oracle.child", "segproof_harness.oracle.jvm")
+NEED_JPYPE: tuple[str, ...] = (
+    "segproof_harness.releases.kafka",
+    "segproof_harness.releases.rocketmq",
+)
+NEED_JPYPE += ("segproof_harness.releases.child", "segproof_harness.releases.jvm")
 
 
 def parameters() -> list[Any]:
@@ -42,5 +45,5 @@ def test_examples_of_a_module(name: str) -> None:
 
 def test_some_are_found() -> None:
     """The finder sees examples at all."""
-    outcomes = importlib.import_module("segproof_harness.outcomes")
+    outcomes = importlib.import_module("segproof_harness.structures.outcomes")
     assert doctest.testmod(outcomes).attempted > 0

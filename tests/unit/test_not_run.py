@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tests' own rule: not run is never passed, and is said aloud.
-
-Used by: the tox environments `py311` to `py313` and `oldest`.
-"""
+"""The tests' own rule: not run is never passed, and is said aloud."""
 
 import os
 import subprocess

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worked examples of the two index files, each on the model and on the implementation.
-
-Used by: the tox environments `quick` and `py311` to `py313`.
-"""
+"""Worked examples of the two index files, each on the model and on the implementation."""
 
 from typing import Any
 
 import pytest
 
 from segproof.kafka import OffsetIndex, TimeIndex
-from segproof_harness.memory_files import MemoryFiles
+from segproof_harness.files.memory_files import MemoryFiles
 from segproof_model.kafka.format.offset_index import OffsetIndex as ModelOffsetIndex
 from segproof_model.kafka.format.offset_index import OffsetPosition
 from segproof_model.kafka.format.time_index import TimeIndex as ModelTimeIndex

@@ -6,8 +6,6 @@ a subclass. A check that no canary troubles is not yet a check.
 
     segproof replay --structure offset-index --count 1000 \\
         --subjects model,segproof_harness.canaries.indexes:K04OffsetIndex
-
-Used by: tests/canaries, Spark.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planted defects of RocketMQ's index file.
-
-Used by: canaries.
-"""
+"""Planted defects of RocketMQ's index file."""
 
 import struct
 from typing import Any

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planted defects of RocketMQ's index service.
-
-Used by: canaries.
-"""
+"""Planted defects of RocketMQ's index service."""
 
 import contextlib
 from typing import Any, Self

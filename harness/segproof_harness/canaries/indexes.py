@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planted defects of the offset index and the time index.
-
-Used by: canaries.
-"""
+"""Planted defects of the offset index and the time index."""
 
 import struct
 from typing import Any

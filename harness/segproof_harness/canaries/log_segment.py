@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planted defects of segments.
-
-Used by: canaries.
-"""
+"""Planted defects of segments."""
 
 from typing import Any
 

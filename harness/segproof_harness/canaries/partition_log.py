@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planted defects of a partition's log.
-
-Used by: canaries.
-"""
+"""Planted defects of a partition's log."""
 
 from collections.abc import Sequence
 from typing import Any, Self

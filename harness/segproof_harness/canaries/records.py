@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planted defects of record files and record batches.
-
-Used by: canaries.
-"""
+"""Planted defects of record files and record batches."""
 
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -13,7 +10,7 @@ from segproof.files import REAL_FILES, File, Files
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES, RecordBatch
 from segproof.kafka.record_file import RecordFile
 from segproof.kernels.records import decode_int32
-from segproof_harness.descriptions.record_batch import Implementation
+from segproof_harness.structures.kafka.record_batch import Implementation
 
 
 class K24RecordFile(RecordFile):

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planted defects of the parts of a RocketMQ store beside its index.
-
-Used by: canaries.
-"""
+"""Planted defects of the parts of a RocketMQ store beside its index."""
 
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.consume_queue import Boundary, ConsumeQueue

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planted defects of the transaction index.
-
-Used by: canaries.
-"""
+"""Planted defects of the transaction index."""
 
 from segproof.kafka.transaction_index import AbortedTxn, TransactionIndex, TxnIndexSearchResult
 

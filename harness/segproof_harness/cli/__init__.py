@@ -9,7 +9,6 @@ to stderr.
 Other packages add verbs through the entry-point group `segproof.commands`. Nothing heavy is
 imported here or by a verb's module: `segproof --help` needs neither numpy nor numba, Spark or
 Hypothesis.
-Used by: the console script `segproof`, `python -m segproof_harness.cli`.
 """
 
 import errno

@@ -2,7 +2,6 @@
 """The verb `bench`: the benchmarks of a checkout, beside what a user would take instead.
 
 The benchmarks are no part of the installed package: they compile Java and fetch jars.
-Used by: cli.
 """
 
 import subprocess

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all verbs share: exit codes, formats, output, complaints, progress.
-
-Used by: every verb.
-"""
+"""What all verbs share: exit codes, formats, output, complaints, progress."""
 
 import contextlib
 import json
@@ -90,7 +87,7 @@ JobsOption = Annotated[
 
 def version() -> str:
     """Return what `--version` shows."""
-    from segproof_harness.traces import FORMAT
+    from segproof_harness.histories.traces import FORMAT
     from segproof_model.releases import RELEASES
 
     return (
@@ -139,7 +136,7 @@ def write_line(text: str, stream: TextIO | None = None) -> None:
 
     Every line of text goes through here or through `write_text`: a name may hold anything.
     """
-    from segproof_harness.report.text import printable
+    from segproof_harness.reports.text import printable
 
     (stream or sys.stdout).write(printable(text) + "\n")
 
@@ -166,7 +163,7 @@ def write_row(row: dict[str, Any], output_format: Format, prefix: str = "") -> N
 
 def write_findings(findings: "Iterable[Finding]", output_format: Format) -> None:
     """Write findings on standard output."""
-    from segproof_harness.report import write_jsonl, write_text
+    from segproof_harness.reports import write_jsonl, write_text
 
     write = write_jsonl if output_format is Format.JSONL else write_text
     for finding in findings:

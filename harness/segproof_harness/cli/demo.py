@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verb `demo`: the main job on the real files that ship with the package.
-
-Used by: cli.
-"""
+"""The verb `demo`: the main job on the real files that ship with the package."""
 
 import shutil
 import time
@@ -48,7 +45,7 @@ def command(
     if copy_to is not None:
         _copy(copy_to)
         return
-    from segproof_harness.demo import FAILED, NOT_RUN, run
+    from segproof_harness.conformance.demo import FAILED, NOT_RUN, run
 
     started = time.monotonic()
     summarise("segproof demo: real files, checked in this process and on Spark")
@@ -76,8 +73,7 @@ def command(
 
 def _copy(target: Path) -> None:
     """Copy the partition directories and the stores that ship with the package."""
-    from segproof_harness.demo import scenarios, stores
-    from segproof_harness.reading.conformance import partition_of
+    from segproof_harness.files.shipped_directories import partition_of, scenarios, stores
 
     try:
         if target.exists():

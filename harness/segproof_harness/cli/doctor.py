@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verb `doctor`: what works on this machine, what is not run here, and what to do about it.
-
-Used by: cli.
-"""
+"""The verb `doctor`: what works on this machine, what is not run here, and what to do about it."""
 
 import os
 import platform
@@ -15,7 +12,7 @@ from importlib import import_module, metadata, util
 from pathlib import Path
 
 from segproof_harness.cli.common import Format, FormatOption, release, write_line, write_row
-from segproof_harness.java import REMEDY, java_problem, java_version
+from segproof_harness.releases.java_version import REMEDY, java_problem, java_version
 
 WORKS, NOT_RUN = "works", "not run"
 MODULES = {
@@ -161,9 +158,9 @@ def _spark(java: int | None) -> Check:
 
 def _oracle() -> Check:
     """Look at the real releases: all of them must be there to read `works`."""
-    from segproof_harness.oracle.jars import jar_folder
-    from segproof_harness.oracle.readiness import readiness, readiness_of_machine
-    from segproof_harness.oracle.releases import RELEASES
+    from segproof_harness.releases.jars import jar_folder
+    from segproof_harness.releases.pinned import RELEASES
+    from segproof_harness.releases.readiness import readiness, readiness_of_machine
 
     machine = readiness_of_machine()
     if not machine.is_ready:

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verb `dump`: what is in a file.
-
-Used by: cli.
-"""
+"""The verb `dump`: what is in a file."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator

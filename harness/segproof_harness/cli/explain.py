@@ -2,8 +2,6 @@
 """The verb `explain`: a law in words, where it comes from, a file that breaks it, what to do.
 
 Of releases and their behaviours: explain_release.
-
-Used by: cli.
 """
 
 import difflib
@@ -94,7 +92,7 @@ def explain_of_release(what: str, structure: str | None, output_format: Format) 
 def known_laws() -> dict[str, dict[str, Any]]:
     """Return the facts of every law, and what `verify` makes of it."""
     from segproof.verifying.rules import RULES
-    from segproof_harness.every_law import LAWS, RETIRED
+    from segproof_harness.laws.every_law import LAWS, RETIRED
     from segproof_model.laws.register import Law, Retired
 
     laws: dict[str, Law | Retired] = {**LAWS, **RETIRED}
@@ -121,7 +119,7 @@ def order_of_law(law_id: str) -> tuple[str, int]:
 
 def _example(law_id: str) -> "tuple[Finding | None, str | None]":
     """Return what `verify` says of a damaged copy of a real file, and the damage in words."""
-    from segproof_harness.broken_files import EXAMPLES, finding_of
+    from segproof_harness.laws.broken_files import EXAMPLES, finding_of
 
     example = EXAMPLES.get(law_id)
     if example is None:
@@ -131,7 +129,7 @@ def _example(law_id: str) -> "tuple[Finding | None, str | None]":
 
 def _show(facts: dict[str, Any]) -> None:
     """Write the facts for people."""
-    from segproof_harness.report import write_text
+    from segproof_harness.reports import write_text
 
     out = sys.stdout.write
     out(f"{facts['law']} ({facts['structure']})\n\n")

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `explain` says of a release, of one class as a release has it, and of a behaviour.
-
-Used by: cli.explain.
-"""
+"""What `explain` says of a release, of one class as a release has it, and of a behaviour."""
 
 import difflib
 import sys
 from typing import Any, NoReturn
 
 from segproof_harness.cli.common import Format, refuse, write_row
-from segproof_harness.release_methods import (
+from segproof_harness.reports.release_methods import (
     behaviour_named,
     classes_of,
     methods_of,

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which histories are run, and who runs them: options and their checks, declared once.
-
-Used by: the verb `replay`, and `spark replay` of the Spark package.
-"""
+"""Which histories are run, and who runs them: options and their checks, declared once."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Protocol
@@ -12,7 +9,7 @@ import typer
 from segproof_harness.cli.common import refuse
 
 if TYPE_CHECKING:
-    from segproof_harness.workloads import Weights
+    from segproof_harness.histories.workloads import Weights
 
 ALL = "all"
 SUBJECTS = "model,impl"
@@ -76,7 +73,7 @@ def subjects_of(subjects: str) -> list[str]:
 
 def known_structure(structure: str) -> str:
     """Return the id of a structure; refuse one that nobody knows."""
-    from segproof_harness.structures import STRUCTURE_IDS
+    from segproof_harness.structures.structure import STRUCTURE_IDS
 
     if structure not in STRUCTURE_IDS:
         refuse(f"no structure {structure!r}; known: {', '.join(STRUCTURE_IDS)}, {ALL}")
@@ -88,8 +85,8 @@ def structures_of(structure: str, profile: str, subjects: list[str]) -> tuple[st
 
     `all` with a release means all structures of its system.
     """
-    from segproof_harness.replay import comparison
-    from segproof_harness.structures import STRUCTURE_IDS, structure_named
+    from segproof_harness.histories.replay import comparison
+    from segproof_harness.structures.structure import STRUCTURE_IDS, structure_named
     from segproof_model.releases import RELEASES
 
     wanted: tuple[str, ...] = () if structure == ALL else (known_structure(structure),)
@@ -109,8 +106,8 @@ def structures_of(structure: str, profile: str, subjects: list[str]) -> tuple[st
 
 def weights_of(weights: str | None, structures: Sequence[str]) -> "Weights | None":
     """Return what `--weights` says; refuse what no structure has, or what leaves one nothing."""
-    from segproof_harness.structures import structure_named
-    from segproof_harness.workloads import check_weights, weights_for
+    from segproof_harness.histories.workloads import check_weights, weights_for
+    from segproof_harness.structures.structure import structure_named
 
     if weights is None:
         return None

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verb `lookup`: where an offset lies, which record a time begins with.
-
-Used by: cli.
-"""
+"""The verb `lookup`: where an offset lies, which record a time begins with."""
 
 import os
 from collections.abc import Callable, Iterator

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the verb `lookup` does with a store of RocketMQ: keys, and offsets of the commit log.
-
-Used by: cli/lookup.py.
-"""
+"""What the verb `lookup` does with a store of RocketMQ: keys, and offsets of the commit log."""
 
 import os
 import sys

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verbs below `segproof oracle`: which real releases can be asked here, and how they get there.
-
-Used by: cli.
-"""
+"""The verbs below `segproof oracle`: fetch the real releases, list them, ask them."""
 
 import time
 from collections.abc import Sequence
@@ -28,7 +25,7 @@ from segproof_harness.cli.releases import ReleasesArgument
 from segproof_harness.cli.releases import chosen as chosen_releases
 
 if TYPE_CHECKING:
-    from segproof_harness.oracle.releases import Release
+    from segproof_harness.releases.pinned import Release
 
 MIB = 1 << 20
 FETCH = "segproof oracle fetch"
@@ -53,8 +50,8 @@ def list_releases(output_format: FormatOption = Format.TEXT) -> None:
       segproof oracle list
       segproof oracle list --format jsonl
     """
-    from segproof_harness.oracle.readiness import readiness, readiness_of_machine
-    from segproof_harness.oracle.releases import PINNED
+    from segproof_harness.releases.pinned import PINNED
+    from segproof_harness.releases.readiness import readiness, readiness_of_machine
 
     releases, ready = list(PINNED.values()), 0
     _write_heading(output_format)
@@ -88,9 +85,9 @@ def fetch_releases(
       segproof oracle fetch kafka-4.4.0 rocketmq-5.5.1
       segproof oracle fetch --offline
     """
-    from segproof_harness.oracle.jars import jar_folder, problem_of
-    from segproof_harness.oracle.maven import MavenError, fetch
-    from segproof_harness.oracle.releases import PINNED
+    from segproof_harness.releases.jars import jar_folder, problem_of
+    from segproof_harness.releases.maven import MavenError, fetch
+    from segproof_harness.releases.pinned import PINNED
 
     chosen, started = chosen_releases(releases, PINNED), time.monotonic()
     try:
@@ -131,8 +128,8 @@ def check_releases(
       segproof oracle check
       segproof oracle check kafka-4.4.0
     """
-    from segproof_harness.oracle.checking import problems_of
-    from segproof_harness.oracle.releases import PINNED
+    from segproof_harness.conformance.sample_check import problems_of
+    from segproof_harness.releases.pinned import PINNED
 
     chosen, ready = chosen_releases(releases, PINNED), 0
     _write_heading(output_format)
@@ -165,8 +162,8 @@ def published_releases(output_format: FormatOption = Format.TEXT) -> None:
       segproof oracle releases
       segproof oracle releases --format jsonl
     """
-    from segproof_harness.oracle.maven import MavenError, published
-    from segproof_harness.oracle.releases import RELEASES, unserved
+    from segproof_harness.releases.maven import MavenError, published
+    from segproof_harness.releases.pinned import RELEASES, unserved
 
     try:
         versions = published(RELEASES.values())
@@ -205,7 +202,7 @@ def _write_heading(output_format: Format) -> None:
 def _write_release(
     release: "Release", state: str, output_format: Format, **more: str | list[str] | None
 ) -> None:
-    from segproof_harness.oracle.jars import pinned_jars
+    from segproof_harness.releases.jars import pinned_jars
 
     jars = pinned_jars(release)
     size = sum(jar.size_bytes for jar in jars)
@@ -217,6 +214,6 @@ def _write_release(
 
 
 def _summarise(ready: int, releases: "Sequence[Release]") -> None:
-    from segproof_harness.oracle.jars import jar_folder
+    from segproof_harness.releases.jars import jar_folder
 
     summarise(f"{ready} of {plural(len(releases), 'release')} ready; jars: {jar_folder()}")

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verb `oracle distinguish`: a history for each behaviour that tells two releases apart.
-
-Used by: cli.oracle.
-"""
+"""The verb `oracle distinguish`: a history for each behaviour that tells two releases apart."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +10,7 @@ from segproof_harness.cli.common import EXIT_FINDINGS, progress, refuse, summari
 from segproof_harness.cli.releases import refuse_unready
 
 if TYPE_CHECKING:
-    from segproof_harness.oracle.distinguishing import Distinction
+    from segproof_harness.conformance.distinguishing_histories import Distinction
 
 RECORD = "record.jsonl"
 
@@ -47,15 +44,15 @@ def command(
       segproof oracle distinguish CallIsIndexedAsAWhole
       segproof oracle distinguish --out docs/reference/traces --try-first tests/oracle/traces
     """
-    from segproof_harness.oracle.distinguishing import (
+    from segproof_harness.conformance.distinguishing_histories import (
         distinguish,
         read_distinctions,
         steps,
         write_distinctions,
     )
-    from segproof_harness.oracle.process import OracleError
-    from segproof_harness.oracle.releases import release_named
-    from segproof_harness.traces import TraceError, read_trace
+    from segproof_harness.histories.traces import TraceError, read_trace
+    from segproof_harness.releases.pinned import release_named
+    from segproof_harness.releases.process import OracleError
 
     known = list(steps())
     names = {step.name for step in known}

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verb `oracle run`: the model under each profile against the release itself.
-
-Used by: cli.oracle.
-"""
+"""The verb `oracle run`: the model under each profile against the release itself."""
 
 import sys
 import time
@@ -24,7 +21,7 @@ from segproof_harness.cli.histories import ALL, StructureOption, known_structure
 from segproof_harness.cli.releases import ReleasesArgument, chosen, refuse_unready
 
 if TYPE_CHECKING:
-    from segproof_harness.oracle.conformance import Conformance
+    from segproof_harness.conformance.release_histories import Conformance
 
 COUNT = 50
 LENGTH = 100
@@ -70,10 +67,10 @@ def command(
       segproof oracle run --count 2000 --record docs/results/oracle.jsonl
       segproof oracle run kafka-4.4.0 --fresh --record docs/results/oracle.jsonl
     """
-    from segproof_harness.oracle.conformance import merged, merged_into, plan
-    from segproof_harness.oracle.process import OracleError
-    from segproof_harness.oracle.releases import RELEASES
-    from segproof_harness.structures import STRUCTURE_IDS
+    from segproof_harness.conformance.release_histories import merged, merged_into, plan
+    from segproof_harness.releases.pinned import RELEASES
+    from segproof_harness.releases.process import OracleError
+    from segproof_harness.structures.structure import STRUCTURE_IDS
 
     structures = STRUCTURE_IDS if structure == ALL else (known_structure(structure),)
     first = _first_seed(seed, fresh, record)
@@ -99,7 +96,7 @@ def command(
 
 def _first_seed(seed: int | None, fresh: bool, record: Path | None) -> int:
     """Return the first seed that was asked for."""
-    from segproof_harness.oracle.conformance import unused_seed
+    from segproof_harness.conformance.release_histories import unused_seed
 
     if fresh and record is None:
         refuse("--fresh: name the --record whose seeds are not fresh")
@@ -113,7 +110,7 @@ def _first_seed(seed: int | None, fresh: bool, record: Path | None) -> int:
 
 def _ran(tasks: "list[Conformance]", jobs: int) -> "list[Conformance]":
     """Run the tasks; print what shows a divergence as soon as its task is done."""
-    from segproof_harness.oracle.conformance import conform
+    from segproof_harness.conformance.release_histories import conform
 
     runs: list[Conformance] = []
     done, total = 0, sum(task.histories for task in tasks)

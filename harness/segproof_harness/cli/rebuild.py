@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verb `rebuild`: make the index files of a partition new from its logs.
-
-Used by: cli.
-"""
+"""The verb `rebuild`: make the index files of a partition new from its logs."""
 
 import time
 from pathlib import Path

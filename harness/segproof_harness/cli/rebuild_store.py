@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the verb `rebuild` does with a store of RocketMQ: its index files, new from the commit log.
-
-Used by: cli/rebuild.py.
-"""
+"""The verb `rebuild` on a store of RocketMQ: its index files, made from the commit log."""
 
 import os
 import time

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which real releases a verb is about: the argument and its checks, declared once.
-
-Used by: the verbs below `oracle`.
-"""
+"""Which real releases a verb is about: the argument and its checks, declared once."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +9,7 @@ import typer
 from segproof_harness.cli.common import refuse
 
 if TYPE_CHECKING:
-    from segproof_harness.oracle.releases import Release
+    from segproof_harness.releases.pinned import Release
 
 ReleasesArgument = Annotated[
     list[str] | None,
@@ -30,7 +27,7 @@ def chosen(names: Sequence[str] | None, known: "Mapping[str, Release]") -> "list
 
 def refuse_unready(releases: "Iterable[Release]") -> None:
     """Refuse where releases can't be asked here; say why, and what to do."""
-    from segproof_harness.oracle.readiness import readiness, readiness_of_machine
+    from segproof_harness.releases.readiness import readiness, readiness_of_machine
 
     machine = readiness_of_machine()
     if not machine.is_ready:

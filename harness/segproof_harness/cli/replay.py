@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verb `replay`: histories, from a trace or drawn by seeds, on several subjects side by side.
-
-Used by: cli.
-"""
+"""The verb `replay`: histories from a trace or from seeds, on several subjects side by side."""
 
 import time
 from pathlib import Path
@@ -41,10 +38,10 @@ from segproof_harness.cli.histories import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from segproof_harness.operations import Operation
-    from segproof_harness.outcomes import Outcome
-    from segproof_harness.replay import Result, Watch
-    from segproof_harness.workloads import Weights
+    from segproof_harness.histories.replay import Result, Watch
+    from segproof_harness.histories.workloads import Weights
+    from segproof_harness.structures.operations import Operation
+    from segproof_harness.structures.outcomes import Outcome
 
 
 def command(
@@ -84,8 +81,8 @@ def command(
       segproof replay traces/offset-index-segproof-17.jsonl
       segproof replay traces/offset-index-segproof-17.jsonl --subjects impl,kafka-4.4.0 --show
     """
-    from segproof_harness.oracle.process import OracleError
-    from segproof_harness.traces import TraceError
+    from segproof_harness.histories.traces import TraceError
+    from segproof_harness.releases.process import OracleError
 
     if show and trace is None:
         refuse("--show shows the steps of a trace: name one")
@@ -128,8 +125,8 @@ def _shower(output_format: Format) -> "Watch":
 
 
 def _replay_trace(trace: Path, subjects: list[str], watch: "Watch | None") -> "Result":
-    from segproof_harness.replay import replay_trace
-    from segproof_harness.traces import TraceError
+    from segproof_harness.histories.replay import replay_trace
+    from segproof_harness.histories.traces import TraceError
 
     try:
         return replay_trace(trace, subjects, watch=watch)
@@ -149,9 +146,9 @@ def _replay_seeds(
     traces: Path,
     output_format: Format,
 ) -> "Result":
-    from segproof_harness.replay import Result, replay_seeds
-    from segproof_harness.structures import structure_named
-    from segproof_harness.workloads import weights_for
+    from segproof_harness.histories.replay import Result, replay_seeds
+    from segproof_harness.histories.workloads import weights_for
+    from segproof_harness.structures.structure import structure_named
 
     total = Result()
     done = 0

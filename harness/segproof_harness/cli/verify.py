@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verb `verify`: hold files against the laws.
-
-Used by: cli.
-"""
+"""The verb `verify`: hold files against the laws."""
 
 import sys
 import time
@@ -190,8 +187,8 @@ def known_laws(given: list[str] | None) -> frozenset[str] | None:
 def _compare(path: Path, output_format: Format) -> int:
     """Hold verify's findings against the model's laws; return on how many laws they part."""
     from segproof.errors import TooLargeError
-    from segproof_harness.judge import disagreements, partitions_below
-    from segproof_harness.judge_rocketmq import store_disagreements, stores_below
+    from segproof_harness.laws.judged_directory import disagreements, partitions_below
+    from segproof_harness.laws.judged_store import store_disagreements, stores_below
 
     count = 0
     works: list[tuple[Path, Compare]] = [
@@ -215,7 +212,7 @@ def _compare(path: Path, output_format: Format) -> int:
 
 
 def _write(finding: "Finding", output_format: Format) -> None:
-    from segproof_harness.report import write_jsonl, write_text
+    from segproof_harness.reports import write_jsonl, write_text
 
     write = write_jsonl if output_format is Format.JSONL else write_text
     write(finding.to_json(), sys.stdout)

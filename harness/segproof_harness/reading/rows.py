@@ -4,8 +4,6 @@
 Without a profile the implementation reads, and the zero tail of an untrimmed index is no entry.
 Under a profile the model reads the file as found. The names of the fields are part of the command
 line's contract.
-
-Used by: the verb `dump`, `demo`, conformance.
 """
 
 import base64

@@ -8,7 +8,6 @@ Upstream: Kafka, LogSegment and LocalLog, opened over existing files.
 Laws: ABSIDX-4, SEG-12, SEG-35, SEG-39, SEG-40, SEG-49, LOG-1, LOG-6, LOG-15.
 Not covered: a missing index, which a release rebuilds before it answers; logs beyond memory;
 indexes above 64 MiB, which are refused.
-Used by: the verbs `dump` and `lookup` with `--profile`, conformance.
 """
 
 import os
@@ -29,7 +28,7 @@ from segproof.lookup import (
     segment_base_offsets,
     segment_file_name,
 )
-from segproof_harness.codecs import CODECS
+from segproof_harness.files.codecs import CODECS
 from segproof_model.kafka.format.compression import BeyondLimitError
 from segproof_model.kafka.format.offset_index import OffsetIndex, OffsetPosition
 from segproof_model.kafka.format.record_batch import RecordBatch

@@ -3,8 +3,6 @@
 
 Index files: the header, then each entry; the commit log: each record; a consume queue: each unit;
 the checkpoint: its fields. The names of the fields are part of the command line's contract.
-
-Used by: the verbs `dump` and `lookup`.
 """
 
 import base64

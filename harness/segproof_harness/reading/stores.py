@@ -7,7 +7,6 @@ a damaged chain answers as the release would, or ends in the error that the mode
 Upstream: RocketMQ IndexService.queryOffset, CommitLog.checkMessageAndReturnSize.
 Laws: RMQSVC-17 to RMQSVC-20, RMQLOG-3.
 Not covered: files beyond memory.
-Used by: the verbs `dump` and `lookup` with `--profile`.
 """
 
 import os

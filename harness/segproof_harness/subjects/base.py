@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every subject can do.
-
-Used by: the subjects, compare.
-"""
+"""What every subject can do."""
 
 from collections.abc import Mapping
 from typing import Protocol
 
-from segproof_harness.operations import Operation
-from segproof_harness.outcomes import Outcome
-from segproof_harness.structures import Setup
+from segproof_harness.structures.operations import Operation
+from segproof_harness.structures.outcomes import Outcome
+from segproof_harness.structures.structure import Setup
 
 OPENED = Outcome("opened")
 """The outcome of an opening that succeeded."""

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The implementation, or a class like it, as a subject; on files in memory or on real ones.
-
-Used by: subjects.
-"""
+"""The implementation, or a class like it, as a subject; on files in memory or on real ones."""
 
 import contextlib
 import itertools
@@ -15,10 +12,10 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from segproof.files import REAL_FILES, File, Files, FileStatus
-from segproof_harness.memory_files import MemoryFiles
-from segproof_harness.operations import Operation, Value
-from segproof_harness.outcomes import Outcome, normalise, of_error
-from segproof_harness.structures import Clock, Setup, Structure
+from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.structures.operations import Operation, Value
+from segproof_harness.structures.outcomes import Outcome, normalise, of_error
+from segproof_harness.structures.structure import Clock, Setup, Structure
 from segproof_harness.subjects.base import OPENED
 from segproof_model.releases import SEGPROOF
 

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference model as a subject.
-
-Used by: subjects, compare, workloads.
-"""
+"""The reference model as a subject."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from segproof_harness.operations import Operation, Value
-from segproof_harness.outcomes import Outcome, of_model
-from segproof_harness.structures import Event, OperationKind, Setup, Situation, Structure
+from segproof_harness.structures.operations import Operation, Value
+from segproof_harness.structures.outcomes import Outcome, of_model
+from segproof_harness.structures.structure import Event, OperationKind, Setup, Situation, Structure
 from segproof_harness.subjects.base import OPENED
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files

@@ -7,7 +7,6 @@ Mirrors: segproof_model/kafka/format/abstract_index.py under the profile `segpro
 Upstream: Kafka, AbstractIndex (4.3.1).
 Laws: ABSIDX-1 to ABSIDX-26.
 Not covered: a second process that cuts a file which is open for writing here.
-Used by: offset_index, time_index.
 """
 
 import os

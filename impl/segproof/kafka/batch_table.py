@@ -7,7 +7,6 @@ the file says. It ends like Kafka's scanner of files, and how it ended is a valu
 Upstream: Kafka 4.3.1: FileLogInputStream, DefaultRecordBatch.ensureValid, LegacyRecord.
 Laws: BATCH-1 to BATCH-4, BATCH-12, BATCH-14, BATCH-16, SCAN-1 to SCAN-7, SCAN-10.
 Not covered: magic outside 0..2 ends a scan with an error, which upstream's file scanner accepts.
-Used by: verify, the command line, the Spark data source.
 """
 
 from collections.abc import Iterator

@@ -6,7 +6,6 @@ are merged with the keys; others are sorted first, each with its place packed in
 that they merge as well, which measured three times as fast as searching for each.
 
 Laws: ABSIDX-22 to ABSIDX-26: the slots are those of single lookups.
-Used by: abstract_index.
 """
 
 from bisect import bisect_right

@@ -8,7 +8,6 @@ Layout: UTF-8. A line ends with LF, CR or CR LF and is written with LF. Entries 
     of white space as read.
 Laws: CKPT-1 to CKPT-6.
 Not covered: files above `READ_BYTES_MAX`, which are refused.
-Used by: leader_epoch_cache, partition_metadata_file, partition_log.
 """
 
 import os

@@ -9,7 +9,6 @@ ValueError, takes the new tuple and begins again. So no reader ever touches a pa
 Upstream: Kafka, AbstractIndex (4.3.1).
 Laws: ABSIDX-1, ABSIDX-2, ABSIDX-4, ABSIDX-11, ABSIDX-15, ABSIDX-16.
 Not covered: a second process that cuts a file which is open for writing here.
-Used by: abstract_index.
 """
 
 import os

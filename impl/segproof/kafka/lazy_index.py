@@ -4,7 +4,6 @@
 Mirrors: segproof_model/kafka/format/lazy_index.py under the profile `segproof`.
 Upstream: Kafka, LazyIndex (4.3.1).
 Laws: LAZY-1 to LAZY-6.
-Used by: log_segment.
 """
 
 import os

@@ -7,7 +7,6 @@ Layout: the file is a checkpoint with the entries `epoch startOffset`, see check
 Laws: EPOCH-1 to EPOCH-11.
 Not covered: writing later, as Kafka does after a truncation since 3.8; here each change is in the
     file when the call returns, `clear` apart.
-Used by: log_segment, partition_log.
 """
 
 import os

@@ -8,7 +8,6 @@ bytes memory is constant.
 
 Upstream: Kafka 4.3.1: LegacyRecord, AbstractLegacyRecordBatch.DeepRecordsIterator.
 Laws: BATCH-8, BATCH-9, BATCH-10, BATCH-11.
-Used by: kafka/record_batch.py, kafka/batch_table.py.
 """
 
 from collections.abc import Iterator

@@ -8,7 +8,6 @@ segment's indexes refuse, too small for one call, is known later: the new segmen
 Mirrors: segproof_model/kafka/broker/log_append.py, and local_log.py as far as it rolls.
 Upstream: Kafka, UnifiedLog.append, roll; LocalLog.roll (4.3.1).
 Laws: LOG-9 to LOG-12, LOG-21, PROD-11.
-Used by: partition_log.
 """
 
 from collections.abc import Sequence

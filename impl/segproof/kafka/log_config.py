@@ -5,7 +5,6 @@ Mirrors: model/segproof_model/kafka/format/log_config.py.
 Upstream: Kafka, LogConfig and ProducerStateManagerConfig (4.3.1).
 Not covered: options of remote storage. Segments may be as small as in Kafka's own tests, which
     matters to those who test; a broker since 4.0 wants at least 1 MiB.
-Used by: log_segment, partition_log.
 """
 
 from dataclasses import dataclass

@@ -4,7 +4,6 @@
 Mirrors: segproof_model/kafka/broker/local_log.py and segment_replacing.py.
 Upstream: Kafka 4.3.1: LocalLog, LogFileUtils, UnifiedLog.splitOverflowedSegment, replaceSegments.
 Laws: FILE-1, FILE-2, FILE-5, LOG-19, LOG-20, LOAD-1.
-Used by: log_loader, partition_log.
 """
 
 import os

@@ -10,7 +10,6 @@ Upstream: Kafka 4.3.1: LogLoader, UnifiedLog.rebuildProducerState.
 Laws: LOAD-1 to LOAD-16, PROD-14.
 Not covered: what an I/O error leaves: upstream cuts a segment whose recovery met one to length 0,
     here it ends loading, and the segment keeps its bytes.
-Used by: partition_log.
 """
 
 import errno

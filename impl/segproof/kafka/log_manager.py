@@ -12,7 +12,6 @@ Unlike upstream: a checkpoint that can't be read ends loading, where upstream ta
     there for logs that were not all loaded and closed by this manager.
 Not covered: several log directories, deleting topics (directories ending in -delete, -future or
     -stray are left alone), the log of a controller's metadata, the high watermarks of replicas.
-Used by: who holds whole log directories.
 """
 
 import contextlib

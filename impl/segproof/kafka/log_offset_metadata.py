@@ -3,7 +3,6 @@
 
 Mirrors: model/segproof_model/kafka/format/log_offset_metadata.py.
 Upstream: Kafka, LogOffsetMetadata (since 3.9).
-Used by: log_segment, producer_state, partition_log.
 """
 
 from typing import NamedTuple

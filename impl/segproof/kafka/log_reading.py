@@ -10,7 +10,6 @@ Upstream: Kafka 4.3.1: LocalLog.read, addAbortedTransactions; UnifiedLog.read,
 Laws: LOG-5 to LOG-8, LOG-15, LOG-16.
 Not covered: remote storage. Upstream's high watermark falls to the base offset of the batch that
     holds it when it is first read up to; here reading changes nothing.
-Used by: partition_log.
 """
 
 from collections.abc import Callable

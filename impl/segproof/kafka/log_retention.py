@@ -4,7 +4,6 @@
 Mirrors: segproof_model/kafka/broker/log_retention.py.
 Upstream: Kafka 4.3.1: UnifiedLog.deleteOldSegments, deletableSegments.
 Laws: LOG-17, LOG-18.
-Used by: partition_log.
 """
 
 from collections.abc import Callable

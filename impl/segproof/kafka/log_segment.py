@@ -4,7 +4,6 @@
 Mirrors: segproof_model/kafka/format/log_segment.py under the profile `segproof`.
 Upstream: Kafka, LogSegment (4.3.1).
 Laws: SEG-1 to SEG-49.
-Used by: log_segments, partition_log.
 """
 
 from collections.abc import Callable

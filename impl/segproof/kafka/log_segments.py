@@ -4,7 +4,6 @@
 Mirrors: model/segproof_model/kafka/broker/log_segments.py.
 Upstream: Kafka, LogSegments (4.3.1).
 Laws: LOG-1 to LOG-3.
-Used by: kafka/partition_log.py.
 """
 
 from bisect import bisect_left, bisect_right

@@ -4,7 +4,6 @@
 Mirrors: segproof_model/kafka/broker/read_bounds.py under the profile `segproof`.
 Upstream: Kafka, UnifiedLog, LocalLog (4.3.1).
 Laws: LOG-5 to LOG-8, LOG-15, LOG-16, PROD-10.
-Used by: partition_log.
 """
 
 import contextlib

@@ -8,7 +8,6 @@ Mirrors: segproof_model/kafka/broker/log_validator.py.
 Upstream: Kafka 4.3.1: UnifiedLog.analyzeAndValidateRecords, LogValidator, LogAppendInfo.
 Laws: LOG-10, LOG-21, BATCH-3, BATCH-14.
 Not covered: a coordinator's batch without records that would get another codec: it is refused.
-Used by: partition_log.
 """
 
 import struct

@@ -6,7 +6,6 @@ Upstream: Kafka, OffsetIndex (4.3.1).
 Layout: entry i is bytes 8i..8i+7: int32 offset - base offset, int32 position in the log.
 Laws: OFFIDX-1 to OFFIDX-23.
 Not covered: whether a position is the start of a batch; `segproof.verify` compares with the log.
-Used by: log_segment, verification, the command line.
 """
 
 import struct

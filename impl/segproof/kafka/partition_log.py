@@ -5,7 +5,6 @@ Mirrors: segproof_model/kafka/broker/partition_log.py under the profile `segproo
 Upstream: Kafka, UnifiedLog, LocalLog (4.3.1).
 Laws: LOG-1 to LOG-21, LOAD-1 to LOAD-17.
 Not covered: remote storage, compaction, the verification of transactions by their coordinator.
-Used by: log_manager.
 """
 
 import os

@@ -6,7 +6,6 @@ Upstream: Kafka, PartitionMetadataFile and PartitionMetadata (4.3.1; the file ex
 Layout: UTF-8, `version: 0`, LF, `topic_id: `, 22 characters of url-safe base64; no LF at the end.
 Laws: META-1, META-2.
 Not covered: an id that is recorded and not yet flushed (here `write` does both).
-Used by: partition_log.
 """
 
 import base64

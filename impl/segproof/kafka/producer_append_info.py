@@ -6,7 +6,6 @@ Upstream: Kafka, ProducerAppendInfo, TxnMetadata, CompletedTxn (4.3.1).
 Laws: PROD-7 to PROD-9.
 Not covered: verification of transactions (VerificationStateEntry, VerificationGuard), which lives
     in memory only and asks the coordinator.
-Used by: producer_state, which offers these names.
 """
 
 from dataclasses import replace

@@ -9,7 +9,6 @@ Layout: int16 version 1, uint32 CRC-32C of all bytes from 6 to the end of the fi
     int32 offset delta, int64 timestamp, int32 coordinator epoch, int64 first offset of the open
     transaction (-1: none); all big-endian.
 Laws: PROD-1 to PROD-5, PROD-7.
-Used by: producer_state.
 """
 
 import struct

@@ -5,7 +5,6 @@ Mirrors: model/segproof_model/kafka/broker/producer_state.py.
 Upstream: Kafka, ProducerStateManager (4.3.1).
 Laws: PROD-3, PROD-4, PROD-6, PROD-10 to PROD-15.
 Not covered: verification of transactions (VerificationGuard, VerificationStateEntry).
-Used by: log_segment (recovery), partition_log.
 """
 
 import os

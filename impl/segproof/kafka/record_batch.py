@@ -7,7 +7,6 @@ Layout: see segproof/kernels/records.py. Attributes: bits 0-2 codec, 3 LogAppend
   4 transactional, 5 control, 6 delete horizon.
 Laws: BATCH-1 to BATCH-20, SCAN-10.
 Not covered: conversion between formats; what the broker asks of a producer's batch.
-Used by: kafka/record_file.py, kafka/batch_table.py, verify, the command line.
 """
 
 from array import array

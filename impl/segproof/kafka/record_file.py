@@ -6,7 +6,6 @@ Upstream: Kafka 4.3.1: FileRecords, FileLogInputStream, ByteBufferLogInputStream
 Layout: batches (see kafka/record_batch.py); behind the logical end a preallocated tail.
 Laws: SCAN-1 to SCAN-20; a magic outside 0..2 is refused, which upstream's file scanner does not do.
 Not covered: changing the file through a slice; conversion between formats; sockets.
-Used by: kafka/log_segment.py, lookup, verify, the command line.
 """
 
 import errno

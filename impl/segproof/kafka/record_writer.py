@@ -6,7 +6,6 @@ Upstream: Kafka 4.3.1: MemoryRecordsBuilder, DefaultRecordBatch, MemoryRecords.
 Layout: see segproof/kernels/records.py.
 Laws: BATCH-1 to BATCH-9, BATCH-13, BATCH-15, BATCH-19, BATCH-20.
 Not covered: a delete horizon, which only the log cleaner writes.
-Used by: kafka/record_batch.py, which offers these names.
 """
 
 import struct

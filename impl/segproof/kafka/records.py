@@ -5,7 +5,6 @@ Upstream: Kafka 4.3.1: Record, DefaultRecord, ByteUtils, ControlRecordType, EndT
 Layout of a control record: key int16 version, int16 type; the value that ends a transaction
   int16 version, int32 coordinator epoch.
 Laws: BATCH-5, BATCH-6, BATCH-7, BATCH-19.
-Used by: kafka/record_batch.py (which exports these names), record_writer.py, legacy_records.py.
 """
 
 from collections.abc import Callable, Iterator

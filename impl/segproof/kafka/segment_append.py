@@ -6,7 +6,6 @@ last: so an entry that an index would refuse is known before anything is written
 
 Upstream: Kafka 4.3.1: LogSegment.append, recover.
 Laws: SEG-4 to SEG-10, SEG-22, SEG-23, SEG-26.
-Used by: log_segment, segment_recovery, segment_bulk.
 """
 
 import struct

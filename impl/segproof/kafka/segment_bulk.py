@@ -6,7 +6,6 @@ one call of a kernel answers all that lies in a block. What the kernel hands bac
 more bytes than a block or a slower way, is answered one by one.
 
 Laws: SEG-12, SEG-25, SEG-26, SEG-39: the answers are those of the single calls.
-Used by: log_segment.
 """
 
 from collections.abc import Callable

@@ -4,7 +4,6 @@
 Mirrors: model/segproof_model/kafka/format/segment_files.py.
 Upstream: Kafka, LogSegment (4.3.1).
 Laws: FILE-3, FILE-4, SEG-43, SEG-45 to SEG-48.
-Used by: log_segment.
 """
 
 import errno

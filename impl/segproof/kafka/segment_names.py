@@ -4,7 +4,6 @@
 Mirrors: model/segproof_model/kafka/format/segment_names.py.
 Upstream: Kafka, LogFileUtils (since 3.5), in older releases Log.
 Laws: FILE-1.
-Used by: log_segment, producer_state, partition_log, lookup, verify.
 """
 
 __all__ = ["offset_of_name", "segment_file_name"]

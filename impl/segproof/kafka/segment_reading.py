@@ -6,7 +6,6 @@ is not decided at once here (old compressed messages, damaged headers) is asked 
 
 Upstream: Kafka 4.3.1: FileRecords.searchForOffsetFromPosition, searchForTimestamp.
 Laws: SCAN-17, SCAN-18.
-Used by: log_segment, segment_bulk.
 """
 
 import struct

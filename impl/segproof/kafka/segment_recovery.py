@@ -6,7 +6,6 @@ are made together, and the index entries of a part are planned and stored at onc
 
 Upstream: Kafka 4.3.1: LogSegment.recover.
 Laws: SEG-20 to SEG-30.
-Used by: log_segment.
 """
 
 from collections.abc import Callable

@@ -5,7 +5,6 @@ Mirrors: segproof_model/kafka/format/log_segment.py under the profile `segproof`
 Upstream: Kafka, LogSegment, RollParams (4.3.1).
 Laws: FILE-3, FILE-4, SEG-36 to SEG-40, SEG-44, SEG-49.
 Not covered: the `.deleted` file that a delete looks for beside a directory that was being moved.
-Used by: log_segment.
 """
 
 import contextlib

@@ -6,7 +6,6 @@ Upstream: Kafka, TimeIndex (4.3.1).
 Layout: entry i is bytes 12i..12i+11: int64 timestamp in ms, int32 offset - base offset.
 Laws: TIMEIDX-1 to TIMEIDX-19.
 Not covered: whether a timestamp is that of a batch; `segproof.verify` compares with the log.
-Used by: log_segment, verification, the command line.
 """
 
 import struct

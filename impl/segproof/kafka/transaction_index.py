@@ -7,7 +7,6 @@ Layout: entry i is bytes 34i..34i+33: int16 version, int64 producer id, int64 fi
     last offset, int64 last stable offset; all big-endian, nothing else in the file.
 Laws: TXNIDX-1 to TXNIDX-18.
 Not covered: whether an entry belongs to a control batch; `segproof.verify` looks at that.
-Used by: log_segment, verify, the command line.
 """
 
 import os

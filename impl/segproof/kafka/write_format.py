@@ -3,7 +3,6 @@
 
 Upstream: Kafka, LogSegment.append and recover (since 0.11).
 Laws: SEG-4, SEG-5, SEG-22.
-Used by: log_segment, partition_log.
 """
 
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ seen; then numba, if it is installed, compiles the very same code object.
 
 `SEGPROOF_KERNELS` decides: `auto` (the default), `compiled` (at the first call, an error without
 numba), `interpreted` (never compiled).
-
-Used by: every module of this package that holds kernels.
 """
 
 import os

@@ -7,7 +7,6 @@ the decision the cache takes is the very one that the contracts confirm.
 Mirrors: segproof_model/kafka/broker/leader_epoch_cache.py under the profile `segproof`.
 Upstream: Kafka, LeaderEpochFileCache (4.3.1).
 Laws: EPOCH-3 to EPOCH-10.
-Used by: leader_epoch_cache.
 """
 
 from collections.abc import Sequence

@@ -7,7 +7,6 @@ index takes is the very one that the contracts confirm.
 Mirrors: segproof_model/kafka/format/{abstract,offset,time}_index.py under the profile `segproof`.
 Upstream: Kafka, AbstractIndex, OffsetIndex, TimeIndex (4.3.1).
 Laws: ABSIDX-1, ABSIDX-7, ABSIDX-21; OFFIDX-2, 4 to 6, 10, 17; TIMEIDX-2 to 8, 11, 12, 15.
-Used by: abstract_index, offset_index, time_index.
 """
 
 from segproof.kernels.dispatch import kernel

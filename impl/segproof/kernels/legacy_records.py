@@ -8,7 +8,6 @@ Arguments, positions and statuses are as in kernels/records.py.
 
 Upstream: Kafka 4.3.1: LegacyRecord, AbstractLegacyRecordBatch, ByteBufferLogInputStream.
 Laws: BATCH-1, BATCH-11.
-Used by: kafka/legacy_records.py.
 """
 
 from segproof.kernels.dispatch import kernel

@@ -8,8 +8,6 @@ contracts confirm.
 Mirrors: segproof_model/kafka/broker/partition_log.py under the profile `segproof`.
 Upstream: Kafka, LocalLog, LogSegments, UnifiedLog (4.3.1).
 Laws: LOG-1, LOG-6, LOG-11, LOG-17, LOG-18.
-Used by: kafka/log_segments.py, kafka/log_reading.py, kafka/log_retention.py,
-    kafka/partition_log.py.
 """
 
 from collections.abc import Sequence

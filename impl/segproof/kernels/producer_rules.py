@@ -7,7 +7,6 @@ the contracts confirm. -1 stands for an epoch or a sequence number that is not t
 Mirrors: segproof_model/kafka/broker/producer_append_info.py and producer_state.py.
 Upstream: Kafka, ProducerAppendInfo, ProducerStateManager (4.3.1).
 Laws: PROD-10, PROD-12; BATCH-5.
-Used by: producer_append_info, producer_state.
 """
 
 from collections.abc import Iterable

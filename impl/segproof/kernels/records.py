@@ -12,8 +12,6 @@ status, and the callers make errors of it. Positions count from the start of `bu
 
 Upstream: Kafka 4.3.1: DefaultRecord, DefaultRecordBatch, LegacyRecord, FileLogInputStream.
 Laws: BATCH-1, 4, 5, 7, 16 to 18; SCAN-1, 2, 4 to 6, 10.
-Used by: kafka/record_batch.py, kafka/legacy_records.py, kafka/batch_table.py,
-  kernels/legacy_records.py.
 """
 
 from segproof.kernels.dispatch import kernel

@@ -11,8 +11,6 @@ Laws: RMQHASH-1 to RMQHASH-3, RMQIDX-17 to RMQIDX-25, RMQIDX-31 to RMQIDX-36, RM
 Texts are UTF-8: `is_text` says that they come from Python's texts, where a lone surrogate stands as
 the three bytes that its number would have. A walk reads entries below `index_count` only, each
 nearer to the beginning than the one before, so it ends on any bytes.
-
-Used by: rocketmq/key_hash, rocketmq/index_file.
 """
 
 from segproof.kernels.dispatch import kernel

@@ -10,7 +10,6 @@ Mirrors: segproof_model/rocketmq/format/message.py, its fields and properties.
 Layout: see rocketmq/message.py.
 Upstream: RocketMQ 5.5.1: CommitLog.checkMessageAndReturnSize, MessageDecoder, IndexService.
 Laws: RMQLOG-1, RMQLOG-3, RMQLOG-4, RMQSVC-13 to RMQSVC-15.
-Used by: rebuilding/rocketmq_index.
 """
 
 from segproof.kernels.dispatch import kernel

@@ -8,7 +8,6 @@ contracts confirm.
 Mirrors: segproof_model/kafka/format/log_segment.py under the profile `segproof`.
 Upstream: Kafka, LogSegment (4.3.1).
 Laws: SEG-2, SEG-4, SEG-16, SEG-17, SEG-19, SEG-22, SEG-36, SEG-37, SEG-41.
-Used by: kafka/log_segment.py, kafka/segment_append.py, kafka/segment_recovery.py.
 """
 
 from segproof.kernels.dispatch import kernel

@@ -9,7 +9,6 @@ SEARCH_ODD for the slow way (old compressed messages, damaged headers).
 Mirrors: kafka/record_file.py, `search_for_offset_with_size` and `search_for_timestamp`.
 Upstream: Kafka 4.3.1: FileRecords.searchForOffsetFromPosition, searchForTimestamp.
 Laws: SCAN-17, SCAN-18, SEG-12, SEG-39.
-Used by: kafka/segment_bulk.py, kafka/segment_reading.py.
 """
 
 from segproof.kernels.dispatch import kernel

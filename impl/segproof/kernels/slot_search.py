@@ -8,8 +8,6 @@ Laws: ABSIDX-22 to ABSIDX-26, OFFIDX-16 as the profile `segproof` has it.
 
 `data` is bytes or a memoryview of format B; every other argument is an int or, where it says so, a
 memoryview of format q or i. A search reads slots below `entries` only and ends on any bytes.
-
-Used by: offset_index, time_index, verification.
 """
 
 from segproof.kernels.dispatch import kernel

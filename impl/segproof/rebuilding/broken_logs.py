@@ -3,7 +3,6 @@
 
 Upstream: Kafka 4.3.1: LogSegment.recover, LogLoader.recoverLog.
 Laws: SEG-20, SEG-27, and those that `verify` finds broken there.
-Used by: rebuilding/segment_build.py.
 """
 
 import shlex

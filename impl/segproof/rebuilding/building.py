@@ -3,8 +3,6 @@
 
 A segment whose producer snapshot is sound begins a chain: it needs nothing of the segments before.
 The chains of a partition are built beside each other, the segments of one after each other.
-
-Used by: rebuilding/running.py.
 """
 
 from collections.abc import Callable, Sequence

@@ -8,7 +8,6 @@ between the two bounds gives exactly the old entries; if there is none, none doe
 
 Upstream: Kafka 4.3.1: LogSegment.append, recover.
 Laws: SEG-22.
-Used by: rebuilding/segment_build.py, rebuilding/planning.py.
 """
 
 import numpy as np

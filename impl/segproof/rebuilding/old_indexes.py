@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the old index files of a segment say, as far as they are sound by themselves.
-
-Used by: rebuilding/segment_build.py, rebuilding/transactions.py, rebuilding/running.py.
-"""
+"""What the old index files of a segment say, as far as they are sound by themselves."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -6,7 +6,6 @@ built beside is removed where it was not put in place.
 
 Upstream: Kafka 4.3.1: LogManager.lockLogDirs, LogLoader.
 Laws: LOAD-1, LOAD-5.
-Used by: rebuilding/running.py.
 """
 
 import contextlib

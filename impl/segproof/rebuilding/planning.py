@@ -3,7 +3,6 @@
 
 Upstream: Kafka 4.3.1: LogFileUtils, LogLoader.
 Laws: FILE-1, FILE-2, LOAD-1, DISK-1, DISK-7.
-Used by: rebuilding/running.py.
 """
 
 import errno

@@ -10,7 +10,6 @@ was killed between two of them leaves old ones beside new ones: then an entry ma
 Upstream: RocketMQ 5.5.1: IndexService.buildIndex, DefaultMessageStore.lockFile.
 Laws: RMQLOG-5 to RMQLOG-7, RMQIDX-24, RMQSVC-6, RMQSVC-11 to RMQSVC-16.
 Not covered: the checkpoint of the store, which stays as it is.
-Used by: the command line.
 """
 
 import os

@@ -3,7 +3,6 @@
 
 Upstream: RocketMQ 5.5.1: CommitLog.checkMessageAndReturnSize, IndexService.buildIndex.
 Laws: RMQLOG-1 to RMQLOG-6, RMQSVC-13 to RMQSVC-15.
-Used by: rebuilding/rocketmq_index.py.
 """
 
 import zlib

@@ -5,7 +5,6 @@ Both are entered before anything is built and give a working directory; it is re
 whatever happened, and what a run that was killed has left of it is removed by the next one.
 
 Upstream: RocketMQ 5.5.1: DefaultMessageStore.start, which locks the file `lock`.
-Used by: rebuilding/rocketmq_index.py.
 """
 
 import contextlib

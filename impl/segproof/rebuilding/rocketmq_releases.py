@@ -3,7 +3,6 @@
 
 Upstream: RocketMQ 5.4.0 to 5.5.1: IndexService.buildIndex; up to 4.7.0: IndexFile.putKey.
 Laws: RMQSVC-14, RMQIDX-24.
-Used by: rebuilding/rocketmq_index.py.
 """
 
 from collections.abc import Sequence

@@ -11,7 +11,6 @@ completes what the first one left. What a broker makes of each moment:
 
 Upstream: Kafka 4.3.1: LogLoader.removeTempFilesAndCollectSwapFiles, LogSegment.recover.
 Laws: SEG-20 to SEG-30, LOAD-1, PROD-13.
-Used by: the command line.
 """
 
 import os

@@ -6,7 +6,6 @@ end before its last byte is a finding.
 
 Upstream: Kafka 4.3.1: LogSegment.recover.
 Laws: SEG-20 to SEG-24, SEG-30.
-Used by: rebuilding/running.py.
 """
 
 import os

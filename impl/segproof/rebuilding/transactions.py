@@ -6,7 +6,6 @@ producer without transactions, change nothing in an index, and a log has million
 
 Upstream: Kafka 4.3.1: ProducerStateManager, UnifiedLog.rebuildProducerState, LogSegment.recover.
 Laws: SEG-30, PROD-10, PROD-11, PROD-14.
-Used by: rebuilding/segment_build.py.
 """
 
 from collections.abc import Iterable, Iterator

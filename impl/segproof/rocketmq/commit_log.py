@@ -8,7 +8,6 @@ Upstream: RocketMQ 5.5.1: CommitLog, MappedFileQueue.
 Laws: RMQLOG-1 to RMQLOG-3.
 Not covered: writing; names that are not 20 digits, or in which not all bytes of a file would have
   an offset of 63 bits: no store gives them.
-Used by: message_store, rebuilding/rocketmq_index.
 """
 
 import errno

@@ -8,7 +8,6 @@ Layout: `<store>/consumequeue/<topic>/<queue>/<20 digits>`: the position of the 
 Laws: RMQCQ-1 to RMQCQ-3.
 Not covered: the extension files; a negative place in the queue; deleting what has expired; the
   lookup by time of releases up to 5.1.0.
-Used by: message_store.
 """
 
 import os

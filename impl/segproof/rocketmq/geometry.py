@@ -9,7 +9,6 @@ every chain is consistent. For nearly every real file one pair of numbers passes
 Upstream: RocketMQ 5.5.1: MessageStoreConfig.maxHashSlotNum, maxIndexNum.
 Laws: RMQIDX-1, RMQDISK-2.
 Not covered: a file without entries, in which every pair fits.
-Used by: verifying.rocketmq, the command line.
 """
 
 import os

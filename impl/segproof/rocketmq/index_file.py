@@ -11,7 +11,6 @@ Upstream: RocketMQ IndexFile, and the parts of MappedFile that it uses (5.5.1).
 Layout: kernels/rocketmq_index.py.
 Laws: RMQIDX-1 to RMQIDX-42, RMQHASH-3, RMQHASH-4, RMQREF-3, RMQREF-4.
 Not covered: a second writer; another process that cuts the file.
-Used by: index_service, rebuilding.
 """
 
 import os

@@ -6,7 +6,6 @@ Upstream: RocketMQ IndexHeader (4.7.1 to 5.5.1).
 Layout: int64 begin timestamp @0, end timestamp @8, begin offset @16, end offset @24; int32 slot
     count @32, index count @36; big-endian.
 Laws: RMQIDX-2, RMQIDX-6 to RMQIDX-8, RMQIDX-23 to RMQIDX-25.
-Used by: index_file, geometry, index_table.
 """
 
 import struct

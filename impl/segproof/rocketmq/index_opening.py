@@ -4,7 +4,6 @@
 Upstream: RocketMQ IndexFile and DefaultMappedFile (5.5.1), which ask less: see the profile
     `segproof`.
 Laws: RMQIDX-1, RMQIDX-9, RMQIDX-10.
-Used by: index_file.
 """
 
 import os

@@ -6,7 +6,6 @@ Upstream: RocketMQ 5.5.1: IndexService, QueryOffsetResult.
 Laws: RMQSVC-1 to RMQSVC-8, RMQSVC-10 to RMQSVC-25.
 Not covered: the thread that flushes a file which is full: here that is done before the call that
   rolled returns; the key index in RocksDB.
-Used by: message_store, rebuilding/rocketmq_index.
 """
 
 import os

@@ -6,7 +6,6 @@ Layout (big-endian): header of 40 bytes (begin timestamp 0:8, end timestamp 8:8,
   hash 0:4, offset 4:8, time difference in seconds 12:4, previous index 16:4).
 Upstream: RocketMQ 5.5.1: IndexFile, IndexHeader.
 Laws: RMQIDX-1, RMQIDX-2, RMQIDX-3.
-Used by: geometry, index_file, verifying.rocketmq, the command line.
 """
 
 from collections.abc import Iterator

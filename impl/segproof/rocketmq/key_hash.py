@@ -6,7 +6,6 @@ Upstream: Java String.hashCode; RocketMQ IndexFile.indexKeyHashMethod and IndexS
     (4.7.0 to 5.5.1).
 Laws: RMQHASH-1, RMQHASH-2, RMQHASH-5, RMQHASH-6.
 Not covered: Arrow's string views and dictionaries; cast them to strings.
-Used by: index_file, index_service, message.
 """
 
 import sys

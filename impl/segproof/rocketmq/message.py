@@ -11,7 +11,6 @@ Upstream: RocketMQ 5.5.1: CommitLog.checkMessageAndReturnSize, MessageDecoder, M
 Laws: RMQLOG-1 to RMQLOG-4, RMQLOG-6.
 Not covered: the checksum over a whole record (property __CRC32#), which is off by default; the
   delivery time of scheduled messages as tags code.
-Used by: commit_log, index_service, message_store, rebuilding.
 """
 
 import re

@@ -6,7 +6,6 @@ Upstream: RocketMQ 5.5.1: DefaultMessageStore, CommitLog.recoverNormally, recove
 Laws: RMQSVC-4, RMQCKPT-5, RMQLOG-5.
 Not covered: writing messages and consume queues; cutting the log; the marker of a running store is
   read and never written.
-Used by: users.
 """
 
 import os

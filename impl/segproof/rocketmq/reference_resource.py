@@ -4,7 +4,6 @@
 Mirrors: segproof_model/rocketmq/format/reference_resource.py.
 Upstream: RocketMQ ReferenceResource (4.7.0 to 5.5.1).
 Laws: RMQREF-1, RMQREF-2.
-Used by: index_file.
 """
 
 import threading

@@ -7,7 +7,6 @@ Layout (big-endian int64, in a file of 4096 bytes): log 0:8, queues 8:8, index 1
   Nothing guards the values.
 Upstream: RocketMQ 5.5.1: StoreCheckpoint.
 Laws: RMQCKPT-1, RMQCKPT-3, RMQCKPT-4.
-Used by: index_service, message_store.
 """
 
 import os

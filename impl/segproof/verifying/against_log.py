@@ -5,7 +5,6 @@ Both take an EntryWindow and go beside the log, block by block; all offsets are 
 base offset. An entry that ends inside a loose batch is not judged (see verifying/log_checks.py).
 
 Laws: SEG-7, DISK-9, DISK-10.
-Used by: verifying/segment_checks.py.
 """
 
 import numpy as np

@@ -2,8 +2,6 @@
 """What one segment hands on to the check of its partition, as bytes: JSON, and arrays behind it.
 
 It travels between machines and lies in files, so it is plain data: reading it runs nothing.
-
-Used by: the Spark checks.
 """
 
 import json

@@ -2,7 +2,6 @@
 """What the records of the batches say, compared with the batch headers.
 
 Laws: BATCH-9, BATCH-10, BATCH-11, BATCH-16, BATCH-18, DISK-16, DISK-17, DISK-18.
-Used by: verifying/segment_checks.py.
 """
 
 import numpy as np

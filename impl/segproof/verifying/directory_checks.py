@@ -7,7 +7,6 @@ or a broker's own files a data directory; others are searched, a bounded number 
 Links are followed, since a broker follows them, and each directory is looked into once.
 
 Laws: FILE-1, FILE-2, DISK-1, DISK-3, DISK-20, DISK-26, DISK-27, DISK-39, DISK-41, LOAD-1, LOAD-19.
-Used by: verifying/running.py.
 """
 
 import posixpath

@@ -4,7 +4,6 @@
 Upstream: Kafka since 0.11.0: LeaderEpochFileCache, UnifiedLog.append.
 Laws: DISK-28, DISK-37.
 Not covered: epochs beyond the first RUNS_MAX of a segment or log.
-Used by: verifying/segment_checks.py, verifying/partition_checks.py.
 """
 
 from bisect import bisect_right

@@ -5,7 +5,6 @@ The file is read in blocks, from the end until its zero tail is known and then f
 memory is constant for any size. Offsets are relative to the base offset throughout.
 
 Laws: OFFIDX-1, OFFIDX-2, TIMEIDX-1, TIMEIDX-7, DISK-6, DISK-8, DISK-22.
-Used by: verifying/segment_checks.py.
 """
 
 from collections.abc import Iterator

@@ -7,7 +7,6 @@ got meanwhile.
 
 Upstream: Kafka since 0.11.0: LogSegment.append writes both indexes, LogSegment.recover too.
 Laws: DISK-24.
-Used by: verifying/segment_checks.py.
 """
 
 import numpy as np

@@ -11,7 +11,6 @@ an entry. A truncation cuts the log: entries for what is zeros now tell of batch
 
 Upstream: Kafka since 0.11.0: AbstractIndex.truncateToEntries, resize, trimToValidSize.
 Laws: ABSIDX-20; SEG-7, OFFIDX-2, DISK-8; DISK-9, TIMEIDX-7.
-Used by: verifying/segment_checks.py.
 """
 
 import numpy as np

@@ -5,7 +5,6 @@ A batch whose checksum is wrong, or whose offsets don't fit between its neighbou
 is reported once, and its claims are not held against the batches and index entries around it.
 
 Laws: BATCH-2, 3, 11, 14, 15, 16, 18; SCAN-2, 10; LOG-4; DUMP-6; DISK-6, 13, 14, 15, 19, 23.
-Used by: verifying/segment_checks.py.
 """
 
 from collections.abc import Callable, Iterator

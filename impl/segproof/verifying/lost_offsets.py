@@ -7,7 +7,6 @@ compacted accepts none. So behind such a record nothing has been compacted.
 
 Upstream: Kafka 4.3.1: Cleaner.shouldRetainRecord, LogValidator; the same since 0.11.0.
 Laws: DISK-25.
-Used by: verifying/segment_checks.py.
 """
 
 import numpy as np

@@ -3,7 +3,6 @@
 
 Upstream: Kafka 4.3.1: LogFileUtils, UnifiedLog, LogManager, Snapshots.
 Laws: FILE-1, FILE-2, LOAD-1, DISK-3.
-Used by: verifying/directory_checks.py.
 """
 
 import re

@@ -6,7 +6,6 @@ open for longer than the usual limit hangs: the markers behind its beginning bea
 
 Upstream: Kafka 4.3.1: ProducerStateManager, TransactionsCommand (find-hanging).
 Laws: DISK-12, DISK-32, DISK-33, DISK-34.
-Used by: verifying/partition_checks.py.
 """
 
 from segproof.findings import Severity

@@ -8,7 +8,6 @@ second look at all of it finds them too.
 Upstream: Kafka since 0.11.0: LogManager, LogLoader, UnifiedLog, ProducerStateManager.
 Laws: DISK-28 to DISK-34, DISK-36 to DISK-38, DISK-43, DISK-44; PROD-14, and those of small_files.
 Not covered: what is before the first batch of a log, and behind batches that can't be read.
-Used by: verifying/running.py.
 """
 
 from collections.abc import Iterator, Sequence

@@ -7,7 +7,6 @@ takes the place of all segments that begin within its own offsets.
 
 Upstream: Kafka 4.3.1: LogLoader.removeTempFilesAndCollectSwapFiles, LocalLog.replaceSegments.
 Laws: LOAD-1, DISK-41, DISK-42.
-Used by: verifying/directory_checks.py.
 """
 
 import posixpath

@@ -8,7 +8,6 @@ findings, are those of one scan of the whole log, whatever the index says. Only 
 inflate to together, `Inflation`, is counted for each piece by itself.
 
 Laws: none of its own; see verifying/segment_checks.py.
-Used by: the Spark checks.
 """
 
 import json

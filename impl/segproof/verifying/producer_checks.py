@@ -9,7 +9,6 @@ Upstream: Kafka since 0.11.0: ProducerAppendInfo, ProducerStateManager.
 Laws: DISK-29, DISK-30, DISK-31, DISK-44.
 Not covered: producers beyond PRODUCERS_MAX, of which a note speaks; the sequence numbers of
     `__consumer_offsets`, whose coordinator writes 0 each time.
-Used by: verifying/segment_checks.py, verifying/partition_checks.py.
 """
 
 import posixpath

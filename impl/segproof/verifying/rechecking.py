@@ -9,7 +9,6 @@ at most. Where a file was changed a moment ago the writer may be between two fil
 kept waiting there by a busy machine: then a defect must outlast several pauses.
 
 Laws: DISK-2.
-Used by: verifying/running.py.
 """
 
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 
 A damaged file can break a law in every entry. The first FINDINGS_PER_LAW of a law and file are kept
 one by one; the others are counted, and one finding at the end says how many there were.
-
-Used by: every check in this package.
 """
 
 import shlex

@@ -2,8 +2,6 @@
 """What `verify` checks: each law with its structure, its usual severity, and what to do.
 
 The laws themselves are stated and kept in the model; this table is what a user reads beside them.
-
-Used by: verifying/reporting.py, verification.py.
 """
 
 from typing import NamedTuple

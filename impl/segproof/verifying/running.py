@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running the checks of many segments, here or in several processes, with one order of findings.
-
-Used by: verification.py; the Spark checks, which plan in one process and check in others.
-"""
+"""Running the checks of many segments, here or in several processes, with one order of findings."""
 
 import os
 from collections import deque

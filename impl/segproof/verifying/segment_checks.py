@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All checks of one segment: each file by itself, then the log once with everything beside it.
-
-Used by: verifying/running.py.
-"""
+"""All checks of one segment: each file by itself, then the log once with everything beside it."""
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One segment as `verify` sees it: which files it has, and what stands beside them.
-
-Used by: every check in this package.
-"""
+"""One segment as `verify` sees it: which files it has, and what stands beside them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

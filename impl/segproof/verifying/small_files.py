@@ -7,7 +7,6 @@ Upstream: Kafka 4.3.1: ProducerStateManager, LeaderEpochCheckpointFile, Partitio
     OffsetCheckpointFile, CleanShutdownFileHandler.
 Laws: PROD-3, CKPT-3, CKPT-4, EPOCH-1, META-2; DISK-35, DISK-40.
 Not covered: files above SMALL_FILE_BYTES, of which a note speaks.
-Used by: verifying/directory_checks.py, verifying/partition_checks.py.
 """
 
 import json

@@ -8,7 +8,6 @@ Upstream: Kafka since 0.11.0: ProducerStateManager, ProducerStateEntry.
 Laws: PROD-14.
 Not covered: timestamps and coordinator epochs; producers that a snapshot leaves out, which may have
     expired, unless they have a transaction open.
-Used by: verifying/partition_checks.py.
 """
 
 from collections.abc import Sequence

@@ -6,7 +6,6 @@ see `TransactionCarry` and verifying/open_transactions.py.
 
 Upstream: Kafka 4.3.1: TransactionIndex, ProducerStateManager, Cleaner.
 Laws: TXNIDX-1, BATCH-19; DISK-11, DISK-12, DISK-21, DISK-34.
-Used by: verifying/segment_checks.py, verifying/open_transactions.py.
 """
 
 from collections.abc import Iterator

@@ -18,8 +18,6 @@ Rules for a behaviour:
   is around them: `@each("append resize", around)`.
 - A behaviour is right alone too, on the newest release: so differences are explained. The one
   exception, `ActiveSegmentIsNotPrepared`, leaves work to three others, and is right beside them.
-
-Used by: the `*_releases` and `*_deviations` modules, releases, the register of laws.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files as a value: names to bytes, and what the clock says. All parts of a structure hold one.
-
-Used by: every structure that has files.
-"""
+"""Files as a value: names to bytes, and what the clock says. All parts of a structure hold one."""
 
 from collections.abc import Iterator, Mapping
 

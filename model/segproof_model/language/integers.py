@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Java's integers: two's complement, wrapping, division toward zero.
-
-Used by: every structure of the model.
-"""
+"""Java's integers: two's complement, wrapping, division toward zero."""
 
 INT32_MAX = 2**31 - 1
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1

@@ -3,8 +3,6 @@
 
 Upstream sometimes changes its state *and* fails, so to a driver an error is a value beside the next
 state. Inside, `refuse` raises; `apply` turns it into `Raised`, so a driver sees no exception.
-
-Used by: every structure of the model, and the harness, which compares outcomes by kind.
 """
 
 from dataclasses import dataclass

@@ -18,8 +18,6 @@ Rules for a State:
 
 A draft is made of a State when it is first touched, so an operation on one part of many costs what
 that part costs.
-
-Used by: every structure of the model.
 """
 
 from collections.abc import Callable, Iterator

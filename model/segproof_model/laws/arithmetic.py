@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arithmetic of the laws: their own, never a function that they judge.
-
-Used by: the laws.
-"""
+"""The arithmetic of the laws: their own, never a function that they judge."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise

@@ -6,8 +6,6 @@ are known by identity here; to compare them would take longer than to ask anew.
 
 Checksums are kept where they are computed, in kafka/format/compression: law after law asks for
 those of the same batches.
-
-Used by: the modules of this package that read the states of random histories, which are small.
 """
 
 from collections.abc import Callable

@@ -12,8 +12,6 @@ paragraph is the law's sentence. Its parameters say by name what it judges:
 - anything else: the arguments and the answer of a pure function; judged on drawn values.
 
 A law that only wrote down a second time what an operation does is retired: the operation says it.
-
-Used by: the laws, the harness, the generated pages.
 """
 
 from collections.abc import Callable, Mapping

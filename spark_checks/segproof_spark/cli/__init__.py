@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verbs below `segproof spark`.
-
-Used by: segproof_harness.cli, through the entry-point group `segproof.commands`.
-"""
+"""The verbs below `segproof spark`."""
 
 import typer
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verb `spark bundle`: segproof as one file for `spark-submit --py-files`.
-
-Used by: cli.
-"""
+"""The verb `spark bundle`: segproof as one file for `spark-submit --py-files`."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verb `spark lookups`: bulk lookups compared with the definition swept in order.
-
-Used by: cli.
-"""
+"""The verb `spark lookups`: bulk lookups compared with the definition swept in order."""
 
 import sys
 import time
@@ -199,7 +196,7 @@ def _on_spark(
 
 
 def _show(summary: "Summary", seconds: float, output_format: Format) -> None:
-    from segproof_harness.report import write_jsonl, write_text
+    from segproof_harness.reports import write_jsonl, write_text
 
     write = write_jsonl if output_format is Format.JSONL else write_text
     for finding in summary.findings:

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verb `spark replay`: random histories in parallel.
-
-Used by: cli.
-"""
+"""The verb `spark replay`: random histories in parallel."""
 
 import sys
 import time
@@ -82,7 +79,7 @@ def command(
       segproof spark replay --structure offset-index --count 100000
       segproof spark replay --total 200000 --length 100 --out replayed
     """
-    from segproof_harness.report import write_jsonl, write_text
+    from segproof_harness.reports import write_jsonl, write_text
     from segproof_spark.replay import replay_on_spark
     from segproof_spark.replay.histories import Seeds, shared
     from segproof_spark.replay.table import write_table

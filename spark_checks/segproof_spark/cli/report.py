@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verb `spark report`: what a replay on Spark compared and found, read from its results.
-
-Used by: cli.
-"""
+"""The verb `spark report`: what a replay on Spark compared and found, read from its results."""
 
 import sys
 from typing import Annotated
@@ -35,7 +32,7 @@ def command(
     Example:
       segproof spark report replayed
     """
-    from segproof_harness.report import write_jsonl, write_text
+    from segproof_harness.reports import write_jsonl, write_text
     from segproof_spark.replay.table import write_rows, write_table
     from segproof_spark.report import NoResultsError, is_finished, report
 

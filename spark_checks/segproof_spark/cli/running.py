@@ -2,7 +2,6 @@
 """What the verbs below `segproof spark` share: the session, its errors, and the bar of progress.
 
 Spark is imported inside the functions only.
-Used by: the verbs.
 """
 
 import contextlib

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verb `spark verify`: the findings of `segproof verify`, made in parallel.
-
-Used by: cli.
-"""
+"""The verb `spark verify`: the findings of `segproof verify`, made in parallel."""
 
 import sys
 import time
@@ -166,7 +163,7 @@ def _told(
 
     Without notes these are counted, and neither written nor held against the limit.
     """
-    from segproof_harness.report import write_jsonl, write_text
+    from segproof_harness.reports import write_jsonl, write_text
 
     write = write_jsonl if output_format is Format.JSONL else write_text
     counts: Counter[str] = Counter()

@@ -3,7 +3,6 @@
 
 The walk ends as Kafka's reader of files does: behind the last batch that is there as a whole.
 Upstream: Kafka 4.3.1: FileLogInputStream.nextBatch, DefaultRecordBatch.
-Used by: real_logs.
 """
 
 import errno

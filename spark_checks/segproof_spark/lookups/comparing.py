@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a unit of lookups has compared, and the findings of the first answers that differ.
-
-Used by: the other modules of this package.
-"""
+"""What a unit of lookups has compared, and the findings of the first answers that differ."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -3,7 +3,6 @@
 
 Only the bits of PCG64 are used, whose stream numpy has promised to keep; numbers are made of them
 here.
-Used by: the other modules of this package.
 """
 
 import hashlib

@@ -2,7 +2,6 @@
 """Generated files of the offset index and the time index, and the entries of such files.
 
 Bytes are packed and read here by numpy's own big-endian integers, beside the implementation.
-Used by: indexes.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare the lookups of one offset index or time index with the definition.
-
-Used by: units.
-"""
+"""Compare the lookups of one offset index or time index with the definition."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -12,7 +9,7 @@ import numpy as np
 
 from segproof.files import Files
 from segproof.kafka import OffsetIndex, TimeIndex
-from segproof_harness.memory_files import MemoryFiles
+from segproof_harness.files.memory_files import MemoryFiles
 from segproof_model.kafka.format.offset_index import OffsetIndex as ModelOffsetIndex
 from segproof_model.kafka.format.time_index import TimeIndex as ModelTimeIndex
 from segproof_model.language.files import Files as ModelFiles

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated index files of RocketMQ: keys, some of them of one hash, and what is put for them.
-
-Used by: units, key_indexes.
-"""
+"""Generated index files of RocketMQ: keys, some of them of one hash, and what is put for them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof_harness.memory_files import MemoryFiles
+from segproof_harness.files.memory_files import MemoryFiles
 from segproof_spark.lookups.drawing import Draw, Int64Array
 
 __all__ = ["KeyImage", "draw_key_image", "hashes_of", "put_image", "read_times"]

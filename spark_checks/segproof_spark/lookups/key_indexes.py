@@ -4,7 +4,6 @@
 What a key finds is written down from the entries alone: those of its hash, newest first, in the
 window of time, up to the first entry of their slot that is older than the window, and no more than
 were asked for. No chain is walked for it.
-Used by: units.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated logs of several segments, and what is known of a log without searching in it.
-
-Used by: units, logs.
-"""
+"""Generated logs of several segments, and what is known of a log without searching in it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from segproof.kafka import LogConfig, LogSegment, LogSegments, Record, write_batch
-from segproof_harness.memory_files import MemoryFiles
+from segproof_harness.files.memory_files import MemoryFiles
 from segproof_spark.lookups.drawing import Draw, Int64Array
 from segproof_spark.lookups.sweeps import INT64_MAX, INT64_MIN, Ranges
 

@@ -5,7 +5,6 @@ A log has no bulk lookup of its own. So this asks as its reader does (LOG-1, LOG
 segment below an offset, then those behind it while none of its batches reaches the offset; for a
 timestamp the first segment whose largest one is not below. In each segment the bulk lookup answers.
 A sample is asked of `PartitionLog`, and of the model of each segment.
-Used by: units.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from segproof.kafka import LogConfig, LogSegments, PartitionLog
-from segproof_harness.codecs import CODECS
-from segproof_harness.memory_files import MemoryFiles
+from segproof_harness.files.codecs import CODECS
+from segproof_harness.files.memory_files import MemoryFiles
 from segproof_model.kafka.format.log_config import LogConfig as ModelLogConfig
 from segproof_model.kafka.format.log_segment import LogSegment as ModelLogSegment
 from segproof_model.language.files import Files

@@ -2,7 +2,6 @@
 """Files that are read and never changed, under structures that open theirs for writing.
 
 A mapping is a private copy in memory; what would change a file or a directory is refused.
-Used by: real_files, real_logs, real_keys.
 """
 
 import errno

@@ -3,7 +3,6 @@
 
 Files are only read. What cannot be read is a finding, and what has no defined answer is left out
 with a note: `segproof verify` is for what is wrong with the files.
-Used by: units, the verb `spark lookups`.
 """
 
 import os

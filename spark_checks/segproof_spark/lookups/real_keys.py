@@ -2,7 +2,6 @@
 """The entries of a real index file of RocketMQ, and keys that have their hashes.
 
 The file keeps no key, only its hash; a text of seven letters can be made for every hash.
-Used by: real_files.
 """
 
 from collections.abc import Iterator

@@ -5,7 +5,6 @@ Headers of magic 2 are read by this package itself (`batch_headers`). Two things
 implementation's own readers, beside which no lookup is asked: the headers of a segment that holds
 older messages, with a note, and the records whose timestamps are looked for. Of small segments the
 model is asked too (`logs`), which reads both for itself.
-Used by: real_files.
 """
 
 from collections.abc import Iterator, Sequence

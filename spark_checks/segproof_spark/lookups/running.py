@@ -2,7 +2,6 @@
 """Give units of lookups to Spark: a task does some of them, and sends one row for each.
 
 Every worker is sent the list of all units, some 300 bytes each, and takes those of its task.
-Used by: the verb `spark lookups`.
 """
 
 from collections import Counter

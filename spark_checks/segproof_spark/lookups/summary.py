@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run of lookups found, and how much it compared.
-
-Used by: running, the verb `spark lookups`.
-"""
+"""What a run of lookups found, and how much it compared."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Targets made from what they must find: ranges of targets with one answer each, in order.
-
-Used by: indexes, logs.
-"""
+"""Targets made from what they must find: ranges of targets with one answer each, in order."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

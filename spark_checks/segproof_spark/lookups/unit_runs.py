@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Doing one unit of lookups, in whatever process has its name.
-
-Used by: running, the verb `spark lookups`.
-"""
+"""Doing one unit of lookups, in whatever process has its name."""
 
 import time
 from typing import Any

@@ -3,7 +3,6 @@
 
 A unit is one generated index or log, named by structure, seed and number, or one real one, named by
 its path. It needs nothing but its name, so any process can do it, and anybody can do it again.
-Used by: unit_runs, real_files, running, the verb `spark lookups`.
 """
 
 import math

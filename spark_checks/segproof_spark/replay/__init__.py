@@ -5,8 +5,6 @@ A row of the input is one history. The same function runs it as under the verb `
 row of results comes back, so the totals are exact however Spark cuts the work.
 
 `histories` plans the tasks, `running` runs them, `summary` adds up.
-
-Used by: the verb `spark replay`, the demo, anyone with a Spark session.
 """
 
 from segproof_spark.replay.histories import HISTORY_DDL, histories_frame, shared

@@ -7,16 +7,14 @@ dearest tasks come first, and the small ones fill the end.
 
 The tasks are a range of numbers, one in each partition, and a function that makes a number into
 its histories: that works on Spark Connect too, and nothing is shuffled.
-
-Used by: job, and anyone with a Spark session.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from segproof_harness.structures import structure_named
-from segproof_harness.workloads import check_weights, weights_for
+from segproof_harness.histories.workloads import check_weights, weights_for
+from segproof_harness.structures.structure import structure_named
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole job: plan the histories, run them, write or keep the results, add them up.
-
-Used by: the verb `spark replay`, the demo.
-"""
+"""The whole job: plan the histories, run them, write or keep the results, add them up."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING

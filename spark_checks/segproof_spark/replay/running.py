@@ -3,8 +3,6 @@
 
 The subjects work on files in memory; bytes are compared at every tenth step and at the end, as
 under the verb `replay`. A worker holds one history and the results of some that are done.
-
-Used by: job, and anyone with a Spark session.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from segproof_harness.compare import Comparison
+    from segproof_harness.histories.compare import Comparison
 
 __all__ = ["RESULT_DDL", "Runner", "replay_frame"]
 
@@ -87,7 +85,7 @@ class Runner:
 
     def result_of(self, history: Mapping[str, Any]) -> dict[str, Any]:
         """Run one history, and return its row of results."""
-        from segproof_harness.replay import run_seed, seed_command
+        from segproof_harness.histories.replay import run_seed, seed_command
 
         started = perf_counter()
         structure, profile = history["structure"], history["profile"]
@@ -126,7 +124,7 @@ class Runner:
         }
 
     def _comparison_of(self, structure: str, profile: str) -> "Comparison":
-        from segproof_harness.replay import comparison
+        from segproof_harness.histories.replay import comparison
 
         if self._comparing is None or self._comparing[:2] != (structure, profile):
             self._comparing = structure, profile, comparison(structure, profile, self.subjects)

@@ -3,8 +3,6 @@
 
 The rows of results are added up where they are, on the cluster or batch by batch from Parquet; the
 driver sees the sums only, and at most so many findings.
-
-Used by: job, report, the verbs.
 """
 
 from collections.abc import Iterable, Mapping

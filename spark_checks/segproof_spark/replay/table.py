@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The summary of a replay for people, or as JSON lines.
-
-Used by: the verbs `spark replay` and `spark report`.
-"""
+"""The summary of a replay for people, or as JSON lines."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
-from segproof_harness.report.text import printable
-from segproof_harness.structures import STRUCTURE_IDS, structure_named
+from segproof_harness.reports.text import printable
+from segproof_harness.structures.structure import STRUCTURE_IDS, structure_named
 from segproof_spark.replay.summary import Summary
 
 __all__ = ["write_rows", "write_table"]

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table `batches`: the headers of a log, a row for each batch.
-
-Used by: reader.
-"""
+"""The table `batches`: the headers of a log, a row for each batch."""
 
 from collections.abc import Iterator
 from typing import Any

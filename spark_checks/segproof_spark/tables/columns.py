@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrow arrays of the tables: from numpy, from slices of one buffer, and constants.
-
-Used by: the tables.
-"""
+"""Arrow arrays of the tables: from numpy, from slices of one buffer, and constants."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any

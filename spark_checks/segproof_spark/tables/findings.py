@@ -5,8 +5,6 @@ The tasks are those of `spark verify`, see verify/units.py and verify/running.py
 one stage, and what concerns several segments of one partition is judged in the task that has it, so
 a partition is never cut here; `spark verify` and `findings_frame` cut large ones, and find the
 same. Findings name files by their absolute paths.
-
-Used by: data_source.
 """
 
 from collections.abc import Iterator, Sequence

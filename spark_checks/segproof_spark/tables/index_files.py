@@ -4,7 +4,6 @@
 Files are read in pieces; an entry costs no step of Python.
 
 Upstream: Kafka, OffsetIndex, TimeIndex, TransactionIndex.
-Used by: reader, segments, logs.
 """
 
 from collections.abc import Iterator

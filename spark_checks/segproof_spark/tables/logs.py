@@ -7,7 +7,6 @@ one whose header ends behind the file) is read one by one, as `segproof dump` re
 
 Upstream: Kafka 4.3.1: LogSegment.translateOffset, FileLogInputStream.
 Laws: BATCH-12, SCAN-1 to SCAN-7, SCAN-10.
-Used by: batches, records, segments.
 """
 
 from collections.abc import Iterator

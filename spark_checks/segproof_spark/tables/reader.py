@@ -3,8 +3,6 @@
 
 A task has whole files, of about as many bytes as was asked for. Damage ends the rows of one file
 and leaves the others alone, unless the job is to fail.
-
-Used by: data_source.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

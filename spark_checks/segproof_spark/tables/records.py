@@ -8,7 +8,6 @@ asked for.
 
 Upstream: Kafka 4.3.1: DefaultRecordBatch, DefaultRecord.
 Laws: BATCH-8 to BATCH-12, BATCH-16.
-Used by: reader.
 """
 
 from collections.abc import Iterator

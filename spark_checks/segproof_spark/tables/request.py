@@ -4,8 +4,6 @@
 Every refusal is a ValueError that names the option. What the option `where` and pushed filters say
 leaves out the files and batches that cannot have a row that passes; the rows of the others are
 chosen by `where` in the reader, and by Spark, which evaluates every pushed filter again.
-
-Used by: data_source, reader, the tables.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -2,7 +2,6 @@
 """The table `rocketmq_entries`: the entries of RocketMQ's index files.
 
 Upstream: RocketMQ 5.5.1: IndexFile, IndexHeader.
-Used by: reader.
 """
 
 from collections.abc import Iterator

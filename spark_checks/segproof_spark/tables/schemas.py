@@ -4,8 +4,6 @@
 Plain data without Spark or Arrow: the data source, the readers and the reference page read it.
 A column that `segproof dump` has too has the same name and the same value there, but for bytes,
 which are bytes here.
-
-Used by: data_source, the other modules of this package, docs/generators.
 """
 
 from collections.abc import Iterable, Mapping

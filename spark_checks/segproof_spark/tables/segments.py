@@ -3,8 +3,6 @@
 
 Only what is asked for is read: lengths alone open no file, and without the count of wrong
 checksums no batch is summed.
-
-Used by: reader.
 """
 
 from collections.abc import Iterator

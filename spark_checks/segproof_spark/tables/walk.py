@@ -4,8 +4,6 @@
 In directories the files that a broker would read: segments under right names, in directories that
 are not waiting for their removal. A file that is named itself is read if `segproof dump` reads it,
 so a misnamed, renamed or deleted one can be looked into too.
-
-Used by: reader.
 """
 
 import errno

@@ -6,8 +6,6 @@
 A condition compares a column of integers with a number (`=`, `<`, `<=`, `>`, `>=`), a text with a
 text (`=`, `like` with `%` at its beginning or end), or a flag with `true` or `false` (`=`). A null
 passes none.
-
-Used by: request, reader.
 """
 
 import re

@@ -10,8 +10,6 @@ that tells no modification time, nothing is kept.
 The files are plain: a line with the digest of the rest, a line of JSON, and what the segment hands
 on to its partition as `segproof.verifying.carried_bytes` writes it. Each is written under another
 name first, so it is there whole or not at all; one that is damaged counts as none.
-
-Used by: verify/running.py.
 """
 
 import contextlib

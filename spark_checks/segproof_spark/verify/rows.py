@@ -4,8 +4,6 @@
 One kind of row for all stages, so that what a later stage has nothing to do with passes through:
 findings, what a segment hands on to its partition, batches of a log that is judged later, and what
 a task has used. Rows of a key lie behind each other, in the order of their numbers.
-
-Used by: verify/running.py, verification.
 """
 
 import json

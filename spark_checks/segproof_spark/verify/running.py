@@ -3,8 +3,6 @@
 
 Three functions from rows to rows; the second and third are needed only where something was cut.
 All three run the verifier's own checks, so what changes meanwhile is looked at again as it does.
-
-Used by: verification; tests, without Spark.
 """
 
 import json

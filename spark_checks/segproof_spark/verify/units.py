@@ -4,8 +4,6 @@
 A partition that a task can hold is one unit, and so is a place of RocketMQ. A larger partition is
 cut into its segments, and a segment whose log is larger than two tasks into pieces, at entries of
 its offset index. Tasks travel as compressed bytes: there may be hundreds of thousands of segments.
-
-Used by: verify/running.py, verification, tables/findings.py.
 """
 
 import io

@@ -6,7 +6,6 @@ the warm search is an argument of the kernel: 2 here, 1024 and 682 in use.
 
 Mirrors: model/segproof_model/kafka/format/abstract_index.py, impl/segproof/kernels/{slot_search,
 index_rules}.py.
-Used by: registry.
 """
 
 from typing import Any

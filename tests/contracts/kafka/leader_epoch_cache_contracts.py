@@ -4,7 +4,6 @@
 The entries are any four that a cache can hold, or the first of them.
 
 Mirrors: model/segproof_model/kafka/broker/leader_epoch_cache.py, impl/segproof/kernels/epochs.py.
-Used by: registry.
 """
 
 from segproof.kernels.epochs import end_offset, kept_by_assign, kept_from_end, last_not_behind

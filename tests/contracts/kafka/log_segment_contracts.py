@@ -4,7 +4,6 @@
 Each is held against the definition, written down in the contract itself in exact numbers.
 
 Mirrors: impl/segproof/kernels/segment_rules.py, impl/segproof/kernels/segment_search.py.
-Used by: registry.
 """
 
 from typing import Any

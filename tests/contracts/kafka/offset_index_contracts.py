@@ -2,7 +2,6 @@
 """Contracts of the offset index: entries, fullness, the append rule, the cases of truncate_to.
 
 Mirrors: model/segproof_model/kafka/format/offset_index.py, impl/segproof/kafka/offset_index.py.
-Used by: registry.
 """
 
 import struct

@@ -5,7 +5,6 @@ retention removes.
 Each is held against the definition, written down in the contract itself in exact numbers.
 
 Mirrors: impl/segproof/kernels/log_rules.py.
-Used by: registry.
 """
 
 from segproof.kernels.log_rules import (

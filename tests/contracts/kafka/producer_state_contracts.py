@@ -6,7 +6,6 @@ only this decision is left.
 
 Mirrors: model/segproof_model/kafka/broker/producer_append_info.py, producer_snapshot.py and
     producer_state.py.
-Used by: registry.
 """
 
 import struct

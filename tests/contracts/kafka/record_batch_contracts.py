@@ -5,7 +5,6 @@ A kernel answers a status where the model answers an error kind; `_KINDS` pairs 
 
 Mirrors: model/segproof_model/kafka/format/{record_batch,legacy_record_batch,record,varint}.py,
 impl/segproof/kernels/records.py.
-Used by: registry.
 """
 
 from typing import Any

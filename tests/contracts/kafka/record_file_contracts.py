@@ -2,7 +2,6 @@
 """Contracts of the record file: where the scan for batches goes, ends or is refused.
 
 Mirrors: model/segproof_model/kafka/format/record_file.py, impl/segproof/kernels/records.py.
-Used by: registry.
 """
 
 from typing import Any

@@ -2,7 +2,6 @@
 """Contracts of the time index: entries, fullness, the append rule, the cases of truncate_to.
 
 Mirrors: model/segproof_model/kafka/format/time_index.py, impl/segproof/kafka/time_index.py.
-Used by: registry.
 """
 
 import struct

@@ -6,7 +6,6 @@ from a file is the business of the entry contracts and of the machines.
 
 Mirrors: model/segproof_model/kafka/format/transaction_index.py,
     impl/segproof/kafka/transaction_index.py.
-Used by: registry.
 """
 
 import struct

@@ -7,7 +7,6 @@ and the bytes of a file are a list of numbers.
 
 Mirrors: model/segproof_model/rocketmq/format/{index_file,index_header}.py,
     impl/segproof/kernels/rocketmq_index.py, impl/segproof/rocketmq/{index_file,index_header}.py.
-Used by: registry.
 """
 
 import struct

@@ -6,7 +6,6 @@ what the decision asks for.
 
 Mirrors: model/segproof_model/rocketmq/broker/index_service.py,
     impl/segproof/rocketmq/index_service.py.
-Used by: registry.
 """
 
 from dataclasses import dataclass

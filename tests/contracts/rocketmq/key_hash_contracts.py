@@ -6,7 +6,6 @@ against units, and against characters that the contract itself writes as UTF-8, 
 
 Mirrors: model/segproof_model/rocketmq/format/key_hash.py, impl/segproof/kernels/{rocketmq_index,
     rocketmq_records}.py.
-Used by: registry.
 """
 
 from typing import Any

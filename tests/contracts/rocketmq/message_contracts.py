@@ -4,7 +4,6 @@
 Each is held against the definition, written down in the contract itself.
 
 Mirrors: impl/segproof/kernels/rocketmq_records.py.
-Used by: registry.
 """
 
 from typing import Any

@@ -3,7 +3,6 @@
 
 Mirrors: model/segproof_model/rocketmq/format/reference_resource.py,
     impl/segproof/rocketmq/reference_resource.py.
-Used by: registry.
 """
 
 import contextlib

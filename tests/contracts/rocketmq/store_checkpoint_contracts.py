@@ -3,7 +3,6 @@
 
 Mirrors: model/segproof_model/rocketmq/broker/store_checkpoint.py,
     impl/segproof/rocketmq/store_checkpoint.py.
-Used by: registry.
 """
 
 import struct

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The large data directory: its fifty corruptions are found, and nothing else is wrong.
-
-Used by: the tox environments `py311` to `py313`.
-"""
+"""The large data directory: its fifty corruptions are found, and nothing else is wrong."""
 
 from pathlib import Path
 
 import pytest
 
 from segproof.verification import verify
-from segproof_harness.big_dump import CODECS, CORRUPTIONS, write_dump
+from segproof_tests.big_dump import CODECS, CORRUPTIONS, write_dump
 
 SIZE_BYTES = 30 << 20
 

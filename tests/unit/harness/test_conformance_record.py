@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The record of the conformance runs: which runs take whose place, and what is told of them.
-
-Used by: the tox environments `quick`, `py311` to `py313`, `oldest`, `interpreted`.
-"""
+"""The record of the conformance runs: which runs take whose place, and what is told of them."""
 
 from dataclasses import replace
 from pathlib import Path
 
 from segproof.findings import Finding
-from segproof_harness.operations import Operation
-from segproof_harness.oracle.conformance import (
+from segproof_harness.conformance.release_histories import (
     Conformance,
     added_left_out,
     merged,
@@ -17,10 +13,11 @@ from segproof_harness.oracle.conformance import (
     read_record,
     unused_seed,
 )
-from segproof_harness.replay import comparison, replay_seeds, run_seed
-from segproof_harness.structures import Setup, structure_named
-from segproof_harness.subjects import ModelSubject
-from segproof_harness.workloads import choose_for, make_history
+from segproof_harness.histories.replay import comparison, replay_seeds, run_seed
+from segproof_harness.histories.workloads import choose_for, make_history
+from segproof_harness.structures.operations import Operation
+from segproof_harness.structures.structure import Setup, structure_named
+from segproof_harness.subjects.model import ModelSubject
 from segproof_model.releases import release_named
 
 USED = Conformance("rocketmq-5.5.1", "index-service", 0, 700, 100)

@@ -9,17 +9,21 @@ from typing import Any
 import pytest
 
 from segproof.findings import Finding
-from segproof_harness import cli, demo
-from segproof_harness.broken_files import EXAMPLES, finding_of
+from segproof_harness import cli
+from segproof_harness.conformance import demo
+from segproof_harness.files import shipped_directories
+from segproof_harness.files.shipped_directories import scenarios, stores
+from segproof_harness.laws.broken_files import EXAMPLES, finding_of
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the demo take one directory and few histories, on a machine without Java."""
-    one = [each for each in demo.scenarios() if each.name == "compacted"]
-    store = [each for each in demo.stores() if each.parent.name == "small-5.5.1"]
-    monkeypatch.setattr(demo, "scenarios", lambda: one)
-    monkeypatch.setattr(demo, "stores", lambda: store)
+    one = [each for each in scenarios() if each.name == "compacted"]
+    store = [each for each in stores() if each.parent.name == "small-5.5.1"]
+    for module in (demo, shipped_directories):
+        monkeypatch.setattr(module, "scenarios", lambda: one)
+        monkeypatch.setattr(module, "stores", lambda: store)
     monkeypatch.setattr(demo, "HISTORIES", 3)
     monkeypatch.setenv("PATH", "/nonexistent")
     monkeypatch.delenv("JAVA_HOME", raising=False)

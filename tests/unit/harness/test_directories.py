@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Structures of several files: opened on their directory, compared file by file, shrunk by files.
-
-Used by: the tox environments `quick` and `py311` to `py313`.
-"""
+"""Structures of several files: opened on a directory, compared and shrunk file by file."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,20 +8,21 @@ from typing import Any
 import pytest
 
 from segproof.files import Files
-from segproof_harness.compare import Comparison, Divergence
-from segproof_harness.descriptions.log_arguments import ODD_NAMES, opening_of_log
-from segproof_harness.operations import Operation, Value
-from segproof_harness.shrink import shrink
-from segproof_harness.structures import (
+from segproof_harness.histories.compare import Comparison, Divergence
+from segproof_harness.histories.shrink import shrink
+from segproof_harness.histories.subject_names import subject_named
+from segproof_harness.histories.traces import Trace
+from segproof_harness.histories.workloads import make_history
+from segproof_harness.structures.kafka.log_drawing import ODD_NAMES, opening_of_log
+from segproof_harness.structures.operations import Operation, Value
+from segproof_harness.structures.structure import (
     OperationKind,
     Parameter,
     Setup,
     Structure,
     structure_named,
 )
-from segproof_harness.subjects import ImplementationSubject, subject_named
-from segproof_harness.traces import Trace
-from segproof_harness.workloads import make_history
+from segproof_harness.subjects.implementation import ImplementationSubject
 from segproof_model.kafka.format.offset_index import OffsetIndex
 from segproof_model.language.files import Files as ModelFiles
 from segproof_model.language.states import State, apply, opened

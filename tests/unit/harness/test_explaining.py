@@ -3,14 +3,14 @@
 
 import pytest
 
-from segproof_harness.compare import Comparison
-from segproof_harness.explaining import SEVERAL, Expected, behaviours_of
-from segproof_harness.operations import Operation, Value
-from segproof_harness.outcomes import Outcome
-from segproof_harness.replay import comparison, replay_seeds
-from segproof_harness.structures import Setup
-from segproof_harness.subjects import ModelSubject
-from segproof_harness.traces import Trace
+from segproof_harness.histories.compare import Comparison
+from segproof_harness.histories.release_differences import SEVERAL, Expected, behaviours_of
+from segproof_harness.histories.replay import comparison, replay_seeds
+from segproof_harness.histories.traces import Trace
+from segproof_harness.structures.operations import Operation, Value
+from segproof_harness.structures.outcomes import Outcome
+from segproof_harness.structures.structure import Setup
+from segproof_harness.subjects.model import ModelSubject
 from segproof_model.kafka.format.index_deviations import FailedIndexChangeIsUndone
 from segproof_model.kafka.format.index_releases import EntryIsRelative
 

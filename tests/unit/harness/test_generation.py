@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Choices: within their bounds, the same for a seed, of even chances.
-
-Used by: the tox environments `quick` and `py311` to `py313`.
-"""
+"""Choices: within their bounds, the same for a seed, of even chances."""
 
 from collections import Counter
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segproof_harness.generation import HypothesisChoose, RandomChoose, weighted
+from segproof_harness.structures.choices import HypothesisChoose, RandomChoose, weighted
 
 
 @given(seed=st.integers(0, 2**64), low=st.integers(-(2**63), 2**63), width=st.integers(0, 2**64))

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules with one switch: whatever reads or changes shared state may be interrupted before it.
-
-Used by: the tox environments `quick`, `py311` to `py313`.
-"""
+"""Schedules with one switch: a call is interrupted before each step that touches shared state."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -10,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from segproof_harness.interleaving import schedules
+from segproof_tests.interleaving import schedules
 
 
 def items(shared: Any) -> Any:

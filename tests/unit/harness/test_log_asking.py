@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from segproof_harness.descriptions.log_asking import is_asked
-from segproof_harness.operations import Operation
-from segproof_harness.outcomes import Outcome
-from segproof_harness.structures import Event
+from segproof_harness.structures.kafka.unasked_steps import is_asked
+from segproof_harness.structures.operations import Operation
+from segproof_harness.structures.outcomes import Outcome
+from segproof_harness.structures.structure import Event
 from segproof_model.kafka.broker.partition_log import PartitionLog
 from segproof_model.kafka.format.log_config import LogConfig
 from segproof_model.language.files import Files

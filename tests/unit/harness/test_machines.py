@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The public machines: they fail on a defect with a trace that replays, and take one's own class.
-
-Used by: the tox environments `quick` and `py311` to `py313`.
-"""
+"""The public machines fail on a defect with a trace that replays, and take one's own class."""
 
 from pathlib import Path
 
@@ -11,15 +8,15 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from segproof.kafka.offset_index import OffsetIndex, OffsetPosition
-from segproof_harness import machines
-from segproof_harness.compare import Comparison
-from segproof_harness.machines import OffsetIndexMachine, StructureMachine, machine_for
-from segproof_harness.replay import comparison, replay_trace
-from segproof_harness.shrink import shrink
-from segproof_harness.structures import STRUCTURE_IDS, structure_named
-from segproof_harness.subjects import ImplementationSubject
-from segproof_harness.traces import read_trace
-from segproof_harness.workloads import make_history
+from segproof_harness.histories import machines
+from segproof_harness.histories.compare import Comparison
+from segproof_harness.histories.machines import OffsetIndexMachine, StructureMachine, machine_for
+from segproof_harness.histories.replay import comparison, replay_trace
+from segproof_harness.histories.shrink import shrink
+from segproof_harness.histories.traces import read_trace
+from segproof_harness.histories.workloads import make_history
+from segproof_harness.structures.structure import STRUCTURE_IDS, structure_named
+from segproof_harness.subjects.implementation import ImplementationSubject
 
 WIDE = "segproof_harness.canaries.indexes:K14OffsetIndex"
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files in memory behave as those of the operating system: the two side by side.
-
-Used by: the tox environments `quick` and `py311` to `py313`.
-"""
+"""Files in memory behave as those of the operating system: the two side by side."""
 
 import os
 import shutil
@@ -19,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from segproof.files import REAL_FILES, File, Files, Mapping
-from segproof_harness.memory_files import MemoryFiles
+from segproof_harness.files.memory_files import MemoryFiles
 
 NAMES = st.sampled_from(("a", "b", "c", "directory", "missing/a"))
 SIZES = st.integers(-1, 40)

@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes to the oracle's child and comes back: nothing is lost on the way.
-
-Used by: the tox environments `quick` and `py311` to `py313`.
-"""
+"""What goes to the oracle's child and comes back: nothing is lost on the way."""
 
 import pickle
 
 import pytest
 
-from segproof_harness.operations import Operation
-from segproof_harness.oracle.messages import Look, from_plain_seen, plain_calls, plain_seen
-from segproof_harness.outcomes import Outcome
+from segproof_harness.releases.child_messages import Look, from_plain_seen, plain_calls, plain_seen
+from segproof_harness.structures.operations import Operation
+from segproof_harness.structures.outcomes import Outcome
 
 REFUSED = Outcome(error="invalid-offset", detail="Attempt to append an offset 1")
 LOOK = Look({"entries": Outcome(0), "last_offset": REFUSED}, {"a.index": b"\0" * 8, "b": b""})

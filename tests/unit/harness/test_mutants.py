@@ -12,10 +12,11 @@ import pytest
 
 from segproof.kafka.record_batch import Record, write_batch
 from segproof.rocketmq.message import Message
-from segproof_harness import cli, mutants
-from segproof_harness.damages import Damage, overwrite, write
-from segproof_harness.mutant_answers import UNPROTECTED, answers, differences
-from segproof_harness.mutants import Verdict, check, sources
+from segproof_harness import cli
+from segproof_harness.laws.file_damages import Damage, overwrite, write
+from segproof_tests import mutants
+from segproof_tests.mutant_answers import UNPROTECTED, answers, differences
+from segproof_tests.mutants import Verdict, check, sources
 
 SEED = 20261123
 SOURCES = sources()
@@ -38,7 +39,7 @@ def _wrong(numbers: range, healthy: Sequence[Path] = SOURCES) -> list[str]:
 def test_a_part_of_the_run() -> None:
     """No verb ends badly on a mutant, changes it, or answers otherwise without a finding.
 
-    More of them: `python -m segproof_harness.mutants`.
+    More of them: `python -m segproof_tests.mutants`.
     """
     assert [] == _wrong(range(24)), f"seed {SEED}"
 

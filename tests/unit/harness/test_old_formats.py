@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from segproof.kafka.record_batch import Record, write_batch
-from segproof_harness.descriptions.alike import bytes_in, has_messages_only
-from segproof_harness.descriptions.log_arguments import ODD_NAMES, draw_damage
-from segproof_harness.structures import structure_named
-from segproof_harness.subjects import ModelSubject
-from segproof_harness.workloads import choose_for, make_history
+from segproof_harness.histories.workloads import choose_for, make_history
+from segproof_harness.structures.kafka.codec_differences import bytes_in, has_messages_only
+from segproof_harness.structures.kafka.log_drawing import ODD_NAMES, draw_damage
+from segproof_harness.structures.structure import structure_named
+from segproof_harness.subjects.model import ModelSubject
 from segproof_model.releases import release_named
 
 RELEASE = "kafka-0.10.2.2"

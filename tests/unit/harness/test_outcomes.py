@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outcomes: equal answers become equal, different ones and unknown errors never do.
-
-Used by: the tox environments `quick` and `py311` to `py313`.
-"""
+"""Outcomes: equal answers become equal, different ones and unknown errors never do."""
 
 import inspect
 from typing import Any
@@ -11,7 +8,7 @@ import numpy as np
 import pytest
 
 from segproof import errors
-from segproof_harness.outcomes import Outcome, normalise, of_error, of_model, outcome_of
+from segproof_harness.structures.outcomes import Outcome, normalise, of_error, of_model, outcome_of
 from segproof_model.kafka.format.offset_index import OffsetPosition
 from segproof_model.language.outcomes import ErrorKind, Raised
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from segproof_harness import cli
-from segproof_harness.release_methods import Words, classes_of, methods_of, structures_of
+from segproof_harness.reports.release_methods import Words, classes_of, methods_of, structures_of
 from segproof_model.kafka.format.abstract_index import AbstractIndex
 from segproof_model.kafka.format.log_segment import LogSegment
 from segproof_model.kafka.format.offset_index import OffsetIndex

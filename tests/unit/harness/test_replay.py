@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replays: clean on our own code, complete in the states they reach, honest about divergences.
-
-Used by: the tox environments `quick` and `py311` to `py313`.
-"""
+"""Replays: clean on our own code, complete in the states they reach, honest about divergences."""
 
 import json
 import os
@@ -12,15 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from segproof_harness import workloads
-from segproof_harness.compare import Divergence
-from segproof_harness.operations import Operation
-from segproof_harness.replay import comparison, replay_seed, replay_seeds, replay_trace, run_seed
-from segproof_harness.shrink import shrink, simpler_values
-from segproof_harness.structures import STRUCTURE_IDS, structure_named
-from segproof_harness.subjects import subject_named
-from segproof_harness.traces import Trace, read_trace
-from segproof_harness.workloads import make_history
+from segproof_harness.histories import workloads
+from segproof_harness.histories.compare import Divergence
+from segproof_harness.histories.replay import (
+    comparison,
+    replay_seed,
+    replay_seeds,
+    replay_trace,
+    run_seed,
+)
+from segproof_harness.histories.shrink import shrink, simpler_values
+from segproof_harness.histories.subject_names import subject_named
+from segproof_harness.histories.traces import Trace, read_trace
+from segproof_harness.histories.workloads import make_history
+from segproof_harness.structures.operations import Operation
+from segproof_harness.structures.structure import STRUCTURE_IDS, structure_named
 
 HISTORIES = 250
 IS_AGAIN = os.environ.get("HYPOTHESIS_PROFILE") == "ci-again"

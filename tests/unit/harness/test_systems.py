@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two systems in one harness: which profiles a structure has, and files that lie in folders.
-
-Used by: the tox environments `quick` and `py311` to `py313`.
-"""
+"""Two systems in one harness: which profiles a structure has, and files that lie in folders."""
 
 import json
 from pathlib import Path
@@ -11,11 +8,11 @@ import pytest
 
 from segproof_harness import cli
 from segproof_harness.cli.histories import structures_of
-from segproof_harness.operations import Value
-from segproof_harness.structures import STRUCTURE_IDS, Setup, structure_named
-from segproof_harness.subjects import subject_named
-from segproof_harness.traces import TraceError, read_trace
-from segproof_harness.workloads import make_history
+from segproof_harness.histories.subject_names import subject_named
+from segproof_harness.histories.traces import TraceError, read_trace
+from segproof_harness.histories.workloads import make_history
+from segproof_harness.structures.operations import Value
+from segproof_harness.structures.structure import STRUCTURE_IDS, Setup, structure_named
 from segproof_model.releases import RELEASES
 
 OPENING: dict[str, Value] = {"geometry": (2, 4), "now_ms": 1_700_000_000_000, "damage": ()}

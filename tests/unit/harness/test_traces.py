@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces: what is written comes back, and what is damaged is refused in words.
-
-Used by: the tox environments `quick` and `py311` to `py313`.
-"""
+"""Traces: what is written comes back, and what is damaged is refused in words."""
 
 import contextlib
 import json
@@ -14,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segproof_harness.operations import Operation, from_json_value, to_json_value
-from segproof_harness.structures import STRUCTURE_IDS, Setup
-from segproof_harness.traces import Trace, TraceError, read_trace
-from segproof_harness.workloads import make_history
+from segproof_harness.histories.traces import Trace, TraceError, read_trace
+from segproof_harness.histories.workloads import make_history
+from segproof_harness.structures.operations import Operation, from_json_value, to_json_value
+from segproof_harness.structures.structure import STRUCTURE_IDS, Setup
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text(max_size=5) | st.binary(),

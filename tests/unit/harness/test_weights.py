@@ -9,10 +9,15 @@ from typer.testing import CliRunner
 
 from segproof_harness import cli
 from segproof_harness.canaries import CANARIES
-from segproof_harness.compare import Counters
-from segproof_harness.replay import comparison, replay_seeds, run_seed, seed_command
-from segproof_harness.structures import STRUCTURE_IDS, structure_named
-from segproof_harness.workloads import WEIGHT_MAX, check_weights, make_history, weights_for
+from segproof_harness.histories.compare import Counters
+from segproof_harness.histories.replay import comparison, replay_seeds, run_seed, seed_command
+from segproof_harness.histories.workloads import (
+    WEIGHT_MAX,
+    check_weights,
+    make_history,
+    weights_for,
+)
+from segproof_harness.structures.structure import STRUCTURE_IDS, structure_named
 
 OPENERS = {"reopen", "crash_reopen"}
 ONLY = {"others": 0, "append": 9, "lookup": 1}

@@ -9,7 +9,6 @@ moment ago must be found again.
 Cost: 9 bytes of memory for each entry and 4 for each slot (200 MB for a full file of the default
 size), each byte read once.
 Laws: RMQDISK-1, -2, RMQDISK-4 to RMQDISK-16.
-Used by: verifying/rocketmq/running.py.
 """
 
 from dataclasses import dataclass, replace

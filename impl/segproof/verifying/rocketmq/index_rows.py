@@ -2,7 +2,6 @@
 """Checks of the entries of one index file in the order of the file, block by block.
 
 Laws: RMQDISK-7, RMQDISK-10, RMQDISK-13 to RMQDISK-15.
-Used by: verifying/rocketmq/index_checks.py.
 """
 
 from typing import Any

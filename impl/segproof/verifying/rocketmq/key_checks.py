@@ -9,7 +9,6 @@ What a broker that runs, or was killed, may have left undone is the end of the n
 timestamp, the keys of the last message, and the messages behind it, as far as no queue has them.
 
 Laws: RMQDISK-28 to RMQDISK-34.
-Used by: verifying/rocketmq/running.py.
 """
 
 import posixpath

@@ -5,7 +5,6 @@ Each file is read once. Where a record is damaged the rest of its file is dark, 
 that is missing or can't be read: nothing is said of what an index or a queue tells of it.
 
 Laws: RMQDISK-23 to RMQDISK-27, RMQDISK-39.
-Used by: verifying/rocketmq/running.py.
 """
 
 import posixpath

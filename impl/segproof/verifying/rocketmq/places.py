@@ -6,7 +6,6 @@ folder of index files has files with names of 17 digits. Links are followed, eac
 into once, and partitions of Kafka are passed over.
 
 Laws: RMQDISK-3.
-Used by: verification.py, the command line, lookup and rebuild of stores.
 """
 
 import os

@@ -10,7 +10,6 @@ Laws: RMQDISK-35 to RMQDISK-37, RMQDISK-39.
 Not covered: queues that other queues' messages are dispatched to (names with %LMQ%), whose units
   lead to messages of other topics; the extension files of queues; queues kept in RocksDB; a topic
   without any queue beside others, as one that was deleted, is only noted.
-Used by: verifying/rocketmq/running.py.
 """
 
 import posixpath

@@ -2,7 +2,6 @@
 """Which keys a message has in the index.
 
 Laws: RMQSVC-13 to RMQSVC-15.
-Used by: verifying/rocketmq/key_checks.py, store_lookup.py.
 """
 
 from segproof.rocketmq.key_hash import build_key

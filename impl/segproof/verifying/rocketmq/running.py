@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running all checks of RocketMQ's files at one place.
-
-Used by: verification.py; the Spark checks.
-"""
+"""Running all checks of RocketMQ's files at one place."""
 
 import posixpath
 from collections.abc import Callable, Iterator, Sequence

@@ -2,7 +2,6 @@
 """Checks of what lies in the folders of a store, of the checkpoint, and of the abort marker.
 
 Laws: RMQDISK-3, RMQDISK-17 to RMQDISK-22, RMQDISK-38, RMQDISK-39.
-Used by: verifying/rocketmq/running.py, log_records, queue_checks.
 """
 
 import posixpath

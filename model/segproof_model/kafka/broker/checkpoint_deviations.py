@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What segproof does otherwise on purpose with checkpoints and partition.metadata.
-
-Used by: releases.
-"""
+"""What segproof does otherwise on purpose with checkpoints and partition.metadata."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -10,7 +10,6 @@ Layout: UTF-8. A line ends with LF, CR or CR LF and is written with LF. Entries 
 Laws: CKPT-1 to CKPT-6.
 Not covered: which of two errors is told where a file is not UTF-8 and wrong otherwise too (the
     real class decodes 8192 bytes at a time); memory that a count of 2^31 - 1 would take.
-Used by: leader_epoch_cache, partition_metadata_file, log_manager, the harness.
 """
 
 import re

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What older releases do otherwise with checkpoints and partition.metadata, newest first.
-
-Used by: releases.
-"""
+"""What older releases do otherwise with checkpoints and partition.metadata, newest first."""
 
 from segproof_model.kafka.broker import checkpoint_file, partition_metadata_file
 from segproof_model.language.behaviours import Behaviour, override, up_to

@@ -9,7 +9,6 @@ Layout: `.deleted` is to be removed, `.cleaned` belongs to a split or a cleaning
 Laws: LOAD-1 to LOAD-3, LOAD-18.
 Not covered: in which order a directory is listed; it decides what is gone where a name without an
     offset ends loading.
-Used by: log_loader.
 """
 
 from collections.abc import Iterable, Mapping

@@ -3,8 +3,6 @@
 
 Not covered: up to 1.1 a negative epoch is an assertion there and the invalid-argument error here,
     and end_offset_for answers the offset alone, which here stands beside the requested epoch.
-
-Used by: releases.
 """
 
 from segproof_model.kafka.broker import leader_epoch_cache

@@ -6,7 +6,6 @@ Upstream: Kafka 4.4.0, LeaderEpochFileCache. Otherwise: epoch_releases.
 Layout: the file is a checkpoint with the entries `epoch startOffset`, see checkpoint_file.
 Laws: EPOCH-1 to EPOCH-11.
 Not covered: a directory that is gone when the scheduled write runs.
-Used by: log_segment, partition_log, the harness.
 """
 
 from segproof_model.kafka.broker.checkpoint_file import (

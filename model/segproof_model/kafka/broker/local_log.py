@@ -6,7 +6,6 @@ Upstream: Kafka 4.4.0, LocalLog. Otherwise: partition_log_releases, those before
     partition_log_deviations.
 Laws: LOG-4 to LOG-8, LOG-11 to LOG-14.
 Not covered: when background tasks run: what is removed later waits for `delete_due_files`.
-Used by: partition_log, log_loader, segment_replacing.
 """
 
 from collections.abc import Iterable, Sequence

@@ -6,7 +6,6 @@ Upstream: Kafka 4.4.0, UnifiedLog.append. Otherwise: partition_log_releases, tho
     and 2, partition_log_deviations.
 Laws: LOG-9 to LOG-11, LOG-21, PROD-8, PROD-11.
 Not covered: verification of transactions, which asks the coordinator; flushing by flush_ms.
-Used by: partition_log.
 """
 
 from typing import TYPE_CHECKING

@@ -6,7 +6,6 @@ Upstream: Kafka 4.4.0, LogLoader. Otherwise: log_loader_releases, log_loader_rel
     partition_log_releases_before_2, log_loader_deviations.
 Laws: LOAD-2 and LOAD-4 to LOAD-17; with crash_remains, LOAD-1 to LOAD-3.
 Not covered: files that cannot be read; a directory that is being deleted (`-delete`).
-Used by: partition_log.
 """
 
 from collections.abc import Callable

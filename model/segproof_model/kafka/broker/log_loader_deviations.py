@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What segproof does otherwise on purpose when it loads a log, or replaces segments.
-
-Used by: releases.
-"""
+"""What segproof does otherwise on purpose when it loads a log, or replaces segments."""
 
 from collections.abc import Collection, Sequence
 from typing import Any

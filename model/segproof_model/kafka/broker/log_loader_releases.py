@@ -5,8 +5,6 @@ Those before 2.0 do more otherwise: log_loader_releases_before_2.
 
 Not covered: in which order swaps are completed; the marker of a clean shutdown, which goes after
     loading up to 2.7, and is empty up to 3.6.
-
-Used by: releases.
 """
 
 from collections.abc import Iterable, Sequence

@@ -10,7 +10,6 @@ Laws: LOAD-11, LOAD-13, META-1, META-2.
 Not covered: several log directories, one that fails, directories named `-delete`, `-stray` or
     `-future`, which are left alone; the lock of the directory; a directory without files, which
     `Files` has no name for.
-Used by: the harness.
 """
 
 import re

@@ -6,7 +6,6 @@ Upstream: Kafka 4.4.0, UnifiedLog.deleteOldSegments. Otherwise: partition_log_re
     2.3 and 2.
 Laws: LOG-17, LOG-18.
 Not covered: remote storage.
-Used by: partition_log.
 """
 
 from collections.abc import Callable

@@ -5,7 +5,6 @@ Mirrors: impl/segproof/kafka/log_segments.py.
 Upstream: Kafka 4.4.0, LogSegments. Otherwise: log_loader_releases.
 Laws: LOG-1 to LOG-3, LOG-18.
 Not covered: threads that change the set while another iterates.
-Used by: partition_log, log_loader, segment_replacing, the harness.
 """
 
 from collections.abc import Iterator

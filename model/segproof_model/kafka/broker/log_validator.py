@@ -8,7 +8,6 @@ Laws: LOG-10, LOG-21.
 Not covered: writing another format than magic 2; which of two errors is told where messages are
     wrong in different ways; the delete horizon of a batch that is compressed anew, and a
     coordinator's batch without records, of which nothing would be left.
-Used by: log_append.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What segproof does otherwise on purpose when it checks the batches of an append.
-
-Used by: releases.
-"""
+"""What segproof does otherwise on purpose when it checks the batches of an append."""
 
 from typing import NoReturn
 

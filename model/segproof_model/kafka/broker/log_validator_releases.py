@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What older releases do otherwise when they check the batches of an append, newest first.
-
-Used by: releases.
-"""
+"""What older releases do otherwise when they check the batches of an append, newest first."""
 
 from collections.abc import Sequence
 from typing import NoReturn

@@ -5,7 +5,6 @@ Upstream: Kafka 0.10.2, LogValidator, MemoryRecordsBuilder, ByteBufferLogInputSt
 Layout: see legacy_record.
 Not covered: another message.format.version than that of magic 1; a log that wants a codec of its
     own, but for none.
-Used by: releases.
 """
 
 from collections.abc import Iterator, Sequence

@@ -6,7 +6,6 @@ Upstream: Kafka 4.4.0, UnifiedLog.fetchOffsetByTimestamp. Otherwise: partition_l
     before 2.3, partition_log_deviations.
 Laws: LOG-15, LOG-16.
 Not covered: remote storage, whose negative timestamps are searched for as any other.
-Used by: partition_log.
 """
 
 from collections.abc import Iterator

@@ -6,7 +6,6 @@ Upstream: Kafka 4.4.0, UnifiedLog. Otherwise: partition_log_releases, those befo
     partition_log_deviations, log_loader_deviations.
 Laws: LOG-5, LOG-11 to LOG-14, LOAD-1 to LOAD-17, PROD-12.
 Not covered: remote storage, partition.metadata, a rename to `-delete`.
-Used by: log_loader, log_manager, the harness.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What segproof does otherwise on purpose with the log of a partition.
-
-Used by: releases.
-"""
+"""What segproof does otherwise on purpose with the log of a partition."""
 
 from collections.abc import Iterator
 

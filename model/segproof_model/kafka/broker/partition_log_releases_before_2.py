@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What releases before 2.0 do otherwise with the log of a partition, newest first.
-
-Used by: releases.
-"""
+"""What releases before 2.0 do otherwise with the log of a partition, newest first."""
 
 from collections.abc import Iterable
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What releases from 2.3 to 2.7 do otherwise with the log of a partition, newest first.
-
-Used by: releases.
-"""
+"""What releases from 2.3 to 2.7 do otherwise with the log of a partition, newest first."""
 
 from typing import Any
 

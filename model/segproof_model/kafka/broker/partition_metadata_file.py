@@ -7,7 +7,6 @@ Upstream: Kafka 4.4.0, PartitionMetadataFile and PartitionMetadata. Otherwise: c
 Layout: UTF-8, `version: 0`, LF, `topic_id: `, 22 characters of url-safe base64; no LF at the end.
 Laws: META-1, META-2.
 Not covered: an id that is recorded and not yet flushed (here `write` does both).
-Used by: log_manager, the harness.
 """
 
 import base64

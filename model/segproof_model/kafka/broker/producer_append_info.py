@@ -7,7 +7,6 @@ Upstream: Kafka 4.4.0, ProducerAppendInfo, TxnMetadata, CompletedTxn. Otherwise:
 Laws: PROD-7 to PROD-9.
 Not covered: verification of transactions (VerificationStateEntry, VerificationGuard), which lives
     in memory only and asks the coordinator.
-Used by: producer_state, partition_log.
 """
 
 from typing import Literal, NamedTuple

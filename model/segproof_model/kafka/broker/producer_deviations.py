@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What segproof does otherwise on purpose with the producer state.
-
-Used by: releases.
-"""
+"""What segproof does otherwise on purpose with the producer state."""
 
 from segproof_model.kafka.broker import producer_append_info, producer_state
 from segproof_model.kafka.broker.producer_snapshot import ProducerStateEntry

@@ -5,7 +5,6 @@ Mirrors: rebuild_producer_state of impl/segproof/kafka/log_loader.py.
 Upstream: Kafka 4.4.0, UnifiedLog.rebuildProducerState. Otherwise:
     partition_log_releases_before_2_3, _before_2.
 Laws: PROD-14.
-Used by: partition_log, log_loader.
 """
 
 from collections.abc import Iterable

@@ -10,7 +10,6 @@ Layout: int16 version 1, uint32 CRC-32C of all bytes from 6 to the end of the fi
     transaction (-1: none).
 Laws: PROD-1 to PROD-5, PROD-7.
 Not covered: numbers that the fields don't hold.
-Used by: producer_append_info, producer_state, partition_log.
 """
 
 from collections.abc import Iterable

@@ -5,7 +5,6 @@ Mirrors: impl/segproof/kafka/producer_state.py.
 Upstream: Kafka 4.4.0, ProducerStateManager. Otherwise: producer_releases, producer_deviations.
 Laws: PROD-3, PROD-4, PROD-6, PROD-10 to PROD-15.
 Not covered: verification of transactions (VerificationGuard, VerificationStateEntry).
-Used by: log_segment (recovery), partition_log, log_loader.
 """
 
 from collections.abc import Collection, Mapping

@@ -5,7 +5,6 @@ Mirrors: log_state and log_reading of impl/segproof/kafka.
 Upstream: Kafka 4.4.0, UnifiedLog. Otherwise: partition_log_releases, those before 2.8 and 2.3,
     partition_log_deviations.
 Laws: LOG-6, LOG-7, PROD-10.
-Used by: partition_log, log_append.
 """
 
 from typing import TYPE_CHECKING, Literal

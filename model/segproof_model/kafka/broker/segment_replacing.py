@@ -8,7 +8,6 @@ Layout: a part is written as `.cleaned`, waits as `.swap`, and then has its fina
     crash log_loader goes on from there.
 Laws: LOG-19, LOG-20.
 Not covered: cleaning.
-Used by: log_loader, partition_log.
 """
 
 from collections.abc import Collection, Sequence

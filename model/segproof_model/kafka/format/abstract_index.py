@@ -6,7 +6,6 @@ Upstream: Kafka 4.4.0, AbstractIndex. Otherwise: index_releases, index_deviation
 Layout: entries of one size back to back, nothing else in the file.
 Laws: ABSIDX-1 to ABSIDX-26.
 Not covered: directories that vanish under a file.
-Used by: offset_index, time_index.
 """
 
 from itertools import pairwise

@@ -7,7 +7,6 @@ Upstream: Kafka 4.4.0, MemoryRecordsBuilder, DefaultRecordBatch, MemoryRecords. 
 Layout: see record_batch and legacy_record.
 Laws: BATCH-1 to BATCH-9, BATCH-13, BATCH-15, BATCH-19, BATCH-20.
 Not covered: a delete horizon, which only the log cleaner writes.
-Used by: the log validator, the harness.
 """
 
 from collections.abc import Sequence

@@ -12,7 +12,6 @@ Layout: snappy stream: 82 "SNAPPY" 00, int32 version 1, int32 oldest reader 1, t
     not compressed), its bytes, their checksum (flag 16); a zero length; checksum (flag 4).
 Laws: BATCH-2, BATCH-3, BATCH-20.
 Not covered: snappy streams that were concatenated.
-Used by: record_batch, legacy_record, batch_writing; `Codecs` by whoever reads compressed records.
 """
 
 import zlib

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What segproof does otherwise on purpose with the offset, time and transaction index.
-
-Used by: releases.
-"""
+"""What segproof does otherwise on purpose with the offset, time and transaction index."""
 
 from itertools import pairwise
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What older releases do otherwise with the offset, time and transaction index, newest first.
-
-Used by: releases.
-"""
+"""What older releases do otherwise with the offset, time and transaction index, newest first."""
 
 from typing import Any
 

@@ -5,7 +5,6 @@ Mirrors: impl/segproof/kafka/lazy_index.py.
 Upstream: Kafka 4.4.0, LazyIndex. Otherwise: log_segment_releases.
 Laws: LAZY-1 to LAZY-6.
 Not covered: threads that load at once; two loads one after the other give one index.
-Used by: segment_files.
 """
 
 from typing import Generic, TypeVar

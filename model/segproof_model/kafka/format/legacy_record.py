@@ -6,7 +6,6 @@ Layout: int64 offset, int32 size of the rest, uint32 CRC-32 of what follows, int
     attributes, int64 timestamp (magic 1), int32 length and key, int32 length and value. A negative
     length is null.
 Laws: BATCH-1, BATCH-2, BATCH-6, BATCH-11.
-Used by: legacy_record_batch, batch_writing, the log validator.
 """
 
 from dataclasses import dataclass

@@ -5,7 +5,6 @@ Upstream: Kafka 4.4.0, AbstractLegacyRecordBatch. Otherwise: record_releases.
 Layout: see legacy_record. A wrapper's value is the compressed concatenation of such messages.
 Laws: BATCH-1, BATCH-2, BATCH-4, BATCH-6, BATCH-9, BATCH-10, BATCH-11, BATCH-14.
 Not covered: an inner magic that differs from its wrapper's is read by its own rules.
-Used by: memory_records, the log validator.
 """
 
 from collections.abc import Iterator

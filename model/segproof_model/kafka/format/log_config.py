@@ -5,7 +5,6 @@ Mirrors: impl/segproof/kafka/log_config.py.
 Upstream: Kafka 4.4.0, LogConfig and ProducerStateManagerConfig.
 Not covered: refusing a bad value, which the implementation does; options of remote storage, of
     compaction (but for when it rolls a segment) and of flushing by time.
-Used by: log_segment, partition_log, the harness.
 """
 
 from dataclasses import dataclass

@@ -3,7 +3,6 @@
 
 Mirrors: impl/segproof/kafka/log_offset_metadata.py.
 Upstream: Kafka 4.4.0, LogOffsetMetadata.
-Used by: log_segment, producer_state, partition_log.
 """
 
 from typing import NamedTuple

@@ -6,7 +6,6 @@ Upstream: Kafka 4.4.0, LogSegment, FetchDataInfo, RollParams. Otherwise: log_seg
     log_segment_releases_before_2, log_segment_deviations.
 Laws: SEG-1 to SEG-42, SEG-49.
 Not covered: reading a log through a slice.
-Used by: log_segments, local_log, partition_log, the harness.
 """
 
 from collections.abc import Iterator

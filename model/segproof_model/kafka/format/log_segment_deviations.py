@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What segproof does otherwise on purpose with a segment.
-
-Used by: releases.
-"""
+"""What segproof does otherwise on purpose with a segment."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

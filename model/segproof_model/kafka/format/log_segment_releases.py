@@ -2,8 +2,6 @@
 """What older releases do otherwise with a segment and its lazy indexes, newest first.
 
 Those before 2.0: log_segment_releases_before_2.
-
-Used by: releases, partition_log_releases, the harness.
 """
 
 from contextlib import suppress

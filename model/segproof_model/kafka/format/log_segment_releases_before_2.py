@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What releases before 2.0 do otherwise with a segment, newest first.
-
-Used by: releases.
-"""
+"""What releases before 2.0 do otherwise with a segment, newest first."""
 
 from contextlib import suppress
 

@@ -6,7 +6,6 @@ Upstream: Kafka 4.4.0, AbstractRecords, MemoryRecords, ByteBufferLogInputStream.
     record_releases, record_deviations.
 Layout: see record_batch.
 Laws: SCAN-9.
-Used by: log_segment, partition_log, the harness.
 """
 
 from collections.abc import Iterator

@@ -6,7 +6,6 @@ Upstream: Kafka 4.4.0, OffsetIndex. Otherwise: index_releases, index_deviations.
 Layout: entry i is bytes 8i..8i+7: int32 offset - base offset, int32 position in the log.
 Laws: OFFIDX-1 to OFFIDX-23.
 Not covered: whether a position is the start of a batch; that needs the log.
-Used by: log_segment, the harness.
 """
 
 from struct import Struct

@@ -7,7 +7,6 @@ Layout: varint length of the rest, int8 attributes (0), varlong timestamp - base
     offset - base offset, varint length and key, varint length and value, varint count of headers,
     and for each varint length and key, varint length and value. A negative length is null.
 Laws: BATCH-5, BATCH-6, BATCH-8, BATCH-16, BATCH-18, BATCH-19.
-Used by: record_batch, legacy_record_batch, batch_writing, the producer state.
 """
 
 from collections.abc import Callable, Iterator

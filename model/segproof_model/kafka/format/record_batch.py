@@ -10,7 +10,6 @@ Layout: int64 base offset, int32 size of the rest, int32 partition leader epoch,
     sequence, int32 count of records, records (compressed: as one block). Attributes: bits 0-2
     codec, 8 LogAppendTime, 16 transactional, 32 control, 64 delete horizon.
 Laws: BATCH-1 to BATCH-20.
-Used by: legacy_record_batch, memory_records, record_file, and whoever asks a batch.
 """
 
 from collections.abc import Callable, Iterator

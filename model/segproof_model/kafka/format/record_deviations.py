@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What segproof does otherwise on purpose with records, batches and record files.
-
-Used by: releases.
-"""
+"""What segproof does otherwise on purpose with records, batches and record files."""
 
 from segproof_model.kafka.format import memory_records, record_file
 from segproof_model.kafka.format.record_batch import RecordBatch

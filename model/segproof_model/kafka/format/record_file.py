@@ -7,7 +7,6 @@ Upstream: Kafka 4.4.0, FileRecords, FileLogInputStream. Otherwise: record_file_r
 Layout: batches back to back (record_batch); behind the logical end a preallocated tail.
 Laws: SCAN-1 to SCAN-8, SCAN-10 to SCAN-20.
 Not covered: changing the file through a slice; sending to a socket; files of 2 GiB and more.
-Used by: log_segment, the harness.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What older releases do otherwise with record files, newest first.
-
-Used by: releases.
-"""
+"""What older releases do otherwise with record files, newest first."""
 
 from collections.abc import Iterator
 from typing import Self

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What older releases do otherwise with records and batches, newest first.
-
-Used by: releases.
-"""
+"""What older releases do otherwise with records and batches, newest first."""
 
 from typing import NoReturn, Self
 

@@ -6,7 +6,6 @@ Upstream: Kafka 4.4.0, LogSegment. Otherwise: log_segment_releases, log_segment_
 Layout: a log (record_file), an offset, a time and a transaction index, of one base offset.
 Laws: SEG-43 to SEG-49, FILE-3 to FILE-5.
 Not covered: a `-future` directory whose files were moved away.
-Used by: log_segment.
 """
 
 from collections.abc import Iterable

@@ -6,7 +6,6 @@ Upstream: Kafka 4.4.0, LogFileUtils.
 Layout: the base offset in at least 20 digits, then what kind of file it is.
 Laws: FILE-1, FILE-2.
 Not covered: names of directories.
-Used by: log_segment, producer_state, partition_log and its parts, log_loader.
 """
 
 from functools import lru_cache

@@ -8,7 +8,6 @@ Laws: SEG-20 to SEG-30.
 Not covered: what the given producer state refuses; that ends the recovery. But as upstream: an
     invalid record that it finds, in a control batch whose checksum is right, ends the scan
     only, and that batch is kept.
-Used by: log_segment, whose methods it calls.
 """
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol

@@ -6,7 +6,6 @@ Upstream: Kafka 4.4.0, TimeIndex. Otherwise: index_releases, index_deviations.
 Layout: entry i is bytes 12i..12i+11: int64 timestamp in ms, int32 offset - base offset.
 Laws: TIMEIDX-1 to TIMEIDX-19.
 Not covered: whether a timestamp is that of a batch; that needs the log.
-Used by: log_segment, the harness.
 """
 
 from struct import Struct

@@ -8,7 +8,6 @@ Layout: entry i is bytes 34i..34i+33: int16 version, int64 producer id, int64 fi
     last offset, int64 last stable offset.
 Laws: TXNIDX-1 to TXNIDX-18.
 Not covered: numbers that 64 bits don't hold; a parent directory that moves (names are relative).
-Used by: log_segment, the harness.
 """
 
 from collections.abc import Iterator

@@ -5,7 +5,6 @@ Upstream: Kafka 4.4.0, ByteUtils.
 Layout: zigzag (0, -1, 1, -2 ... become 0, 1, 2, 3 ...), then 7 bits a byte, the lowest first; the
     high bit of a byte says that another byte follows.
 Laws: BATCH-7.
-Used by: record, record_releases.
 """
 
 from segproof_model.language.integers import wrap32, wrap64

@@ -8,7 +8,6 @@ Layout: `<store>/index/<17 digits>`, the time of creation; `<store>/checkpoint`.
 Laws: RMQSVC-1 to RMQSVC-25.
 Not covered: threads: a full file is flushed before the next call, not beside it; a time zone other
     than UTC; a file deleted while another object has it mapped too.
-Used by: message_store, the harness.
 """
 
 from collections.abc import Iterable

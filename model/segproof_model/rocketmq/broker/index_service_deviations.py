@@ -2,8 +2,6 @@
 """What segproof does otherwise on purpose with a store's index and its checkpoint.
 
 One that concerns the index file too stands here.
-
-Used by: releases.
 """
 
 from segproof_model.language.behaviours import Behaviour, override

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What older releases do otherwise with a store's index and its checkpoint, newest first.
-
-Used by: releases.
-"""
+"""What older releases do otherwise with a store's index and its checkpoint, newest first."""
 
 from segproof_model.language.behaviours import Behaviour, override, up_to
 from segproof_model.language.integers import INT32_MAX

@@ -7,7 +7,6 @@ Upstream: RocketMQ 5.5.1, DefaultMessageStore, CommitLog.recoverNormally and rec
 Laws: RMQSVC-2, RMQSVC-4, RMQCKPT-5, RMQLOG-5, RMQLOG-7.
 Not covered: writing messages and queues; cutting the log and the queues; running flags; the marker
     of a running store is read and never written.
-Used by: the harness.
 """
 
 from typing import ClassVar, NamedTuple

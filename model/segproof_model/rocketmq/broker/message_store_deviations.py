@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What segproof does otherwise on purpose with a whole store.
-
-Used by: releases.
-"""
+"""What segproof does otherwise on purpose with a whole store."""
 
 from segproof_model.language.behaviours import Behaviour, override
 from segproof_model.rocketmq.broker import message_store

@@ -3,7 +3,6 @@
 
 Not covered: in 4.3.2 a file of the log that is not empty and has another length, which it passes
     over with all behind it.
-Used by: releases.
 """
 
 from segproof_model.language.behaviours import Behaviour, override, up_to

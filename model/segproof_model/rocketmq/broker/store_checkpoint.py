@@ -8,7 +8,6 @@ Layout: 4096 bytes; big-endian int64: physic @0, logics @8, index @16, master fl
     confirmed offset @32, offset in the log that the queues have reached @40.
 Laws: RMQCKPT-1 to RMQCKPT-4.
 Not covered: use after shutdown, which upstream does not survive.
-Used by: index_service, message_store, the harness.
 """
 
 from typing import ClassVar

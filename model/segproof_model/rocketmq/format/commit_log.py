@@ -7,7 +7,6 @@ Layout: `<store>/commitlog/<20 digits>`: the offset of the file's first byte in 
     does not cross the end of a file; what is left there begins with a size and the blank magic.
 Laws: RMQLOG-1 to RMQLOG-3.
 Not covered: writing.
-Used by: message_store, the harness.
 """
 
 from collections.abc import Iterator

@@ -8,7 +8,6 @@ Layout: `<store>/consumequeue/<topic>/<queue>/<20 digits>`: the position of the 
 Laws: RMQCQ-1 to RMQCQ-3.
 Not covered: the extension files; a negative place in the queue; deleting what has expired; looking
     up a unit whose size no record has, which raises upstream.
-Used by: message_store, the harness.
 """
 
 from typing import Literal, NamedTuple

@@ -3,7 +3,6 @@
 
 Mirrors: impl/segproof/rocketmq/message.py.
 Upstream: RocketMQ 5.5.1, DispatchRequest.
-Used by: message, index_service, message_store.
 """
 
 from typing import NamedTuple

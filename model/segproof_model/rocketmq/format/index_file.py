@@ -10,7 +10,6 @@ Layout: 40 bytes of header; hash_slot_num slots, int32 each, the number of the s
 Laws: RMQIDX-1 to RMQIDX-42, RMQHASH-3, RMQHASH-4, RMQREF-3, RMQREF-4.
 Not covered: threads; a name that is a symbolic link. Where the JVM would touch memory that it has
     unmapped, and die, this says `unmapped`.
-Used by: index_service, the harness.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What segproof does otherwise on purpose with an index file.
-
-Used by: releases.
-"""
+"""What segproof does otherwise on purpose with an index file."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

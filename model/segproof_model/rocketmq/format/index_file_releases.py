@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What older releases do otherwise with an index file, newest first.
-
-Used by: releases.
-"""
+"""What older releases do otherwise with an index file, newest first."""
 
 from segproof_model.language.behaviours import Behaviour, override, up_to
 from segproof_model.rocketmq.format import index_file

@@ -6,7 +6,6 @@ Upstream: RocketMQ 5.5.1, IndexHeader.
 Layout: int64 begin timestamp @0, end timestamp @8, begin offset @16, end offset @24; int32 slot
     count @32, index count @36.
 Laws: RMQIDX-2.
-Used by: index_file.
 """
 
 from typing import NamedTuple, Self

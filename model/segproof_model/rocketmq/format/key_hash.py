@@ -6,7 +6,6 @@ Upstream: Java String.hashCode; RocketMQ 5.5.1, IndexFile.indexKeyHashMethod and
     IndexService.buildKey.
 Laws: RMQHASH-1, RMQHASH-2, RMQHASH-5, RMQHASH-6.
 Not covered: a null key, which its callers refuse.
-Used by: message, index_file, index_service.
 """
 
 from segproof_model.language.integers import wrap32

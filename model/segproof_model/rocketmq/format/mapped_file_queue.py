@@ -7,7 +7,6 @@ Layout: `<folder>/<20 digits>`: the position of the file's first byte.
 Laws: RMQDISK-39.
 Not covered: files that are no regular ones; a name that is not 20 digits, or in which not all bytes
     of a file would have an offset of 63 bits.
-Used by: commit_log, consume_queue.
 """
 
 from segproof_model.language.files import Files

@@ -12,7 +12,6 @@ Laws: RMQLOG-1, RMQLOG-2, RMQLOG-3, RMQLOG-4, RMQLOG-5, RMQLOG-6.
 Not covered: the delivery time of a scheduled message as its tags code; the checksum of the whole
     record, which only a setting has verified; duplicate information; the buffer that is kept from
     one record to the next, by which damage may be told as the total size and not as -1.
-Used by: commit_log, consume_queue, index_service, message_store, the harness.
 """
 
 import re

@@ -2,7 +2,6 @@
 """What older releases do otherwise with a message of the commit log, newest first.
 
 Not covered: a size that memory would not hold.
-Used by: releases.
 """
 
 from segproof_model.language.behaviours import Behaviour, override, up_to

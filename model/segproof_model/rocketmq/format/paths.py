@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of a store's files: they lie in folders, and a name holds them.
-
-Used by: commit_log, index_service, message_store.
-"""
+"""Names of a store's files: they lie in folders, and a name holds them."""
 
 __all__ = ["path_in"]
 

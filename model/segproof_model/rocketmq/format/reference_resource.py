@@ -5,7 +5,6 @@ Mirrors: impl/segproof/rocketmq/reference_resource.py.
 Upstream: RocketMQ 5.5.1, ReferenceResource, and cleanup of MappedFile.
 Laws: RMQREF-1, RMQREF-2.
 Not covered: threads; each call here is one step.
-Used by: index_file.
 """
 
 from segproof_model.language.states import State

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of text checkpoints.
-
-Used by: the register, and the laws of other text files.
-"""
+"""The laws of text checkpoints."""
 
 import re
 from collections.abc import Iterable, Sequence

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of the leader epoch cache.
-
-Used by: the register.
-"""
+"""The laws of the leader epoch cache."""
 
 from typing import Any
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loading of a log as the laws see it: what it has found, and what it has made of that.
-
-Used by: the laws of loading.
-"""
+"""The loading of a log as the laws see it: what it has found, and what it has made of that."""
 
 from functools import cached_property
 

@@ -2,8 +2,6 @@
 """The laws of loading a log from its directory; most are about what an opening has made of it.
 
 LOAD-1 is a law of files.
-
-Used by: the register.
 """
 
 from typing import Any

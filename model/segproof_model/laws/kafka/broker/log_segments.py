@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of the set of segments of a log; a segment counts as its base offset.
-
-Used by: the register.
-"""
+"""The laws of the set of segments of a log; a segment counts as its base offset."""
 
 from segproof_model.kafka.broker.log_loader_releases import EqualBoundsTouchFloor
 from segproof_model.kafka.broker.log_segments import LogSegments

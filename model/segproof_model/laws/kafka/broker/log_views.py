@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A log as the laws see it: its segments, its bounds, and whether the offsets in it rise.
-
-Used by: the laws of logs.
-"""
+"""A log as the laws see it: its segments, its bounds, and whether the offsets in it rise."""
 
 from functools import cached_property
 from itertools import pairwise

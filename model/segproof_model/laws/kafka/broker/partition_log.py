@@ -3,8 +3,6 @@
 
 Where a law needs a log whose offsets rise, which a crafted file may not do, or one that is open, it
 says so by passing. LOG-4 is a law of files.
-
-Used by: the register.
 """
 
 from segproof_model.kafka.broker import partition_log_deviations as ours

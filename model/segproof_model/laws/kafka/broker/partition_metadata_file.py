@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of `partition.metadata`.
-
-Used by: the register.
-"""
+"""The laws of `partition.metadata`."""
 
 import base64
 import re

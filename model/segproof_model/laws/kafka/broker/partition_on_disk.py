@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The laws of a partition's files as a verifier finds them: names, segments beside each other, and
 what the data directory says of them.
-
-Used by: the register, `verify --against model`.
 """
 
 import json

@@ -2,8 +2,6 @@
 """The laws of the producer state and its snapshots.
 
 Those of a `snapshot` take the bytes of its file; what is written and read besides is given by name.
-
-Used by: the register.
 """
 
 import struct

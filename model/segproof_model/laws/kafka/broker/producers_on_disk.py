@@ -4,8 +4,6 @@ snapshots and epochs in the files beside it.
 
 `logs` are those of the segments, in order. Only batches whose checksums are right are held to what
 they say.
-
-Used by: the register, `verify --against model`.
 """
 
 from collections.abc import Collection, Iterator, Sequence

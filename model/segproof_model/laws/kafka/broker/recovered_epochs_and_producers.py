@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of what a segment's recovery learns of epochs and producers.
-
-Used by: the register.
-"""
+"""The laws of what a segment's recovery learns of epochs and producers."""
 
 from contextlib import suppress
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws that the offset index and the time index share.
-
-Used by: the register.
-"""
+"""The laws that the offset index and the time index share."""
 
 from collections.abc import Sequence
 from math import ceil, log2

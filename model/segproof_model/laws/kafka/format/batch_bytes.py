@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the laws read batches: their own decoding of headers, records and wrappers.
-
-Used by: the laws of batches and record files, of segments and of partitions.
-"""
+"""How the laws read batches: their own decoding of headers, records and wrappers."""
 
 import struct
 import zlib

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of the indexes beside their log: what entries say of it, as a verifier finds them.
-
-Used by: the register, `verify --against model`.
-"""
+"""The laws of the indexes beside their log: what entries say of it, as a verifier finds them."""
 
 from collections.abc import Sequence
 from itertools import pairwise

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the laws read an index: their own decoding of its slots, and their own search.
-
-Used by: the laws of the offset and time index, of segments and of partitions.
-"""
+"""How the laws read an index: their own decoding of its slots, and their own search."""
 
 import struct
 from collections.abc import Sequence

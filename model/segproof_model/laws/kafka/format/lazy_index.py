@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of the lazy index.
-
-Used by: the register.
-"""
+"""The laws of the lazy index."""
 
 from segproof_model.kafka.format.lazy_index import LazyIndex
 from segproof_model.kafka.format.log_segment_releases import ClosingLoadsIndexes

@@ -2,8 +2,6 @@
 """How the laws of files read the bytes of a log and of the indexes beside it.
 
 Where a log is damaged, only the batches whose checksums are right are held to what they say.
-
-Used by: the laws of segments and partitions on disk.
 """
 
 from collections.abc import Iterator, Sequence

@@ -3,8 +3,6 @@
 
 Its recovery: segment_recovery; its files as files: segment_files. Where a law needs a log in order,
 or indexes that are true of it, it says so by passing.
-
-Used by: the register.
 """
 
 from segproof_model.kafka.format import log_segment_deviations as ours

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of the offset index. `relative_offset` and `entry` of the time index obey them too.
-
-Used by: the register.
-"""
+"""The laws of the offset index. `relative_offset` and `entry` of the time index obey them too."""
 
 from collections.abc import Sequence
 from typing import Any

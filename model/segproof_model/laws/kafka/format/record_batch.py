@@ -4,8 +4,6 @@
 Those of a `state` take any batch that was read, damaged or not, in memory or in a file. Those of a
 `log` take the bytes of batches that lie back to back. The others take what a function was given and
 what it answered.
-
-Used by: the register.
 """
 
 import struct

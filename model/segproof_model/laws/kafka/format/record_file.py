@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of the record file, of its slices, and of the scanners of files and of memory.
-
-Used by: the register.
-"""
+"""The laws of the record file, of its slices, and of the scanners of files and of memory."""
 
 from collections.abc import Sequence
 from operator import itemgetter

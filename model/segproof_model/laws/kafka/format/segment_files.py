@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of a segment's files as files: opened, checked, closed, renamed, removed, named.
-
-Used by: the register.
-"""
+"""The laws of a segment's files as files: opened, checked, closed, renamed, removed, named."""
 
 import re
 

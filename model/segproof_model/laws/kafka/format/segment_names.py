@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of the names of a segment's files. Which files there are: segment_files.
-
-Used by: the register, the tests of `verify`.
-"""
+"""The laws of the names of a segment's files. Which files there are: segment_files."""
 
 import re
 

@@ -2,8 +2,6 @@
 """The laws of the files of segments as a verifier finds them, and of what is in their logs.
 
 What the indexes say of a log: index_of_log. `files` are the names of the files in a directory.
-
-Used by: the register, `verify --against model`.
 """
 
 import re

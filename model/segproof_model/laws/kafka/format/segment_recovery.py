@@ -4,8 +4,6 @@
 It is judged as the harness does it: from an empty producer state or none, and beside epochs or
 none. It answers the number of bytes removed, and then what was learned of producers and the epochs:
 of these speaks broker/recovered_epochs_and_producers.
-
-Used by: the register.
 """
 
 from contextlib import suppress

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A segment as the laws see it: its batches and entries, and whether the entries are true of it.
-
-Used by: the laws of segments and of partitions.
-"""
+"""A segment as the laws see it: its batches and entries, and whether the entries are true of it."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property, lru_cache

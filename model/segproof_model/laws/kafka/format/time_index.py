@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of the time index.
-
-Used by: the register.
-"""
+"""The laws of the time index."""
 
 from typing import Any
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of the transaction index.
-
-Used by: the register.
-"""
+"""The laws of the transaction index."""
 
 import struct
 from typing import Any, NamedTuple

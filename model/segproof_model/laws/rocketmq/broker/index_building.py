@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of the index service: what a message enters, and what a query finds.
-
-Used by: the register.
-"""
+"""The laws of the index service: what a message enters, and what a query finds."""
 
 import re
 from collections.abc import Sequence

@@ -2,8 +2,6 @@
 """The laws of the index service: which files are listed, begun and deleted.
 
 Those of building and asking are in `index_building`.
-
-Used by: the register.
 """
 
 import re

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of a store as a whole: how it was left, and what its index can be made of again.
-
-Used by: the register.
-"""
+"""The laws of a store as a whole: how it was left, and what its index can be made of again."""
 
 from typing import Any
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of the store checkpoint.
-
-Used by: the register.
-"""
+"""The laws of the store checkpoint."""
 
 import struct
 from collections.abc import Sequence

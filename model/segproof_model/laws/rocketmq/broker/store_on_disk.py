@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of a store on disk: checkpoint, log, index and queues side by side.
-
-Used by: the register, `verify --against model`.
-"""
+"""The laws of a store on disk: checkpoint, log, index and queues side by side."""
 
 from collections import Counter
 from itertools import pairwise

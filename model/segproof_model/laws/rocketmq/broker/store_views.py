@@ -9,8 +9,6 @@ With the marker `abort` a broker runs, or was killed. It goes through its log in
 queues of each message, then the index. So it can leave the end undone, and no more: of the newest
 index file the end timestamp, of the last indexed message some keys, and what lies behind the
 furthest message that a queue or the index knows. All else was written before, and is asked.
-
-Used by: the laws of a store on disk, `verify --against model`.
 """
 
 import re

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of the consume queue.
-
-Used by: the register.
-"""
+"""The laws of the consume queue."""
 
 import struct
 from bisect import bisect_left, bisect_right

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of queries to an index file: how a chain is walked, and where it ends.
-
-Used by: the register.
-"""
+"""The laws of queries to an index file: how a chain is walked, and where it ends."""
 
 from typing import Any
 

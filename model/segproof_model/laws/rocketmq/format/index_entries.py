@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the laws read an index file: their own hash, places, entries and times.
-
-Used by: the laws of index files, of the index service, of a store on disk.
-"""
+"""How the laws read an index file: their own hash, places, entries and times."""
 
 import re
 import struct

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of an index file's bytes, opening, header and puts; its queries are in index_chains.
-
-Used by: the register.
-"""
+"""The laws of an index file's bytes, opening, header and puts; its queries are in index_chains."""
 
 from typing import Any
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of an index file as a verifier finds it.
-
-Used by: the register, `verify --against model`.
-"""
+"""The laws of an index file as a verifier finds it."""
 
 import re
 

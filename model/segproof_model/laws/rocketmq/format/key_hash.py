@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of the key hash.
-
-Used by: the register.
-"""
+"""The laws of the key hash."""
 
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind

@@ -3,8 +3,6 @@
 
 They take bytes, or what a call was given, and what came of it; `kind` is the class of a message as
 a release has it.
-
-Used by: the register.
 """
 
 import re

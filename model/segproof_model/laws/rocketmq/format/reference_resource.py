@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of counting who holds a file, and of giving it back.
-
-Used by: the register.
-"""
+"""The laws of counting who holds a file, and of giving it back."""
 
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.laws.register import Transition, law

@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How to break a law: for each law that `verify` checks, a small damage to a real file.
+
+A damage is done to a private copy of one of the directories that ship with the package.
+Not covered: laws that need rights (DISK-1), a file that changes meanwhile (DISK-2), a file of
+gigabytes (DISK-7) or a batch that inflates to more than memory (DISK-18).
+"""
+
+import os
+import shutil
+import tempfile
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from segproof.findings import Finding
+from segproof.kafka.producer_snapshot import (
+    BatchMetadata,
+    ProducerStateEntry,
+    read_snapshot,
+    write_snapshot,
+)
+from segproof.kafka.record_batch import (
+    Record,
+    read_batch,
+    write_batch,
+    write_end_transaction_marker,
+)
+from segproof.verification import verify
+from segproof_harness.files.shipped_directories import KAFKA, partition_of
+from segproof_harness.laws.broken_stores import STORE_EXAMPLES
+from segproof_harness.laws.file_damages import (
+    Damage,
+    Example,
+    add,
+    cut,
+    flip,
+    int16,
+    int32,
+    int64,
+    overwrite,
+    remove,
+    rename,
+    sum_again,
+    swap,
+    write,
+)
+
+DATA = KAFKA
+PLAIN, TRANSACTIONS, LEGACY, KEYLESS = "plain", "txn-a", "v1-gzip", "unclean-before"
+FIRST = "00000000000000000000"
+SECOND = "00000000000000000060"
+LOG, INDEX, TIMES, ABORTED = (
+    FIRST + suffix for suffix in (".log", ".index", ".timeindex", ".txnindex")
+)
+
+SNAPSHOT = "00000000000000001014.snapshot"
+EPOCHS, METADATA = "leader-epoch-checkpoint", "partition.metadata"
+RECOVERY, START = "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"
+FAR = b"0\n1\nplain 0 999999\n"
+ZERO_TOPIC = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA"
+
+
+def patch_batch(name: str, field: int, data: bytes) -> Damage:
+    """Replace bytes in the first batch of a log, of magic 2, and make its checksum right again."""
+
+    def do(folder: Path) -> None:
+        path = folder / name
+        log = path.read_bytes()
+        size = read_batch(log).size_bytes
+        batch = bytearray(log[:size])
+        batch[field : field + len(data)] = data
+        sum_again(batch)
+        path.write_bytes(bytes(batch) + log[size:])
+
+    return do
+
+
+def replace_log(name: str, *batches: bytes) -> Damage:
+    """Let a log hold exactly these batches, and remove its indexes."""
+
+    def do(folder: Path) -> None:
+        (folder / name).write_bytes(b"".join(batches))
+        for suffix in (".index", ".timeindex", ".txnindex"):
+            (folder / name).with_suffix(suffix).unlink(missing_ok=True)
+
+    return do
+
+
+def _batch(base_offset: int, timestamps: tuple[int, ...] = (1, 2)) -> bytes:
+    records = [
+        Record(base_offset + number, timestamp, None, b"value")
+        for number, timestamp in enumerate(timestamps)
+    ]
+    return write_batch(records, base_offset=base_offset)
+
+
+def _compressed_messages(magic: int) -> bytes:
+    timestamp = 1 if magic else -1
+    records = [Record(offset, timestamp, None, b"value") for offset in range(3)]
+    return write_batch(records, base_offset=0, magic=magic, compression="gzip")
+
+
+def _zstd_message() -> bytes:
+    message = bytearray(_compressed_messages(1))
+    message[17] = 4
+    sum_again(message)
+    return bytes(message)
+
+
+def _uncounted() -> bytes:
+    batch = bytearray(_batch(0))
+    batch[57:61] = bytes(4)
+    sum_again(batch)
+    return bytes(batch)
+
+
+def _name_examples() -> dict[str, tuple[str, Damage]]:
+    return {
+        "FILE-1": ("the log is named 0.log", rename(LOG, "0.log")),
+        "FILE-2": ("a log is named first.log", rename(LOG, "first.log")),
+        "DISK-3": ("a file notes.txt lies among the segments", add("notes.txt", b"remember")),
+        "DISK-4": ("the log is gone, its indexes are there", remove(LOG)),
+        "DISK-5": ("the offset index is gone", remove(INDEX)),
+        "DISK-6": ("64 zeros behind the index of a closed segment", add(INDEX, bytes(64))),
+        "DISK-19": ("a segment in the middle is gone", _remove_segment(SECOND)),
+        "LOAD-1": ("a log waits for its removal", add(LOG + ".deleted", b"")),
+    }
+
+
+def _index_examples() -> dict[str, tuple[str, Damage]]:
+    return {
+        "OFFIDX-1": ("5 bytes behind the last entry of the offset index", add(INDEX, b"\1" * 5)),
+        "OFFIDX-2": ("two entries of the offset index are swapped", swap(INDEX, 8, 16, 8)),
+        "DISK-8": ("an entry's position falls", overwrite(INDEX, 12, int32(0))),
+        "SEG-7": ("an entry points one byte behind the start of its batch", flip(INDEX, 7)),
+        "TIMEIDX-1": ("5 bytes behind the last entry of the time index", add(TIMES, b"\1" * 5)),
+        "TIMEIDX-7": ("two entries of the time index are swapped", swap(TIMES, 0, 12, 12)),
+        "DISK-24": ("the offset index of a closed segment is empty", cut(f"{SECOND}.index", 128)),
+        "DISK-22": ("an entry's timestamp is negative", overwrite(TIMES, 0, int64(-2))),
+        "DISK-9": ("an entry's timestamp is one millisecond off", flip(TIMES, 7)),
+        "DISK-10": ("the last entry of a closed segment's time index is cut off", cut(TIMES, 12)),
+    }
+
+
+def _log_examples() -> dict[str, tuple[str, Damage]]:
+    short = _batch(0)[:8] + int32(20) + _batch(0)[12:32]
+    control = write_batch([Record(0, 1, b"?", b"")], base_offset=0, is_control=True)
+    return {
+        "SCAN-2": ("the size field of the first batch is 3", overwrite(LOG, 8, int32(3))),
+        "DISK-23": ("the magic of the first batch is 9", overwrite(LOG, 16, b"\x09")),
+        "DUMP-6": ("the last 10 bytes of the log are cut off", cut(LOG, 10)),
+        "BATCH-3": ("one bit of a record is flipped", flip(LOG, 100)),
+        "SCAN-10": ("the log ends inside the header of its only batch", replace_log(LOG, short)),
+        "BATCH-11": ("a message of magic 1 says zstd", replace_log(LOG, _zstd_message())),
+        "BATCH-14": ("the size field of a batch is 20", replace_log(LOG, short, _batch(0))),
+        "BATCH-15": ("a batch counts no record and holds some", replace_log(LOG, _uncounted())),
+        "BATCH-16": ("a batch counts a million records", patch_batch(LOG, 57, int32(10**6))),
+        "BATCH-19": ("the key of a control record has one byte", replace_log(LOG, control)),
+        "BATCH-18": ("a batch has codec 7", patch_batch(LOG, 21, int16(7))),
+        "DISK-13": ("a batch is in the log twice", replace_log(LOG, _batch(0), _batch(0))),
+        "DISK-14": ("a batch has more records than offsets", patch_batch(LOG, 23, int32(0))),
+        "DISK-15": ("a bit is set that no release uses", patch_batch(LOG, 21, int16(128))),
+        "LOG-4": ("a batch reaches into the next segment", _reach_over),
+    }
+
+
+def _transaction_examples() -> dict[str, tuple[str, Damage]]:
+    return {
+        "TXNIDX-1": ("5 bytes behind the last entry of the index", add(ABORTED, bytes(5))),
+        "DISK-11": ("an entry's producer is another one", overwrite(ABORTED, 2, int64(77))),
+        "DISK-12": ("the last entry of the index is cut off", cut(ABORTED, 34)),
+        "DISK-21": ("an entry's first offset is negative", overwrite(ABORTED, 10, int64(-1))),
+    }
+
+
+def _producer_batch(offset: int, sequence: int, *, is_transactional: bool = False) -> bytes:
+    return write_batch(
+        [Record(offset, 1, None, b"value")], base_offset=offset, producer_id=7, producer_epoch=0,
+        base_sequence=sequence, is_transactional=is_transactional,
+    )  # fmt: skip
+
+
+def _marker(offset: int, coordinator_epoch: int) -> bytes:
+    return write_end_transaction_marker(
+        "COMMIT", offset=offset, timestamp=1, producer_id=7, producer_epoch=0,
+        coordinator_epoch=coordinator_epoch,
+    )  # fmt: skip
+
+
+def _change_snapshot(folder: Path) -> None:
+    """Give the first producer of a snapshot another last sequence number."""
+    path = folder / SNAPSHOT
+    first, *others = read_snapshot(path.read_bytes())
+    newest = replace(first.batch_metadata[-1], last_seq=first.last_seq + 1)
+    write(SNAPSHOT, write_snapshot([replace(first, batch_metadata=(newest,)), *others]))(folder)
+
+
+def _swap_first_log(folder: Path) -> None:
+    """Let the first log wait for its place, and another one be cleaned."""
+    rename(LOG, LOG + ".swap")(folder)
+    add(LOG + ".cleaned", b"")(folder)
+
+
+def _producer_examples() -> dict[str, tuple[str, Damage]]:
+    """On the log of transactions."""
+    two = replace_log(LOG, _producer_batch(0, 0), _producer_batch(1, 5))
+    begun = replace_log(LOG, _producer_batch(0, 0, is_transactional=True))
+    markers = replace_log(LOG, _marker(0, 7), _marker(1, 6))
+    left = replace_log(LOG, _producer_batch(0, 0, is_transactional=True), _producer_batch(1, 1))
+    return {
+        "DISK-29": ("the epoch of a producer's batch is 9", patch_batch(LOG, 51, int16(9))),
+        "DISK-30": ("the sequence of a batch is 1000", patch_batch(LOG, 53, int32(1000))),
+        "DISK-31": ("a batch of sequence 5 follows one of 0", two),
+        "DISK-32": ("a transaction has no marker", begun),
+        "DISK-33": ("a log begins with a marker", replace_log(LOG, _marker(0, 7))),
+        "DISK-34": ("a marker of coordinator epoch 6 follows one of 7", markers),
+        "DISK-44": ("a batch of no transaction follows one of an open one", left),
+        "PROD-3": ("one bit of a snapshot is flipped", flip(SNAPSHOT, 20)),
+        "PROD-14": (
+            "a producer's last sequence number in a snapshot is one more",
+            _change_snapshot,
+        ),
+    }
+
+
+def _log_directory_examples() -> dict[str, tuple[str, Damage]]:
+    far = [ProducerStateEntry(7, 0, batch_metadata=(BatchMetadata(0, 99, 0, 1),))]
+    second, behind = f"{SECOND}.snapshot", "00000000000000099999.snapshot"
+    return {
+        "DISK-27": ("a log 0.log lies beside that of 20 digits", add("0.log", b"")),
+        "DISK-28": ("the first batch is of leader epoch 5", patch_batch(LOG, 12, int32(5))),
+        "DISK-35": ("a snapshot of offset 60 knows offset 99", write(second, write_snapshot(far))),
+        "DISK-36": ("a snapshot is behind the log's end", write(behind, write_snapshot(()))),
+        "DISK-37": ("the checkpoint begins with epoch 3", write(EPOCHS, b"0\n1\n3 0\n")),
+        "DISK-38": ("the recovery point is far behind", write(f"../{RECOVERY}", FAR)),
+        "DISK-41": ("a checkpoint was being written", write(EPOCHS + ".tmp", b"")),
+        "DISK-42": ("a log waits as .swap beside a .cleaned file", _swap_first_log),
+        "DISK-43": ("the log start is far behind", write(f"../{START}", FAR)),
+        "CKPT-3": ("the version of the checkpoint is 1", write(EPOCHS, b"1\n0\n")),
+        "CKPT-4": ("an offset in the checkpoint is no number", write(EPOCHS, b"0\n1\n0 zero\n")),
+        "EPOCH-1": ("the epochs in the checkpoint fall", write(EPOCHS, b"0\n2\n1 0\n0 60\n")),
+        "META-2": ("the topic id is zero", write(METADATA, ZERO_TOPIC)),
+    }
+
+
+def _deep_examples() -> dict[str, tuple[str, Damage]]:
+    wrapper = _compressed_messages(1)
+    absolute = _compressed_messages(0)
+    return {
+        "BATCH-9": (
+            "the offset of a wrapper of magic 0 is not that of its last message",
+            replace_log(LOG, int64(7) + absolute[8:]),
+        ),
+        "BATCH-10": (
+            "the offset of a wrapper of magic 1 is below its last message's",
+            replace_log(LOG, int64(1) + wrapper[8:]),
+        ),
+        "DISK-16": ("a record's offset is beyond its batch", _wrong_delta),
+        "DISK-17": ("the largest timestamp is no record's", patch_batch(LOG, 35, int64(10**12))),
+    }
+
+
+def _examples() -> dict[str, Example]:
+    plain = _name_examples() | _index_examples() | _log_examples()
+    examples = {law: Example(words, PLAIN, do) for law, (words, do) in plain.items()}
+    for law, (words, do) in _transaction_examples().items():
+        examples[law] = Example(words, TRANSACTIONS, do)
+    for law, (words, do) in _deep_examples().items():
+        examples[law] = Example(words, PLAIN, do, deep=True)
+    for law, (words, do) in _producer_examples().items():
+        examples[law] = Example(words, TRANSACTIONS, do)
+    for law, (words, do) in _log_directory_examples().items():
+        examples[law] = Example(words, PLAIN, do)
+    gone_topic = write(f"../{RECOVERY}", b"0\n1\ngone 0 5\n")
+    words = "a checkpoint has a partition without a directory"
+    examples["DISK-39"] = Example(words, PLAIN, gone_topic, below="..")
+    stopped = write("../.kafka_cleanshutdown", b"yes")
+    examples["DISK-40"] = Example("the marker holds a word", PLAIN, stopped, below="..")
+    flipped = flip("00000000000000001000.log", 40)
+    examples["BATCH-2"] = Example("one bit of a message of magic 1 is flipped", LEGACY, flipped)
+    gone = _remove_segment("00000000000000001080")
+    examples["DISK-25"] = Example("a segment among records without keys is gone", KEYLESS, gone)
+    examples["DISK-26"] = Example("a link leads back to its directory", PLAIN, _loop, below="all")
+    named = add("notes.txt", b"x")
+    examples["DISK-20"] = Example("the path is no part of a log", PLAIN, named, below="notes.txt")
+    return examples
+
+
+def _remove_segment(base: str) -> Damage:
+    def do(folder: Path) -> None:
+        for path in folder.glob(base + ".*"):
+            path.unlink()
+
+    return do
+
+
+def _loop(folder: Path) -> None:
+    """Make a directory beside the segments with a link to itself."""
+    (folder / "all").mkdir()
+    (folder / "all" / "loop").symlink_to(folder / "all")
+
+
+def _reach_over(folder: Path) -> None:
+    """Let the last batch of the first segment be one of the second."""
+    second = (folder / f"{SECOND}.log").read_bytes()
+    add(f"{FIRST}.log", second[: read_batch(second).size_bytes])(folder)
+
+
+def _wrong_delta(folder: Path) -> None:
+    """Let the first record of a batch say that it is the sixth."""
+    batch = bytearray(_batch(0))
+    batch[64] = 10
+    sum_again(batch)
+    replace_log(f"{FIRST}.log", bytes(batch))(folder)
+
+
+EXAMPLES = _examples() | STORE_EXAMPLES
+"""An example for each law that a small damage can break."""
+
+
+def damaged_copy(example: Example, folder: Path) -> Path:
+    """Copy the example's partition directory into `folder`, damage it, return its path."""
+    if example.system == "rocketmq":
+        source = DATA.parent / "rocketmq" / example.scenario / "store"
+    else:
+        source = partition_of(DATA / example.scenario)
+    target = folder / source.name
+    shutil.copytree(source, target, copy_function=shutil.copyfile)
+    example.do(target)
+    return target
+
+
+def finding_of(law_id: str, example: Example) -> Finding | None:
+    """Return the first finding of the law in a damaged copy, with the copy's own folder left out.
+
+    None if `verify` does not see the damage, which is a defect.
+    """
+    with tempfile.TemporaryDirectory(prefix="segproof-") as name:
+        damaged = damaged_copy(example, Path(name))
+        found = next(verify(damaged / example.below, deep=example.deep, laws=[law_id]), None)
+        if found is None:
+            return None
+        texts = {field.name: getattr(found, field.name) for field in fields(found)}
+        shown: dict[str, Any] = {
+            field: text.replace(f"{name}{os.sep}", "")
+            for field, text in texts.items()
+            if isinstance(text, str) and field != "severity"
+        }
+        return replace(found, **shown)

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The JVM of a child process: its classes by name, and what kind of error an exception is."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import jpype
+
+from segproof_harness.releases.child_messages import LIBRARIES
+from segproof_harness.releases.pinned import Release
+from segproof_harness.structures.outcomes import Outcome, of_error
+
+__all__ = ["Adapter", "Jvm", "byte_array", "kind_of"]
+
+KINDS = {
+    "java.lang.IllegalArgumentException": "invalid-argument",
+    "java.lang.IllegalStateException": "illegal-state",
+    "java.lang.NullPointerException": "null",
+    "java.lang.ArithmeticException": "arithmetic",
+    "java.lang.NumberFormatException": "number-format",
+    "java.lang.IndexOutOfBoundsException": "index-error",
+    "java.util.NoSuchElementException": "index-error",
+    "java.lang.OutOfMemoryError": "out-of-memory",
+    "java.nio.BufferOverflowException": "buffer-overflow",
+    "java.nio.ReadOnlyBufferException": "read-only",
+    "java.nio.BufferUnderflowException": "index-error",
+    "java.io.FileNotFoundException": "file-not-found",
+    "java.nio.file.NoSuchFileException": "file-not-found",
+    "java.io.IOException": "io-error",
+    "java.io.UncheckedIOException": "io-error",
+    "CorruptIndexException": "corrupt-index",
+    "CorruptSnapshotException": "corrupt-snapshot",
+    "IndexOffsetOverflowException": "index-offset-overflow",
+    "LogSegmentOffsetOverflowException": "segment-overflow",
+    "InvalidOffsetException": "invalid-offset",
+    "OffsetsOutOfOrderException": "offset-order",
+    "UnexpectedAppendOffsetException": "offset-order",
+    "org.apache.kafka.common.errors.OffsetOutOfRangeException": "out-of-range",
+    "org.apache.kafka.common.errors.CorruptRecordException": "corrupt-record",
+    "org.apache.kafka.common.errors.InvalidTxnStateException": "invalid-transaction-state",
+    "org.apache.kafka.common.errors.InvalidProducerEpochException": "invalid-producer-epoch",
+    "org.apache.kafka.common.errors.ProducerFencedException": "invalid-producer-epoch",
+    "org.apache.kafka.common.errors.OutOfOrderSequenceException": "out-of-order-sequence",
+    "org.apache.kafka.common.errors.RecordBatchTooLargeException": "record-batch-too-large",
+    "org.apache.kafka.common.errors.RecordTooLargeException": "record-too-large",
+    "org.apache.kafka.common.errors.InvalidTimestampException": "invalid-timestamp",
+    "org.apache.kafka.common.InvalidRecordException": "invalid-record",
+    "org.apache.kafka.common.record.InvalidRecordException": "invalid-record",
+    "org.apache.kafka.common.KafkaException": "kafka-error",
+}
+"""The kind of error of a class of exceptions: by its whole name, or by its last part."""
+
+
+class Jvm:
+    """The JVM of this process, with the classes of one release. There is one in a process."""
+
+    def __init__(
+        self, release: Release, class_path: Sequence[Path], folders: Iterable[Path] = ()
+    ) -> None:
+        self.release = release
+        jpype.startJVM(
+            *release.java_options,
+            f"-Duser.home={os.environ.get('TMPDIR', '/tmp')}",
+            f"-Djava.io.tmpdir={os.environ.get(LIBRARIES, '/tmp')}",
+            classpath=[*map(str, folders), *map(str, class_path)],
+            convertStrings=True,
+        )
+        self._classes: dict[str, Any] = {}
+        self._first: dict[tuple[str, ...], Any] = {}
+        self._fields: dict[tuple[type, str], Any] = {}
+
+    def java(self, name: str) -> Any:
+        """Return a Java class by its whole name. Raises TypeError where there is none."""
+        if name not in self._classes:
+            self._classes[name] = jpype.JClass(name)
+        return self._classes[name]
+
+    def first(self, *names: str) -> Any:
+        """Return the first of these classes that the release has: classes move.
+
+        Raises: LookupError if it has none of them.
+        """
+        if names not in self._first:
+            self._first[names] = self._found_first(names)
+        return self._first[names]
+
+    def _found_first(self, names: tuple[str, ...]) -> Any:
+        for name in names:
+            try:
+                return self.java(name)
+            except TypeError:
+                continue
+        raise LookupError(f"{self.release.name} has none of {', '.join(names)}")
+
+    @cached_property
+    def file(self) -> Any:
+        """`java.io.File`."""
+        return self.java("java.io.File")
+
+    @staticmethod
+    def to_bytes(data: bytes) -> Any:
+        """Return bytes as a Java array."""
+        return byte_array()(data)
+
+    def field(self, owner: Any, name: str) -> Any:
+        """Return a private field of a Java object, inherited ones too.
+
+        Raises: LookupError without such a field.
+        """
+        return self._declared(owner, name).get(owner)
+
+    def set_field(self, owner: Any, name: str, value: Any) -> None:
+        """Set a private field of a Java object, inherited ones too.
+
+        Raises: LookupError without such a field.
+        """
+        self._declared(owner, name).set(owner, value)
+
+    def _declared(self, owner: Any, name: str) -> Any:
+        """Return a field of an object's class; finding it is slow, so it is kept."""
+        key = type(owner), name
+        if key not in self._fields:
+            self._fields[key] = _found_field(owner, name)
+        return self._fields[key]
+
+
+def _found_field(owner: Any, name: str) -> Any:
+    kind = owner.getClass()
+    while kind is not None:
+        try:
+            found = kind.getDeclaredField(name)
+        except jpype.JException:
+            kind = kind.getSuperclass()
+            continue
+        found.setAccessible(True)
+        return found
+    raise LookupError(f"{owner.getClass().getName()} has no field {name}")
+
+
+def kind_of(error: jpype.JException, own: Mapping[str, str]) -> str:
+    """Return the kind of error of an exception: `own` kinds first, the nearest class first."""
+    kind = error.getClass()
+    first = str(kind.getName())
+    while kind is not None:
+        name = str(kind.getName())
+        short = name.rpartition(".")[2]
+        for kinds in (own, KINDS):
+            for key in (name, short):
+                if key in kinds:
+                    return kinds[key]
+        kind = kind.getSuperclass()
+    return f"unexpected:{first}"
+
+
+class Adapter:
+    """The real class with the implementation's constructor and methods: what all adapters share.
+
+    A subclass is made for each JVM, with `jvm` set. Its methods may raise Java's exceptions.
+    """
+
+    jvm: ClassVar[Jvm]
+    kinds: ClassVar[Mapping[str, str]] = {}
+    """What `KINDS` does not say, or says otherwise, for this structure."""
+    left_out: ClassVar[frozenset[str]] = frozenset()
+    """Operations that the real class has not; histories for it are drawn without them."""
+
+    unobserved: ClassVar[frozenset[str]] = frozenset()
+    """Accessors that the real class has not; they are not compared."""
+
+    @classmethod
+    def outcome_of_error(cls, error: Exception) -> Outcome:
+        """Return the outcome of an exception of Java or Python."""
+        key = cls, type(error)
+        kind = _KNOWN_KINDS.get(key)
+        if kind is None:
+            if not isinstance(error, jpype.JException):
+                return of_error(error)
+            kind = _KNOWN_KINDS[key] = kind_of(error, cls.kinds)
+        return Outcome(None, kind, str(error))
+
+    @classmethod
+    def describe(cls, structure: Any) -> Any:
+        """Return the structure's description as this class needs it, where calls differ."""
+        return structure
+
+
+@cache
+def byte_array() -> Any:
+    """Return Java's type `byte[]`, which takes long to make."""
+    return jpype.JArray(jpype.JByte)
+
+
+_KNOWN_KINDS: dict[tuple[type[Adapter], type[Exception]], str] = {}
+"""What `kind_of` said of a class of exceptions, for an adapter: asking Java is slow."""

@@ -1,0 +1,574 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kafka's LogSegment as the harness calls it.
+
+Upstream: kafka.log.LogSegment up to 3.6, the same name in org.apache.kafka.storage.internals.log
+since.
+
+The time at which the log's file was modified is that of the subject's clock: whatever the real
+class did to the file is dated by it afterwards.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from jpype import JBoolean, JException, JInt, JLong, JProxy
+
+from segproof_harness.releases.jvm import Adapter
+from segproof_harness.releases.kafka.classes import (
+    close_handlers_name,
+    get,
+    items,
+    largest_record,
+    optional,
+    scala_option,
+    storage_class,
+    txn_fields,
+)
+from segproof_harness.releases.kafka.leader_epochs import make_epochs, shown_epochs
+from segproof_harness.releases.kafka.producer_state import make_producers, shown_producers
+from segproof_harness.releases.kafka.records import (
+    KINDS,
+    is_of_block,
+    may_be_of_block,
+    record_class,
+    trips_over_null_record,
+    wrapped,
+)
+from segproof_harness.releases.kafka.reflection import invoked, reflected
+from segproof_harness.releases.kafka.segment_parts import (
+    Fetched,
+    Slice,
+    SubjectTime,
+    made_config,
+    opened_by_parts,
+    told_of_append,
+)
+from segproof_harness.structures.outcomes import Outcome
+from segproof_harness.structures.structure import OperationKind, Structure
+from segproof_model.kafka.format.log_segment import RollParams
+from segproof_model.kafka.format.segment_names import segment_file_name
+from segproof_model.kafka.format.segment_recovery import CompletedTxn
+from segproof_model.language.integers import INT32_MAX
+
+OURS = frozenset({"append_many", "read_many", "find_offset_by_timestamp_many"})
+"""What the real class has not in any release."""
+TRANSACTIONS_SINCE = (0, 11)
+"""The first version with producers, transactions and leader epochs."""
+ALONE = (
+    (TRANSACTIONS_SINCE, {"update_txn_index", "collect_aborted_txns", "fetch_upper_bound_offset"}),
+    ((1, 1), {"close_handlers", "resize_indexes", "sanity_check", "should_roll"}),
+    ((2, 0), {"append_from_file", "has_overflow"}),
+    ((2, 4), {"get_first_batch_timestamp"}),
+    ((2, 8), {"largest_record_timestamp"}),
+    ((3, 4), {"has_suffix"}),
+)
+"""Since which version there are some operations."""
+NO_PRODUCERS = ((), (), (), 0)
+"""What is shown of an empty producer state."""
+LAST_EPOCH = ((INT32_MAX, 0),)
+"""A cache that knows this epoch is taught no other one."""
+
+
+class LogSegment(Adapter):
+    """The segment."""
+
+    kinds: ClassVar[Mapping[str, str]] = {
+        **KINDS,
+        "java.lang.NullPointerException": "unmapped",
+        "java.lang.OutOfMemoryError": "invalid-record",
+        "kafka.common.KafkaStorageException": "file-not-found",
+    }
+    """0.11 wraps the error of a rename, which is that of a missing file. Room is used up for a
+    record that says to be large, where ours finds too few bytes; in 0.10 for a whole batch."""
+
+    _appended: bytes
+    """What is being appended; after an error it is what may be to blame."""
+    _time: ClassVar[SubjectTime]
+    _java_time: ClassVar[Any]
+    _kind: ClassVar[Any]
+    _scratch: ClassVar[str]
+    _fields: ClassVar[dict[str, Any]]
+    _configs: ClassVar[dict[tuple[int, int], Any]]
+    _taught_nothing: ClassVar[Any]
+    """A cache of epochs that learns nothing, and so stays as it is."""
+    _open_one: ClassVar["LogSegment | None"]
+    """The segment that a crash may have left open."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not hasattr(cls, "jvm"):
+            return
+        number = cls.jvm.release.number
+        absent = [names for since, names in ALONE if number < since]
+        cls.left_out = OURS.union(*absent)
+        if number < TRANSACTIONS_SINCE:
+            cls.kinds = {**cls.kinds, "java.lang.OutOfMemoryError": "out-of-memory"}
+        cls._time = SubjectTime()
+        cls._java_time = JProxy("org.apache.kafka.common.utils.Time", inst=cls._time)
+        cls._kind = storage_class(cls.jvm, "LogSegment")
+        cls._scratch = tempfile.mkdtemp(prefix="segproof-state-")
+        cls._fields = {}
+        cls._configs = {}
+        if number >= TRANSACTIONS_SINCE:
+            cls._taught_nothing = make_epochs(cls.jvm, f"{cls._scratch}/no-epochs", LAST_EPOCH)
+        cls._open_one = None
+
+    @classmethod
+    def describe(cls, structure: Structure) -> Structure:
+        """Return the description with calls that take plain values."""
+        calls: dict[str, dict[str, Any]] = {
+            "append_from_file": {"call_impl": LogSegment.append_from_file},
+            "recover": {"call_impl": LogSegment.recover},
+        }
+        operations = tuple(_with(kind, calls.get(kind.name, {})) for kind in structure.operations)
+        return replace(structure, operations=operations, open_impl=_open)
+
+    @classmethod
+    def outcome_of_error(cls, error: Exception) -> Outcome:
+        """Return the outcome of an exception.
+
+        In the middle of a block that can't be inflated to its end Kafka may meet a bad record
+        first; ours inflates first, and says just that.
+        """
+        outcome = super().outcome_of_error(error)
+        segment = cls._open_one
+        if segment is None or outcome.error == "out-of-memory":
+            return outcome
+        appended, segment._appended = segment._appended, b""
+        if outcome.error == "unmapped" and trips_over_null_record(
+            cls.jvm, segment._segment, segment._log_bytes()
+        ):
+            return replace(outcome, error="null")
+        is_possible = may_be_of_block(outcome.error, outcome.detail)
+        if not is_possible or not segment._is_of_block(outcome, appended):
+            return outcome
+        return replace(outcome, error="kafka-error")
+
+    def _is_of_block(self, outcome: Outcome, data: bytes) -> bool:
+        """Return whether an error is that of a block that can't be inflated to its end.
+
+        The blocks are those of `data`, or without any those of the log.
+        """
+        return is_of_block(self.jvm, outcome.detail or "", data or self._log_bytes())
+
+    def _log_bytes(self) -> bytes:
+        with suppress(FileNotFoundError):
+            return Path(self._path).read_bytes()
+        return b""
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        before = type(self)._open_one
+        if before is not None:
+            before.give_up()
+        self._time.clock = arguments["clock"]
+        name = segment_file_name(arguments["base_offset"], ".log") + arguments["file_suffix"]
+        self._path = f"{arguments['directory']}/{name}"
+        self._modified_ns = -1
+        self._appended = b""
+        with suppress(FileNotFoundError):
+            self._modified_ns = os.stat(self._path).st_mtime_ns
+        self._segment = self._dated(self._opened, arguments)
+        type(self)._open_one = self
+        if arguments["roll_jitter_ms"] and self.jvm.release.number >= (1, 1):
+            self._field("rollJitterMs").setLong(self._segment, JLong(arguments["roll_jitter_ms"]))
+
+    def _opened(self, arguments: Mapping[str, Any]) -> Any:
+        if self.jvm.release.number < (1, 1):
+            return opened_by_parts(self.jvm, self._java_time, arguments)
+        return self._kind.open(
+            self.jvm.file(arguments["directory"]),
+            JLong(arguments["base_offset"]),
+            self._config(arguments["index_interval_bytes"], arguments["segment_index_bytes"]),
+            self._java_time,
+            JBoolean(arguments["file_already_exists"]),
+            JInt(arguments["init_file_size"]),
+            JBoolean(arguments["preallocate"]),
+            arguments["file_suffix"],
+        )
+
+    @classmethod
+    def _config(cls, interval: int, index_bytes: int) -> Any:
+        """Return Kafka's options with these two; making them takes long."""
+        key = interval, index_bytes
+        if key not in cls._configs:
+            cls._configs[key] = made_config(cls.jvm, interval, index_bytes)
+        return cls._configs[key]
+
+    def give_up(self) -> None:
+        """Close what a crash has left open, and change no file.
+
+        In some releases closing the handlers loads the indexes, which makes their files; the
+        mappings are left to the garbage collector there.
+        """
+        closes_only = not (2, 3) <= self.jvm.release.number < (2, 6)
+        with suppress(JException):
+            if closes_only and self.jvm.release.number >= (1, 1):
+                self.close_handlers()
+            else:
+                self._segment.log().channel().close()
+
+    def _dated(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        """Call, and let the log's file be modified when the clock says, if it was modified."""
+        try:
+            return call(*arguments)
+        finally:
+            self._date()
+
+    def _date(self) -> None:
+        with suppress(FileNotFoundError):
+            if os.stat(self._path).st_mtime_ns != self._modified_ns:
+                self._modified_ns = self._time.clock() * 10**6
+                os.utime(self._path, ns=(self._modified_ns, self._modified_ns))
+
+    def _field(self, name: str) -> Any:
+        """Return a private field of the class, by reflection."""
+        if name not in self._fields:
+            found = self._kind.class_.getDeclaredField(name)
+            found.setAccessible(True)
+            self._fields[name] = found
+        return self._fields[name]
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        """Call a method that is not public in every release."""
+        if hasattr(self._segment, name):
+            return getattr(self._segment, name)(*arguments)
+        if name not in self._fields:
+            self._fields[name] = reflected(self._kind, name)
+        return invoked(self._fields[name], self._segment, *arguments)
+
+    def record_start(self, records: Any) -> int:
+        """Return where a slice begins in the file."""
+        if "start" not in self._fields:
+            self._fields["start"] = record_class(self.jvm, "FileRecords").class_.getDeclaredField(
+                "start"
+            )
+            self._fields["start"].setAccessible(True)
+        return int(self._fields["start"].getInt(records))
+
+    # --- accessors -----------------------------------------------------------------------------
+
+    size = property(lambda self: int(self._segment.size()))
+    created_ms = property(lambda self: int(self._field("created").getLong(self._segment)))
+    bytes_since_last_index_entry = property(
+        lambda self: int(self._field("bytesSinceLastIndexEntry").getInt(self._segment))
+    )
+    last_modified = property(lambda self: int(self._segment.lastModified()))
+
+    @property
+    def rolling_based_timestamp(self) -> int | None:
+        """The private field, or None if it is empty."""
+        found = optional(self._field("rollingBasedTimestamp").get(self._segment))
+        return None if found is None else int(found)
+
+    @property
+    def _maximum(self) -> Any:
+        """The largest timestamp with its offset, where it is one object."""
+        for name in ("readMaxTimestampAndOffsetSoFar", "maxTimestampAndOffsetSoFar"):
+            if hasattr(self._segment, name):
+                return getattr(self._segment, name)()
+        return None
+
+    def max_timestamp_so_far(self) -> int:
+        """Call maxTimestampSoFar."""
+        return int(self._call("maxTimestampSoFar"))
+
+    def offset_of_max_timestamp_so_far(self) -> int:
+        """Return the offset of the largest timestamp, whatever it is called."""
+        found = self._maximum
+        if found is not None:
+            return int(get(found, "offset"))
+        names = ("offsetOfMaxTimestampSoFar", "offsetOfMaxTimestamp")
+        methods = {str(one.getName()) for one in self._kind.class_.getDeclaredMethods()}
+        return int(self._call(next(name for name in names if name in methods)))
+
+    def largest_timestamp(self) -> int:
+        """Call largestTimestamp."""
+        return int(self._segment.largestTimestamp())
+
+    def largest_record_timestamp(self) -> int | None:
+        """Call largestRecordTimestamp."""
+        found = optional(self._segment.largestRecordTimestamp())
+        return None if found is None else int(found)
+
+    # --- writing -------------------------------------------------------------------------------
+
+    def append(
+        self,
+        largest_offset: int,
+        records: bytes,
+        largest_timestamp: int | None,
+        shallow_offset_of_max_timestamp: int | None,
+    ) -> None:
+        """Call append, with what its release asks of the caller."""
+        memory = record_class(self.jvm, "MemoryRecords").readableRecords(wrapped(self.jvm, records))
+        arguments: list[Any] = [JLong(largest_offset)]
+        if not self._appends_each_batch:
+            known = largest_timestamp, shallow_offset_of_max_timestamp
+            arguments = told_of_append(self.jvm, largest_offset, records, *known)
+        self._appended = records
+        self._dated(self._segment.append, *arguments, memory)
+        self._appended = b""
+
+    @cached_property
+    def _appends_each_batch(self) -> bool:
+        """Whether append looks at each batch, and so is not told what is the largest."""
+        number = self.jvm.release.number
+        return number >= (4, 0, 1) or (3, 9, 1) <= number < (4, 0, 0)
+
+    def append_from_file(self, records: bytes, start: int) -> int:
+        """Call appendFromFile with a file outside of the directory."""
+        path = Path(self._scratch, "source.log")
+        path.write_bytes(records)
+        self._appended = records[start:]
+        source = record_class(self.jvm, "FileRecords").open(
+            self.jvm.file(str(path)), JBoolean(False), JBoolean(True), JInt(0), JBoolean(False)
+        )
+        try:
+            count = int(self._dated(self._segment.appendFromFile, source, JInt(start)))
+        finally:
+            source.close()
+        self._appended = b""
+        return count
+
+    def truncate_to(self, offset: int) -> int:
+        """Call truncateTo."""
+        self._load_whole_maximum()
+        return int(self._dated(self._segment.truncateTo, JLong(offset)))
+
+    def recover(self, with_producers: bool, epochs: tuple[tuple[int, int], ...] | None) -> Any:
+        """Call recover, and show what it has taught.
+
+        There always is a producer state, empty at first. Where no epochs are given, the cache of
+        them learns nothing, and is not shown. A release that has neither teaches them nothing.
+        """
+        if self.jvm.release.number < TRANSACTIONS_SINCE:
+            removed = int(self._dated(self._segment.recover, JInt(INT32_MAX)))
+            return removed, NO_PRODUCERS, epochs
+        self._load_whole_maximum()
+        producers = make_producers(self.jvm, self._state_folder, self._java_time)
+        cache = self._taught_nothing
+        if epochs is not None:
+            cache = make_epochs(self.jvm, f"{self._scratch}/epochs", epochs)
+        removed = int(self._dated(self._segment.recover, producers, self._as_option(cache)))
+        known = shown_producers(self.jvm, producers)
+        return removed, known, None if epochs is None else shown_epochs(cache)
+
+    def _load_whole_maximum(self) -> None:
+        """Load the largest timestamp and its offset, where one of them is known.
+
+        From 2.3 up to 2.8 they are loaded one by one, and what changes the time index comes in
+        between. Nobody needs to know which of them was asked for before.
+        """
+        if (2, 3) <= self.jvm.release.number < (3, 0):
+            names = "_maxTimestampSoFar", "_offsetOfMaxTimestampSoFar"
+            known = [self._field(name).get(self._segment).isDefined() for name in names]
+            if any(known):
+                self.max_timestamp_so_far()
+                self.offset_of_max_timestamp_so_far()
+
+    @cached_property
+    def _state_folder(self) -> str:
+        folder = Path(self._scratch, "state")
+        folder.mkdir(exist_ok=True)
+        return str(folder)
+
+    def _as_option(self, value: Any) -> Any:
+        """Return a value as recover takes it."""
+        number = self.jvm.release.number
+        if number >= (4, 0):
+            return value
+        if number >= (3, 7):
+            return self.jvm.java("java.util.Optional").ofNullable(value)
+        return scala_option(self.jvm, value)
+
+    def update_txn_index(self, completed_txn: CompletedTxn, last_stable_offset: int) -> None:
+        """Call updateTxnIndex."""
+        producer_id, first_offset, last_offset, is_aborted = completed_txn
+        txn = storage_class(self.jvm, "CompletedTxn")(
+            JLong(producer_id), JLong(first_offset), JLong(last_offset), JBoolean(is_aborted)
+        )
+        self._segment.updateTxnIndex(txn, JLong(last_stable_offset))
+
+    def resize_indexes(self, size: int) -> None:
+        """Call resizeIndexes."""
+        self._load_whole_maximum()
+        self._segment.resizeIndexes(JInt(size))
+
+    def on_become_inactive_segment(self) -> None:
+        """Call onBecomeInactiveSegment."""
+        self._dated(self._segment.onBecomeInactiveSegment)
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def translate_offset(self, offset: int, starting_file_position: int) -> Any:
+        """Call translateOffset."""
+        if "translateOffset" not in self._fields:
+            long, integer = (self.jvm.java(f"java.lang.{one}").TYPE for one in ("Long", "Integer"))
+            self._fields["translateOffset"] = reflected(
+                self._kind, "translateOffset", long, integer
+            )
+        found = invoked(
+            self._fields["translateOffset"],
+            self._segment,
+            JLong(offset),
+            JInt(starting_file_position),
+        )
+        return None if found is None else (int(found.offset), int(found.position), int(found.size))
+
+    def read(
+        self, start_offset: int, max_size: int, max_position: int | None, min_one_message: bool
+    ) -> Fetched | None:
+        """Call read. Where the largest position can't be unknown, nothing is asked for instead."""
+        number = self.jvm.release.number
+        if max_position is None and number < (3, 8):
+            max_size, min_one_message, max_position = min(max_size, 0), False, 0
+        position: Any = JLong(max_position or 0)
+        if number >= (3, 8):
+            boxed = None if max_position is None else self.jvm.java("java.lang.Long")(position)
+            position = self.jvm.java("java.util.Optional").ofNullable(boxed)
+        before = [scala_option(self.jvm, None)] if number < (2, 4) else []
+        found = self._segment.read(
+            JLong(start_offset), *before, JInt(max_size), position, JBoolean(min_one_message)
+        )
+        return None if found is None else self._fetched(found)
+
+    def _fetched(self, found: Any) -> Fetched:
+        metadata, records = get(found, "fetchOffsetMetadata"), get(found, "records")
+        names = ("messageOffset", "segmentBaseOffset", "relativePositionInSegment")
+        place = tuple(int(get(metadata, name)) for name in names)
+        of_file = hasattr(records, "channel")
+        return Fetched(
+            (place[0], place[1], place[2]),
+            Slice(self.jvm, self.record_start(records), records) if of_file else None,
+            bool(get(found, "firstEntryIncomplete")),
+        )
+
+    def find_offset_by_timestamp(self, timestamp_ms: int, starting_offset: int) -> Any:
+        """Call findOffsetByTimestamp."""
+        takes_offset = self.jvm.release.number >= (0, 11)
+        more = [JLong(starting_offset), *largest_record(self.jvm)] if takes_offset else []
+        found = optional(self._segment.findOffsetByTimestamp(JLong(timestamp_ms), *more))
+        if found is None:
+            return None
+        epoch = optional(found.leaderEpoch) if hasattr(found, "leaderEpoch") else None
+        shown = None if epoch is None else int(epoch)
+        return int(get(found, "timestamp")), int(get(found, "offset")), shown
+
+    def fetch_upper_bound_offset(self, start_offset_position: Any, fetch_size: int) -> int | None:
+        """Call fetchUpperBoundOffset."""
+        place = storage_class(self.jvm, "OffsetPosition")(
+            JLong(start_offset_position.offset), JInt(start_offset_position.position)
+        )
+        found = optional(self._segment.fetchUpperBoundOffset(place, JInt(fetch_size)))
+        return None if found is None else int(found)
+
+    def collect_aborted_txns(self, fetch_offset: int, upper_bound_offset: int) -> Any:
+        """Call collectAbortedTxns."""
+        found = self._segment.collectAbortedTxns(JLong(fetch_offset), JLong(upper_bound_offset))
+        transactions = tuple(map(txn_fields, items(get(found, "abortedTransactions"))))
+        return transactions, bool(get(found, "isComplete"))
+
+    def read_next_offset(self) -> int:
+        """Call readNextOffset, called nextOffset before 1.1."""
+        has_new = self.jvm.release.number >= (1, 1)
+        return int(self._segment.readNextOffset() if has_new else self._segment.nextOffset())
+
+    def has_overflow(self) -> bool:
+        """Call hasOverflow."""
+        return bool(self._segment.hasOverflow())
+
+    # --- rolling -------------------------------------------------------------------------------
+
+    def should_roll(self, roll_params: RollParams) -> bool:
+        """Call shouldRoll; up to 2.0 the segment itself knows the limits."""
+        limit_ms, limit_bytes, timestamp, offset, size, now = roll_params
+        if self.jvm.release.number < (2, 1):
+            self._field("maxSegmentMs").setLong(self._segment, JLong(limit_ms))
+            self._field("maxSegmentBytes").setInt(self._segment, JInt(limit_bytes))
+            return bool(
+                self._segment.shouldRoll(JInt(size), JLong(timestamp), JLong(offset), JLong(now))
+            )
+        params = storage_class(self.jvm, "RollParams")(
+            JLong(limit_ms),
+            JInt(limit_bytes),
+            JLong(timestamp),
+            JLong(offset),
+            JInt(size),
+            JLong(now),
+        )
+        return bool(self._segment.shouldRoll(params))
+
+    def time_waited_for_roll(self, now: int, message_timestamp: int) -> int:
+        """Call timeWaitedForRoll."""
+        return int(self._segment.timeWaitedForRoll(JLong(now), JLong(message_timestamp)))
+
+    def get_first_batch_timestamp(self) -> int:
+        """Call getFirstBatchTimestamp."""
+        return int(self._call("getFirstBatchTimestamp"))
+
+    # --- files ---------------------------------------------------------------------------------
+
+    def sanity_check(self, time_index_file_newly_created: bool) -> None:
+        """Call sanityCheck."""
+        self._load_whole_maximum()
+        self._segment.sanityCheck(JBoolean(time_index_file_newly_created))
+
+    def flush(self) -> None:
+        """Call flush."""
+        self._segment.flush()
+
+    def change_file_suffixes(self, old_suffix: str, new_suffix: str) -> None:
+        """Call changeFileSuffixes."""
+        try:
+            self._segment.changeFileSuffixes(old_suffix, new_suffix)
+        finally:
+            self._path = str(self._segment.log().file().getPath())
+
+    def has_suffix(self, suffix: str) -> bool:
+        """Call hasSuffix."""
+        return bool(self._segment.hasSuffix(suffix))
+
+    def set_last_modified(self, ms: int) -> None:
+        """Call setLastModified."""
+        name = (
+            "setLastModified" if hasattr(self._segment, "setLastModified") else "lastModified_$eq"
+        )
+        try:
+            getattr(self._segment, name)(JLong(ms))
+        finally:
+            with suppress(FileNotFoundError):
+                self._modified_ns = os.stat(self._path).st_mtime_ns
+
+    def close(self) -> None:
+        """Call close."""
+        self._dated(self._segment.close)
+
+    def close_handlers(self) -> None:
+        """Call closeHandlers, since 4.4 closeQuietly."""
+        self._call(close_handlers_name(self.jvm))
+
+    def delete_if_exists(self) -> None:
+        """Call deleteIfExists, called delete before 1.1."""
+        if self.jvm.release.number >= (1, 1):
+            self._segment.deleteIfExists()
+        else:
+            self._segment.delete()
+
+
+def _with(kind: OperationKind, changes: Mapping[str, Any]) -> OperationKind:
+    return replace(kind, **changes) if changes else kind
+
+
+def _open(kind: type[LogSegment], arguments: Mapping[str, Any], files: Any) -> LogSegment:
+    """Open the segment; a log that exists was modified when the arguments say."""
+    name = segment_file_name(arguments["base_offset"], ".log") + arguments["file_suffix"]
+    path = f"{arguments['directory']}/{name}"
+    if files.status(path) is not None:
+        files.set_modified(path, arguments["modified_ms"] * 10**6)
+    return kind(arguments)

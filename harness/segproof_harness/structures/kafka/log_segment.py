@@ -1,0 +1,463 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The log segment, described for the harness.
+
+Mirrors: segproof_model/kafka/format/log_segment.py, segproof/kafka/log_segment.py.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from segproof.kafka.log_config import LogConfig as ImplLogConfig
+from segproof.kafka.write_format import WriteFormat
+from segproof_harness.files.codecs import CODECS
+from segproof_harness.structures.choices import (
+    MAGIC_NEWEST,
+    Choose,
+    one_in,
+    weighted,
+    within,
+)
+from segproof_harness.structures.kafka import codec_differences as alike
+from segproof_harness.structures.kafka import segment_calls as calls
+from segproof_harness.structures.kafka import segment_drawing as draw
+from segproof_harness.structures.kafka.abstract_index import base_of
+from segproof_harness.structures.kafka.batch_drawing import whole_batches
+from segproof_harness.structures.kafka.segment_states import SOMETIMES
+from segproof_harness.structures.operations import Value
+from segproof_harness.structures.structure import (
+    Event,
+    OperationKind,
+    Parameter,
+    Setup,
+    Situation,
+    Structure,
+)
+from segproof_model.kafka.format.log_config import LogConfig
+from segproof_model.kafka.format.log_segment import LogSegment
+from segproof_model.kafka.format.log_segment_releases import CallIsIndexedAsAWhole
+from segproof_model.kafka.format.log_segment_releases_before_2 import FirstOffsetIsKey
+from segproof_model.kafka.format.segment_names import segment_file_name
+from segproof_model.language.behaviours import Release
+from segproof_model.language.files import Files
+from segproof_model.language.outcomes import Step
+from segproof_model.language.states import opened
+from segproof_model.releases import SEGPROOF
+
+INDEX_KEYS = ("last_offset", "first_offset")
+ENTRIES = ("batch", "append")
+
+
+# --- opening -------------------------------------------------------------------------------------
+
+
+def _draw_setup(choose: Choose) -> Setup:
+    base_offset = choose.one_of(draw.BASE_OFFSETS)
+    arguments: dict[str, Value] = {
+        "base_offset": base_offset,
+        "index_interval_bytes": choose.one_of((0, 1, 100, 4096)),
+        "segment_index_bytes": choose.one_of((240, 1200, 120, 1200, 60, 240, 24, 12, 0, 8)),
+        "index_key": INDEX_KEYS[weighted(choose, (3, 1))],
+        "entries": ENTRIES[weighted(choose, (3, 1))],
+        "file_already_exists": False,
+        "init_file_size": choose.one_of((0, 1000)),
+        "preallocate": one_in(choose, 6),
+        "file_suffix": "",
+        "roll_jitter_ms": choose.one_of((0, 0, 7)),
+        "now_ms": 1_000_000,
+        "modified_ms": 5_000,
+        "damage": (),
+    }
+    if not one_in(choose, 3):
+        return Setup(arguments)
+    arguments["file_already_exists"] = True
+    stem, log = segment_file_name(base_offset, ""), b""
+    for _ in range(choose.integer(0, 3)):
+        offset = draw.next_offset(whole_batches(log), base_offset)
+        log += draw.draw_batches(choose, max(0, offset))
+    files = {f"{stem}.log": log}
+    kinds = (".index", ".timeindex", ".txnindex")
+    for kind in kinds if choose.magic_max == MAGIC_NEWEST else kinds[:2]:
+        if one_in(choose, 3):
+            files[stem + kind] = draw.draw_index(choose, base_offset, kind)
+    return Setup(arguments, files)
+
+
+def _again(name: str) -> Any:
+    return lambda choose, situation: situation.opened[name]
+
+
+def _again_or(name: str, values: tuple[Value, ...]) -> Any:
+    def drawn(choose: Choose, situation: Situation) -> Value:
+        return choose.one_of(values) if one_in(choose, 6) else situation.opened[name]
+
+    return drawn
+
+
+def _suffix_now(choose: Choose, situation: Situation) -> Value:
+    """Draw the suffix that the log has now, mostly."""
+    stem = segment_file_name(base_of(situation), ".log")
+    found = [suffix for suffix in draw.SUFFIXES if stem + suffix in situation.files]
+    if found and not one_in(choose, 12):
+        return found[0]
+    return choose.one_of(draw.SUFFIXES)
+
+
+def _some_now(choose: Choose, situation: Situation) -> int:
+    step = choose.one_of((1, 0, 1_000, 60_000, -5))
+    return within(draw.now_of(situation) + step, 0, draw.TIME_MS_MAX)
+
+
+def _is_time(value: Value) -> bool:
+    return isinstance(value, int) and 0 <= value <= draw.TIME_MS_MAX
+
+
+def _is_one_of(values: tuple[Value, ...]) -> Any:
+    return lambda value: value in values
+
+
+OPENING = (
+    Parameter("base_offset", "int64", _again("base_offset")),
+    Parameter(
+        "index_interval_bytes",
+        "size",
+        _again_or("index_interval_bytes", (0, 1, 100, 4096)),
+        lambda value: isinstance(value, int) and value >= 0,
+    ),
+    Parameter(
+        "segment_index_bytes",
+        "size",
+        _again_or("segment_index_bytes", (1200, 240, 120, 60, 12)),
+        lambda value: isinstance(value, int) and value >= 0,
+    ),
+    Parameter("index_key", "other", _again("index_key"), _is_one_of(INDEX_KEYS)),
+    Parameter("entries", "other", _again("entries"), _is_one_of(ENTRIES)),
+    Parameter("file_already_exists", "flag", lambda choose, situation: not one_in(choose, 12)),
+    Parameter("init_file_size", "size", lambda choose, _: choose.one_of((0, 1000, -1))),
+    Parameter("preallocate", "flag", lambda choose, situation: one_in(choose, 6)),
+    Parameter("file_suffix", "other", _suffix_now, _is_one_of(draw.SUFFIXES)),
+    Parameter("roll_jitter_ms", "int64", _again("roll_jitter_ms")),
+    Parameter("now_ms", "int64", _some_now, _is_time),
+    Parameter("modified_ms", "int64", lambda choose, _: choose.one_of((5_000, 0)), _is_time),
+    Parameter("damage", "other", draw.draw_damage_to_files, draw.is_damage),
+)
+OPTIONS = ("index_interval_bytes", "segment_index_bytes")
+FORMAT = ("index_key", "entries")
+ASIDE = (*OPTIONS, *FORMAT, "damage", "now_ms", "modified_ms", "directory", "clock")
+
+
+def _plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in arguments.items() if name not in ASIDE}
+
+
+def _options(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: arguments[name] for name in OPTIONS}
+
+
+def _open_model(arguments: Mapping[str, Any], files: Files, release: Release) -> Step[Any]:
+    return opened(
+        _with_format(release, arguments).kind(LogSegment),
+        files,
+        "",
+        config=LogConfig(**_options(arguments)),
+        codecs=CODECS,
+        modified_ms=arguments["modified_ms"],
+        **_plain(arguments),
+    )
+
+
+def _with_format(release: Release, arguments: Mapping[str, Any]) -> Release:
+    """Return segproof with the entries that were asked for; a release has its own."""
+    if release.name != SEGPROOF.name:
+        return release
+    if release.has(FirstOffsetIsKey) != (arguments["index_key"] == "first_offset"):
+        release = release.flipped(FirstOffsetIsKey)
+    if release.has(CallIsIndexedAsAWhole) != (arguments["entries"] == "append"):
+        release = release.flipped(CallIsIndexedAsAWhole)
+    return release
+
+
+def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any:
+    folder = arguments["directory"]
+    name = segment_file_name(arguments["base_offset"], ".log") + arguments["file_suffix"]
+    if files.status(f"{folder}/{name}") is not None:
+        files.set_modified(f"{folder}/{name}", arguments["modified_ms"] * 10**6)
+    return impl_class.open(
+        folder,
+        config=ImplLogConfig(**_options(arguments)),
+        files=files,
+        time=arguments["clock"],
+        write_format=WriteFormat(arguments["index_key"], arguments["entries"]),
+        **_plain(arguments),
+    )
+
+
+def _damage(arguments: Mapping[str, Any], images: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    stem = segment_file_name(arguments["base_offset"], "")
+    return draw.damaged(arguments["damage"], stem, arguments["file_suffix"], images)
+
+
+# --- the table -----------------------------------------------------------------------------------
+
+OFFSET = Parameter("offset", "int64", draw.some_offset)
+SUFFIX_PAIR = tuple(
+    Parameter(
+        name,
+        "other",
+        lambda choose, situation: choose.one_of(draw.SUFFIXES),
+        _is_one_of(draw.SUFFIXES),
+    )
+    for name in ("old_suffix", "new_suffix")
+)
+
+WRITING = (
+    OperationKind(
+        "append",
+        (Parameter("call", "other", calls.draw_call_by_size, calls.is_call),),
+        40,
+        ("SEG-4", "SEG-3", "SEG-8", "SEG-9", "SEG-10"),
+        {"segment-overflow": "SEG-2"},
+        adapt=calls.with_call,
+        call_model=calls.append,
+    ),
+    OperationKind(
+        "append_many",
+        (Parameter("records", "bytes", draw.draw_appended, calls.is_small),),
+        10,
+        ("SEG-26", "SEG-25"),
+        {"segment-overflow": "SEG-2"},
+        call_model=calls.append_many,
+    ),
+    OperationKind(
+        "append_from_file",
+        (
+            Parameter("records", "bytes", calls.source, calls.is_small),
+            Parameter("start", "int32", lambda choose, _: choose.one_of((0, 0, 0, 61))),
+        ),
+        4,
+        ("SEG-42",),
+        {"segment-overflow": "SEG-2"},
+        call_model=calls.append_from_file,
+        call_impl=calls.append_from_file_of_impl,
+    ),
+    OperationKind("truncate_to", (OFFSET,), 8, ("SEG-31", "SEG-32", "SEG-33", "SEG-34")),
+    OperationKind(
+        "recover",
+        (
+            Parameter("with_producers", "flag", lambda choose, _: choose.boolean()),
+            Parameter("epochs", "other", calls.epochs, calls.is_epochs),
+        ),
+        8,
+        ("SEG-20", "SEG-22", "SEG-23", "SEG-24", "SEG-28", "SEG-30"),
+        {"segment-overflow": "SEG-27"},
+        call_model=calls.recover,
+        call_impl=calls.recover_of_impl,
+    ),
+    OperationKind(
+        "update_txn_index",
+        (
+            Parameter("completed_txn", "other", draw.some_txn, calls.is_txn),
+            Parameter("last_stable_offset", "int64", draw.some_offset),
+        ),
+        4,
+        ("FILE-3", "TXNIDX-5"),
+        adapt=calls.txn_arguments,
+    ),
+    OperationKind(
+        "resize_indexes",
+        (Parameter("size", "size", lambda choose, _: choose.one_of((120, 24, 0, 60, -1, 1200))),),
+        2,
+        ("ABSIDX-8", "ABSIDX-9"),
+    ),
+    OperationKind("on_become_inactive_segment", weight=3, laws=("SEG-38",)),
+)
+
+READING = (
+    OperationKind(
+        "translate_offset",
+        (
+            OFFSET,
+            Parameter(
+                "starting_file_position",
+                "int32",
+                lambda choose, situation: (
+                    draw.some_place(choose, situation) if one_in(choose, 3) else 0
+                ),
+            ),
+        ),
+        6,
+        ("SEG-12",),
+        {"corrupt-index": "SEG-7"},
+    ),
+    OperationKind(
+        "read",
+        (
+            Parameter("start_offset", "int64", draw.some_offset),
+            Parameter("max_size", "int32", draw.some_max_size),
+            Parameter(
+                "max_position",
+                "other",
+                draw.some_max_position,
+                lambda value: value is None or calls.is_int64(value),
+            ),
+            Parameter("min_one_message", "flag", lambda choose, _: choose.boolean()),
+        ),
+        12,
+        ("SEG-15", "SEG-14", "SEG-16", "SEG-17", "SEG-18", "SEG-13"),
+        {"corrupt-index": "SEG-7"},
+        show=calls.show_fetched,
+    ),
+    OperationKind(
+        "read_many",
+        (Parameter("start_offsets", "other", draw.several(draw.some_offset), calls.is_numbers),),
+        5,
+        ("SEG-12",),
+        {"corrupt-index": "SEG-7"},
+        call_model=calls.read_many,
+    ),
+    OperationKind(
+        "find_offset_by_timestamp",
+        (
+            Parameter("timestamp_ms", "int64", draw.some_timestamp),
+            Parameter("starting_offset", "int64", draw.some_offset),
+        ),
+        6,
+        ("SEG-39",),
+        {"corrupt-index": "SEG-7"},
+    ),
+    OperationKind(
+        "find_offset_by_timestamp_many",
+        (
+            Parameter("timestamps", "other", draw.several(draw.some_timestamp), calls.is_numbers),
+            Parameter("starting_offset", "int64", draw.some_offset),
+        ),
+        4,
+        ("SEG-39",),
+        {"corrupt-index": "SEG-7"},
+        call_model=calls.find_many,
+    ),
+    OperationKind(
+        "fetch_upper_bound_offset",
+        (
+            Parameter("start_offset_position", "other", draw.some_fetch, calls.is_place),
+            Parameter("fetch_size", "int32", draw.some_max_size),
+        ),
+        4,
+        ("SEG-19",),
+        adapt=calls.fetch_arguments,
+    ),
+    OperationKind(
+        "collect_aborted_txns",
+        (
+            Parameter("fetch_offset", "int64", draw.some_offset),
+            Parameter("upper_bound_offset", "int64", draw.some_offset),
+        ),
+        4,
+        ("TXNIDX-10", "TXNIDX-11"),
+    ),
+    OperationKind(
+        "read_next_offset", weight=4, laws=("SEG-35",), errors={"corrupt-index": "SEG-7"}
+    ),
+    OperationKind("has_overflow", weight=2, laws=("SEG-41",), errors={"corrupt-index": "SEG-7"}),
+    OperationKind("max_timestamp_so_far", weight=3, laws=("SEG-49", "SEG-8")),
+    OperationKind("offset_of_max_timestamp_so_far", weight=3, laws=("SEG-8",)),
+    OperationKind("largest_timestamp", weight=2, laws=("SEG-40",)),
+    OperationKind("largest_record_timestamp", weight=1, laws=("SEG-40",)),
+)
+
+ROLLING = (
+    OperationKind(
+        "should_roll",
+        (Parameter("roll_params", "other", draw.some_roll, calls.is_roll),),
+        6,
+        ("SEG-37",),
+        adapt=calls.roll_arguments,
+    ),
+    OperationKind(
+        "time_waited_for_roll",
+        (
+            Parameter("now", "int64", _some_now),
+            Parameter("message_timestamp", "int64", draw.some_timestamp),
+        ),
+        3,
+        ("SEG-36",),
+    ),
+    OperationKind("get_first_batch_timestamp", weight=2, laws=("SEG-36",)),
+    OperationKind("now", (Parameter("now_ms", "int64", _some_now, _is_time),), 4, sets_clock=True),
+)
+
+FILES = (
+    OperationKind(
+        "sanity_check",
+        (Parameter("time_index_file_newly_created", "flag", lambda choose, _: one_in(choose, 4)),),
+        2,
+        ("SEG-43",),
+    ),
+    OperationKind("flush", weight=1, laws=("SEG-48",)),
+    OperationKind("change_file_suffixes", SUFFIX_PAIR, 3, ("SEG-46",)),
+    OperationKind(
+        "has_suffix",
+        (
+            Parameter(
+                "suffix",
+                "other",
+                lambda choose, _: choose.one_of(draw.SUFFIXES),
+                _is_one_of(draw.SUFFIXES),
+            ),
+        ),
+        1,
+        ("SEG-46",),
+    ),
+    OperationKind(
+        "set_last_modified",
+        (Parameter("ms", "int64", _some_now, _is_time),),
+        2,
+        ("SEG-40",),
+    ),
+    OperationKind("close", weight=2, laws=("SEG-44",), ends=True),
+    OperationKind("close_handlers", weight=1, laws=("SEG-45",), ends=True),
+    OperationKind("delete_if_exists", weight=1, laws=("SEG-47",), ends=True),
+)
+
+
+def _parts(state: LogSegment) -> Iterable[Any]:
+    indexes = state.lazy_offset_index.index, state.lazy_time_index.index
+    return [state.log, state.txn_index, *(index for index in indexes if index is not None)]
+
+
+def _is_asked(event: Event) -> bool:
+    """Return whether a release is asked: not to rename a deleted segment to the name of another
+    file, whose time of modification it then tells, and which no state knows."""
+    before: Any = event.before
+    after: Any = event.after
+    if event.operation.name == "change_file_suffixes" and before is not None:
+        is_gone = before.log.name not in before.files
+        if is_gone and after.log.name in after.files:
+            return False
+    return alike.is_asked(event)
+
+
+LOG_SEGMENT = Structure(
+    structure_id="log-segment",
+    model="segproof_model.kafka.format.log_segment:LogSegment",
+    impl="segproof.kafka.log_segment:LogSegment",
+    opening=OPENING,
+    draw_setup=_draw_setup,
+    operations=(*WRITING, *READING, *ROLLING, *FILES),
+    observed=(
+        "size",
+        "bytes_since_last_index_entry",
+        "rolling_based_timestamp",
+        "created_ms",
+        "last_modified",
+    ),
+    sometimes=SOMETIMES,
+    is_usable=lambda state: state.log.is_open,
+    open_model=_open_model,
+    open_impl=_open_impl,
+    takes_directory=True,
+    takes_clock=True,
+    damage=_damage,
+    parts=_parts,
+    is_asked=_is_asked,
+    laws=("SEG-49", "FILE-4"),
+)

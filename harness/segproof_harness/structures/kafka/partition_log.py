@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The log of a partition, described for the harness.
+
+Mirrors: segproof_model/kafka/broker/partition_log.py, segproof/kafka/partition_log.py.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from segproof.kafka.log_config import LogConfig as ImplLogConfig
+from segproof_harness.files.codecs import CODECS
+from segproof_harness.structures.choices import Choose
+from segproof_harness.structures.kafka import appended_records as records
+from segproof_harness.structures.kafka import log_drawing as draw
+from segproof_harness.structures.kafka import unasked_steps as log_asking
+from segproof_harness.structures.kafka.log_states import SOMETIMES
+from segproof_harness.structures.kafka.segment_calls import show_fetched
+from segproof_harness.structures.structure import OperationKind, Parameter, Structure
+from segproof_model.kafka.broker.partition_log import PartitionLog
+from segproof_model.kafka.format.log_config import LogConfig
+from segproof_model.language.behaviours import Release
+from segproof_model.language.files import Files
+from segproof_model.language.outcomes import Step
+from segproof_model.language.states import opened
+
+ISOLATIONS = ("log_end", "high_watermark", "txn_committed")
+
+
+# --- opening -------------------------------------------------------------------------------------
+
+
+def _is_offset(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= records.OFFSET_MAX
+
+
+OPENING = (
+    Parameter("options", "other", draw.changed_options, draw.is_options),
+    Parameter("log_start_offset", "int64", draw.checkpointed_start, _is_offset),
+    Parameter("recovery_point", "int64", draw.checkpointed_recovery_point, _is_offset),
+    Parameter(
+        "last_shutdown_clean",
+        "flag",
+        lambda choose, situation: choose.boolean() and situation.state is not None,
+    ),
+    Parameter("draw", "int64", lambda choose, _: choose.integer(0, 5000), _is_offset),
+    Parameter("now_ms", "int64", draw.some_now, draw.is_time),
+    Parameter(
+        "modified_ms",
+        "int64",
+        lambda choose, situation: max(0, draw.now_of(situation) - choose.one_of((0, 500, 2_000))),
+        draw.is_time,
+    ),
+    Parameter("damage", "other", draw.draw_damage, draw.is_damage),
+)
+PLAIN = ("log_start_offset", "recovery_point", "last_shutdown_clean")
+
+
+def _plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: arguments[name] for name in PLAIN}
+
+
+def _constructed(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a log is constructed with, but for the times of its files."""
+    config = LogConfig(**dict(arguments["options"]))
+    given = {"dir": "", "config": config, "codecs": CODECS, "draw": arguments["draw"]}
+    return {**given, **_plain(arguments)}
+
+
+def _open_model(arguments: Mapping[str, Any], files: Files, release: Release) -> Step[Any]:
+    modified_ms = dict.fromkeys(draw.logs_among(files), arguments["modified_ms"])
+    kind = release.kind(PartitionLog)
+    return opened(kind, files, **_constructed(arguments), modified_ms=modified_ms)
+
+
+def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any:
+    folder = arguments["directory"]
+    for name in draw.logs_among(files.list_directory(folder)):
+        files.set_modified(f"{folder}/{name}", arguments["modified_ms"] * 10**6)
+    return impl_class.open(
+        folder,
+        ImplLogConfig(**dict(arguments["options"])),
+        files=files,
+        time=arguments["clock"],
+        draw=lambda: arguments["draw"],
+        **_plain(arguments),
+    )
+
+
+# --- what is shown -------------------------------------------------------------------------------
+
+
+def _show_segments(segments: Any) -> Any:
+    return tuple(
+        (one.base_offset, one.size) if hasattr(one, "base_offset") else one for one in segments
+    )
+
+
+def _show_epochs(cache: Any) -> Any:
+    return tuple(cache.epoch_entries()) if hasattr(cache, "epoch_entries") else cache
+
+
+def _show_producers(manager: Any) -> Any:
+    if not hasattr(manager, "active_producers"):
+        return manager  # shown already
+    by_id = sorted(manager.active_producers.items())
+    return (
+        tuple(entry for _, entry in by_id),
+        tuple(manager.ongoing_txns),
+        tuple(manager.unreplicated_txns),
+        manager.map_end_offset,
+    )
+
+
+def _show_parts(parts: Any) -> Any:
+    """Return the base offsets of the segments that a split has made."""
+    return tuple(one if isinstance(one, int) else one.base_offset for one in parts)
+
+
+# --- the table -----------------------------------------------------------------------------------
+
+
+def _in_two(choose: Choose, situation: Any) -> bool:
+    return choose.boolean()
+
+
+def _new_start(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments of `truncate_fully_and_start_at`."""
+    offset, before = arguments["new_offset"], arguments["begins_earlier_by"]
+    start = None if before is None else max(0, offset - before)
+    return {"new_offset": offset, "log_start_offset": start}
+
+
+APPENDING = (
+    OperationKind(
+        "append_as_leader",
+        (Parameter("call", "other", records.draw_leader_call, records.is_leader_call),),
+        36,
+        ("LOG-9", "LOG-10", "LOG-11"),
+        {
+            "invalid-producer-epoch": "PROD-8",
+            "out-of-order-sequence": "PROD-8",
+            "invalid-transaction-state": "PROD-9",
+            "record-batch-too-large": "LOG-10",
+        },
+        adapt=records.leader_arguments,
+    ),
+    OperationKind(
+        "append_as_follower",
+        (Parameter("call", "other", records.draw_follower_call, records.is_follower_call),),
+        22,
+        ("LOG-9", "LOG-21", "LOG-11"),
+        {"offset-order": "LOG-21"},
+        adapt=records.follower_arguments,
+    ),
+)
+
+READING = (
+    OperationKind(
+        "read",
+        (
+            Parameter("start_offset", "int64", draw.some_offset),
+            Parameter("max_length", "int32", draw.some_length),
+            Parameter(
+                "isolation",
+                "other",
+                lambda choose, _: choose.one_of((*ISOLATIONS, ISOLATIONS[-1])),
+                lambda value: value in ISOLATIONS,
+            ),
+            Parameter("min_one_message", "flag", _in_two),
+        ),
+        24,
+        ("LOG-6", "LOG-5", "LOG-7", "LOG-8"),
+        {"out-of-range": "LOG-5"},
+        show=show_fetched,
+    ),
+    OperationKind(
+        "fetch_offset_by_timestamp",
+        (Parameter("target_timestamp", "int64", draw.some_timestamp),),
+        8,
+        ("LOG-15", "LOG-16"),
+    ),
+    OperationKind(
+        "collect_aborted_transactions",
+        (
+            Parameter("start_offset", "int64", draw.some_offset),
+            Parameter("upper_bound_offset", "int64", draw.some_offset),
+        ),
+        3,
+        ("LOG-8",),
+    ),
+    OperationKind(
+        "log_segments",
+        weight=3,
+        laws=("LOG-1", "LOG-4"),
+        call_model=lambda log: _show_segments(list(log.log_segments)),
+        show=_show_segments,
+    ),
+    OperationKind(
+        "producer_state_manager",
+        weight=3,
+        laws=("PROD-14", "PROD-10"),
+        call_model=lambda log: _show_producers(log.producer_state_manager),
+        show=_show_producers,
+    ),
+    OperationKind(
+        "leader_epoch_cache",
+        weight=2,
+        laws=("LOAD-15",),
+        call_model=lambda log: _show_epochs(log.leader_epoch_cache),
+        show=_show_epochs,
+    ),
+)
+
+CUTTING = (
+    OperationKind(
+        "truncate_to",
+        (Parameter("target_offset", "int64", draw.some_cut),),
+        6,
+        ("LOG-13", "LOG-14"),
+    ),
+    OperationKind(
+        "truncate_fully_and_start_at",
+        (
+            Parameter("new_offset", "int64", draw.some_new_offset, _is_offset),
+            Parameter(
+                "begins_earlier_by",
+                "other",
+                lambda choose, _: choose.one_of((None, None, None, 0, 1, 30)),
+                lambda value: value is None or _is_offset(value),
+            ),
+        ),
+        1,
+        ("LOG-14",),
+        adapt=_new_start,
+    ),
+    OperationKind(
+        "roll",
+        (
+            Parameter(
+                "expected_next_offset",
+                "other",
+                draw.some_expected,
+                lambda value: value is None or _is_offset(value),
+            ),
+        ),
+        5,
+        ("LOG-11", "LOG-12"),
+        {"kafka-error": "LOG-12"},
+    ),
+    OperationKind(
+        "split_overflowed_segment",
+        (Parameter("base_offset", "int64", draw.some_base),),
+        4,
+        ("LOG-19", "LOG-20"),
+        {"invalid-argument": "LOG-20"},
+        show=_show_parts,
+    ),
+)
+
+BOUNDS = (
+    OperationKind(
+        "update_high_watermark",
+        (Parameter("high_watermark", "int64", draw.some_high_watermark),),
+        14,
+        ("PROD-10", "LOG-6"),
+    ),
+    OperationKind(
+        "maybe_increment_log_start_offset",
+        (Parameter("new_log_start_offset", "int64", draw.some_start),),
+        4,
+        ("LOG-5",),
+        {"out-of-range": "LOG-5"},
+    ),
+    OperationKind("delete_old_segments", weight=6, laws=("LOG-17", "LOG-18")),
+    OperationKind("delete_pending_files", weight=3, laws=("LOAD-1",), show=lambda answer: None),
+    OperationKind("remove_expired_producers", weight=2, laws=("PROD-12",)),
+    OperationKind(
+        "flush",
+        (Parameter("force_flush_active_segment", "flag", _in_two),),
+        3,
+        ("LOAD-13",),
+    ),
+    OperationKind(
+        "now", (Parameter("now_ms", "int64", draw.some_now, draw.is_time),), 8, sets_clock=True
+    ),
+    OperationKind("close", weight=3, laws=("LOAD-16",), ends=True),
+    OperationKind("close_handlers", weight=1, laws=("LOAD-16",), ends=True),
+)
+
+
+def _parts(state: PartitionLog) -> Iterable[Any]:
+    yield state.leader_epoch_cache
+    if state.local_log.is_closed:
+        return  # up to 2.0 a roll makes files anew whose segment it then refuses
+    for segment in state.log_segments:
+        yield segment
+        yield segment.log
+        yield segment.txn_index
+        for lazy in (segment.lazy_offset_index, segment.lazy_time_index):
+            if lazy.index is not None:
+                yield lazy.index
+
+
+PARTITION_LOG = Structure(
+    structure_id="partition-log",
+    model="segproof_model.kafka.broker.partition_log:PartitionLog",
+    impl="segproof.kafka.partition_log:PartitionLog",
+    opening=OPENING,
+    draw_setup=draw.draw_setup,
+    operations=(*APPENDING, *READING, *CUTTING, *BOUNDS),
+    observed=(
+        "log_start_offset",
+        "log_end_offset",
+        "high_watermark",
+        "last_stable_offset",
+        "recovery_point",
+        "size",
+    ),
+    sometimes=SOMETIMES,
+    is_usable=lambda state: not state.local_log.is_closed,
+    open_model=_open_model,
+    constructed=_constructed,
+    open_impl=_open_impl,
+    takes_directory=True,
+    takes_clock=True,
+    damage=draw.with_damage,
+    parts=_parts,
+    is_asked=log_asking.is_asked,
+    laws=("LOAD-7", "LOAD-1", "LOAD-2", "LOAD-4", "LOAD-5", "LOAD-8", "LOAD-13", "LOAD-14"),
+)

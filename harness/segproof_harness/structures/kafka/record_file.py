@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The record file, described for the harness.
+
+Mirrors: segproof_model/kafka/format/record_file.py, segproof/kafka/record_file.py.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from segproof_harness.files.codecs import CODECS
+from segproof_harness.structures.choices import INT32_MAX, Choose, beside, one_in, weighted
+from segproof_harness.structures.kafka.batch_drawing import (
+    BASE_OFFSETS,
+    TIMES,
+    attempt,
+    draw_batch,
+    draw_damage,
+    number_of,
+    show_place,
+    until_error,
+    whole_batches,
+)
+from segproof_harness.structures.kafka.codec_differences import is_asked
+from segproof_harness.structures.operations import Value
+from segproof_harness.structures.reached_states import OPENED_AGAIN
+from segproof_harness.structures.structure import (
+    Event,
+    OperationKind,
+    Parameter,
+    Setup,
+    Situation,
+    Structure,
+)
+from segproof_model.kafka.format.record_file import RecordFile
+from segproof_model.language.behaviours import Release
+from segproof_model.language.files import Files
+from segproof_model.language.outcomes import Step
+from segproof_model.language.states import opened
+
+NAME = "segment.log"
+SMALL_MAX = 1 << 20
+
+
+def _image(situation: Situation) -> bytes:
+    return b"" if situation.state is None else bytes(situation.state.image)
+
+
+def _places(situation: Situation) -> list[int]:
+    """Return the positions where batches begin, and the end."""
+    batches = whole_batches(_image(situation))
+    return [*(batch.position for batch in batches), _size(situation)]
+
+
+def _size(situation: Situation) -> int:
+    return 0 if situation.state is None else int(situation.state.size)
+
+
+def _position(choose: Choose, situation: Situation) -> int:
+    kind = weighted(choose, (6, 3, 1))
+    if kind == 0:
+        return choose.one_of(_places(situation))
+    if kind == 1:
+        return beside(choose, choose.one_of(_places(situation)))
+    return choose.one_of((0, -1, 17, INT32_MAX, _size(situation) + 20))
+
+
+def _cut_size(choose: Choose, situation: Situation) -> int:
+    """Draw where the file is cut; one that is not open for writing is not."""
+    state = situation.state
+    if state is None or not (state.is_open and state.writable):
+        return len(_image(situation))
+    return max(0, choose.one_of(_places(situation)) - choose.integer(0, 90))
+
+
+def _is_size(value: Value) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _size_argument(choose: Choose, situation: Situation) -> int:
+    places = _places(situation)
+    kind = weighted(choose, (6, 3, 1))
+    if kind == 0:
+        return abs(choose.one_of(places) - choose.one_of(places))
+    if kind == 1:
+        return choose.integer(0, 200)
+    return choose.one_of((0, -1, 17, 18, INT32_MAX))
+
+
+def _records(choose: Choose, situation: Situation) -> bytes:
+    batches = whole_batches(_image(situation))
+    last = number_of(batches[-1], "last_offset") if batches else choose.one_of(BASE_OFFSETS)
+    after = last + 1 if last is not None and last >= 0 else 0
+    kind = weighted(choose, (14, 3, 1, 1, 1))
+    if kind == 2:
+        return bytes(choose.integer(0, 40))
+    if kind == 3:
+        return choose.data(choose.integer(0, 40))
+    batch = draw_batch(choose, min(after, 2**62))
+    if kind == 4:
+        return batch[: choose.integer(0, len(batch))]
+    if kind == 1:
+        position, written = draw_damage(choose, batch)
+        return batch[:position] + written + batch[position + len(written) :]
+    return batch
+
+
+def _offset(choose: Choose, situation: Situation) -> int:
+    batches = whole_batches(_image(situation))
+    if batches and not one_in(choose, 6):
+        last = number_of(choose.one_of(batches), "last_offset")
+        if last is not None and abs(last) < 2**62:
+            return last + choose.one_of((0, -1, 1, -3))
+    return beside(choose, choose.one_of(BASE_OFFSETS))
+
+
+def _timestamp(choose: Choose, situation: Situation) -> int:
+    batches = whole_batches(_image(situation))
+    if batches and not one_in(choose, 6):
+        time = number_of(choose.one_of(batches), "max_timestamp")
+        if time is not None and abs(time) < 2**62:
+            return beside(choose, time)
+    return choose.one_of((*TIMES, 5_000))
+
+
+def _is_start(value: Value) -> bool:
+    return value is None or (type(value) is int and -(2**31) <= value < 2**31)
+
+
+def _is_small(value: Value) -> bool:
+    return isinstance(value, bytes) and len(value) <= SMALL_MAX
+
+
+def _draw_setup(choose: Choose) -> Setup:
+    preallocate = one_in(choose, 4)
+    arguments: dict[str, Value] = {
+        "file": NAME,
+        "mutable": not one_in(choose, 12),
+        "file_already_exists": choose.boolean(),
+        "init_file_size": choose.one_of((0, 1000, 100, -1)) if preallocate else 0,
+        "preallocate": preallocate,
+    }
+    if choose.boolean():
+        return Setup(arguments)
+    image, offset = b"", choose.one_of(BASE_OFFSETS)
+    for _ in range(choose.integer(0, 4)):
+        batch = draw_batch(choose, offset)
+        offset = whole_batches(batch)[-1].last_offset + 1
+        image += batch
+    kind = weighted(choose, (6, 2, 1, 1))
+    if kind == 1:
+        image += bytes(choose.one_of((1, 17, 18, 40)))
+    elif kind == 2:
+        image = image[: choose.integer(0, len(image))]
+    elif kind == 3 and image:
+        position, written = draw_damage(choose, image)
+        image = image[:position] + written + image[position + len(written) :]
+    return Setup(arguments, {NAME: image})
+
+
+def _open_model(arguments: Mapping[str, Any], files: Files, release: Release) -> Step[Any]:
+    given = dict(arguments)
+    return opened(release.kind(RecordFile), files, given.pop("file"), **given, codecs=CODECS)
+
+
+def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any:
+    return impl_class.open(**arguments, files=files)
+
+
+# --- calls that the model and others take alike ---------------------------------------------------
+
+
+def _batches(file: Any, start: int | None) -> Any:
+    return until_error(file.batches(start), show_place)
+
+
+def _show_slice(view: Any) -> Any:
+    content = attempt(view.read) if view.is_open else None
+    return view.start, view.size_in_bytes(), content, until_error(view.batches(), show_place)
+
+
+def _slice_of_slice(file: Any, position: int, size: int, inner: int, inner_size: int) -> Any:
+    return file.slice(position, size).slice(inner, inner_size)
+
+
+def _read(file: Any) -> Any:
+    return file.read() if file.is_open else None
+
+
+# --- behind the back of who has the file open; workloads draw it with a weight of its own only ----
+
+
+def _cut_of_model(file: RecordFile, size: int) -> None:
+    file.files.write(file.name, file.image[:size])
+
+
+def _cut_of_impl(file: Any, size: int) -> None:
+    if file.is_open and size < file.file.size():
+        file.file.truncate(size)
+
+
+def _has_error(event: Event, kind: str) -> bool:
+    return event.operation.name == "batches" and bool(event.outcome.value[1] == kind)
+
+
+RECORD_FILE = Structure(
+    structure_id="record-file",
+    model="segproof_model.kafka.format.record_file:RecordFile",
+    impl="segproof.kafka.record_file:RecordFile",
+    opening=(
+        Parameter("file", "name", lambda choose, situation: NAME),
+        Parameter("mutable", "flag", lambda choose, situation: not one_in(choose, 6)),
+        Parameter("file_already_exists", "flag", lambda choose, _: not one_in(choose, 6)),
+        Parameter(
+            "init_file_size", "size", lambda choose, _: choose.one_of((0, 1000, 100, 17, -1))
+        ),
+        Parameter("preallocate", "flag", lambda choose, situation: one_in(choose, 4)),
+    ),
+    draw_setup=_draw_setup,
+    operations=(
+        OperationKind(
+            "append",
+            (Parameter("records", "bytes", _records, _is_small),),
+            24,
+            ("SCAN-11",),
+        ),
+        OperationKind(
+            "batches",
+            (Parameter("start", "other", lambda choose, situation: None, _is_start),),
+            8,
+            ("SCAN-5", "SCAN-1", "SCAN-2", "SCAN-3", "SCAN-4", "SCAN-7"),
+            call_model=_batches,
+            call_impl=_batches,
+            is_query=True,
+        ),
+        OperationKind(
+            "search_for_offset_with_size",
+            (
+                Parameter("target_offset", "int64", _offset),
+                Parameter("starting_position", "int32", _position),
+            ),
+            10,
+            ("SCAN-17",),
+            is_query=True,
+        ),
+        OperationKind(
+            "search_for_timestamp",
+            (
+                Parameter("target_timestamp", "int64", _timestamp),
+                Parameter("starting_position", "int32", _position),
+                Parameter("starting_offset", "int64", _offset),
+            ),
+            8,
+            ("SCAN-18",),
+            is_query=True,
+        ),
+        OperationKind(
+            "largest_timestamp_after",
+            (Parameter("starting_position", "int32", _position),),
+            4,
+            ("SCAN-19",),
+            is_query=True,
+        ),
+        OperationKind(
+            "slice",
+            (
+                Parameter("position", "int32", _position),
+                Parameter("size", "int32", _size_argument),
+            ),
+            6,
+            ("SCAN-14", "SCAN-8", "SCAN-20"),
+            show=_show_slice,
+            is_query=True,
+        ),
+        OperationKind(
+            "slice_of_slice",
+            (
+                Parameter("position", "int32", _position),
+                Parameter("size", "int32", _size_argument),
+                Parameter("inner", "int32", _position),
+                Parameter("inner_size", "int32", _size_argument),
+            ),
+            5,
+            ("SCAN-16", "SCAN-14", "SCAN-8"),
+            call_model=_slice_of_slice,
+            call_impl=_slice_of_slice,
+            show=_show_slice,
+            is_query=True,
+        ),
+        OperationKind(
+            "read", (), 2, ("SCAN-20",), call_model=_read, call_impl=_read, is_query=True
+        ),
+        OperationKind(
+            "truncate_to", (Parameter("target_size", "int32", _position),), 5, ("SCAN-12",)
+        ),
+        OperationKind(
+            "cut_by_another",
+            (Parameter("size", "size", _cut_size, _is_size),),
+            0,
+            ("SCAN-7",),
+            call_model=_cut_of_model,
+            call_impl=_cut_of_impl,
+        ),
+        OperationKind("trim", weight=2, laws=("SCAN-13",)),
+        OperationKind("flush", weight=1, laws=("SCAN-13",)),
+        OperationKind("close", weight=2, laws=("SCAN-13",), ends=True),
+    ),
+    observed=("size_in_bytes", "end", "is_open"),
+    sometimes={
+        "empty": lambda event: event.after is not None and event.after.size == 0,
+        "many-batches": lambda event: (
+            event.operation.name == "batches" and len(event.outcome.value[0]) >= 4
+        ),
+        "preallocated": lambda event: (
+            event.after is not None and len(event.after.image) > event.after.size
+        ),
+        "corrupt-met": lambda event: _has_error(event, "corrupt-record"),
+        "offset-found": lambda event: (
+            event.operation.name == "search_for_offset_with_size"
+            and event.outcome.value is not None
+        ),
+        "timestamp-found": lambda event: (
+            event.operation.name == "search_for_timestamp" and event.outcome.value is not None
+        ),
+        "timestamp-not-found": lambda event: (
+            event.operation.name == "search_for_timestamp" and event.outcome.value is None
+        ),
+        "slice-inside-slice": lambda event: (
+            event.operation.name == "slice_of_slice"
+            and event.outcome.error is None
+            and event.outcome.value[0] > 0
+            and event.outcome.value[1] > 0
+        ),
+        "slice-refused": lambda event: (
+            event.operation.name in ("slice", "slice_of_slice")
+            and event.outcome.error == "invalid-argument"
+        ),
+        "truncated": lambda event: (
+            event.operation.name == "truncate_to"
+            and event.outcome.error is None
+            and event.after.size < event.before.size
+        ),
+        "truncate-refused": lambda event: (
+            event.operation.name == "truncate_to" and event.outcome.error == "kafka-error"
+        ),
+        "read-only-refused": lambda event: (
+            event.operation.name == "append" and event.outcome.error == "io-error"
+        ),
+        "open-refused": lambda event: event.after is None,
+        **OPENED_AGAIN,
+    },
+    is_usable=lambda state: state.is_open,
+    open_model=_open_model,
+    open_impl=_open_impl,
+    is_asked=is_asked,
+    laws=("SCAN-13", "SCAN-20"),
+)

@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the arguments of a segment's operations are drawn: near its batches, entries and borders."""
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from segproof_harness.files.codecs import CODECS
+from segproof_harness.structures.choices import (
+    INT32_MAX,
+    INT64_MAX,
+    INT64_MIN,
+    MAGIC_NEWEST,
+    Choose,
+    beside,
+    one_in,
+    weighted,
+)
+from segproof_harness.structures.kafka.abstract_index import base_of, clamp64
+from segproof_harness.structures.kafka.batch_drawing import (
+    TIMES,
+    draw_batch,
+    draw_damage,
+    draw_records,
+    number_of,
+    whole_batches,
+)
+from segproof_harness.structures.operations import Value
+from segproof_harness.structures.structure import Situation
+from segproof_model.kafka.format.batch_writing import write_batch, write_end_transaction_marker
+from segproof_model.kafka.format.compression import COMPRESSIONS
+from segproof_model.kafka.format.record_batch import RecordBatch
+
+BASE_OFFSETS = (0, 40, 2**31 - 5, 2**40, 2**63 - 2**31, -7)
+"""Behind the largest of them no offset of 64 bits is too far."""
+NEXT_OFFSET_MAX = INT64_MAX - 40
+"""A drawn batch that begins here ends within 64 bits."""
+SUFFIXES = ("", ".deleted", ".cleaned", ".swap")
+KINDS = (".log", ".index", ".timeindex", ".txnindex")
+TIME_MS_MAX = 2**42
+"""The latest time of a clock or a file."""
+SMALL_MAX = 1 << 20
+LOG_BYTES_MAX = 2500
+"""From this size on, histories append less."""
+DAMAGES = ("cut", "zeros", "longer", "flipped", "replaced", "removed")
+
+Damage = tuple[str, str, int, bytes]
+"""Which file (its kind), what happens to it, how many bytes or where, and what is written."""
+
+
+# --- where the segment stands --------------------------------------------------------------------
+
+
+def log_of(situation: Situation) -> bytes:
+    """Return the bytes of the log up to its logical end."""
+    state = situation.state
+    return b"" if state is None else bytes(state.log.image[: state.size])
+
+
+def batches_of(situation: Situation) -> Sequence[RecordBatch]:
+    """Return the batches from the beginning of the log, as far as they are whole."""
+    return whole_batches(log_of(situation))
+
+
+def next_offset(batches: Sequence[RecordBatch], base_offset: int) -> int:
+    """Return the offset behind the last batch, not too large for another one."""
+    last = number_of(batches[-1], "last_offset") if batches else base_offset - 1
+    return min(base_offset if last is None else last + 1, NEXT_OFFSET_MAX)
+
+
+def places_of(situation: Situation) -> list[int]:
+    """Return the positions where batches begin, and the end."""
+    return [*(batch.position for batch in batches_of(situation)), len(log_of(situation))]
+
+
+def now_of(situation: Situation) -> int:
+    """Return what time it is."""
+    return int(situation.files.now_ms)
+
+
+# --- records -------------------------------------------------------------------------------------
+
+
+def draw_transactional(choose: Choose, base_offset: int) -> bytes:
+    """Draw a batch of one of three producers: records of a transaction, or its end."""
+    producer_id = choose.integer(1, 3)
+    if one_in(choose, 3):
+        return write_end_transaction_marker(
+            choose.one_of(("ABORT", "ABORT", "COMMIT")),
+            offset=base_offset,
+            timestamp=choose.one_of(TIMES),
+            producer_id=producer_id,
+            producer_epoch=0,
+            coordinator_epoch=choose.integer(0, 3),
+        )
+    return write_batch(
+        draw_records(choose, base_offset, False),
+        base_offset=base_offset,
+        compression=COMPRESSIONS[choose.one_of((0, 0, 2, 4))],
+        producer_id=producer_id,
+        producer_epoch=0,
+        base_sequence=choose.integer(0, 20),
+        partition_leader_epoch=choose.one_of((-1, 0, 1, 5)),
+        is_transactional=not one_in(choose, 4),
+        codecs=CODECS,
+    )
+
+
+def draw_batches(choose: Choose, offset: int) -> bytes:
+    """Draw one to four batches whose offsets rise, some of them with gaps."""
+    drawn = []
+    for _ in range(choose.one_of((1, 1, 1, 2, 4))):
+        is_new = choose.magic_max == MAGIC_NEWEST
+        draw = draw_transactional if is_new and one_in(choose, 3) else draw_batch
+        batch = draw(choose, offset)
+        drawn.append(batch)
+        offset = next_offset(whole_batches(batch), offset) + choose.one_of((0, 0, 0, 0, 1, 9))
+        offset = min(offset, NEXT_OFFSET_MAX)
+    return b"".join(drawn)
+
+
+def draw_damaged(choose: Choose, offset: int) -> bytes:
+    """Draw a batch that is damaged once or twice, so maybe with a checksum that is right again."""
+    batch = draw_batch(choose, offset)
+    for _ in range(choose.integer(1, 2)):
+        position, written = draw_damage(choose, batch)
+        batch = batch[:position] + written + batch[position + len(written) :]
+    return batch
+
+
+def draw_appended(choose: Choose, situation: Situation) -> bytes:
+    """Draw what is appended: mostly batches that continue the log."""
+    base = base_of(situation)
+    offset = next_offset(batches_of(situation), base)
+    kind = weighted(choose, (24, 3, 2, 1, 1, 1))
+    if kind == 1:
+        offset = base + INT32_MAX - choose.integer(-2, 12)
+    elif kind == 2:
+        offset -= choose.integer(1, 20)
+    elif kind == 3:
+        return choose.one_of((b"", bytes(5), bytes(30)))
+    offset = max(min(base, 0), min(offset, NEXT_OFFSET_MAX))
+    if kind == 4:
+        return draw_damaged(choose, offset)
+    records = draw_batches(choose, offset)
+    return records[: choose.integer(1, len(records))] if kind == 5 else records
+
+
+def draw_call(choose: Choose, situation: Situation) -> tuple[Value, ...]:
+    """Draw (largest offset, records, largest timestamp, its offset) of one append."""
+    records = draw_appended(choose, situation)
+    batches = whole_batches(records)
+    last = number_of(batches[-1], "last_offset") if batches else None
+    largest = base_of(situation) if last is None else last
+    if one_in(choose, 12):
+        largest = clamp64(choose.one_of((largest + 3, base_of(situation) + 2**31, largest - 1)))
+    timestamp = offset = None
+    if one_in(choose, 4):
+        timestamp, offset = choose.one_of(TIMES), largest
+    return largest, records, timestamp, offset
+
+
+# --- what is looked for --------------------------------------------------------------------------
+
+
+def some_offset(choose: Choose, situation: Situation) -> int:
+    """Draw an offset: of a batch or beside it, the end, or a border."""
+    base, batches = base_of(situation), batches_of(situation)
+    kind = weighted(choose, (12, 3, 1))
+    if kind == 0 and batches:
+        batch = choose.one_of(batches)
+        offset = number_of(batch, choose.one_of(("base_offset", "last_offset")))
+        return clamp64(beside(choose, base if offset is None else offset))
+    if kind <= 1:
+        return clamp64(beside(choose, choose.one_of((next_offset(batches, base), base))))
+    return clamp64(choose.one_of((INT64_MIN, base + INT32_MAX, INT64_MAX, -1)))
+
+
+def some_timestamp(choose: Choose, situation: Situation) -> int:
+    """Draw a timestamp: of a batch or beside it, or another."""
+    batches = batches_of(situation)
+    if batches and not one_in(choose, 6):
+        return clamp64(beside(choose, number_of(choose.one_of(batches), "max_timestamp") or 0))
+    return choose.one_of((*TIMES, 5_000, INT64_MIN, INT64_MAX))
+
+
+def several(
+    draw: Callable[[Choose, Situation], int],
+) -> Callable[[Choose, Situation], tuple[Value, ...]]:
+    """Return how some of these are drawn, in any order."""
+
+    def drawn(choose: Choose, situation: Situation) -> tuple[Value, ...]:
+        return tuple(draw(choose, situation) for _ in range(choose.integer(0, 6)))
+
+    return drawn
+
+
+def some_place(choose: Choose, situation: Situation) -> int:
+    """Draw a position: mostly where a batch begins or ends."""
+    kind = weighted(choose, (6, 2, 1))
+    if kind == 2:
+        return choose.one_of((0, INT32_MAX, len(log_of(situation)) + 20))
+    place = choose.one_of(places_of(situation))
+    return place if kind == 0 else max(0, beside(choose, place))
+
+
+def some_max_size(choose: Choose, situation: Situation) -> int:
+    """Draw how much to read: around the sizes of batches."""
+    places = places_of(situation)
+    kind = weighted(choose, (6, 3, 1))
+    if kind == 0:
+        return abs(choose.one_of(places) - choose.one_of(places))
+    return choose.integer(0, 300) if kind == 1 else choose.one_of((0, -1, INT32_MAX))
+
+
+def some_max_position(choose: Choose, situation: Situation) -> int | None:
+    """Draw up to where to read; None where that is not known."""
+    kind = weighted(choose, (5, 5, 1))
+    if kind == 0:
+        return INT32_MAX
+    return some_place(choose, situation) if kind == 1 else choose.one_of((None, -1))
+
+
+def some_fetch(choose: Choose, situation: Situation) -> tuple[Value, ...]:
+    """Draw (offset, position) of a fetch."""
+    return some_offset(choose, situation), some_place(choose, situation)
+
+
+def some_roll(choose: Choose, situation: Situation) -> tuple[Value, ...]:
+    """Draw the parameters of a roll, each near its border.
+
+    They are the limits in ms and bytes, and of what comes the largest timestamp, the largest
+    offset and the bytes; then the time.
+    """
+    now = now_of(situation) + choose.integer(0, 50)
+    timestamp = some_timestamp(choose, situation)
+    coming = choose.integer(0, 200)
+    offset = choose.one_of((0, 0, 2**31 - 2, 2**31 - 1, 2**31))
+    largest_offset = clamp64(base_of(situation) + beside(choose, offset))
+    limit_ms = INT64_MAX
+    if one_in(choose, 3):
+        first = situation.state.rolling_based_timestamp if situation.state is not None else None
+        began = first if first is not None and first >= 0 else 0
+        limit_ms = clamp64(beside(choose, timestamp - began))
+    limit_bytes = INT32_MAX
+    if one_in(choose, 3):
+        limit_bytes = beside(choose, len(log_of(situation)) + coming)
+    return limit_ms, limit_bytes, timestamp, largest_offset, coming, now
+
+
+def some_txn(choose: Choose, situation: Situation) -> tuple[Value, ...]:
+    """Draw a completed transaction: (producer id, first offset, last offset, whether aborted)."""
+    last = some_offset(choose, situation)
+    first = clamp64(last - choose.integer(-1, 30))
+    return choose.integer(0, 9), first, last, not one_in(choose, 3)
+
+
+# --- what breaks between two openings ------------------------------------------------------------
+
+
+def draw_index(choose: Choose, base_offset: int, suffix: str) -> bytes:
+    """Draw the index of another segment: entries that rise, and mean other places."""
+    entries, relative, value = [], 0, choose.one_of((0, 1_000))
+    for _ in range(choose.integer(1, 5)):
+        relative += choose.integer(1, 9)
+        value += choose.one_of((61, 70, 140, 5_000))
+        entries.append((relative, value))
+    if suffix == ".index":
+        return b"".join(struct.pack(">ii", *entry) for entry in entries)
+    if suffix == ".timeindex":
+        return b"".join(struct.pack(">qi", value, relative) for relative, value in entries)
+    offsets = [clamp64(base_offset + relative) for relative, _ in entries]
+    return b"".join(struct.pack(">hqqqq", 0, 1, one, one, one) for one in offsets)
+
+
+def draw_damage_to_files(choose: Choose, situation: Situation) -> tuple[Value, ...]:
+    """Draw what happens to files while nothing is open; mostly nothing."""
+    if not one_in(choose, 4):
+        return ()
+    return tuple(_draw_one(choose, situation) for _ in range(choose.one_of((1, 1, 2))))
+
+
+def _draw_one(choose: Choose, situation: Situation) -> Damage:
+    kinds = (".log", ".log", ".index", ".timeindex", ".txnindex")
+    suffix = choose.one_of(kinds if choose.magic_max == MAGIC_NEWEST else kinds[:4])
+    what = choose.one_of(DAMAGES[:4] if suffix == ".log" else DAMAGES)
+    if what == "replaced":
+        return suffix, what, 0, draw_index(choose, base_of(situation), suffix)
+    if what == "longer":
+        size = choose.integer(1, 80)
+        return suffix, what, 0, choose.data(size) if choose.boolean() else bytes(size)
+    if what == "flipped":
+        return suffix, what, choose.integer(0, 400), bytes([1 << choose.integer(0, 7)])
+    return suffix, what, choose.integer(1, 90) if what != "removed" else 0, b""
+
+
+def is_damage(value: Value) -> bool:
+    """Return whether a value read from a trace is such a list."""
+    return isinstance(value, tuple) and len(value) <= 8 and all(map(_is_one, value))
+
+
+def _is_one(item: Any) -> bool:
+    return (
+        isinstance(item, tuple)
+        and len(item) == 4
+        and item[0] in KINDS
+        and item[1] in DAMAGES
+        and type(item[2]) is int
+        and 0 <= item[2] < SMALL_MAX
+        and isinstance(item[3], bytes)
+        and len(item[3]) < SMALL_MAX
+        and (item[1] != "flipped" or len(item[3]) == 1)
+    )
+
+
+def damaged(
+    done: tuple[Damage, ...], stem: str, suffix: str, images: Mapping[str, bytes]
+) -> Mapping[str, bytes]:
+    """Return the files of a segment as something broke them; a missing one is left alone."""
+    after = dict(images)
+    for kind, what, number, data in done:
+        name = stem + kind + suffix
+        if name not in after and what != "replaced":
+            continue
+        image = after.get(name, b"")
+        if what == "removed":
+            del after[name]
+        elif what == "replaced":
+            after[name] = data
+        elif what == "longer":
+            after[name] = image + data
+        elif what == "flipped" and number < len(image):
+            flipped = bytes([image[number] ^ data[0]])
+            after[name] = image[:number] + flipped + image[number + 1 :]
+        elif what in ("cut", "zeros"):
+            kept = image[: max(0, len(image) - number)]
+            after[name] = kept + (bytes(len(image) - len(kept)) if what == "zeros" else b"")
+    return after

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The transaction index, described for the harness.
+
+Mirrors: segproof_model/kafka/format/transaction_index.py, segproof/kafka/transaction_index.py.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from segproof_harness.structures.choices import (
+    INT64_MAX,
+    INT64_MIN,
+    Choose,
+    beside,
+    one_in,
+    weighted,
+)
+from segproof_harness.structures.kafka.abstract_index import (
+    BASE_OFFSETS,
+    clamp64,
+    names,
+    present_name,
+    some_name,
+)
+from segproof_harness.structures.operations import Value
+from segproof_harness.structures.reached_states import OPENED_AGAIN
+from segproof_harness.structures.structure import (
+    Event,
+    OperationKind,
+    Parameter,
+    Setup,
+    Situation,
+    Structure,
+)
+from segproof_model.kafka.format.index_deviations import ClosedIndexIsClosed
+from segproof_model.kafka.format.transaction_index import (
+    AbortedTxn,
+    TransactionIndex,
+    read_aborted_txns,
+)
+from segproof_model.language.behaviours import Release
+from segproof_model.language.files import Files
+from segproof_model.language.outcomes import Step
+from segproof_model.language.states import opened
+from segproof_model.laws.register import has
+
+SUFFIX, ENTRY_SIZE = ".txnindex", 34
+FAR = (0, -1, INT64_MAX, INT64_MIN, 2**31, 2**32)
+
+
+def _start(situation: Situation) -> int:
+    return int(situation.opened["start_offset"])  # type: ignore[arg-type]  # checked by the trace
+
+
+def _entries(situation: Situation) -> list[AbortedTxn]:
+    state = situation.state
+    return [] if state is None else read_aborted_txns(state.image)
+
+
+def _some_offset(choose: Choose, situation: Situation) -> int:
+    entries = _entries(situation)
+    kind = weighted(choose, (12, 3, 1))
+    if kind == 0 and entries:
+        entry = choose.one_of(entries)
+        return clamp64(beside(choose, choose.one_of(entry[2:])))
+    if kind <= 1:
+        return clamp64(_start(situation) + choose.integer(-2, 100))
+    return choose.one_of(FAR)
+
+
+def _new_txn(choose: Choose, situation: Situation) -> Value:
+    entries = _entries(situation)
+    last = entries[-1].last_offset if entries else _start(situation)
+    kind = weighted(choose, (16, 4, 1))
+    if kind == 0:
+        last_offset = last + choose.integer(1, 40)
+    elif kind == 1:
+        last_offset = beside(choose, last)
+    else:
+        last_offset = choose.one_of(FAR)
+    version = choose.one_of((0,) * 20 + (1, -1, 0x0100, 0x00FF))
+    first_offset = last_offset - choose.integer(-2, 30)
+    last_stable_offset = last_offset + choose.integer(-30, 2)
+    numbers = (choose.integer(0, 9), first_offset, last_offset, last_stable_offset)
+    return (version, *map(clamp64, numbers))
+
+
+def _is_txn(value: Value) -> bool:
+    return (
+        isinstance(value, tuple)
+        and len(value) == 5
+        and all(type(item) is int and INT64_MIN <= item <= INT64_MAX for item in value)
+        and -(2**15) <= value[0] < 2**15
+    )
+
+
+def _with_txn(arguments: Mapping[str, Value]) -> Mapping[str, Any]:
+    fields = arguments["aborted_txn"]
+    assert isinstance(fields, tuple)
+    return {"aborted_txn": AbortedTxn(*fields)}
+
+
+def _draw_setup(choose: Choose) -> Setup:
+    start = choose.one_of(BASE_OFFSETS)
+    name = names(SUFFIX)[0]
+    arguments: dict[str, Value] = {
+        "start_offset": start,
+        "file": name,
+        "writable": not one_in(choose, 12),
+    }
+    kind = weighted(choose, (6, 3, 2, 1, 1))
+    if kind == 0:
+        return Setup(arguments)
+    good = b"".join(
+        AbortedTxn(
+            0, number, start + number * 10, start + number * 10 + 9, start + number
+        ).to_bytes()
+        for number in range(choose.integer(0, 8))
+    )
+    image = {
+        1: good,
+        2: good + choose.data(choose.integer(0, ENTRY_SIZE)),
+        3: choose.data(ENTRY_SIZE * choose.integer(1, 4)),
+        4: good + choose.one_of((b"\x00\x01", b"\x01\x00", b"\xff\x00", b"\x00\xff")) + bytes(32),
+    }[kind]
+    return Setup(arguments, {name: image})
+
+
+def _open_model(arguments: Mapping[str, Any], files: Files, release: Release) -> Step[Any]:
+    kind, given = release.kind(TransactionIndex), dict(arguments)
+    return opened(kind, files, given.pop("file"), **given)
+
+
+def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any:
+    return impl_class(**arguments, files=files)
+
+
+def _count(event: Event) -> int:
+    return 0 if event.after is None else len(event.after.entries_list())
+
+
+TRANSACTION_INDEX = Structure(
+    structure_id="transaction-index",
+    model="segproof_model.kafka.format.transaction_index:TransactionIndex",
+    impl="segproof.kafka.transaction_index:TransactionIndex",
+    opening=(
+        Parameter("start_offset", "int64", lambda choose, situation: _start(situation)),
+        Parameter("file", "name", present_name(SUFFIX)),
+        Parameter("writable", "flag", lambda choose, situation: not one_in(choose, 6)),
+    ),
+    draw_setup=_draw_setup,
+    operations=(
+        OperationKind(
+            "append",
+            (Parameter("aborted_txn", "other", _new_txn, _is_txn),),
+            40,
+            ("TXNIDX-7", "TXNIDX-6", "TXNIDX-3"),
+            {"invalid-argument": "TXNIDX-5", "corrupt-index": "TXNIDX-16"},
+            adapt=_with_txn,
+        ),
+        OperationKind(
+            "all_aborted_txns",
+            weight=8,
+            laws=("TXNIDX-8", "TXNIDX-7"),
+            errors={"kafka-error": "TXNIDX-2", "unmapped": "TXNIDX-9"},
+        ),
+        OperationKind(
+            "collect_aborted_txns",
+            (
+                Parameter("fetch_offset", "int64", _some_offset),
+                Parameter("upper_bound_offset", "int64", _some_offset),
+            ),
+            16,
+            ("TXNIDX-10", "TXNIDX-11"),
+        ),
+        OperationKind(
+            "truncate_to",
+            (Parameter("offset", "int64", _some_offset),),
+            6,
+            ("TXNIDX-12", "TXNIDX-13"),
+        ),
+        OperationKind("reset", weight=2, laws=("TXNIDX-14",)),
+        OperationKind("sanity_check", weight=4, laws=("TXNIDX-15",)),
+        OperationKind("flush", weight=2, laws=("TXNIDX-7",)),
+        OperationKind(
+            "rename_to", (Parameter("file", "name", some_name(SUFFIX)),), 3, ("TXNIDX-18",)
+        ),
+        OperationKind("close", weight=2, laws=("TXNIDX-9",), ends=True),
+        OperationKind("delete_if_exists", weight=2, laws=("TXNIDX-17",), ends=True),
+    ),
+    observed=("is_empty",),
+    sometimes={
+        "empty": lambda event: event.after is not None and event.after.is_empty,
+        "no-file": lambda event: (
+            event.after is not None and event.after.name not in event.after.files
+        ),
+        "many": lambda event: _count(event) >= 5,
+        "created-by-append": lambda event: (
+            event.operation.name == "append"
+            and event.outcome.error is None
+            and event.before.name not in event.before.files
+        ),
+        "append-refused": lambda event: (
+            event.operation.name == "append" and event.outcome.error == "invalid-argument"
+        ),
+        "partial-tail-refused": lambda event: (
+            event.operation.name == "append" and event.outcome.error == "corrupt-index"
+        ),
+        "unknown-version": lambda event: event.outcome.error == "kafka-error",
+        "complete": lambda event: (
+            event.operation.name == "collect_aborted_txns"
+            and event.outcome.error is None
+            and event.outcome.value[1]
+        ),
+        "incomplete-found": lambda event: (
+            event.operation.name == "collect_aborted_txns"
+            and event.outcome.error is None
+            and not event.outcome.value[1]
+            and len(event.outcome.value[0]) > 0
+        ),
+        "truncated": lambda event: (
+            event.operation.name == "truncate_to"
+            and 0 < _count(event) < len(event.before.entries_list())
+        ),
+        "corrupt-found": lambda event: (
+            event.operation.name == "sanity_check" and event.outcome.error == "corrupt-index"
+        ),
+        **OPENED_AGAIN,
+        "read-only-refused": lambda event: event.outcome.error == "read-only",
+        "closed-refused": lambda event: event.outcome.error == "unmapped",
+        "renamed-without-file": lambda event: (
+            event.operation.name == "rename_to" and event.before.name not in event.before.files
+        ),
+        "deleted": lambda event: (
+            event.operation.name == "delete_if_exists" and event.outcome.value is True
+        ),
+    },
+    is_usable=lambda state: not (has(state, ClosedIndexIsClosed) and state.is_closed),
+    open_model=_open_model,
+    open_impl=_open_impl,
+    laws=("TXNIDX-3", "TXNIDX-4"),
+)

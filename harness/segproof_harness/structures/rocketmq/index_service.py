@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RocketMQ's index service, described for the harness: the index files of a store.
+
+Mirrors: segproof_model/rocketmq/broker/index_service.py, segproof/rocketmq/index_service.py.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC
+from typing import Any
+
+from segproof.rocketmq.message import DispatchRequest as ImplDispatchRequest
+from segproof_harness.structures.choices import one_in
+from segproof_harness.structures.rocketmq import dispatch_drawing as messages
+from segproof_harness.structures.rocketmq import index_drawing as draw
+from segproof_harness.structures.rocketmq.index_file import is_geometry
+from segproof_harness.structures.rocketmq.index_service_states import SOMETIMES
+from segproof_harness.structures.structure import Event, OperationKind, Parameter, Structure
+from segproof_model.language.behaviours import Release
+from segproof_model.language.files import Files
+from segproof_model.language.outcomes import ErrorKind, Step
+from segproof_model.language.states import opened
+from segproof_model.rocketmq.broker.index_service import IndexService
+from segproof_model.rocketmq.format.dispatch_request import DispatchRequest
+
+OPENING = (
+    Parameter("geometry", "other", messages.geometry_again, is_geometry),
+    Parameter(
+        "now_ms",
+        "int64",
+        lambda choose, situation: draw.some_step_of_clock(choose, messages.now_of(situation)),
+        draw.is_time,
+    ),
+    Parameter("damage", "other", messages.draw_damage, messages.is_damage),
+)
+
+
+def _open_model(arguments: Mapping[str, Any], files: Files, release: Release) -> Step[Any]:
+    return opened(release.kind(IndexService), files, "", *arguments["geometry"])
+
+
+def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any:
+    return impl_class.open(
+        arguments["directory"],
+        *arguments["geometry"],
+        files=files,
+        time=arguments["clock"],
+        zone=UTC,
+    )
+
+
+# --- calls ---------------------------------------------------------------------------------------
+
+
+def _with_request(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"request": DispatchRequest(**messages.request_fields(arguments["request"]))}
+
+
+def _build_by_impl(service: Any, request: DispatchRequest) -> Any:
+    return service.build_index(ImplDispatchRequest(**request._asdict()))
+
+
+def show_file(file: Any) -> Any:
+    """Return the name of an index file, without its folder, and its header, if it is no answer."""
+    if file is None or isinstance(file, bool | tuple):
+        return file
+    return (
+        str(file.file_name).rpartition("/")[2],
+        file.begin_timestamp,
+        file.end_timestamp,
+        file.begin_phy_offset,
+        file.end_phy_offset,
+        file.hash_slot_count,
+        file.index_count,
+        file.is_available,
+    )
+
+
+def _show_files(files: Iterable[Any]) -> Any:
+    return tuple(map(show_file, files))
+
+
+def _last_file_of_model(service: IndexService) -> Any:
+    """Make a file where there is none with room, and show the last."""
+    service.retry_get_and_create_index_file()
+    return show_file(service.index_files[-1])
+
+
+def _show_checkpoint(checkpoint: Any) -> Any:
+    if isinstance(checkpoint, tuple):
+        return checkpoint
+    return (
+        checkpoint.physic_msg_timestamp,
+        checkpoint.logics_msg_timestamp,
+        checkpoint.index_msg_timestamp,
+        checkpoint.min_timestamp,
+        checkpoint.min_timestamp_index,
+    )
+
+
+def _is_asked(event: Event) -> bool:
+    """Return whether a release is asked: not for two files of one name.
+
+    Upstream they share their bytes, and a thread of the first one writes into the second at a
+    time of its own. Nor for a file that is listed twice, and deleted once: the other is mapped on.
+    """
+    if event.outcome.error == ErrorKind.ENDLESS:
+        return False
+    if event.before is None or event.after is None:
+        return True
+    if not {file.file_name for file in event.after.index_files} <= set(event.after.files):
+        return False
+    if event.operation.name == "load":
+        return True
+    made = [file.file_name for file in event.after.index_files[len(event.before.index_files) :]]
+    return len(set(made)) == len(made) and not set(made) & set(event.before.files)
+
+
+# --- the table -----------------------------------------------------------------------------------
+
+TOPIC = Parameter(
+    "topic",
+    "other",
+    lambda choose, _: messages.some_topic(choose) if one_in(choose, 4) else draw.TOPIC,
+    draw.is_text_or_null,
+)
+NOW = Parameter(
+    "now_ms",
+    "int64",
+    lambda choose, situation: draw.some_step_of_clock(choose, messages.now_of(situation)),
+    draw.is_time,
+)
+
+OPERATIONS = (
+    OperationKind(
+        "load",
+        (Parameter("last_exit_ok", "flag", messages.some_exit),),
+        10,
+        ("RMQSVC-1", "RMQSVC-2", "RMQSVC-3", "RMQSVC-4", "RMQSVC-5"),
+    ),
+    OperationKind(
+        "build_index",
+        (Parameter("request", "other", messages.some_request, messages.is_request),),
+        44,
+        ("RMQSVC-14", "RMQSVC-11", "RMQSVC-12", "RMQSVC-13", "RMQSVC-15", "RMQSVC-16"),
+        {"io-error": "RMQSVC-8", "null": "RMQSVC-14"},
+        adapt=_with_request,
+        call_impl=_build_by_impl,
+    ),
+    OperationKind(
+        "query_offset",
+        (
+            TOPIC,
+            Parameter("key", "other", messages.some_query_key, draw.is_text_or_null),
+            Parameter("max_num", "int32", messages.some_max_num),
+            Parameter("begin", "int64", messages.some_begin),
+            Parameter("end", "int64", messages.some_end),
+            Parameter(
+                "index_type",
+                "other",
+                lambda choose, _: choose.one_of((None, None, "T", "K")),
+                draw.is_text_or_null,
+            ),
+        ),
+        24,
+        ("RMQSVC-17", "RMQSVC-18", "RMQSVC-19"),
+        {"invalid-argument": "RMQSVC-20", "corrupt-index": "RMQIDX-40"},
+    ),
+    OperationKind(
+        "get_and_create_last_index_file",
+        weight=2,
+        laws=("RMQSVC-6", "RMQSVC-7"),
+        errors={"io-error": "RMQSVC-8"},
+        call_model=_last_file_of_model,
+        show=show_file,
+    ),
+    OperationKind(
+        "retry_get_and_create_index_file",
+        weight=2,
+        laws=("RMQSVC-6", "RMQSVC-7"),
+        errors={"io-error": "RMQSVC-8"},
+        call_model=_last_file_of_model,
+        show=show_file,
+    ),
+    OperationKind(
+        "flush",
+        (Parameter("position", "int32", lambda choose, _: choose.integer(-1, 4)),),
+        3,
+        ("RMQSVC-10",),
+    ),
+    OperationKind(
+        "delete_expired_file",
+        (Parameter("offset", "int64", messages.some_expired),),
+        4,
+        ("RMQSVC-21", "RMQSVC-22"),
+    ),
+    OperationKind(
+        "index_files",
+        weight=4,
+        laws=("RMQSVC-6", "RMQSVC-1"),
+        call_model=lambda service: _show_files(service.index_files),
+        show=_show_files,
+    ),
+    OperationKind(
+        "store_checkpoint",
+        weight=2,
+        laws=("RMQSVC-10",),
+        call_model=lambda service: _show_checkpoint(service.store_checkpoint),
+        show=_show_checkpoint,
+    ),
+    OperationKind("now", (NOW,), 10, sets_clock=True),
+    OperationKind("destroy", weight=1, laws=("RMQSVC-23",)),
+    OperationKind("shutdown", weight=1, laws=("RMQSVC-23",)),
+    OperationKind(
+        "close",
+        weight=1,
+        laws=("RMQSVC-23",),
+        ends=True,
+    ),
+)
+
+INDEX_SERVICE = Structure(
+    structure_id="index-service",
+    model="segproof_model.rocketmq.broker.index_service:IndexService",
+    impl="segproof.rocketmq.index_service:IndexService",
+    opening=OPENING,
+    draw_setup=messages.draw_setup,
+    operations=OPERATIONS,
+    observed=("total_size",),
+    sometimes=SOMETIMES,
+    is_usable=lambda state: state.store_checkpoint.is_mapped,
+    open_model=_open_model,
+    open_impl=_open_impl,
+    takes_directory=True,
+    takes_clock=True,
+    takes_folders=True,
+    damage=messages.with_damage,
+    parts=lambda state: state.index_files,
+    laws=("RMQSVC-2", "RMQCKPT-1"),
+    is_asked=_is_asked,
+)

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RocketMQ's message store, described for the harness: loading and recovering, as one opening.
+
+What a store lacks after a stop is drawn, not made by stopping one: queues that end before the log
+does, an index that lacks messages, the marker of a running store, an old checkpoint.
+Mirrors: segproof_model/rocketmq/broker/message_store.py, segproof/rocketmq/message_store.py.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC
+from typing import Any
+
+from segproof.errors import IndexClosedError
+from segproof.rocketmq.message import Message
+from segproof.rocketmq.message_store import MessageStoreConfig as ImplConfig
+from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS, message_of
+from segproof_harness.structures.choices import INT64_MAX, Choose, one_in, weighted
+from segproof_harness.structures.operations import Value
+from segproof_harness.structures.reached_states import OPENED_AGAIN
+from segproof_harness.structures.rocketmq import message_drawing as draw
+from segproof_harness.structures.rocketmq.index_drawing import NOW_MS, is_text_or_null, is_time
+from segproof_harness.structures.structure import (
+    Event,
+    OperationKind,
+    Parameter,
+    Setup,
+    Situation,
+    Structure,
+    is_file_path,
+)
+from segproof_model.language.behaviours import Release
+from segproof_model.language.files import Files
+from segproof_model.language.integers import int64_bytes
+from segproof_model.language.outcomes import ErrorKind, Step
+from segproof_model.language.states import opened, refuse
+from segproof_model.releases import SEGPROOF
+from segproof_model.rocketmq.broker.index_service import IndexService
+from segproof_model.rocketmq.broker.message_store import ABORT, MessageStore, MessageStoreConfig
+from segproof_model.rocketmq.format.commit_log import CommitLog
+from segproof_model.rocketmq.format.consume_queue import CONSUME_QUEUE, ConsumeQueue
+
+TOPIC = "T"
+SLOTS, ENTRIES = 4, 200
+"""So many entries that no index file is ever full."""
+LOG_FILE_SIZE, QUEUE_FILE_SIZE = 256, 100
+"""Two messages in a file of the log, five in one of a queue."""
+STRAY = "index/5/x"
+"""A folder among the index files: these can't be loaded."""
+
+Images = dict[str, bytes]
+
+
+# --- a store that was stopped --------------------------------------------------------------------
+
+
+def _some_messages(choose: Choose) -> list[Message]:
+    """Draw messages of two queues, a key each, each stored 10 s after the one before."""
+    count = choose.one_of((3, 5, 8, 30))
+    return [
+        message_of(
+            TOPIC, {"KEYS": f"k{number}"}, queue_offset=number,
+            store_timestamp=FIRST_TIMESTAMP_MS + 10_000 * number,
+        )
+        for number in range(count)
+    ]  # fmt: skip
+
+
+def _written(images: Images) -> list[Any]:
+    log = SEGPROOF.kind(CommitLog)(Files(images), "", LOG_FILE_SIZE)
+    return [result.message for _, result in log.scan() if result.message is not None]
+
+
+def _queue_files(messages: Sequence[Any]) -> Images:
+    queue = SEGPROOF.kind(ConsumeQueue)(Files(), f"{CONSUME_QUEUE}/{TOPIC}/0", QUEUE_FILE_SIZE)
+    for one in messages:
+        place = one.physical_offset, one.total_size
+        queue.put_message_position_info(*place, 0, one.queue_offset)
+    return dict(queue.files.images)
+
+
+def _index_files(messages: Sequence[Any]) -> Images:
+    files = Files(now_ms=NOW_MS - 10**6)
+    service = SEGPROOF.kind(IndexService)(files, "", SLOTS, ENTRIES)
+    for one in messages:
+        service.build_index(one.dispatch_request())
+    if messages:
+        service.flush(0)
+    return {name: data for name, data in files.images.items() if name.startswith("index/")}
+
+
+def _some_checkpoint(choose: Choose, messages: Sequence[Any]) -> bytes:
+    """Draw a checkpoint: three times and three offsets, each of some message or 0."""
+    times = [0, *(one.store_timestamp for one in messages), INT64_MAX // 2]
+    places = [0, 0, *(one.physical_offset for one in messages)]
+    values = [choose.one_of(times) for _ in range(3)] + [0, 0, choose.one_of(places)]
+    return b"".join(map(int64_bytes, values)).ljust(4096, b"\0")
+
+
+def _some_store(choose: Choose) -> Images:
+    """Draw the files of a stopped store."""
+    files = draw.log_files(_some_messages(choose), LOG_FILE_SIZE, 0)
+    messages = _written(files)
+    count = len(messages)
+    if one_in(choose, 5):
+        files[f"{draw.FOLDER}{LOG_FILE_SIZE * len(files):020d}"] = b""
+    files |= _queue_files(messages[: choose.one_of((0, 1, count - 1, count, count // 2))])
+    files |= _index_files(messages[: choose.one_of((0, 0, 1, count - 1, count))])
+    if one_in(choose, 8):
+        files[STRAY] = b""
+    if not one_in(choose, 4):
+        files["checkpoint"] = _some_checkpoint(choose, messages)
+    if one_in(choose, 2):
+        files[ABORT] = b""
+    return files
+
+
+# --- opening -------------------------------------------------------------------------------------
+
+
+def _draw_setup(choose: Choose) -> Setup:
+    return Setup({"now_ms": NOW_MS, "files": ()}, _some_store(choose))
+
+
+def _some_files(choose: Choose, situation: Situation) -> Value:
+    """Draw what a store is replaced by before it is opened again; mostly it stays as it is."""
+    kind = weighted(choose, (2, 5))
+    return () if kind == 0 else tuple(sorted(_some_store(choose).items()))
+
+
+def is_files(value: Value) -> bool:
+    """Return whether a value is files by name."""
+    return isinstance(value, tuple) and all(
+        isinstance(each, tuple)
+        and len(each) == 2
+        and is_file_path(each[0])
+        and isinstance(each[1], bytes)
+        for each in value
+    )
+
+
+def _replaced(arguments: Mapping[str, Any], images: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    """Return the files of the other store; a folder in the index stays, as folders do."""
+    stray = {name: data for name, data in images.items() if name == STRAY}
+    return dict(arguments["files"]) | stray if arguments["files"] else images
+
+
+def _next_time(choose: Choose, situation: Situation) -> Value:
+    before: Any = situation.opened["now_ms"]
+    return int(before) + 1000
+
+
+def _loaded(files: Files, release: Release) -> MessageStore:
+    """Open, load and recover; a store that cannot be loaded is not open."""
+    config = MessageStoreConfig(SLOTS, ENTRIES, LOG_FILE_SIZE)
+    store = release.kind(MessageStore)(files, "", config)
+    return store if store.load_and_recover() else refuse(ErrorKind.UNMAPPED)
+
+
+def _open_model(arguments: Mapping[str, Any], files: Files, release: Release) -> Step[Any]:
+    return opened(_loaded, files, release)
+
+
+def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any:
+    config = ImplConfig(SLOTS, ENTRIES, LOG_FILE_SIZE)
+    clock = arguments["clock"]
+    store = impl_class.open(arguments["directory"], config, files=files, time=clock, zone=UTC)
+    if hasattr(store, "load"):  # a real store is loaded by its adapter
+        if not store.load():
+            raise IndexClosedError("the store could not be loaded")
+        store.recover()
+    return store
+
+
+# --- calls ---------------------------------------------------------------------------------------
+
+
+def _query_of_model(store: MessageStore, key: str, max_num: int) -> Any:
+    return store.index_service.query_offset(TOPIC, key, max_num, 0, INT64_MAX).phy_offsets
+
+
+def _query_of_impl(store: Any, key: str, max_num: int) -> Any:
+    asked = getattr(store, "index_service", store)
+    found = asked.query_offset(TOPIC, key, max_num, 0, INT64_MAX)
+    return tuple(getattr(found, "phy_offsets", found))
+
+
+def _entries(state: Any) -> int:
+    return sum(file.index_count - 1 for file in state.index_service.index_files)
+
+
+def _is_asked(event: Event) -> bool:
+    """Return whether a release is asked: not where a life makes two index files."""
+    if event.after is None:
+        return True
+    names = [file.file_name for file in event.after.index_service.index_files]
+    return len(set(names)) == len(names)
+
+
+def _opens(event: Event) -> bool:
+    return event.operation.name in ("open", "reopen", "crash_reopen") and event.after is not None
+
+
+SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
+    **OPENED_AGAIN,
+    "not-loaded": lambda event: event.outcome.error == "unmapped",
+    "clean-exit": lambda event: _opens(event) and event.after.last_exit_ok,
+    "killed": lambda event: _opens(event) and not event.after.last_exit_ok,
+    "has-entries": lambda event: _opens(event) and _entries(event.after) > 0,
+    "has-no-entries": lambda event: _opens(event) and _entries(event.after) == 0,
+    "found": lambda event: event.operation.name == "query" and bool(event.outcome.value),
+    "empty-last-file": lambda event: (
+        _opens(event)
+        and any(
+            not data
+            for name, data in event.after.files.images.items()
+            if name.startswith(draw.FOLDER)
+        )
+    ),
+}
+"""States of a store, by name."""
+
+
+# --- the table -----------------------------------------------------------------------------------
+
+OPERATIONS = (
+    OperationKind(
+        "query",
+        (
+            Parameter(
+                "key", "other", lambda choose, _: f"k{choose.integer(0, 9)}",
+                lambda value: value is not None and is_text_or_null(value),
+            ),
+            Parameter("max_num", "int32", lambda choose, _: choose.one_of((8, 1, 64))),
+        ),
+        40,
+        ("RMQLOG-5", "RMQSVC-17"),
+        call_model=_query_of_model,
+        call_impl=_query_of_impl,
+    ),
+    OperationKind("close", weight=1, call_model=lambda store: None, call_impl=lambda store: None),
+)  # fmt: skip
+
+MESSAGE_STORE = Structure(
+    structure_id="message-store",
+    model="segproof_model.rocketmq.broker.message_store:MessageStore",
+    impl="segproof.rocketmq.message_store:MessageStore",
+    opening=(
+        Parameter("now_ms", "int64", _next_time, is_time),
+        Parameter("files", "other", _some_files, is_files),
+    ),
+    draw_setup=_draw_setup,
+    operations=OPERATIONS,
+    observed=(),
+    sometimes=SOMETIMES,
+    is_usable=lambda state: True,
+    open_model=_open_model,
+    open_impl=_open_impl,
+    takes_directory=True,
+    takes_clock=True,
+    takes_folders=True,
+    damage=_replaced,
+    laws=("RMQLOG-5", "RMQSVC-2", "RMQSVC-4", "RMQCKPT-5"),
+    is_asked=_is_asked,
+)

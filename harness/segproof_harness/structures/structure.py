@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the harness has to know of a structure, in one description; and the table of all of them.
+
+Machines, workloads, traces, Spark and the command line read these descriptions, so a structure is
+added to every layer by writing one.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Any, Literal
+
+from segproof_harness.structures.choices import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, Choose
+from segproof_harness.structures.operations import Operation, Value
+from segproof_harness.structures.outcomes import Outcome
+from segproof_model.language.outcomes import ErrorKind
+from segproof_model.releases import RELEASES, SEGPROOF
+
+Kind = Literal["int64", "int32", "size", "flag", "name", "bytes", "other"]
+SIZE_MAX = 1 << 24
+"""The largest file size a history may ask for; a size from a trace is untrusted."""
+LIMITS = {
+    "int64": (INT64_MIN, INT64_MAX),
+    "int32": (INT32_MIN, INT32_MAX),
+    "size": (-SIZE_MAX, SIZE_MAX),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One argument of an operation."""
+
+    name: str
+    kind: Kind
+    """`size` is a file size or count that memory has to hold; `name` a file in the directory."""
+    draw: Callable[[Choose, "Situation"], Value]
+    """Draw a value, biased by where the model stands."""
+    accepts: Callable[[Value], bool] = lambda value: True
+    """Whether a value read from a trace is one; for kind `other` this is the whole test."""
+
+    def refusal(self, value: Value) -> str | None:
+        """Return why a value from a trace can't be this argument, or None if it can."""
+        if self.kind in LIMITS:
+            low, high = LIMITS[self.kind]
+            if isinstance(value, bool) or not isinstance(value, int):
+                return f"{self.name} must be an integer"
+            if not low <= value <= high:
+                return f"{self.name} must be from {low} to {high}"
+        if self.kind == "flag" and not isinstance(value, bool):
+            return f"{self.name} must be true or false"
+        if self.kind == "bytes" and not isinstance(value, bytes):
+            return f"{self.name} must be base64 bytes"
+        if self.kind == "name" and not is_file_name(value):
+            return f"{self.name} must be the name of a file, without a path"
+        return None if self.accepts(value) else f"{self.name} has a form that this argument lacks"
+
+
+def is_file_name(value: object) -> bool:
+    """Return whether a value is a plain file name."""
+    return (
+        isinstance(value, str)
+        and 0 < len(value) <= 200
+        and value not in (".", "..")
+        and not set(value) & {"/", "\0"}
+    )
+
+
+def is_file_path(value: object) -> bool:
+    """Return whether a value is a plain file name, or one below up to three folders."""
+    return (
+        isinstance(value, str)
+        and value.count("/") <= 3
+        and all(map(is_file_name, value.split("/")))
+    )
+
+
+@dataclass(slots=True)
+class Situation:
+    """Where the model stands when an argument is drawn; nobody changes one.
+
+    Neither this nor `Event` is frozen, since that would triple the time to make one.
+    """
+
+    state: Any
+    """The model's state; None where nothing is open."""
+    files: Any
+    """The model's Files."""
+    opened: Mapping[str, Value]
+    """Arguments of the last opening."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OperationKind:
+    """One operation of a structure, and how its arguments are drawn."""
+
+    name: str
+    parameters: tuple[Parameter, ...] = ()
+    weight: int = 4
+    """How often workloads draw it."""
+    laws: tuple[str, ...] = ()
+    """The laws that speak of it, the chief one first."""
+    errors: Mapping[str, str] = field(default_factory=dict)
+    """The law that speaks of each kind of error, where it is another one."""
+    ends: bool = False
+    """Whether the object can't be used afterwards (close, delete)."""
+    adapt: Callable[[Mapping[str, Value]], Mapping[str, Any]] | None = None
+    """Return the arguments as the methods want them, where plain values won't do."""
+    call_model: Callable[..., Any] | None = None
+    """`f(draft, **arguments)` where the model's method of that name won't do."""
+    call_impl: Callable[..., Any] | None = None
+    """`f(object, **arguments)` where the implementation's method of that name won't do."""
+    show: Callable[[Any], Any] | None = None
+    """Return the part of an answer that is compared, where it is more than plain values."""
+    is_query: bool = False
+    """Whether it changes nothing: the model is asked the state itself, which refuses to be changed,
+    and no draft of it."""
+    sets_clock: bool = False
+    """Whether it sets the clock to its argument `now_ms`, and is no call at all."""
+
+    def draw(self, choose: Choose, situation: "Situation") -> Operation:
+        """Draw one call."""
+        drawn = {item.name: item.draw(choose, situation) for item in self.parameters}
+        return Operation(self.name, drawn)
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a history begins with: the directory, and the arguments of the first opening."""
+
+    arguments: Mapping[str, Value]
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+    def to_operation(self) -> Operation:
+        """Return the opening as an operation, for messages."""
+        return Operation("open", self.arguments)
+
+
+@dataclass(slots=True)
+class Event:
+    """One step as the `sometimes` predicates see it; a state is None where nothing is open."""
+
+    before: Any
+    operation: Operation
+    after: Any
+    outcome: Outcome
+
+
+class Clock:
+    """What time it is for a subject: as long as an operation sets no other, the same."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0
+
+    def __call__(self) -> int:
+        """Return the time in ms since 1970."""
+        return self.now_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """Everything the harness knows of one structure."""
+
+    structure_id: str
+    model: str
+    """`module:Class` of the model."""
+    impl: str
+    """`module:Class` of the implementation."""
+    opening: tuple[Parameter, ...]
+    """Arguments of opening, for the first time and by `reopen` and `crash_reopen`."""
+    draw_setup: Callable[[Choose], Setup]
+    operations: tuple[OperationKind, ...]
+    observed: tuple[str, ...]
+    """Accessors compared beside every image."""
+    sometimes: Mapping[str, Callable[[Event], bool]]
+    """States that must really be reached, by name."""
+    is_usable: Callable[[Any], bool]
+    """Whether a state is open: other operations than opening can succeed."""
+    open_model: Callable[..., Any]
+    """`f(arguments, files, release)` returns a Step whose `after` is a state, or the Files."""
+    open_impl: Callable[..., Any]
+    """`f(class, arguments, files)` returns the object; names are paths already."""
+    constructed: Callable[[Mapping[str, Value]], Mapping[str, Any]] = lambda arguments: arguments
+    """`f(arguments)` returns what the model is constructed with, by which laws judge an opening."""
+    takes_directory: bool = False
+    """Whether `open_impl` finds the path of the subject's directory in `arguments["directory"]`."""
+    takes_clock: bool = False
+    """Whether the opening's argument `now_ms` sets the clock: that of the model's Files, and the
+    subject's, which `open_impl` finds in `arguments["clock"]` and by which files are modified."""
+    takes_folders: bool = False
+    """Whether files may lie in folders of the directory; their names then are `folder/name`."""
+    damage: Callable[[Mapping[str, Value], Mapping[str, bytes]], Mapping[str, bytes]] | None = None
+    """`f(arguments, files)` returns the files as something broke them before this opening; not
+    asked where the opening's argument `damage` is empty."""
+    parts: Callable[[Any], Iterable[Any]] = lambda state: ()
+    """What a state holds of other structures; each is held against their state laws."""
+    laws: tuple[str, ...] = ()
+    """Laws of opening, the chief one first."""
+    is_asked: Callable[[Event], bool] = lambda event: event.outcome.error != ErrorKind.ENDLESS
+    """Whether histories for a release have such a step: not one that its JVM would never end, nor
+    one whose answer is left to chance there."""
+
+    @property
+    def system(self) -> str:
+        """`kafka` or `rocketmq`: whose structure it is."""
+        return self.model.split(".")[1]
+
+    @property
+    def profile_names(self) -> tuple[str, ...]:
+        """The profiles it has: segproof's own, and the releases of its system."""
+        return tuple(
+            name for name in RELEASES if name == SEGPROOF.name or name.startswith(f"{self.system}-")
+        )
+
+    @property
+    def newest_release(self) -> str:
+        """The profile of the newest release."""
+        return next(name for name in self.profile_names if name != SEGPROOF.name)
+
+    def check_profile(self, name: str) -> None:
+        """Raise ValueError, with the names that would do, for a release of another system."""
+        if name not in self.profile_names:
+            raise ValueError(
+                f"{self.structure_id} is a structure of {self.system} and has no profile {name!r};"
+                f" known: {', '.join(self.profile_names)}"
+            )
+
+    def operation(self, name: str) -> OperationKind | None:
+        """Return the operation of this name, `reopen` and `crash_reopen` included."""
+        return self.by_name().get(name)
+
+    def by_name(self) -> Mapping[str, OperationKind]:
+        """Return every operation by name."""
+        return _by_name(self)
+
+    def model_class(self) -> Any:
+        """Return the model's class."""
+        return load(self.model)
+
+    def impl_class(self) -> Any:
+        """Return the implementation's class."""
+        return load(self.impl)
+
+    def __hash__(self) -> int:
+        return hash(self.structure_id)
+
+
+@cache
+def _by_name(structure: Structure) -> Mapping[str, OperationKind]:
+    known = {kind.name: kind for kind in structure.operations}
+    for name in ("reopen", "crash_reopen"):
+        known[name] = OperationKind(name, structure.opening, 3, structure.laws)
+    return known
+
+
+def load(name: str) -> Any:
+    """Return the object `package.module:Name`.
+
+    Raises: ValueError that says what is wrong with the name.
+    """
+    module_name, colon, attribute = name.partition(":")
+    if not (module_name and colon and attribute):
+        raise ValueError(f"{name!r} is no `package.module:Class`")
+    try:
+        module = import_module(module_name)
+    except ImportError as error:
+        raise ValueError(f"{name!r}: the module can't be imported: {error}") from error
+    if not hasattr(module, attribute):
+        raise ValueError(f"{name!r}: the module has no {attribute!r}")
+    return getattr(module, attribute)
+
+
+DESCRIPTIONS = {
+    "offset-index": "segproof_harness.structures.kafka.offset_index:OFFSET_INDEX",
+    "time-index": "segproof_harness.structures.kafka.time_index:TIME_INDEX",
+    "transaction-index": "segproof_harness.structures.kafka.transaction_index:TRANSACTION_INDEX",
+    "record-batch": "segproof_harness.structures.kafka.record_batch:RECORD_BATCH",
+    "record-file": "segproof_harness.structures.kafka.record_file:RECORD_FILE",
+    "log-segment": "segproof_harness.structures.kafka.log_segment:LOG_SEGMENT",
+    "partition-log": "segproof_harness.structures.kafka.partition_log:PARTITION_LOG",
+    "index-file": "segproof_harness.structures.rocketmq.index_file:INDEX_FILE",
+    "index-service": "segproof_harness.structures.rocketmq.index_service:INDEX_SERVICE",
+    "store-checkpoint": "segproof_harness.structures.rocketmq.store_checkpoint:STORE_CHECKPOINT",
+    "commit-log": "segproof_harness.structures.rocketmq.commit_log:COMMIT_LOG",
+    "consume-queue": "segproof_harness.structures.rocketmq.consume_queue:CONSUME_QUEUE",
+    "message-store": "segproof_harness.structures.rocketmq.message_store:MESSAGE_STORE",
+}
+"""Where each structure is described."""
+
+STRUCTURE_IDS = tuple(DESCRIPTIONS)
+
+
+def structure_named(structure_id: str) -> Structure:
+    """Return the description. Raises ValueError with the known ids."""
+    if structure_id not in DESCRIPTIONS:
+        raise ValueError(f"no structure {structure_id!r}; known: {', '.join(DESCRIPTIONS)}")
+    description: Structure = load(DESCRIPTIONS[structure_id])
+    return description

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verb `rebuild`: rows, summary, exit codes, and what it says where it can't."""
+
+import errno
+import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from segproof.files import RealFiles
+from segproof.kafka import RecordFile
+from segproof.kafka.checkpoint_file import write_checkpoint
+from segproof_harness import cli
+from segproof_harness.files.shipped_directories import partition_of, scenarios, stores
+
+BY_NAME = {scenario.name: partition_of(scenario) for scenario in scenarios()}
+(STORE,) = (store for store in stores() if store.parent.name == "small-5.5.1")
+FIELDS = [
+    "path", "entries", "old_entries", "changed", "index_interval_bytes", "interval_from",
+]  # fmt: skip
+SEGMENT = "00000000000000001014"
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """Return a private copy of the directory `txn-a`."""
+    target = tmp_path / "t-0"
+    shutil.copytree(BY_NAME["txn-a"], target, copy_function=shutil.copyfile)
+    return target
+
+
+def images(directory: Path) -> dict[str, bytes]:
+    """Return the bytes of each file."""
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+def test_out_writes_rows_and_a_summary(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One object a file, in the order of the directory; the old one is not touched."""
+    before = images(copy)
+    (copy / f"{SEGMENT}.index").write_bytes(b"\1" * 80)
+    damaged = images(copy)
+    out = copy.parent / "new" / "t-0"
+    assert 0 == cli.run(["rebuild", str(copy), "--out", str(out), "--format", "jsonl"])
+    captured = capsys.readouterr()
+    rows = [json.loads(line) for line in captured.out.splitlines()]
+    assert [FIELDS] * 9 == [list(row) for row in rows]
+    assert [f"{out}/{SEGMENT}.index"] == [row["path"] for row in rows if row["changed"]]
+    assert [None] == [row["old_entries"] for row in rows if row["changed"]]
+    assert "9 index files rebuilt, 1 of them changed, in " in captured.err
+    assert damaged == images(copy)
+    assert before == images(out)
+    assert 0 == cli.run(["verify", str(out), "--deep"])
+
+
+def test_in_place(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The old files are replaced, and nothing else is left."""
+    before = images(copy)
+    (copy / f"{SEGMENT}.timeindex").unlink()
+    assert 0 == cli.run(["rebuild", str(copy), "--in-place"])
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) == 9
+    assert (
+        f"path: {copy}/{SEGMENT}.timeindex entries: 108 old_entries: null changed: true "
+        "index_interval_bytes: 1024 interval_from: old index"
+    ) in shown
+    assert before == images(copy)
+
+
+def test_a_broken_log_is_a_finding(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit 1, the finding as everywhere, and nothing is written."""
+    log = copy / f"{SEGMENT}.log"
+    data = bytearray(log.read_bytes())
+    data[5000] ^= 1
+    log.write_bytes(data)
+    out = copy.parent / "out"
+    assert 1 == cli.run(["rebuild", str(copy), "--out", str(out), "--format", "jsonl"])
+    captured = capsys.readouterr()
+    (finding,) = map(json.loads, captured.out.splitlines())
+    assert (finding["law"], finding["path"]) == ("BATCH-3", str(log))
+    assert "all later segments" in finding["message"]
+    assert "nothing was written: 1 error" in captured.err
+    assert not out.exists()
+    arguments = finding["reproduce"].split()
+    assert 1 == cli.run(arguments[1:])
+    assert finding["law"] in capsys.readouterr().out
+
+
+def test_a_torn_tail(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is left out only where that is asked for, which stderr says."""
+    last = sorted(copy.glob("*.log"))[-1]
+    with last.open("ab") as file:
+        file.write(bytes(100))
+    out = copy.parent / "out"
+    assert 1 == cli.run(["rebuild", str(copy), "--out", str(out)])
+    assert "--cut-tail" in capsys.readouterr().out
+    assert 0 == cli.run(["rebuild", str(copy), "--out", str(out), "--cut-tail"])
+    assert "left out: the last 100 bytes of the last log" in capsys.readouterr().err
+    assert (out / last.name).stat().st_size == last.stat().st_size - 100
+
+
+def test_epochs_behind_the_cut_are_left_out(copy: Path) -> None:
+    """A broker that loads the log drops them; the old directory, of links to it, keeps them."""
+
+    def cut(name: str, text: bytes) -> Path:
+        epochs.unlink(missing_ok=True)
+        epochs.write_bytes(text)
+        out = copy.parent / name
+        assert 0 == cli.run(["rebuild", str(copy), "--out", str(out), "--cut-tail"])
+        assert text == epochs.read_bytes()
+        return out
+
+    last, epochs = max(copy.glob("*.log")), copy / "leader-epoch-checkpoint"
+    os.truncate(last, last.stat().st_size - 3)
+    out = cut("unreadable", b"no epochs")
+    assert b"no epochs" == (out / epochs.name).read_bytes()
+    with RecordFile.open(str(out / last.name), mutable=False) as log:
+        end = max(batch.next_offset for batch in log.batches())
+    begins = ["0 0", f"1 {end - 1}", f"2 {end}", f"3 {end + 9}"]
+    kept = (cut("cut", write_checkpoint(begins)) / epochs.name).read_bytes()
+    assert write_checkpoint(begins[:2]) == kept
+
+
+def test_what_is_left_out_is_named(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A foreign file is no reason to stop."""
+    (copy / "notes.txt").touch()
+    assert 0 == cli.run(["rebuild", str(copy), "--out", str(copy.parent / "out")])
+    assert "left out: notes.txt: no file of a partition has this name" in capsys.readouterr().err
+
+
+def test_profiles(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Old releases enter first offsets: the same positions, other offsets."""
+    shown = []
+    for profile in ("kafka-1.1.1", "kafka-2.4.1", "kafka-4.3.1", "segproof"):
+        out = copy.parent / profile
+        assert 0 == cli.run(["rebuild", str(copy), "--out", str(out), "--profile", profile])
+        shown.append((out / f"{SEGMENT}.index").read_bytes())
+    assert shown[0] != shown[1]
+    assert shown[1] == shown[2] == shown[3]
+    assert shown[0][4::8] == shown[1][4::8]
+    assert 2 == cli.run(["rebuild", str(copy), "--in-place", "--profile", "kafka-0"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "either --out DIR2 or --in-place"),
+        (["--in-place", "--out", "x"], "either --out DIR2 or --in-place"),
+        (["--in-place", "--cut-tail"], "need --out"),
+        (["--in-place", "--copy"], "need --out"),
+        (["--out", "{copy}/inner"], "lie in each other"),
+        (["--out", "{copy}"], "lie in each other"),
+        (["--out", "{full}"], "exists and is not empty"),
+        (["--out", "{full}/file"], "not a directory"),
+        (["--in-place", "--max-index-bytes", "24"], "more bytes for an index"),
+        (["--in-place", "--index-interval-bytes", "-1"], "--index-interval-bytes"),
+    ],
+)
+def test_usage(
+    arguments: list[str], words: str, copy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit 2, one line that says what is wrong, and nothing has changed."""
+    full = copy.parent / "full"
+    full.mkdir()
+    (full / "file").touch()
+    before = images(copy)
+    filled = [each.format(copy=copy, full=full) for each in arguments]
+    assert 2 == cli.run(["rebuild", str(copy), *filled])
+    captured = capsys.readouterr()
+    assert words in captured.err
+    assert captured.out == ""
+    assert before == images(copy)
+
+
+def test_what_is_no_partition(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A data directory, a file, nothing at all: exit 2."""
+    for path, words in (
+        (copy.parent, "the directory of one partition"),
+        (copy / f"{SEGMENT}.log", "not a directory"),
+        (copy / "nothing", "no such file or directory"),
+    ):
+        assert 2 == cli.run(["rebuild", str(path), "--out", f"{copy.parent}-new"])
+        assert words in capsys.readouterr().err
+
+
+def test_missing_rights(
+    copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A directory in which no file may be made is exit 2, for every user, root included."""
+    before = images(copy)
+
+    def refuse(files: RealFiles, path: str) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    monkeypatch.setattr(RealFiles, "create_new", refuse)
+    assert 2 == cli.run(["rebuild", str(copy), "--in-place", "--jobs", "1"])
+    assert "permission denied" in capsys.readouterr().err
+    assert before == images(copy)
+
+
+@pytest.mark.slow
+def test_progress_on_a_terminal(copy: Path) -> None:
+    """The bar is there on a terminal, and what is shown in the end is the summary."""
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "segproof_harness.cli", "rebuild", str(copy), "--in-place"]
+    with (copy.parent / "rows").open("w") as rows:
+        done = subprocess.run(command, stdout=rows, stderr=follower, check=False)
+    os.close(follower)
+    shown = os.read(leader, 1 << 16).decode()
+    os.close(leader)
+    assert done.returncode == 0
+    assert "rebuild" in shown
+    assert "9 index files rebuilt" in shown
+
+
+def test_a_store_without_an_index_gets_one_as_by_default(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That nothing told how large the index was is said, unless the caller tells."""
+    store = tmp_path / "store"
+    shutil.copytree(STORE, store, ignore=shutil.ignore_patterns("index"))
+    out = tmp_path / "new"
+    assert 0 == cli.run(["rebuild", str(store), "--out", str(out / "a"), "--index-num", "50"])
+    assert "no old index file" not in capsys.readouterr().err
+    assert 0 == cli.run(["rebuild", str(store), "--out", str(out / "b")])
+    assert "no old index file tells how many slots" in capsys.readouterr().err

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The log of a partition against its model, in random histories."""
+
+from segproof_harness.histories.machines import machine_for, run_until_reached
+
+STATES = {
+    "crash-reopened",
+    "index-full-roll",
+    "offset-order-refused",
+    "out-of-range",
+    "reopened",
+    "rolled",
+    "segment-boundary-read",
+    "time-found",
+    "truncation-into-a-batch",
+}
+"""States that the histories must reach, or the test says nothing of them."""
+
+
+def test_in_memory() -> None:
+    """On files in memory, model and implementation agree at each step, to the byte."""
+    run_until_reached(machine_for("partition-log"), STATES)
+
+
+def test_on_real_files() -> None:
+    """On files of the operating system they agree too; fewer histories, since these are slower."""
+    run_until_reached(machine_for("partition-log", "impl:real-files"), {"crash-reopened"}, share=5)

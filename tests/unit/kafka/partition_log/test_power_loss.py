@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A log after a loss of power: what was made durable is there, and what is there has no hole.
+
+At each step of a history three crash images are loaded: without any byte that was not synced, and
+with all bytes or all names that the system might have written by itself.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from segproof.kafka import LogManager, PartitionLog
+from segproof_harness.files.memory_files import MemoryFiles
+from segproof_tests.crashing_files import CrashingFiles, crash_images
+from segproof_tests.memory_logs import (
+    CONFIG,
+    DIRECTORY,
+    START_MS,
+    Place,
+    batch,
+    bytes_of,
+)
+
+STEPS: list[Callable[[PartitionLog], object]] = [
+    *[lambda log: log.append_as_leader(batch(6), 0)] * 9,
+    lambda log: log.flush(),
+    lambda log: log.append_as_leader(batch(6), 1),
+    lambda log: log.truncate_to(50),
+    lambda log: log.append_as_leader(batch(6, timestamp_ms=START_MS - 9), 2),
+    lambda log: log.truncate_to(20),
+    lambda log: log.append_as_leader(batch(20, timestamp_ms=START_MS - 7), 3),
+    lambda log: log.roll(),
+    lambda log: log.flush(True),
+    lambda log: log.append_as_leader(batch(3), 3),
+    PartitionLog.close,
+]
+
+
+def durable_bytes(log: PartitionLog) -> int:
+    """Return how many bytes of records lie below the recovery point."""
+    batches = (batch for one in log.log_segments for batch in one.log)
+    point = log.recovery_point
+    return sum(batch.size_bytes for batch in batches if batch.last_offset < point)
+
+
+@pytest.mark.checks("LOAD-17")
+def test_power_is_lost_at_any_step() -> None:
+    """All below the recovery point is there, and behind it a prefix of what was written.
+
+    While an operation runs, what was before it counts as well as what is after it.
+    """
+    files = CrashingFiles()
+    log = Place(files).open()
+    checked = 0
+    for step in STEPS:
+        before, durable_before = bytes_of(log), durable_bytes(log)
+        images = crash_images(files, partial(step, log), kill=False)
+        after = before if log.is_closed else bytes_of(log)
+        durable_after = durable_before if log.is_closed else durable_bytes(log)
+        least = min(durable_before, durable_after)
+        for image in images:
+            data = bytes_of(Place.of(image).open(is_clean=False))
+            assert before.startswith(data) or after.startswith(data)
+            assert len(data) >= least
+            checked += 1
+    assert checked > 50
+
+
+def known_of(log: PartitionLog) -> tuple[bytes, object]:
+    """Return the records, and the last batch of the producer, which is what a snapshot keeps."""
+    entry = log.producer_state_manager.last_entry(5)
+    assert entry is not None
+    return bytes_of(log), entry.batch_metadata[-1]
+
+
+@pytest.mark.parametrize("lost", ["", ".index", ".snapshot"])
+def test_power_is_lost_during_a_recovery(lost: str) -> None:
+    """The next one finds the same records and producers, whatever of the snapshots is durable."""
+    files = CrashingFiles()
+    place = Place(files)
+    log = place.open()
+    for number in range(6):
+        producer = {"producer_id": 5, "producer_epoch": 0, "base_sequence": 2 * number}
+        log.append_as_leader(batch(2, **producer), 0)
+        log.roll()
+    log.flush(True)
+    expected = known_of(log)
+    log.close_handlers()
+    for name in place.names(lost) if lost else []:
+        files.remove(f"{DIRECTORY}/{name}")
+    files.sync_directory(DIRECTORY)
+    images = crash_images(files, lambda: place.open(is_clean=False).close_handlers())
+    assert len(images) > 10
+    for image in images:
+        assert known_of(Place.of(image).open(is_clean=False)) == expected
+
+
+def test_power_is_lost_while_an_empty_segment_is_replaced() -> None:
+    """The log ends where it did, though no record tells where that is."""
+    files = CrashingFiles()
+    log = Place(files).open()
+    log.append_as_leader(batch(6), 0)
+    log.truncate_fully_and_start_at(30)
+    images = crash_images(files, log.roll, kill=False)
+    assert len(images) > 3
+    for image in images:
+        assert Place.of(image).open(is_clean=False).log_end_offset == 30
+
+
+def test_power_is_lost_while_a_segment_is_split() -> None:
+    """All records are there, in the old segment or in those that take its place."""
+    files = CrashingFiles()
+    place = Place(files)
+    data = batch(3) + batch(3, 2**31 + 7)
+    place.put(f"{0:020d}.log", data)
+    files.make_durable()
+    images = crash_images(files, lambda: place.open(is_clean=False), kill=False)
+    assert len(images) > 5
+    for image in images:
+        assert data == bytes_of(Place.of(image).open(is_clean=False))
+
+
+def test_all_is_durable_before_the_clean_mark() -> None:
+    """Else the last time entry is lost, and nothing tells a later start to make it anew."""
+    files = CrashingFiles()
+    manager = LogManager("/", CONFIG, files=files, time=lambda: START_MS)
+    log = manager.get_or_create_log("t", 0)
+    for number in range(9):
+        log.append_as_leader(batch(1, timestamp_ms=START_MS + number), 0)
+    manager.shutdown()
+    assert kept_by(files) == files.images(DIRECTORY)
+
+
+def test_a_segment_that_was_flushed_before_it_is_rolled() -> None:
+    """Its records are durable; how its indexes end must be too, for it is not recovered again."""
+    files = CrashingFiles()
+    log = Place(files).open()
+    for number in range(9):
+        log.append_as_leader(batch(1, timestamp_ms=START_MS + number), 0)
+    log.flush()
+    log.roll()
+    kept = kept_by(files)
+    assert {name: kept.get(name) for name in _indexes(files)} == _indexes(files)
+
+
+def kept_by(files: CrashingFiles) -> dict[str, bytes]:
+    """Return what a loss of power would leave at least of the log."""
+    start = f"{DIRECTORY}/"
+    image = files.after_power_loss()[0].items()
+    return {path.removeprefix(start): data for path, data in image if path.startswith(start)}
+
+
+def _indexes(files: MemoryFiles) -> dict[str, bytes]:
+    """Return the index files of the first segment."""
+    first = "0" * 20
+    return {
+        name: data
+        for name, data in files.images(DIRECTORY).items()
+        if name in (f"{first}.index", f"{first}.timeindex")
+    }
+
+
+@pytest.mark.parametrize("damaged", [0, 1])
+@pytest.mark.parametrize("lost", ["", ".index", ".timeindex"])
+@pytest.mark.checks("LOAD-8", "LOAD-17")
+def test_a_crash_in_a_recovery_that_cuts(damaged: int, lost: str) -> None:
+    """The next recovery finds what lies before the damage, without a hole, at whichever step.
+
+    The segment was cut before the ones behind it were gone, and when it was opened if its own index
+    was lost: nothing told that the log had lost offsets in its middle. Kafka does both.
+    """
+    files = CrashingFiles()
+    place = Place(files)
+    log = place.open(segment_bytes=300)
+    for _ in range(5):
+        log.append_as_leader(batch(2), 0)
+        log.append_as_leader(batch(2), 0)
+        log.roll()
+    log.close_handlers()
+    name = place.names(".log")[damaged]
+    data = place.image()[name]
+    half = len(data) // 2
+    place.put(name, data[: half + 70] + b"?" + data[half + 71 :])
+    for index in place.names(lost)[damaged:] if lost else []:
+        files.remove(f"{DIRECTORY}/{index}")
+    files.make_durable()
+    images = crash_images(files, lambda: place.open(is_clean=False, segment_bytes=300))
+    assert len(images) > 20
+    for image in images:
+        again = Place.of(image).open(is_clean=False, segment_bytes=300)
+        offsets = [one.base_offset for part in again.log_segments for one in part.log]
+        assert offsets == list(range(0, 4 * damaged + 2, 2))
+        assert again.log_end_offset == 4 * damaged + 2

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The transaction index of the implementation: against the model, on real files, and in bulk."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segproof.errors import (
+    CorruptIndexError,
+    IndexClosedError,
+    InvalidArgumentError,
+    ReadOnlyIndexError,
+    SegproofError,
+)
+from segproof.kafka.transaction_index import (
+    ABORTED_TXN_DTYPE,
+    AbortedTxn,
+    TransactionIndex,
+    TxnIndexSearchResult,
+    read_aborted_txns,
+)
+from segproof_harness.files.memory_files import MemoryFiles
+from segproof_model.kafka.format import transaction_index as model
+from segproof_model.language.files import Files
+from segproof_model.language.outcomes import Raised
+from segproof_model.language.states import apply
+from segproof_model.releases import SEGPROOF
+
+ONE = AbortedTxn(0, 1, 5, 15, 13)
+TWO = AbortedTxn(0, 2, 16, 25, 30)
+THREE = AbortedTxn(0, 1, 26, 40, 41)
+
+OFFSETS = st.one_of(st.integers(-2, 30), st.sampled_from((-(2**63), 2**31, 2**63 - 1)))
+NAMES = st.sampled_from(("a", "b"))
+TXNS = st.builds(
+    AbortedTxn, st.sampled_from((0, 0, 0, 0, 1, 256, -1)), st.integers(0, 3), OFFSETS, OFFSETS,
+    OFFSETS,
+)  # fmt: skip
+IMAGES = st.one_of(
+    st.lists(TXNS, max_size=4).map(lambda txns: b"".join(txn.to_bytes() for txn in txns)),
+    st.lists(st.sampled_from((0, 0, 0, 1, 255)), max_size=80).map(bytes),
+)
+OPERATIONS: dict[str, dict[str, Any]] = {
+    "append": {"aborted_txn": TXNS},
+    "all_aborted_txns": {},
+    "collect_aborted_txns": {"fetch_offset": OFFSETS, "upper_bound_offset": OFFSETS},
+    "truncate_to": {"offset": OFFSETS},
+    "reset": {},
+    "sanity_check": {},
+    "flush": {},
+    "close": {},
+    "delete_if_exists": {},
+    "rename_to": {"file": NAMES},
+}
+
+
+def ask_model(state: Any, name: str, arguments: dict[str, Any]) -> tuple[Any, object]:
+    """Return the model's next state and its outcome, an error as its kind."""
+    step = apply(state, name, **arguments)
+    outcome = step.outcome
+    return step.after, outcome.kind.value if isinstance(outcome, Raised) else outcome
+
+
+def ask_implementation(index: TransactionIndex, name: str, arguments: dict[str, Any]) -> object:
+    """Return the implementation's outcome, an error as its kind."""
+    if "file" in arguments:
+        arguments = {"file": "/d/" + arguments["file"]}
+    try:
+        return getattr(index, name)(**arguments)
+    except SegproofError as error:
+        return error.kind
+
+
+@given(data=st.data())
+def test_model_and_implementation_agree(data: st.DataObject) -> None:
+    """Every answer, every kind of error and every byte of the directory are the model's."""
+    images = data.draw(st.dictionaries(NAMES, IMAGES))
+    files = MemoryFiles()
+    files.make_directory("/d")
+    for name, image in sorted(images.items()):
+        file = files.open(f"/d/{name}", writable=True, create=True)
+        file.pwrite(image, 0)
+        file.close()
+    writable = data.draw(st.sampled_from((True, True, False)))
+    state: Any = SEGPROOF.kind(model.TransactionIndex)(Files(images), "a", 10, writable)
+    index = TransactionIndex(10, "/d/a", writable, files=files)
+    for name in data.draw(st.lists(st.sampled_from(list(OPERATIONS)), max_size=20)):
+        arguments = {key: data.draw(value) for key, value in OPERATIONS[name].items()}
+        state, expected = ask_model(state, name, arguments)
+        assert expected == ask_implementation(index, name, arguments), (name, arguments)
+        assert dict(state.files.images) == files.images("/d")
+        assert (state.is_empty, state.last_offset, f"/d/{state.name}") == (
+            index.is_empty,
+            index.last_offset,
+            index.file,
+        )
+    index.close()
+
+
+def test_real_files(tmp_path: Path) -> None:
+    """A file is made by the first append, found again, moved, cut and removed."""
+    path = tmp_path / "0.txnindex"
+    with TransactionIndex(0, path) as index:
+        assert (False, 0, True) == (path.exists(), len(index), index.is_empty)
+        index.append(ONE)
+        index.append(TWO)
+        index.flush()
+    assert ONE.to_bytes() + TWO.to_bytes() == path.read_bytes()
+    index = TransactionIndex(0, path)
+    assert ([ONE, TWO], 2, path.read_bytes()) == (list(index), len(index), index.to_bytes())
+    assert TxnIndexSearchResult([TWO], True) == index.collect_aborted_txns(16, 30)
+    index.rename_to(tmp_path / "1.txnindex")
+    index.truncate_to(25)
+    index.append(THREE)
+    assert ONE.to_bytes() + THREE.to_bytes() == (tmp_path / "1.txnindex").read_bytes()
+    assert index.delete_if_exists()
+    assert not index.delete_if_exists()
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_moved_directory(tmp_path: Path) -> None:
+    """After its directory was moved, the index knows its new path."""
+    (tmp_path / "old").mkdir()
+    index = TransactionIndex(0, tmp_path / "old" / "0.txnindex")
+    index.append(ONE)
+    (tmp_path / "old").rename(tmp_path / "new")
+    index.update_parent_dir(tmp_path / "new")
+    index.append(TWO)
+    assert 68 == (tmp_path / "new" / "0.txnindex").stat().st_size
+    assert index.delete_if_exists()
+
+
+def test_failed_rename_keeps_the_path(tmp_path: Path) -> None:
+    """Where the move fails, the path is still the old one."""
+    index = TransactionIndex(0, tmp_path / "a")
+    index.append(ONE)
+    with pytest.raises(FileNotFoundError):
+        index.rename_to(tmp_path / "missing" / "a")
+    assert str(tmp_path / "a") == index.file
+    index.close()
+
+
+def test_reading_never_writes(tmp_path: Path) -> None:
+    """Opened for reading, a file that the user may not write to is listed; nothing is made."""
+    path = tmp_path / "a"
+    path.write_bytes(ONE.to_bytes() + b"tail")
+    path.chmod(0o444)
+    with TransactionIndex(0, path, writable=False) as index:
+        assert [ONE] == index.all_aborted_txns()
+        for change in (index.reset, lambda: index.append(TWO), lambda: index.truncate_to(0)):
+            with pytest.raises(ReadOnlyIndexError):
+                change()
+        with pytest.raises(CorruptIndexError, match=r"byte 34: 4 bytes behind .*TXNIDX-16"):
+            index.sanity_check()
+    with TransactionIndex(0, tmp_path / "b", writable=False) as index:
+        assert index.is_empty
+    assert [path] == list(tmp_path.iterdir())
+    assert ONE.to_bytes() + b"tail" == path.read_bytes()
+
+
+def test_closed_is_closed(tmp_path: Path) -> None:
+    """Every use of a closed index raises the same error; its length is 0."""
+    index = TransactionIndex(0, tmp_path / "a")
+    index.append(ONE)
+    index.close()
+    index.close()
+    uses = (
+        index.all_aborted_txns, index.sanity_check, index.flush, index.reset, index.to_bytes,
+        lambda: index.append(TWO), lambda: index.truncate_to(0),
+        lambda: index.collect_aborted_txns(0, 1),
+    )  # fmt: skip
+    for use in uses:
+        with pytest.raises(IndexClosedError, match="closed"):
+            use()
+    assert (0, "closed") == (len(index), repr(index).rpartition(" ")[2].rstrip(")"))
+
+
+def test_file_that_appears_is_not_written_to(tmp_path: Path) -> None:
+    """A file that another program made since opening is left alone."""
+    index = TransactionIndex(0, tmp_path / "a")
+    (tmp_path / "a").write_bytes(TWO.to_bytes())
+    with pytest.raises(FileExistsError, match="another program"):
+        index.append(ONE)
+    assert TWO.to_bytes() == (tmp_path / "a").read_bytes()
+
+
+def test_numbers_that_do_not_fit() -> None:
+    """A number of more than 64 bits is refused before anything is written."""
+    with pytest.raises(InvalidArgumentError, match="does not fit"):
+        AbortedTxn(0, 2**63, 0, 0, 0).to_bytes()
+    with pytest.raises(InvalidArgumentError, match="no 34 bytes"):
+        AbortedTxn.from_bytes(bytes(40), 7)
+
+
+def test_bulk_reading() -> None:
+    """The array has native byte order, its own memory, and no partial tail."""
+    data = bytearray(ONE.to_bytes() + b"\xff\1" + TWO.to_bytes()[2:] + bytes(33))
+    table = read_aborted_txns(data)
+    assert (ABORTED_TXN_DTYPE, 2, True) == (table.dtype, len(table), table.dtype.isnative)
+    assert [tuple(ONE), (-255, *TWO[1:])] == table.tolist()
+    data[2:] = bytes(len(data) - 2)
+    assert np.array_equal([1, 2], table["producer_id"])
+    assert 0 == len(read_aborted_txns(b""))
+
+
+@given(st.lists(TXNS, max_size=5), st.binary(max_size=33))
+def test_bulk_reading_is_the_model(txns: list[AbortedTxn], tail: bytes) -> None:
+    """Codec and bulk reader agree with the model on every number."""
+    data = b"".join(txn.to_bytes() for txn in txns) + tail
+    assert model.read_aborted_txns(data) == list(map(tuple, read_aborted_txns(data).tolist()))
+    assert data[: 34 * len(txns)] == b"".join(
+        model.AbortedTxn(*txn).to_bytes() for txn in model.read_aborted_txns(data)
+    )
+    assert txns == [AbortedTxn.from_bytes(data, 34 * number) for number in range(len(txns))]
+
+
+def test_readers_beside_the_writer(tmp_path: Path) -> None:
+    """What a reader lists while another thread appends is a prefix of what is appended."""
+    index = TransactionIndex(0, tmp_path / "a")
+    appended = [AbortedTxn(0, 7, number, number, number) for number in range(300)]
+    wrong: list[object] = []
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            listed = index.all_aborted_txns()
+            if listed != appended[: len(listed)]:
+                wrong.append(listed)
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for txn in appended:
+        index.append(txn)
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert ([], 300) == (wrong, len(index))
+    index.close()

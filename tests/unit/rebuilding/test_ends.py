@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A rebuild that ends at any change of a file: what it leaves, and that a second one completes."""
+
+import errno
+from typing import TypeVar
+
+import pytest
+
+from segproof import rebuild
+from segproof.rebuilding.planning import BESIDE, MARKER
+from segproof_harness.files.shipped_directories import partition_of, scenarios
+from segproof_tests.crashing_files import CrashingFiles, Image, crash_images
+from segproof_tests.failing_files import Ended, EndingFiles
+
+DIR, OUT = "/d/t-0", "/e/t-0"
+PARTITION = next(partition_of(each) for each in scenarios() if each.name == "compacted")
+BASES = (0, 4104, 5235)
+ROOM = 4096
+"""Bytes of a new index: little, since files in memory are."""
+
+
+Kind = TypeVar("Kind", EndingFiles, CrashingFiles)
+
+
+def damaged(files: Kind) -> Kind:
+    """A real partition with every index of two of its three segments broken."""
+    files.make_directory(DIR)
+    files.make_directory("/e")
+    images = {path.name: path.read_bytes() for path in PARTITION.iterdir()}
+    for base in BASES[1:]:
+        for suffix in (".index", ".timeindex", ".txnindex"):
+            images[f"{base:020d}{suffix}"] = bytes(range(1, 100))
+    for name, data in images.items():
+        file = files.open(f"{DIR}/{name}", writable=True, create=True)
+        file.pwrite(data, 0)
+        file.close()
+    return files
+
+
+def rebuilt(
+    files: EndingFiles | CrashingFiles, in_place: bool, copy: bool = False
+) -> dict[str, bytes]:
+    """Rebuild, and return what lies in the place of the new files."""
+    out = None if in_place else OUT
+    rebuild(DIR, out, in_place=in_place, copy=copy, max_index_bytes=ROOM, files=files)
+    return files.images(DIR if in_place else OUT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["once", "for ever", "killed"])
+@pytest.mark.parametrize("in_place", [False, True], ids=["out", "in-place"])
+def test_an_end_at_any_change_leaves_each_file_whole(in_place: bool, how: str) -> None:
+    """The old file or the new one stands under each name, and a second run completes the work."""
+    complete = damaged(EndingFiles())
+    old = complete.images(DIR)
+    new = rebuilt(complete, in_place)
+    ends = 0
+    for changes in range(1000):
+        files = damaged(EndingFiles())
+        files.left, files.is_for_ever = changes, how != "once"
+        if how == "killed":
+            files.error = lambda path: Ended(path)
+        try:
+            rebuilt(files, in_place)
+        except (OSError, Ended):
+            ends += 1
+        else:
+            if files.left > 0:
+                break
+        files.left, files.is_for_ever = -1, False
+        left = files.images(DIR)
+        for each, data in left.items():
+            assert each.endswith(BESIDE) or data in (old.get(each), new.get(each))
+        if not in_place:
+            assert old == left
+            for each, data in files.images(OUT).items():
+                assert each == MARKER or each.endswith(BESIDE) or data == new[each]
+            if set(files.images(OUT)) != set(new) and files.status(OUT) is not None:
+                assert not files.images(OUT) or MARKER in files.images(OUT)
+            if files.images(OUT) == new:
+                continue
+        assert new == rebuilt(files, in_place)
+    assert ends > 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("in_place", [False, True], ids=["out", "in-place"])
+def test_a_device_that_is_full_keeps_the_old_files_and_nothing_else(in_place: bool) -> None:
+    """Wherever the room ends: one error that says so, each old file or its new one, no leftover."""
+    complete = damaged(EndingFiles())
+    old = complete.images(DIR)
+    new = rebuilt(complete, in_place)
+    errors: list[OSError] = []
+    for changes in range(1000):
+        files = damaged(EndingFiles())
+        files.left, files.is_full = changes, True
+        try:
+            rebuilt(files, in_place)
+        except OSError as error:
+            errors.append(error)
+        else:
+            break
+        left = files.images(DIR)
+        assert set(old) <= set(left) <= {*old, *new}
+        for each, data in left.items():
+            assert data in (old.get(each), new.get(each))
+        if not in_place:
+            assert old == left
+            # All is there and durable; only that the marker has gone may not be.
+            assert files.status(OUT) is None or files.images(OUT) == new
+    assert len(errors) > 20
+    assert {(errno.ENOSPC, True)} == {(one.errno, bool(one.filename)) for one in errors}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["out", "copy", "in_place"])
+def test_a_loss_of_power_at_any_change_leaves_each_file_whole(how: str) -> None:
+    """No name stands for a file whose bytes were not durable before it had that name."""
+    files = damaged(CrashingFiles())
+    files.make_durable()
+    in_place = how == "in_place"
+    top = DIR if in_place else OUT
+    old = files.images(top) if in_place else {}
+    images = crash_images(files, lambda: rebuilt(files, in_place, how == "copy"), kill=False)
+    new = files.images(top)
+    assert len(images) > 5
+    for image in images:
+        found = files_of(image, top)
+        is_marked = MARKER in found
+        assert set(old) <= set(found)
+        assert is_marked or set(found) in (set(old), set(new))
+        for name, data in found.items():
+            assert is_marked or data in (old.get(name), new[name]), name
+    assert new == files_of(files.after_power_loss()[0], top)
+
+
+def files_of(image: Image, folder: str) -> Image:
+    """Return the files of a folder by name, without what a rebuild makes beside them."""
+    start = f"{folder}/"
+    return {
+        path.removeprefix(start): data
+        for path, data in image.items()
+        if path.startswith(start) and not path.endswith(BESIDE)
+    }

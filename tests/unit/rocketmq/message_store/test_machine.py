@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RocketMQ's message store against its model: what a store recovers that was stopped somehow."""
+
+from segproof_harness.histories.machines import machine_for, run_until_reached
+
+STATES = {
+    "clean-exit",
+    "crash-reopened",
+    "empty-last-file",
+    "found",
+    "has-entries",
+    "has-no-entries",
+    "killed",
+    "not-loaded",
+}
+"""States that the histories must reach, or the test says nothing of them."""
+
+
+def test_in_memory() -> None:
+    """On files in memory, model and implementation agree at each step, to the byte."""
+    run_until_reached(machine_for("message-store"), STATES)
+
+
+def test_on_real_files() -> None:
+    """On files of the operating system they agree too; fewer histories, since these are slower."""
+    run_until_reached(machine_for("message-store", "impl:real-files"), {"found"}, share=5)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `verify` says of damage inside of a log: which sound batches follow it, and what to do."""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from segproof.checksums import crc32c
+from segproof.files import REAL_FILES
+from segproof.findings import Severity
+from segproof.kafka.record_batch import Record, RecordBatch, write_batch
+from segproof.verification import verify
+from segproof.verifying import log_checks
+
+ZERO = "0" * 20
+
+
+def one_segment(folder: Path, log: bytes) -> Path:
+    """Write one log of base offset 0."""
+    folder.mkdir()
+    (folder / f"{ZERO}.log").write_bytes(log)
+    return folder
+
+
+def batch(offset: int) -> bytes:
+    """Return a plain batch."""
+    return write_batch([Record(offset, 1000, None, b"value")], base_offset=offset)
+
+
+@pytest.mark.checks("DUMP-6", "SCAN-2", "DISK-23")
+@pytest.mark.parametrize("seed", range(12))
+def test_damage_before_sound_batches_is_no_torn_tail(seed: int, tmp_path: Path) -> None:
+    """Where batches follow, a recovery would delete them: an error that says which is the next."""
+    random = Random(seed)
+    magics = [random.choice((0, 1, 2, 2)) for _ in range(9)]
+    batches = [
+        write_batch(
+            [Record(offset, 1000 if magic else -1, None, random.randbytes(300))],
+            base_offset=offset,
+            magic=magic,
+        )
+        for offset, magic in enumerate(magics)
+    ]
+    bad = random.randrange(len(batches))
+    damage = random.choice((b"\x7f", b"\x00\x10", b"\xff", b"\x00\x00\x00\x05"))
+    field = 16 if damage == b"\xff" else 8
+    own = batches[bad][:field] + damage + batches[bad][field + len(damage) :]
+    folder = one_segment(tmp_path / "t-0", b"".join([*batches[:bad], own, *batches[bad + 1 :]]))
+    (finding,) = (one for one in verify(folder) if one.is_defect)
+    at = len(b"".join(batches[:bad]))
+    assert (at, Path(finding.path).suffix) == (finding.position, ".log")
+    told = f"sound batches follow, from byte {at + len(own)} and offset {bad + 1} on"
+    is_last = bad == len(batches) - 1
+    assert (told in finding.message) is not is_last
+    if finding.law == "DUMP-6":
+        assert (finding.severity is Severity.WARNING) is is_last
+        assert ("nothing, if" in finding.hint) is is_last
+    assert is_last or "lost, sound or not" in finding.hint
+
+
+@pytest.mark.checks("BATCH-3", "SCAN-2")
+def test_a_size_that_leads_past_the_next_batch(tmp_path: Path) -> None:
+    """The scan goes on inside of a batch; that batch is the next sound one all the same."""
+    batches = [batch(offset) for offset in range(4)]
+    own = batches[1][:11] + bytes([batches[1][11] + 4]) + batches[1][12:]
+    folder = one_segment(tmp_path / "t-0", batches[0] + own + batches[2] + batches[3])
+    told = [one for one in verify(folder) if one.is_defect]
+    assert ["BATCH-3", "SCAN-2"] == [one.law for one in told]
+    at = len(batches[0] + own)
+    assert f"sound batches follow, from byte {at} and offset 2 on" in told[1].message
+
+
+@pytest.mark.checks("BATCH-3", "DISK-13")
+def test_a_batch_with_a_wrong_checksum_is_told_once(tmp_path: Path) -> None:
+    """Its offset may be as wrong as its bytes, so it is not held against the batch before it."""
+    far = batch(1 << 24)
+    changed = batch(1)[:-1] + b"?"
+    folder = one_segment(tmp_path / "t-0", far + changed)
+    assert ["BATCH-3"] == [one.law for one in verify(folder) if one.is_defect]
+
+
+@pytest.mark.checks("DUMP-6")
+def test_what_only_looks_like_batches_takes_little_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind damage each byte may begin a batch; what is summed up of them is bounded."""
+    asked: list[int] = []
+    is_valid = RecordBatch.is_valid
+
+    def count(one: RecordBatch) -> bool:
+        asked.append(one.size_bytes)
+        return is_valid(one)
+
+    monkeypatch.setattr(RecordBatch, "is_valid", count)
+    fake = (1).to_bytes(8, "big") + (3 << 20).to_bytes(4, "big") + bytes(4) + b"\2"
+    path = tmp_path / f"{ZERO}.log"
+    path.write_bytes(fake * 1000 + bytes(4 << 20))
+    file = REAL_FILES.open(str(path))
+    found, searched_to = log_checks.next_sound_batch(file, 0, file.size(), 0)
+    assert (None, True) == (found, searched_to < file.size())
+    file.close()
+    assert 0 < sum(asked) <= log_checks.MAX_CRC_BYTES
+
+
+@pytest.mark.checks("DISK-18")
+def test_records_that_do_not_inflate_have_a_hint_to_act_on(tmp_path: Path) -> None:
+    """The hint of the reader is the cause alone; what to do follows."""
+    bad = bytearray(batch(0))
+    bad[22] = 1
+    bad[17:21] = crc32c(bytes(bad[21:])).to_bytes(4, "big")
+    (finding,) = (one for one in verify(one_segment(tmp_path / "t-0", bytes(bad)), deep=True)
+                  if one.law == "DISK-18")  # fmt: skip
+    assert "codec bits are wrong; copy the segment from another replica" in finding.hint
+
+
+@pytest.mark.checks("DUMP-6")
+def test_a_batch_within_a_value_does_not_follow(tmp_path: Path) -> None:
+    """A topic that keeps copies of batches may end in a torn one: a torn tail all the same."""
+    outer = write_batch([Record(7, 1000, None, batch(0) * 3)], base_offset=7)
+    before = b"".join(batch(offset) for offset in range(7))
+    (finding,) = verify(one_segment(tmp_path / "t-0", before + outer[:-1]))
+    assert ("DUMP-6", Severity.WARNING) == (finding.law, finding.severity)
+
+
+@pytest.mark.checks("DUMP-6")
+def test_a_search_that_gives_up_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then no hint leaves the log to a recovery, which might delete what was not found."""
+    monkeypatch.setattr(log_checks, "SEARCH_BYTES", 1000)
+    monkeypatch.setattr(log_checks, "SEARCH_PIECE_BYTES", 500)
+    large = write_batch([Record(1, 1000, None, bytes(2000))], base_offset=1)
+    bad = large[:8] + b"\x7f" + large[9:]
+    folder = one_segment(tmp_path / "t-0", batch(0) + bad + batch(2))
+    (finding,) = verify(folder)
+    assert ("DUMP-6", Severity.ERROR) == (finding.law, finding.severity)
+    assert "whether sound batches follow" in finding.message
+    assert "nothing, if" not in finding.hint

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a data directory and a crash say of a log, held against the model's laws on drawn values."""
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from segproof.findings import Finding
+from segproof.kafka.checkpoint_file import write_checkpoint
+from segproof.kafka.record_batch import Record, write_batch
+from segproof.verification import verify
+from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.laws.every_law import LAWS
+
+DATA = "/data"
+CHECKPOINTS = (
+    "recovery-point-offset-checkpoint",
+    "log-start-offset-checkpoint",
+    "replication-offset-checkpoint",
+    "cleaner-offset-checkpoint",
+)
+BEHIND = frozenset(CHECKPOINTS) - {"log-start-offset-checkpoint"}
+STATE = "0123456789abcdef" * 2
+
+
+def written(contents: Mapping[str, bytes]) -> MemoryFiles:
+    """Return files in memory; those that end in a slash are directories."""
+    files = MemoryFiles()
+    files.make_directory(DATA)
+    for name, content in contents.items():
+        folder = f"{DATA}/{name}".rpartition("/")[0]
+        files.make_directory(folder)
+        if not name.endswith("/"):
+            handle = files.open(f"{DATA}/{name}", writable=True, create=True)
+            handle.pwrite(content, 0)
+            handle.close()
+    return files
+
+
+def log(base_offset: int, count: int) -> bytes:
+    """Return batches of one record each."""
+    offsets = range(base_offset, base_offset + count)
+    return b"".join(
+        write_batch([Record(each, 1, b"k", b"v")], base_offset=each) for each in offsets
+    )
+
+
+def name_of(offset: int, suffix: str) -> str:
+    """Return the name of a file of that offset in the partition."""
+    return f"t-0/{offset:020d}{suffix}"
+
+
+def holds(law: str, *given: object) -> bool:
+    """Return whether a law of the model holds."""
+    return LAWS[law].predicate(*given)
+
+
+def of(law: str, findings: list[Finding]) -> list[Finding]:
+    """Return the findings of one law."""
+    return [one for one in findings if one.law == law]
+
+
+@pytest.mark.checks("DISK-38", "DISK-39", "DISK-43")
+@given(
+    base_offset=st.integers(0, 3),
+    count=st.integers(0, 4),
+    told=st.dictionaries(st.sampled_from(CHECKPOINTS), st.integers(0, 9)),
+    others=st.sets(st.tuples(st.sampled_from(("t", "u-v")), st.integers(0, 2)), max_size=3),
+    known=st.sets(st.tuples(st.sampled_from(("t", "u-v")), st.integers(0, 2)), max_size=3),
+)
+def test_offsets_of_a_data_directory(
+    base_offset: int,
+    count: int,
+    told: dict[str, int],
+    others: set[tuple[str, int]],
+    known: set[tuple[str, int]],
+) -> None:
+    """What the checkpoints say of a log is reported exactly where it breaks a law."""
+    contents = {name_of(base_offset, ".log"): log(base_offset, count)}
+    contents |= {f"{topic}-{number}/": b"" for topic, number in known}
+    listed = {("t", 0)} | others
+    for name, offset in told.items():
+        lines = [f"{topic} {number} {offset}" for topic, number in sorted(listed)]
+        contents[name] = write_checkpoint(lines)
+    findings = list(verify(DATA, files=written(contents)))
+    end = base_offset + count
+    start = told.get("log-start-offset-checkpoint", 0)
+    assert bool(of("DISK-43", findings)) is not holds("DISK-43", start, end)
+    reach = max(end, start)
+    behind = [name for name in BEHIND & told.keys() if not holds("DISK-38", told[name], reach)]
+    assert len(behind) == len(of("DISK-38", findings))
+    there = holds("DISK-39", listed, {("t", 0)} | known)
+    assert (0 if there else len(told)) == len(of("DISK-39", findings))
+    event(f"start {start > end}, behind {len(behind)}, there {there}")
+
+
+@pytest.mark.checks("DISK-40")
+@given(
+    st.binary(max_size=9)
+    | st.sampled_from(
+        (
+            b'{"version":0,"brokerEpoch":795}',
+            b'{"version":0}',
+            b'{"version":0,"brokerEpoch":"1"}',
+            b'{"version":true,"brokerEpoch":1}',
+            b"[0]",
+            b"7",
+            b"",
+        )
+    )
+)
+def test_marker_of_a_clean_stop(data: bytes) -> None:
+    """A note says that its content is none of Kafka's."""
+    contents = {name_of(0, ".log"): log(0, 1), ".kafka_cleanshutdown": data}
+    findings = list(verify(DATA, files=written(contents)))
+    assert bool(of("DISK-40", findings)) is not holds("DISK-40", data)
+
+
+NAMES = st.sampled_from(
+    (
+        "leader-epoch-checkpoint.tmp",
+        "partition.metadata.tmp",
+        "5.log",
+        "000000000000000000005.log",
+        "00000000000000000005.log.swap",
+        "00000000000000000002.log.swap",
+        "00000000000000000002.index.cleaned",
+        "00000000000000000004.log.cleaned",
+        "00000000000000000009.log.cleaned",
+        "00000000000000000005.snapshot.deleted",
+    )
+)
+
+
+@pytest.mark.checks("DISK-27", "DISK-41", "DISK-42", "LOAD-1")
+@given(
+    bases=st.sets(st.sampled_from((0, 2, 4, 5)), min_size=1),
+    count=st.integers(0, 6),
+    names=st.sets(NAMES),
+    states=st.sets(st.sampled_from(("future", "stray"))),
+)
+def test_what_a_crash_leaves(
+    bases: set[int], count: int, names: set[str], states: set[str]
+) -> None:
+    """Twins, temporary and pending files are reported exactly where they break a law."""
+    contents = {name_of(base, ".log"): log(base, count) for base in bases}
+    contents |= {f"t-0/{name}": b"" for name in names}
+    partition = {name[4:]: data for name, data in sorted(contents.items())}
+    beside = [f"t-1.{STATE}-{state}" for state in sorted(states)]
+    files = written(contents | {f"{name}/": b"" for name in beside})
+    findings = list(verify(DATA, files=files))
+    assert bool(of("DISK-27", findings)) is not holds("DISK-27", partition)
+    assert bool(of("DISK-42", findings)) is not holds("DISK-42", partition)
+    temporary = [*partition, *beside]
+    assert bool(of("DISK-41", findings)) is not holds("DISK-41", temporary)
+    pending = [name for name in names if name.endswith((".swap", ".cleaned", ".deleted"))]
+    assert len(pending) == len(of("LOAD-1", findings))
+    for finding in (*of("DISK-42", findings), *of("LOAD-1", findings)):
+        event(finding.law)

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `verify` says of parts that are gone or met twice, against the model, on drawn files.
+
+The machine of test_verification.py damages small files; these laws speak of large stretches and of
+directories, so here logs and indexes are drawn in whole batches and entries.
+"""
+
+import struct
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from segproof.files import FileStatus
+from segproof.kafka.record_batch import (
+    Record,
+    write_batch,
+    write_empty_batch,
+    write_end_transaction_marker,
+)
+from segproof.verification import verify
+from segproof_harness.files.codecs import CODECS
+from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.laws.judged_directory import Judge
+from segproof_model.laws.kafka.broker.partition_on_disk import (
+    directories_are_met_once,
+    no_offsets_are_lost_between_segments,
+)
+
+FOLDER = "/data/t-0"
+SHARE = 4
+"""Files of megabytes take their time; so there are fewer of them."""
+VALUES = (1 << 10, 10 << 10, 24 << 10)
+
+
+def name_of(base_offset: int, suffix: str) -> str:
+    """Return the name of a segment's file."""
+    return f"{base_offset:020d}{suffix}"
+
+
+def in_memory(images: Mapping[str, bytes]) -> MemoryFiles:
+    """Return files with one partition directory."""
+    files = MemoryFiles()
+    files.make_directory(FOLDER)
+    for name, image in images.items():
+        handle = files.open(f"{FOLDER}/{name}", writable=True, create=True)
+        handle.pwrite(image, 0)
+        handle.close()
+    return files
+
+
+BATCHES = [
+    write_batch([Record(0, 0, b"k", bytes(size))], base_offset=0, magic=0) for size in VALUES
+]
+"""Messages whose header holds nothing but the offset, so that it can be written over."""
+
+
+def log_of(base_offset: int, sizes: list[int]) -> tuple[bytes, list[int]]:
+    """Return a log of messages of these sizes, and where each begins."""
+    log, starts = bytearray(), []
+    for row, size in enumerate(sizes):
+        starts.append(len(log))
+        log += struct.pack(">q", base_offset + row) + BATCHES[size][8:]
+    return bytes(log), starts
+
+
+@pytest.mark.checks("DISK-24")
+@given(
+    sizes=st.lists(st.sampled_from((2, 1, 0)), min_size=8, max_size=16),
+    indexed=st.sets(st.integers(1, 5), max_size=2),
+    timed=st.sampled_from((9, 8, 10, 14, 0)),
+    ahead=st.sampled_from((1, 0, 2, 6)),
+    is_closed=st.booleans(),
+    zeros=st.integers(0, 2),
+)
+def test_end_of_an_offset_index(
+    sizes: list[int], indexed: set[int], timed: int, ahead: int, is_closed: bool, zeros: int
+) -> None:
+    """Of whole logs with any entries: verify reports the law exactly where the model breaks it."""
+    base = 100
+    log, starts = log_of(base, sizes)
+    rows = [row for row in sorted(indexed) if row < len(sizes)]
+    last = rows[-1] if rows else -1
+    images = {
+        name_of(base, ".log"): log,
+        name_of(base, ".index"): b"".join(struct.pack(">ii", row, starts[row]) for row in rows)
+        + bytes(8 * zeros),
+        name_of(base, ".timeindex"): b"".join(
+            struct.pack(">qi", 1 + row, max(0, last + ahead + row // 2)) for row in range(timed)
+        ),
+    }
+    if is_closed:
+        images[name_of(base + len(sizes), ".log")] = b""
+    broken = Judge(images).breaks("DISK-24")
+    event(f"broken: {broken}")
+    assert broken == bool(list(verify(FOLDER, laws=["DISK-24"], files=in_memory(images))))
+
+
+@pytest.mark.checks("DISK-24")
+@settings(max_examples=max(1, settings().max_examples // SHARE))
+@given(
+    places=st.lists(st.integers(1, 5), max_size=3, unique=True).map(sorted),
+    end=st.sampled_from((1, 17, 18, 19, 22, 23, 24)) | st.integers(1, 30),
+)
+def test_stretches_of_megabytes(places: list[int], end: int) -> None:
+    """The same where only headers can be read: batches of 1 MiB in a file of holes."""
+    log = bytearray(end << 20)
+    for row in range(end):
+        header = struct.pack(">qiiB", row, (1 << 20) - 12, 0, 2)
+        log[row << 20 : (row << 20) + len(header)] = header
+        log[(row << 20) + 17 + 4 + 2 : (row << 20) + 27] = bytes(4)
+    entries = b"".join(struct.pack(">ii", row, row << 20) for row in places if row < end)
+    images = {name_of(0, ".log"): bytes(log), name_of(0, ".index"): entries}
+    held = [0, *(row for row in places if row < end)]
+    widest = max((after - before for before, after in pairwise(held)), default=0)
+    expected = end - 1 - held[-1] > max(16, 8 * widest)
+    event(f"broken: {expected}")
+    assert expected == Judge(images).breaks("DISK-24")
+    assert expected == bool(list(verify(FOLDER, laws=["DISK-24"], files=in_memory(images))))
+
+
+def _piece(kind: str, offset: int, compression: str) -> bytes:
+    if kind == "marker":
+        return write_end_transaction_marker(
+            "COMMIT", offset=offset, timestamp=1, producer_id=1, producer_epoch=0,
+            coordinator_epoch=0,
+        )  # fmt: skip
+    if kind == "empty":
+        return write_empty_batch(offset, offset, 1)
+    keys: dict[str, tuple[bytes | None, ...]] = {
+        "keyed": (b"k", b""), "keyless": (None, None), "mixed": (b"k", None),
+        "bad": (None,), "legacy": (None,),
+    }  # fmt: skip
+    records = [Record(offset + row, 1, key, b"v") for row, key in enumerate(keys[kind])]
+    magic = 1 if kind == "legacy" else 2
+    batch = write_batch(records, base_offset=offset, magic=magic, compression=compression)
+    return batch[:-1] + bytes([batch[-1] ^ 1]) if kind == "bad" else batch
+
+
+KINDS = ("keyed", "keyless", "mixed", "legacy", "marker", "empty", "bad")
+
+
+@pytest.mark.checks("DISK-25")
+@given(
+    kinds=st.lists(st.sampled_from(KINDS), max_size=5),
+    compression=st.sampled_from(("none", "gzip", "lz4")),
+    gap=st.integers(0, 2),
+    behind=st.integers(-1, 3),
+    cut=st.sampled_from((0, 0, 0, 1, 30)),
+)
+def test_offsets_between_segments(
+    kinds: list[str], compression: str, gap: int, behind: int, cut: int
+) -> None:
+    """Of any closed segment: verify reports the law exactly where the model breaks it."""
+    log, offset = b"", 10
+    for kind in kinds:
+        log += _piece(kind, offset, compression)
+        offset += gap + (2 if kind in ("keyed", "keyless", "mixed") else 1)
+    following = max(11, offset - gap + behind)
+    log = log[: max(0, len(log) - cut)]
+    images = {name_of(10, ".log"): log, name_of(following, ".log"): b""}
+    broken = not no_offsets_are_lost_between_segments(log, following, CODECS)
+    event(f"broken: {broken}")
+    assert broken == Judge(images).breaks("DISK-25")
+    assert broken == bool(list(verify(FOLDER, laws=["DISK-25"], files=in_memory(images))))
+
+
+class Graph:
+    """Directories that are in each other as drawn; `verify` asks for nothing else of it."""
+
+    def __init__(self, inside: Mapping[int, list[int]]) -> None:
+        self._inside = inside
+
+    @staticmethod
+    def _directory(path: str) -> int | None:
+        last = path.rsplit("/", 1)[-1]
+        return int(last.rsplit("_", 1)[-1]) if "_" in last else None
+
+    def status(self, path: str) -> FileStatus | None:
+        """Return the status of a directory; nothing else is there."""
+        directory = self._directory(path)
+        if directory is None:
+            return None
+        return FileStatus(0, True, False, 0, (1, directory + 1))
+
+    def list_directory(self, path: str) -> list[str]:
+        """Return a name for each directory in a directory."""
+        directory = self._directory(path)
+        assert directory is not None
+        return [f"{row}_{each}" for row, each in enumerate(self._inside.get(directory, []))]
+
+
+graphs = st.dictionaries(
+    st.integers(0, 5), st.lists(st.integers(1, 6) | st.integers(0, 6), max_size=3), max_size=5
+)
+
+
+@pytest.mark.checks("DISK-26")
+@given(graph=graphs, chain=st.sampled_from((0, 1, 12, 15, 16, 17, 18)))
+def test_directories_in_each_other(graph: dict[int, list[int]], chain: int) -> None:
+    """Of any directories in each other: the walk ends, and tells where the model says that one is
+    met twice or lies too deep."""
+    inside = {each: list(row) for each, row in graph.items()}
+    links = {100 + row: [101 + row] for row in range(chain)}
+    links[100 + chain] = [0]
+    files: Any = Graph({**inside, **links})
+    broken = not directories_are_met_once({**inside, **links}, 100)
+    event(f"broken: {broken}")
+    assert broken == bool(list(verify("/top_100", laws=["DISK-26"], files=files)))

@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `verify` says of things that are gone: index entries, segments, and directories met twice.
+
+What remains is whole and right in each of these cases, so nothing but its extent tells.
+"""
+
+import shlex
+import shutil
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segproof.files import REAL_FILES
+from segproof.findings import Finding, Severity
+from segproof.kafka.record_batch import Record, write_batch, write_end_transaction_marker
+from segproof.verification import verify
+from segproof_harness.files.shipped_directories import KAFKA
+
+DATA = KAFKA
+MIB = 1 << 20
+
+
+def name_of(base_offset: int, suffix: str) -> str:
+    """Return the name of a segment's file."""
+    return f"{base_offset:020d}{suffix}"
+
+
+def batch(offset: int, value: bytes = b"v", key: bytes | None = None, **more: Any) -> bytes:
+    """Return a batch of one record; its timestamp is its offset."""
+    return write_batch([Record(offset, offset, key, value)], base_offset=offset, **more)
+
+
+def segment(folder: Path, base_offset: int, log: bytes, **others: bytes) -> Path:
+    """Write one segment; the others by their suffix."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name_of(base_offset, ".log")).write_bytes(log)
+    for suffix, data in others.items():
+        (folder / name_of(base_offset, f".{suffix}")).write_bytes(data)
+    return folder
+
+
+def found(path: Path, law: str, **more: Any) -> list[Finding]:
+    """Return the findings of one law."""
+    return list(verify(path, laws=[law], **more))
+
+
+# --- the end of an offset index
+
+
+def log_of(count: int, size: int) -> tuple[bytes, list[int]]:
+    """Return a log of batches of about `size` bytes, and where they begin."""
+    batches = [batch(offset, bytes(size)) for offset in range(count)]
+    starts = [sum(map(len, batches[:row])) for row in range(count)]
+    return b"".join(batches), starts
+
+
+def offset_entries(starts: list[int], *offsets: int) -> bytes:
+    """Return an offset index with entries for these batches."""
+    return b"".join(struct.pack(">ii", offset, starts[offset]) for offset in offsets)
+
+
+def time_entries(*offsets: int) -> bytes:
+    """Return a time index with entries for these batches."""
+    return b"".join(struct.pack(">qi", offset, offset) for offset in offsets)
+
+
+@pytest.mark.checks("DISK-24")
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_index_emptied_below_a_long_log(tmp_path: Path, is_closed: bool) -> None:
+    """More than 16 MiB without an entry is told, in a closed segment and in the open one."""
+    log, starts = log_of(14, 2 * MIB)
+    folder = segment(tmp_path / "t-0", 0, log, index=b"", timeindex=time_entries(13))
+    if is_closed:
+        segment(folder, 14, b"")
+    (one,) = found(folder, "DISK-24")
+    assert (Severity.WARNING, 0, 16 * MIB, starts[13]) == (
+        one.severity, one.position, one.expected, one.actual,
+    )  # fmt: skip
+    # Behind the last entry 16 MiB are lawful, and so is 8 times the widest gap, where that is more.
+    lawful = {(1, 2, 3, 4, 5, 6): True, (1, 3): True, (1, 2, 3, 4): False, (1, 2, 3): False}
+    for offsets, is_lawful in lawful.items():
+        index = folder / name_of(0, ".index")
+        index.write_bytes(offset_entries(starts, *offsets))
+        assert is_lawful == (found(folder, "DISK-24") == []), offsets
+
+
+@pytest.mark.checks("DISK-24")
+def test_one_large_append_needs_no_entry(tmp_path: Path) -> None:
+    """What counts is where the last batch begins, not how long it is."""
+    log = batch(0) + batch(1, bytes(20 * MIB))
+    folder = segment(tmp_path / "t-0", 0, log, index=b"", timeindex=time_entries(1))
+    assert [] == found(folder, "DISK-24")
+
+
+@pytest.mark.checks("DISK-24")
+def test_time_entries_tell_of_lost_entries(tmp_path: Path) -> None:
+    """A time entry is written with an offset entry: nine without one, and 64 KiB, tell."""
+    log, starts = log_of(12, 8 << 10)
+    index = offset_entries(starts, 1)
+    nine, eight = time_entries(*range(2, 11)), time_entries(*range(2, 10))
+    folder = segment(tmp_path / "t-0", 0, log, index=index, timeindex=nine)
+    (one,) = found(folder, "DISK-24")
+    assert (8, 64 << 10, starts[11] - starts[1]) == (one.position, one.expected, one.actual)
+    (alone,) = found(folder / name_of(0, ".index"), "DISK-24")
+    assert one == alone
+    for few in (eight, time_entries(0, 1, *range(2, 10)), nine[:-12] + time_entries(99)):
+        (folder / name_of(0, ".timeindex")).write_bytes(few)
+        assert [] == found(folder, "DISK-24")
+
+
+class Growing:
+    """Real files of which the log is still empty when it is first asked for its size."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(REAL_FILES, name)
+
+    def open(self, path: str, *, writable: bool = False, create: bool = False) -> Any:
+        """Open for reading only."""
+        assert not writable
+        assert not create
+        file = REAL_FILES.open(path)
+        return GrowingFile(file) if path.endswith(".log") else file
+
+
+class GrowingFile:
+    """A log that grows behind the first look at its size."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._is_asked = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def size(self) -> int:
+        """Return 0 at first."""
+        if not self._is_asked:
+            self._is_asked = True
+            return 0
+        return int(self._file.size())
+
+
+@pytest.mark.checks("DISK-24")
+def test_what_is_appended_meanwhile_is_not_missed(tmp_path: Path) -> None:
+    """Of batches that came after the indexes were read, these can't have entries."""
+    log, _ = log_of(12, 8 << 10)
+    times = time_entries(*range(12))
+    folder = segment(tmp_path / "t-0", 0, log, index=b"", timeindex=times)
+    growing: Any = Growing()
+    assert [] == found(folder, "DISK-24", files=growing)
+    assert 1 == len(found(folder, "DISK-24"))
+
+
+# --- offsets between segments
+
+
+def partition(folder: Path, *batches: bytes, following: int = 10) -> Path:
+    """Write a segment of these batches and an empty one behind it."""
+    segment(folder, 0, b"".join(batches), index=b"", timeindex=b"")
+    return segment(folder, following, b"", index=b"", timeindex=b"")
+
+
+MARKER = write_end_transaction_marker(
+    "COMMIT", offset=3, timestamp=3, producer_id=1, producer_epoch=0, coordinator_epoch=0
+)
+
+
+@pytest.mark.checks("DISK-25")
+def test_lost_segment_among_records_without_keys(tmp_path: Path) -> None:
+    """A gap behind a record without a key is a warning that says which offsets, and what to do."""
+    folder = partition(tmp_path / "t-0", batch(0, key=b"k"), batch(1))
+    (one,) = found(folder, "DISK-25")
+    assert (Severity.WARNING, name_of(0, ".log")) == (one.severity, Path(one.path).name)
+    assert (2, 10) == (one.expected, one.actual)
+    assert "8 offsets" in one.message
+    assert "replica" in one.hint
+    for following in (2, 1):
+        whole = partition(tmp_path / f"u{following}-0", batch(0), batch(1), following=following)
+        assert [] == found(whole, "DISK-25")
+
+
+@pytest.mark.checks("DISK-25")
+def test_records_with_keys_may_be_compacted(tmp_path: Path) -> None:
+    """Where each record of the last batch has a key, compaction may have made the gap."""
+    folder = partition(tmp_path / "t-0", batch(0), batch(1, key=b""), MARKER)
+    assert [] == found(folder, "DISK-25")
+    assert [8 - 1] == [one.actual for one in found(folder, "DISK-19")]
+
+
+@pytest.mark.checks("DISK-25")
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_every_format_has_keys(tmp_path: Path, magic: int, compression: str) -> None:
+    """The last batch of records is read in every format; markers behind it are none."""
+    if magic < 2:
+        compression = {"none": "none", "zstd": "gzip"}[compression]
+    last = batch(2, magic=magic, compression=compression)
+    markers = (MARKER,) if magic == 2 else ()
+    assert 1 == len(found(partition(tmp_path / "t-0", last, *markers), "DISK-25"))
+
+
+@pytest.mark.checks("DISK-25")
+def test_a_damaged_end_tells_nothing(tmp_path: Path) -> None:
+    """If the last batch is damaged or cut, which offsets the log held is unknown."""
+    bad = batch(1)[:-1] + b"!"
+    assert [] == found(partition(tmp_path / "t-0", batch(0), bad), "DISK-25")
+    assert [] == found(partition(tmp_path / "u-0", batch(0), batch(1)[:-1]), "DISK-25")
+    assert [] == found(partition(tmp_path / "v-0", b""), "DISK-25")
+    large = partition(tmp_path / "w-0", batch(0, bytes(1000)))
+    assert [] == found(large, "DISK-25", limit=999)
+    assert 1 == len(found(large, "DISK-25"))
+
+
+@pytest.mark.checks("DISK-25")
+def test_compacted_log_without_a_segment(tmp_path: Path) -> None:
+    """A real compacted log, with and without its segment in the middle, raises no alarm."""
+    source = DATA / "compacted" / "compacted-0"
+    folder = tmp_path / source.name
+    shutil.copytree(source, folder)
+    middle = sorted(folder.glob("*.log"))[1].stem
+    for _ in range(2):
+        assert [] == [one for one in verify(folder, deep=True) if one.is_defect]
+        assert found(folder, "DISK-19")
+        for path in folder.glob(f"{middle}.*"):
+            path.unlink()
+
+
+class Late:
+    """Real files of which the first listing of a partition lacks one segment."""
+
+    def __init__(self, missed: str) -> None:
+        self._missed = missed
+        self.listings = 0
+        self.listed = set[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(REAL_FILES, name)
+
+    def list_directory(self, path: str) -> list[str]:
+        """List, at first without the segment."""
+        self.listings += 1
+        self.listed.add(path)
+        names = REAL_FILES.list_directory(path)
+        if self.listings > 1:
+            return names
+        return [name for name in names if not name.startswith(self._missed)]
+
+
+@pytest.mark.checks("DISK-25")
+def test_listing_that_misses_a_segment(tmp_path: Path) -> None:
+    """A file made while a directory is listed may not be in the list: the second look decides."""
+    folder = partition(tmp_path / "t-0", batch(0), batch(1))
+    segment(folder, 2, b"".join(batch(offset) for offset in range(2, 10)))
+    late: Any = Late(name_of(2, ""))
+    assert [] == found(folder, "DISK-25", files=late)
+    assert late.listings > 1
+
+
+# --- directories
+
+
+@pytest.mark.checks("DISK-26")
+def test_cycle_of_links_ends_at_once(tmp_path: Path) -> None:
+    """A link that leads back is named, and what lies behind it is not listed again."""
+    data = tmp_path / "data"
+    segment(data / "inner" / "t-0", 0, batch(0))
+    (data / "inner" / "back").symlink_to(data)
+    (data / "self").symlink_to(data)
+    notes = found(data, "DISK-26")
+    assert [Severity.NOTE] * 2 == [one.severity for one in notes]
+    assert ["inner/back", "self"] == [str(Path(one.path).relative_to(data)) for one in notes]
+    assert all(str(data) in one.message for one in notes)
+    assert all(str(data) == shlex.split(one.reproduce)[2] for one in notes)
+    late: Any = Late("nothing")
+    list(verify(data, files=late))
+    assert {str(data), str(data / "inner"), str(data / "inner" / "t-0")} == late.listed
+    assert late.listings < 9
+
+
+@pytest.mark.checks("DISK-26")
+def test_links_to_partitions_are_lawful(tmp_path: Path) -> None:
+    """Partitions on other disks are verified through their links, once each."""
+    disk = segment(tmp_path / "disk" / "t-0", 0, batch(0)[:-1] + b"!")
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "t-0").symlink_to(disk)
+    assert ["BATCH-3"] == [one.law for one in verify(data)]
+    # The same one below two names is verified below the first, and a note tells the second.
+    assert ["DISK-26", "BATCH-3"] == [one.law for one in verify(tmp_path)]
+    (note,) = found(tmp_path, "DISK-26")
+    assert str(disk) == note.path
+    assert "once more" in note.message
+
+
+@pytest.mark.checks("DISK-26")
+def test_too_deep_is_said(tmp_path: Path) -> None:
+    """What lies more than 16 levels down is not verified, and not in silence."""
+    sixteen = Path(*"abcdefghijklmnop")
+    segment(tmp_path / sixteen, 0, batch(0)[:-1] + b"!")
+    assert ["BATCH-3"] == [one.law for one in verify(tmp_path)]
+    segment(tmp_path / "x" / sixteen, 0, batch(0)[:-1] + b"!")
+    (note,) = found(tmp_path, "DISK-26")
+    assert str(tmp_path / "x" / sixteen) == note.path
+
+
+@pytest.mark.checks("DISK-1")
+def test_links_to_nothing_and_to_themselves(tmp_path: Path) -> None:
+    """A partition's name that leads nowhere was passed over in silence, as on a lost disk; one that
+    leads to itself is told with a command that shows it again."""
+    segment(tmp_path / "t-0", 0, batch(0))
+    assert [] == found(tmp_path, "DISK-1")
+    (tmp_path / "t-1").symlink_to(tmp_path / "nothing")
+    (tmp_path / "t-2").symlink_to(tmp_path / "t-2")
+    (tmp_path / "notes").symlink_to(tmp_path / "nothing")
+    errors = found(tmp_path, "DISK-1")
+    assert ["t-1", "t-2"] == [Path(one.path).name for one in errors]
+    assert "link to nothing" in errors[0].message
+    assert {str(tmp_path)} == {shlex.split(one.reproduce)[2] for one in errors}
+
+
+class Removing:
+    """Real files of which a directory is gone once it was listed."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(REAL_FILES, name)
+
+    def status(self, path: str) -> Any:
+        """Remove a directory before it is looked at."""
+        if path.endswith("t-1"):
+            shutil.rmtree(path, ignore_errors=True)
+        return REAL_FILES.status(path)
+
+
+@pytest.mark.checks("DISK-1")
+def test_partition_that_is_removed_meanwhile(tmp_path: Path) -> None:
+    """A directory that the broker removes between listing and looking is no lost link."""
+    for name in ("t-0", "t-1"):
+        segment(tmp_path / name, 0, batch(0))
+    removing: Any = Removing()
+    assert [] == list(verify(tmp_path, files=removing))

@@ -1,0 +1,377 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every corruption of a real store is reported with its law; no file is touched, nothing hangs."""
+
+import random
+import shlex
+import shutil
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segproof.files import File
+from segproof.findings import Finding, Severity
+from segproof.rocketmq.geometry import find_geometry, infer_geometries
+from segproof.rocketmq.index_table import Geometry
+from segproof.verification import VERIFIED_LAWS, verify
+from segproof_harness.cli import run
+from segproof_harness.conformance.recorded_store_answers import write_file
+from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.files.shipped_directories import ROCKETMQ
+from segproof_harness.laws.broken_files import damaged_copy
+from segproof_harness.laws.broken_stores import STORE_EXAMPLES, entry
+from segproof_harness.laws.file_damages import (
+    Damage,
+    Example,
+    add,
+    cut,
+    int32,
+    int64,
+    overwrite,
+    remove,
+    write,
+)
+
+DATA = ROCKETMQ
+SMALL = "small-4.9.8"
+INDEX = "index/20261121011453849"
+LOG = "commitlog/00000000000000000000"
+QUEUE = "consumequeue/TopicTest/0/00000000000000000000"
+NOTES = {"RMQDISK-3", "RMQDISK-14", "RMQDISK-22", "RMQDISK-34", "RMQDISK-38"}
+MAX = 2**31 - 1
+
+
+def _both(*damages: Damage) -> Damage:
+    def do(folder: Path) -> None:
+        for damage in damages:
+            damage(folder)
+
+    return do
+
+
+MORE: dict[str, tuple[str, Damage]] = {
+    "a header and nothing else": ("RMQDISK-1", cut(INDEX, 1344)),
+    "an empty file": ("RMQDISK-1", cut(INDEX, 1384)),
+    "a log file that is too short": ("RMQDISK-23", write(
+        "commitlog/00000000000000016384", bytes(100))),
+    "20 bytes more": ("RMQDISK-2", add(INDEX, bytes(4))),
+    "a count of 2^31-1": ("RMQDISK-4", overwrite(INDEX, 36, int32(MAX))),
+    "a count below 0": ("RMQDISK-4", overwrite(INDEX, 36, int32(-5))),
+    "a count that is too small": ("RMQDISK-6", overwrite(INDEX, 36, int32(20))),
+    "a slot below 0": ("RMQDISK-8", overwrite(INDEX, 44, int32(-1))),
+    "a slot of 2^31-1": ("RMQDISK-8", overwrite(INDEX, 44, int32(MAX))),
+    "a slot that equals the count": ("RMQDISK-8", overwrite(INDEX, 44, int32(27))),
+    "a slot of another chain": ("RMQDISK-10", overwrite(INDEX, 44, int32(2))),
+    "a cycle of two": ("RMQDISK-9", _both(
+        overwrite(INDEX, entry(3, 16), int32(5)), overwrite(INDEX, entry(5, 16), int32(3)))),
+    "a previous index below 0": ("RMQDISK-9", overwrite(INDEX, entry(9, 16), int32(-3))),
+    "a previous index of 2^31-1": ("RMQDISK-9", overwrite(INDEX, entry(9, 16), int32(MAX))),
+    "a chain cut off": ("RMQDISK-11", overwrite(INDEX, entry(6, 16), int32(0))),
+    "a hash below 0": ("RMQDISK-10", overwrite(INDEX, entry(9), int32(-9))),
+    "a hash of the message before, less 2^31": (
+        "RMQDISK-30", overwrite(INDEX, entry(4), int32(1829193424 - 2**31))),
+    "an offset below 0": ("RMQDISK-15", overwrite(INDEX, entry(1, 4), int64(-1))),
+    "the begin offset": ("RMQDISK-16", overwrite(INDEX, 16, int64(1))),
+    "the end timestamp": ("RMQDISK-13", overwrite(INDEX, 8, int64(1795223795079))),
+    "a difference that is too small": ("RMQDISK-32", overwrite(INDEX, entry(9, 12), int32(5))),
+    "the last entry's difference": ("RMQDISK-13", overwrite(INDEX, entry(26, 12), int32(7))),
+    "a negative time in the checkpoint": ("RMQDISK-20", overwrite("checkpoint", 8, int64(-1))),
+    "a record of 2^31-1 bytes": ("RMQDISK-24", overwrite(LOG, 1628, int32(MAX))),
+    "a record of negative size": ("RMQDISK-24", overwrite(LOG, 1628, int32(-4))),
+    "a body of 2^31-1 bytes": ("RMQDISK-24", overwrite(LOG, 1628 + 84, int32(MAX))),
+    "a record whose size is 1 more": ("RMQDISK-24", overwrite(LOG, 1628, int32(151))),
+    "a log cut in a message": ("RMQDISK-24", cut(LOG, 16384 - 1700)),
+    "a blank magic in the middle": ("RMQDISK-29", overwrite(LOG, 1632, int32(-875286124))),
+    "zeros in the middle of the log": ("RMQDISK-27", overwrite(LOG, 906, bytes(136))),
+    "bytes in a file that was made ahead": ("RMQDISK-27", write(
+        "commitlog/00000000000000016384", bytes(100) + b"x" + bytes(16283))),
+    "a queue of odd length": ("RMQDISK-35", cut(QUEUE, 7)),
+    "a unit behind the zeros": ("RMQDISK-35", overwrite(QUEUE, 19980, b"\1" * 20)),
+    "the last unit is gone": ("RMQDISK-37", overwrite(QUEUE, 220, bytes(20))),
+    "a unit of another size": ("RMQDISK-37", overwrite(QUEUE, 8, int32(7))),
+    "a number among the index files": ("RMQDISK-38", write("index/123", b"")),
+    "a log file at 2^63-1": ("RMQDISK-39", write("commitlog/09223372036854775807", b"x" * 99)),
+    "a queue file beyond 63 bits": ("RMQDISK-39", write(f"{QUEUE[:-20]}{'9' * 20}", bytes(20))),
+    "a log file with a sign": ("RMQDISK-39", write("commitlog/-0000000000000000001", bytes(99))),
+    "a queue file 10 PB away": ("RMQDISK-35", write(
+        f"{QUEUE[:-20]}00010000000000000000", b"x" * 20)),
+    "a log file 10 PB away": ("RMQDISK-23", write("commitlog/00010000000000000000", b"x" * 99)),
+    "the log's only file is gone": ("RMQDISK-23", remove(LOG)),
+    "the queue's only file is gone": ("RMQDISK-37", remove(QUEUE)),
+    "an entry 68 years behind the last": ("RMQDISK-14", overwrite(INDEX, entry(5, 12), int32(MAX))),
+}  # fmt: skip
+
+
+def state_of(folder: Path) -> dict[str, tuple[bytes, int, int]]:
+    """Return bytes, modification time and inode of each file."""
+    return {
+        str(path): (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def run_again(finding: Finding) -> list[Finding]:
+    """Do what the finding's command line would do."""
+    words = shlex.split(finding.reproduce)
+    assert ["segproof", "verify"] == words[:2]
+    options = dict(zip(words[3::2], words[4::2], strict=True))
+    position = options.get("--position")
+    return list(
+        verify(
+            words[2],
+            laws=[options["--law"]],
+            position=None if position is None else int(position),
+        )
+    )
+
+
+def check_reported(law: str, example: Example, folder: Path) -> None:
+    """Hold what verify says of a damaged store."""
+    store = damaged_copy(example, folder)
+    before = state_of(store)
+    findings = list(verify(store))
+    assert before == state_of(store)
+    named = [one for one in findings if one.law == law]
+    assert named, [str(one) for one in findings]
+    assert law in NOTES or any(one.is_defect for one in named)
+    for one in named[:3]:
+        assert one.message
+        assert one.hint
+        again = run_again(one)
+        assert one in again
+        assert {law} == {other.law for other in again}
+
+
+def test_every_law_has_an_example() -> None:
+    """What verify reports of RocketMQ's files can be shown by a small damage."""
+    assert {law for law in VERIFIED_LAWS if law.startswith("RMQ")} == set(STORE_EXAMPLES)
+
+
+@pytest.mark.parametrize("law", STORE_EXAMPLES)
+def test_broken_law_is_reported(law: str, tmp_path: Path) -> None:
+    """The finding names the law, says what to do, and its command shows it again."""
+    check_reported(law, STORE_EXAMPLES[law], tmp_path)
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_corruption_is_reported(name: str, tmp_path: Path) -> None:
+    """So do the findings of further corruptions."""
+    law, damage = MORE[name]
+    check_reported(law, Example(name, SMALL, damage, system="rocketmq"), tmp_path)
+
+
+@pytest.mark.checks("RMQDISK-38")
+@pytest.mark.parametrize(
+    ("name", "severity"),
+    [
+        ("+7", Severity.WARNING),
+        ("\u0967", Severity.WARNING),
+        ("\U0001d7d0", Severity.NOTE),
+        ("+-7", Severity.NOTE),
+        (str(2**63), Severity.NOTE),
+    ],
+)
+def test_a_name_that_java_does_not_parse_is_passed_over(
+    name: str, severity: Severity, tmp_path: Path
+) -> None:
+    """Verify said that RocketMQ loads it: a digit above U+FFFF, two signs, more than 63 bits."""
+    store = damaged_copy(
+        Example(name, SMALL, write(f"index/{name}", b""), system="rocketmq"), tmp_path
+    )
+    assert [severity] == [one.severity for one in verify(store) if one.law == "RMQDISK-38"]
+
+
+@pytest.mark.checks("RMQDISK-27")
+@pytest.mark.parametrize("count", [1, 2])
+def test_files_that_a_broker_made_before_it_needs_them(count: int, tmp_path: Path) -> None:
+    """A running broker, and one that was killed, has a next file of the log: all zeros.
+
+    Verify took the end of the records in the file before for damage.
+    """
+    store = tmp_path / "store"
+    shutil.copytree(DATA / SMALL / "store", store, copy_function=shutil.copyfile)
+    before = list(verify(store, deep=True))
+    for number in range(1, count + 1):
+        (store / "commitlog" / f"{16384 * number:020d}").write_bytes(bytes(16384))
+    assert before == list(verify(store, deep=True))
+
+
+@pytest.mark.parametrize("verb", ["verify", "dump", "lookup"])
+@pytest.mark.parametrize("name", [*MORE, *STORE_EXAMPLES])
+def test_no_verb_ends_in_a_traceback(
+    name: str, verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever is damaged, each verb ends with 0, 1 or 2 in clear lines, and writes nothing."""
+    example = STORE_EXAMPLES.get(name)
+    if example is None:
+        example = Example(name, SMALL, MORE[name][1], system="rocketmq")
+    store = damaged_copy(example, tmp_path)
+    before = state_of(store)
+    asked = ["--key", "TopicTest#order-1", "--phy-offset", "1628"] if verb == "lookup" else []
+    assert run([verb, str(store), *asked]) in (0, 1, 2)
+    assert "internal error" not in capsys.readouterr().err
+    assert before == state_of(store)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["index", "commitlog", "consumequeue", "checkpoint"])
+def test_flipped_bits_and_garbage(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Random damage ends in findings or none, never in an error, and no file changes."""
+    draw = random.Random(kind)
+    store = tmp_path / "store"
+    shutil.copytree(DATA / SMALL / "store", store, copy_function=shutil.copyfile)
+    names = [one.relative_to(store).as_posix() for one in store.rglob("*") if one.is_file()]
+    path = store / next(name for name in names if name.startswith(kind))
+    sound = path.read_bytes()
+    for number in range(60):
+        data = bytearray(sound[: draw.randrange(len(sound) + 1)] if number % 5 == 4 else sound)
+        for _ in range(draw.choice((1, 1, 8, 200))):
+            if data:
+                data[draw.randrange(min(len(data), 2000))] = draw.choice((0, 1, 127, 128, 255))
+        path.write_bytes(data)
+        before = state_of(store)
+        found = list(verify(store))
+        assert before == state_of(store)
+        assert all(one.law in VERIFIED_LAWS for one in found)
+        for verb in (["dump", str(path)], ["lookup", str(store), "--key", "TopicTest#order-1"]):
+            assert run(verb) in (0, 1, 2)
+        assert "internal error" not in capsys.readouterr().err
+
+
+class _OlderHeader:
+    """A file of which the first look at the header is an old one, as beside a writer."""
+
+    def __init__(self, file: File, header: bytes) -> None:
+        self._file = file
+        self._header: bytes | None = header
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def pread(self, size: int, position: int) -> bytes:
+        """Return the old header once, then what the file has."""
+        if (size, position) == (40, 0) and self._header is not None:
+            header, self._header = self._header, None
+            return header
+        return self._file.pread(size, position)
+
+
+class _LiveFiles(MemoryFiles):
+    """Files whose index files grow while they are read."""
+
+    header: bytes | None = None
+
+    def open(self, path: str, *, writable: bool = False, create: bool = False) -> File:
+        """Open a file; an index file shows its old header first."""
+        file = super().open(path, writable=writable, create=create)
+        live: Any = file if self.header is None else _OlderHeader(file, self.header)
+        opened: File = live
+        return opened
+
+
+@pytest.mark.parametrize("count", [2, 5, 20, 26])
+def test_a_broker_that_writes_breaks_nothing(count: int) -> None:
+    """Entries behind the header that was read first are no defects; their slots are led back."""
+    files = _LiveFiles(clock_ms=lambda: 0)
+    image = (DATA / SMALL / "store" / INDEX).read_bytes()
+    write_file(files, "/i/20261121011453849", image)
+    slots = {struct.unpack_from(">i", image, entry(index))[0] % 16 for index in range(1, count)}
+    files.header = image[:32] + int32(len(slots)) + int32(count)
+    found = list(verify("/i/20261121011453849", files=files, hash_slots=16))
+    assert [] == [str(one) for one in found]
+
+
+def test_a_put_that_was_cut_off_is_told() -> None:
+    """The newest entry and its slot are there, and the header does not count it: a crash."""
+    files = MemoryFiles(clock_ms=lambda: 0)
+    image = bytearray((DATA / SMALL / "store" / INDEX).read_bytes())
+    image[36:40] = int32(26)
+    write_file(files, "/i/20261121011453849", bytes(image))
+    found = list(verify("/i/20261121011453849", files=files))
+    assert {"RMQDISK-6", "RMQDISK-8"} <= {one.law for one in found}
+    assert any("its put was cut off" in one.message for one in found)
+
+
+def test_a_marker_is_explained(tmp_path: Path) -> None:
+    """`abort` is a note that says what the next start does."""
+    store = tmp_path / "store"
+    shutil.copytree(DATA / SMALL / "store", store, copy_function=shutil.copyfile)
+    (store / "abort").write_bytes(b"")
+    (note,) = verify(store)
+    assert (Severity.NOTE, "RMQDISK-22") == (note.severity, note.law)
+    assert "deletes 1 of 1 index files" in note.message
+
+
+@pytest.mark.parametrize("path", sorted(DATA.glob("*/store/index/*")), ids=lambda one: one.name)
+def test_geometry_is_inferred(path: Path) -> None:
+    """Header and chains of each real file leave one pair of numbers."""
+    from segproof.files import REAL_FILES
+
+    folder = path.parents[2].name
+    wanted = {
+        "small": Geometry(16, 64), "rolled": Geometry(32, 100),
+        "collisions": Geometry(8, 2048), "u8msgs": Geometry(32, 300),
+    }[folder.partition("-")[0]]  # fmt: skip
+    file = REAL_FILES.open(str(path))
+    try:
+        assert (wanted,) == infer_geometries(file)
+    finally:
+        file.close()
+    assert "inferred" == find_geometry(path).origin
+    assert wanted == find_geometry(path, hash_slot_num=wanted.hash_slot_num).geometry
+    assert find_geometry(path, hash_slot_num=wanted.hash_slot_num + 1).geometry is None
+
+
+def test_geometry_of_an_empty_file_is_that_of_its_siblings(tmp_path: Path) -> None:
+    """A file without entries is of the kind of the files beside it; alone it tells nothing."""
+    source = next(DATA.glob("rolled-4.9.8/store/index/*"))
+    shutil.copyfile(source, tmp_path / source.name)
+    empty = tmp_path / "20991121011525806"
+    empty.write_bytes(bytes(source.stat().st_size))
+    assert ("siblings", Geometry(32, 100)) == (
+        find_geometry(empty).origin,
+        find_geometry(empty).geometry,
+    )
+    (tmp_path / source.name).unlink()
+    assert (None, "unknown") == (find_geometry(empty).geometry, find_geometry(empty).origin)
+    assert [] == list(verify(empty))
+
+
+def test_given_slots_that_do_not_fit(capsys: pytest.CaptureFixture[str]) -> None:
+    """--hash-slots is believed; a number that the length forbids is a finding of each verb."""
+    path = str(DATA / SMALL / "store" / INDEX)
+    assert 0 == run(["verify", path, "--hash-slots", "16"])
+    assert 1 == run(["verify", path, "--hash-slots", "17"])
+    assert "--hash-slots 17" in capsys.readouterr().out
+    assert 1 == run(["dump", path, "--hash-slots", "17"])
+    assert 2 == run(["verify", path, "--hash-slots", "0"])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["lookup", "STORE", "--offset", "4"], "--key, --keys or --phy-offset"),
+        (["lookup", "STORE", "--key", "nothing"], "TOPIC#KEY"),
+        (["lookup", "STORE", "--key", "T#k", "--profile", "kafka-4.3.1"], "rocketmq"),
+        (["lookup", "KAFKA", "--key", "T#k"], "no store"),
+        (["lookup", "KAFKA", "--offset", "4", "--profile", "rocketmq-5.5.1"], "kafka"),
+        (["dump", "KAFKA", "--hash-slots", "4"], "RocketMQ"),
+        (["dump", "KAFKA", "--profile", "rocketmq-5.5.1"], "kafka"),
+        (["rebuild", "STORE", "--out", "x", "--copy"], "Kafka"),
+        (["rebuild", "KAFKA", "--out", "x", "--hash-slots", "4"], "no store"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Options of the other system end with 2 and a clear line."""
+    paths = {
+        "STORE": str(DATA / SMALL / "store"),
+        "KAFKA": str(DATA.parent / "kafka" / "plain" / "plain-0"),
+    }
+    assert 2 == run([paths.get(word, word) for word in words])
+    assert said in capsys.readouterr().err
