@@ -2,13 +2,14 @@
 """Numbers that both systems use: bounds of integers, rows and texts of them, the time."""
 
 import time
+from operator import index as to_int
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from segproof.errors import InvalidArgumentError, NumberFormatError
 
-__all__ = ["INT32_MAX", "INT64_MAX", "int64_array", "make_tuple", "now_ms", "parse_int"]
+__all__ = ["INT32_MAX", "INT64_MAX", "as_int64", "int64_array", "make_tuple", "now_ms", "parse_int"]
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
@@ -19,6 +20,14 @@ make_tuple = tuple.__new__
 def now_ms() -> int:
     """Return the wall clock in ms since 1970."""
     return time.time_ns() // 10**6
+
+
+def as_int64(number: int) -> int:
+    """Return the int64 nearest to `number`: beyond 64 bits nothing is stored."""
+    number = to_int(number)
+    if -INT64_MAX <= number <= INT64_MAX:
+        return number
+    return INT64_MAX if number > 0 else -INT64_MAX - 1
 
 
 def int64_array(values: ArrayLike, what: str) -> NDArray[np.int64]:

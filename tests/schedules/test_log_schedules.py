@@ -6,6 +6,7 @@ at each step of a change. A change is a list of operations; between two of them 
 """
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -18,13 +19,12 @@ from segproof_tests.memory_logs import START_MS, Place, batch
 
 def modules(names: str) -> frozenset[str]:
     """Return the full names of modules."""
-    return frozenset(f"segproof.kafka.{name}" for name in names.split())
+    return frozenset(import_module(f"segproof.kafka.{name}").__name__ for name in names.split())
 
 
-BOTH = "log_state log_segment segment_state record_file"
+BOTH = "log_state log_segment segment_files record_file"
 READING = modules(
-    f"{BOTH} log_reading log_segments segment_files segment_reading"
-    " offset_index time_index transaction_index"
+    f"{BOTH} log_reading log_segments log_search offset_index time_index transaction_index"
 )
 WRITING = modules(f"{BOTH} partition_log log_appending")
 """Without the indexes: an index that is being opened lets a reader wait."""

@@ -20,8 +20,9 @@ from segproof.errors import (
     RecordBatchTooLargeError,
     SegproofError,
 )
+from segproof.kafka.index_entries import Plan, segment_overflow
 from segproof.kafka.log_files import DELETED_SUFFIX, replace_empty_segment
-from segproof.kafka.log_segment import LogSegment
+from segproof.kafka.log_segment import LogSegment, RollParams
 from segproof.kafka.log_state import LogState
 from segproof.kafka.log_validator import (
     LogAppendInfo,
@@ -35,9 +36,7 @@ from segproof.kafka.producer_snapshot import BatchMetadata, ProducerStateEntry
 from segproof.kafka.producer_state import AppendOrigin, CompletedTxn, ProducerAppendInfo
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import scan_memory
-from segproof.kafka.segment_append import Plan
-from segproof.kafka.segment_recovery import aborted_txn, segment_overflow
-from segproof.kafka.segment_state import RollParams
+from segproof.kafka.segment_recovery import aborted_txn
 from segproof.kernels.log_rules import roll_base
 from segproof.kernels.segment_rules import fits_segment
 

@@ -226,7 +226,7 @@ def fetch_offset_by_timestamp(view: LogView, target_timestamp: int) -> Timestamp
 
 
 def _record_of_max_timestamp(view: LogView) -> TimestampAndOffset | None:
-    pairs = [(segment.max_pair_so_far(), segment) for segment in view.segments]
+    pairs = [(segment.read_max_timestamp_and_offset_so_far(), segment) for segment in view.segments]
     (timestamp, offset), latest = max(pairs, key=lambda one: one[0].timestamp)
     position = latest.offset_index.lookup(offset).position
     for batch in latest.log.batches(position):

@@ -14,23 +14,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from segproof.errors import InvalidArgumentError, SegproofError
-from segproof.kafka import segment_append, segment_bulk
+from segproof.kafka import bulk_search, index_entries
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
+from segproof.kafka.log_search import checked_start, find_batch_in, find_record_in
 from segproof.kafka.offset_index import OffsetPosition
 from segproof.kafka.producer_state import CompletedTxn, ProducerStateManager
 from segproof.kafka.record_file import LogOffsetPosition, RecordFile, TimestampAndOffset
-from segproof.kafka.segment_reading import as_int64, checked_start, find_batch_in, find_record_in
-from segproof.kafka.segment_recovery import (
-    SegmentRecovery,
-    append_aborted_txn,
-    segment_overflow,
-)
-from segproof.kafka.segment_state import RollParams, SegmentState
+from segproof.kafka.segment_files import SegmentFiles
+from segproof.kafka.segment_recovery import SegmentRecovery, append_aborted_txn
 from segproof.kafka.time_index import TimestampOffset
 from segproof.kafka.transaction_index import AbortedTxn, TxnIndexSearchResult
-from segproof.kernels.segment_rules import fits_segment, read_size
-from segproof.numbers import INT32_MAX
+from segproof.kernels.segment_rules import fits_segment, read_size, roll_is_due, time_waited
+from segproof.numbers import INT32_MAX, INT64_MAX, as_int64
 
 __all__ = ["FetchDataInfo", "LogSegment", "RollParams"]
 
@@ -48,7 +44,20 @@ class FetchDataInfo(NamedTuple):
     """The aborted transactions that meet the records, where they were asked for."""
 
 
-class LogSegment(SegmentState):
+class RollParams(NamedTuple):
+    """What `should_roll` asks: limits of the log, and the records that are to be appended."""
+
+    max_segment_ms: int
+    max_segment_bytes: int
+    max_timestamp_in_messages: int
+    max_offset_in_messages: int
+    messages_size: int
+    """Bytes."""
+    now: int
+    """The wall clock in ms since 1970."""
+
+
+class LogSegment(SegmentFiles):
     """One segment of a log, open for writing.
 
     Made by `open`. Write: `append`, `append_many`, `append_from_file`, `truncate_to`, `recover`,
@@ -61,6 +70,10 @@ class LogSegment(SegmentState):
     One writer, any number of readers. Indexes are opened when they are first needed. Once closed,
     everything but renaming and deleting raises IndexClosedError.
     """
+
+    def __repr__(self) -> str:
+        state = "closed" if self._is_closed else f"{self.size} bytes"
+        return f"LogSegment({self.log.name!r}, {state})"
 
     # --- writing
 
@@ -95,26 +108,26 @@ class LogSegment(SegmentState):
         records: bytes,
         largest_timestamp: int | None = None,
         shallow_offset_of_max_timestamp: int | None = None,
-    ) -> segment_append.Plan:
+    ) -> index_entries.Plan:
         """Return what `append` would do, for `append_planned`; raise what it would raise."""
         self._check_open()
         largest_offset = to_int(largest_offset)
         offset_index, time_index = self.offset_index, self.time_index
-        since, pair = self.bytes_since_last_index_entry, self.max_pair_so_far()
+        since, pair = self.bytes_since_last_index_entry, self.read_max_timestamp_and_offset_so_far()
         if not fits_segment(largest_offset, self.base_offset):
-            raise segment_overflow(largest_offset, self.base_offset, self.log.name)
-        facts = segment_append.facts_of(records)
-        key = segment_append.first_offset_in(records) if self._is_first_offset_key else None
+            raise index_entries.segment_overflow(largest_offset, self.base_offset, self.log.name)
+        facts = index_entries.facts_of(records)
+        key = index_entries.first_offset_in(records) if self._is_first_offset_key else None
         state = (self.log.size_in_bytes(), self.config.index_interval_bytes, since, pair, key)
-        entries: list[segment_append.IndexEntry] = []
+        entries: list[index_entries.IndexEntry] = []
         if self._is_batch_indexed:
             try:
-                plan = segment_append.plan_batches(facts, *state, entries)
+                plan = index_entries.plan_batches(facts, *state, entries)
             except SegproofError:
-                segment_append.check_entries(offset_index, time_index, entries)
+                index_entries.check_entries(offset_index, time_index, entries)
                 raise
         else:
-            plan = segment_append.plan_append(
+            plan = index_entries.plan_append(
                 facts,
                 *state,
                 size_bytes=len(records),
@@ -122,10 +135,10 @@ class LogSegment(SegmentState):
                 given=(largest_timestamp, shallow_offset_of_max_timestamp),
             )
         if plan[0]:
-            segment_append.check_entries(offset_index, time_index, plan[0])
+            index_entries.check_entries(offset_index, time_index, plan[0])
         return plan
 
-    def append_planned(self, records: bytes, plan: segment_append.Plan) -> None:
+    def append_planned(self, records: bytes, plan: index_entries.Plan) -> None:
         """Append what was planned, with nothing done in between. Raises: OSError."""
         entries, since, pair = plan
         offset_index, time_index = self.offset_index, self.time_index
@@ -148,7 +161,7 @@ class LogSegment(SegmentState):
         if not len(records):
             return
         offset_index, time_index = self.offset_index, self.time_index
-        plan = segment_bulk.plan_many(
+        plan = index_entries.plan_many(
             records,
             self.log,
             offset_index,
@@ -156,14 +169,14 @@ class LogSegment(SegmentState):
             is_first_offset_key=self._is_first_offset_key,
             interval=self.config.index_interval_bytes,
             bytes_since=self.bytes_since_last_index_entry,
-            max_pair=self.max_pair_so_far(),
+            max_pair=self.read_max_timestamp_and_offset_so_far(),
         )
-        fits = segment_append.entries_fit(offset_index, time_index, plan)
+        fits = index_entries.entries_fit(offset_index, time_index, plan)
         if not fits:
-            segment_append.check_entries(offset_index, time_index, plan.rows())
+            index_entries.check_entries(offset_index, time_index, plan.rows())
         self.log.append(records)
         self.bytes_since_last_index_entry, self._max_pair = plan.bytes_since, plan.max_pair
-        store = segment_append.store_entries if fits else segment_append.store_each
+        store = index_entries.store_entries if fits else index_entries.store_each
         store(offset_index, time_index, plan)
 
     def append_from_file(self, records: RecordFile, start: int) -> int:
@@ -176,7 +189,7 @@ class LogSegment(SegmentState):
         self._check_open()
         start = position = to_int(start)
         while position < start + records.size_in_bytes():
-            largest_offset, size = segment_append.piece_of(records, position, self.base_offset)
+            largest_offset, size = index_entries.piece_of(records, position, self.base_offset)
             if not size:
                 break
             self.append(largest_offset, records.file.pread(size, position))
@@ -206,11 +219,13 @@ class LogSegment(SegmentState):
         found = self.translate_offset(offset)
         offset_index, time_index = self.offset_index, self.time_index
         try:
-            segment_append.check_room_after_truncation(offset_index, time_index, offset)
+            index_entries.check_room_after_truncation(offset_index, time_index, offset)
         except InvalidArgumentError:
             self.txn_index.place_of_truncation(offset)  # what it raises would come before
             raise
-        pair = self._max_pair = self.max_pair_so_far()  # of the entries before they are cut
+        pair = self._max_pair = (
+            self.read_max_timestamp_and_offset_so_far()
+        )  # of the entries before they are cut
         self.txn_index.truncate_to(offset)
         offset_index.truncate_to(offset)
         time_index.truncate_to(offset)
@@ -357,7 +372,7 @@ class LogSegment(SegmentState):
         `translate_offset`.
         """
         self._check_open()
-        return segment_bulk.read_many(self.log, self.offset_index, start_offsets, self._read_ahead)
+        return bulk_search.read_many(self.log, self.offset_index, start_offsets, self._read_ahead)
 
     def fetch_upper_bound_offset(
         self, start_offset_position: OffsetPosition, fetch_size: int
@@ -421,7 +436,7 @@ class LogSegment(SegmentState):
         `find_offset_by_timestamp`.
         """
         self._check_open()
-        return segment_bulk.find_offset_by_timestamp_many(
+        return bulk_search.find_offset_by_timestamp_many(
             self.log,
             self.offset_index,
             self.time_index,
@@ -439,3 +454,91 @@ class LogSegment(SegmentState):
         """
         self._check_open()
         return self.txn_index.collect_aborted_txns(fetch_offset, upper_bound_offset)
+
+    # --- the largest timestamp
+
+    @property
+    def max_timestamp_so_far(self) -> int:
+        """The largest timestamp in ms; -1 if none is known. Loads the last time entry if needed."""
+        return self.read_max_timestamp_and_offset_so_far().timestamp
+
+    @property
+    def offset_of_max_timestamp_so_far(self) -> int:
+        """The last offset of the batch that has it first; loads as `max_timestamp_so_far`."""
+        return self.read_max_timestamp_and_offset_so_far().offset
+
+    def read_max_timestamp_and_offset_so_far(self) -> TimestampOffset:
+        """Return both of one moment; loads as `max_timestamp_so_far`.
+
+        Only the writer keeps what is loaded: a reader would put it in the place of a newer one.
+        """
+        self._check_open()
+        pair = self._max_pair
+        return self.time_index.last_entry if pair is None else pair
+
+    @property
+    def largest_timestamp(self) -> int:
+        """The largest timestamp, or without one the log's modification time, in ms (SEG-40)."""
+        timestamp = self.max_timestamp_so_far
+        return timestamp if timestamp >= 0 else self.last_modified
+
+    @property
+    def largest_record_timestamp(self) -> int | None:
+        """The largest timestamp in ms, or None without one."""
+        timestamp = self.max_timestamp_so_far
+        return timestamp if timestamp >= 0 else None
+
+    # --- rolling
+
+    def _first_batch_timestamp(self) -> int:
+        """Return the first batch's largest timestamp; -1 without a batch."""
+        if self.rolling_based_timestamp is None:
+            self._check_open()
+            for batch in self.log.batches():
+                self.rolling_based_timestamp = batch.max_timestamp
+                break
+        return -1 if self.rolling_based_timestamp is None else self.rolling_based_timestamp
+
+    def time_waited_for_roll(self, now: int, message_timestamp: int) -> int:
+        """Return for how many ms the segment has waited to be rolled. Law: SEG-36.
+
+        From the first batch's timestamp to the message's, or without one by the wall clock.
+        """
+        self._check_open()
+        first = self._first_batch_timestamp()
+        return time_waited(to_int(now), to_int(message_timestamp), first, self.created_ms)
+
+    def get_first_batch_timestamp(self) -> int:
+        """Return the first batch's largest timestamp in ms, or 2^63 - 1 without one."""
+        self._check_open()
+        timestamp = self._first_batch_timestamp()
+        return timestamp if timestamp >= 0 else INT64_MAX
+
+    def should_roll(self, roll_params: RollParams) -> bool:
+        """Return whether a new segment is due before the records are appended. Law: SEG-37.
+
+        For its size or age, for a full index, or for offsets that would not fit.
+        """
+        limit_ms, limit_bytes, timestamp, offset, size_bytes, now = roll_params
+        waited = self.time_waited_for_roll(now, timestamp)
+        return (
+            roll_is_due(self.size, limit_bytes, size_bytes, waited, limit_ms, self.roll_jitter_ms)
+            or self.offset_index.is_full
+            or self.time_index.is_full
+            or not fits_segment(to_int(offset), self.base_offset)
+        )
+
+    def check_last_entry(self) -> None:
+        """Return if `on_become_inactive_segment` would write the last time entry; else raise."""
+        self.time_index.check_append(*self.read_max_timestamp_and_offset_so_far(), True)
+
+    def on_become_inactive_segment(self) -> None:
+        """Write the last time entry and cut all files behind what they hold. Law: SEG-38.
+
+        Raises: what `TimeIndex.maybe_append` raises, with nothing changed; IndexClosedError.
+        """
+        self._check_open()
+        self.time_index.maybe_append(*self.read_max_timestamp_and_offset_so_far(), True)
+        self.offset_index.trim_to_valid_size()
+        self.time_index.trim_to_valid_size()
+        self.log.trim()

@@ -28,9 +28,9 @@ from segproof.kafka.log_segment import FetchDataInfo
 from segproof.kafka.log_segments import LogSegments
 from segproof.kafka.producer_state import ProducerStateManager
 from segproof.kafka.record_file import TimestampAndOffset
-from segproof.kafka.segment_reading import as_int64
 from segproof.kafka.transaction_index import AbortedTxn
 from segproof.kernels.epochs import kept_from_end
+from segproof.numbers import as_int64
 
 __all__ = ["LogState"]
 

@@ -6,41 +6,144 @@ Upstream: Kafka, LogSegment (4.3.1).
 Laws: FILE-3, FILE-4, SEG-43, SEG-45 to SEG-48.
 """
 
+import contextlib
 import errno
+import os
 from collections.abc import Callable
 from operator import index as to_int
+from types import TracebackType
+from typing import Self
 
-from segproof.errors import IndexClosedError, InvalidArgumentError
-from segproof.files import Files, FileStatus
+from segproof.errors import IndexClosedError, InvalidArgumentError, SegproofError
+from segproof.files import REAL_FILES, Files, FileStatus
 from segproof.kafka.lazy_index import LazyIndex
+from segproof.kafka.log_config import LogConfig
+from segproof.kafka.log_search import ReadAhead
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.record_file import RecordFile
-from segproof.kafka.time_index import TimeIndex
+from segproof.kafka.segment_names import segment_file_name
+from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kafka.transaction_index import TransactionIndex
+from segproof.kafka.write_format import NEWEST_FORMAT, WriteFormat
 from segproof.kernels.index_rules import whole_entries
+from segproof.numbers import INT64_MAX, now_ms
 
 __all__ = ["SegmentFiles"]
 
 
 class SegmentFiles:
-    """A record file and its three indexes, of which two are opened when they are needed."""
+    """The files of a segment, and what is remembered beside them.
+
+    The offset and the time index are opened when they are first needed.
+    """
 
     def __init__(
         self,
         log: RecordFile,
-        lazy_offset_index: LazyIndex[OffsetIndex],
-        lazy_time_index: LazyIndex[TimeIndex],
+        lazy_indexes: tuple[LazyIndex[OffsetIndex], LazyIndex[TimeIndex]],
         txn_index: TransactionIndex,
+        base_offset: int,
+        config: LogConfig,
+        *,
         files: Files,
+        time: Callable[[], int],
+        write_format: WriteFormat,
+        roll_jitter_ms: int,
     ) -> None:
         self.log = log
         """The record file."""
+        self._lazy_offset_index, self._lazy_time_index = lazy_indexes
         self.txn_index = txn_index
         """The aborted transactions; its file is made by the first one."""
-        self._lazy_offset_index = lazy_offset_index
-        self._lazy_time_index = lazy_time_index
         self._files = files
         self._is_closed = False
+        self.base_offset = base_offset
+        """The first offset that may lie in it."""
+        self.config = config
+        self.write_format = write_format
+        self._is_batch_indexed = write_format.entries == "batch"
+        self._is_first_offset_key = write_format.index_key == "first_offset"
+        self.roll_jitter_ms = roll_jitter_ms
+        """So much earlier than others it is rolled, in ms."""
+        self._time = time
+        self.created_ms = time()
+        """The wall clock when it was opened, or became empty, in ms since 1970."""
+        self.bytes_since_last_index_entry = 0
+        """Bytes from the last indexed batch on, that included; 0 after opening."""
+        self.rolling_based_timestamp: int | None = None
+        """The largest timestamp of the first batch, once it was asked for."""
+        self._max_pair: TimestampOffset | None = None
+        self._released_pair: TimestampOffset | None = None
+        """The last time entry when the indexes were released."""
+        self._read_ahead = ReadAhead(config.index_interval_bytes)
+
+    @classmethod
+    def open(
+        cls,
+        dir: str | os.PathLike[str],  # noqa: A002 -- Kafka's name
+        base_offset: int,
+        config: LogConfig,
+        file_already_exists: bool = False,
+        init_file_size: int = 0,
+        preallocate: bool = False,
+        file_suffix: str = "",
+        *,
+        files: Files = REAL_FILES,
+        time: Callable[[], int] = now_ms,
+        write_format: WriteFormat = NEWEST_FORMAT,
+        roll_jitter_ms: int = 0,
+    ) -> Self:
+        """Open the segment in a directory, or make its `.log`; the index files come when needed.
+
+        With `preallocate` a new log has `init_file_size` bytes, none of which count. `time` tells
+        the ms since 1970. The log is not read: the largest timestamp is that of the last time
+        entry, until `recover` or `truncate_to` (SEG-49). Laws: FILE-3, FILE-4.
+
+        Raises: OSError; SegproofError for a log above 2147483647 bytes; InvalidArgumentError for a
+        base offset outside 64 bits.
+        """
+        base_offset, folder = to_int(base_offset), os.fspath(dir)
+        if not -INT64_MAX - 1 <= base_offset <= INT64_MAX:
+            raise InvalidArgumentError(f"base offset {base_offset} is outside 64 bits")
+
+        def path(suffix: str) -> str:
+            return os.path.join(folder, segment_file_name(base_offset, suffix) + file_suffix)
+
+        log = RecordFile.open(
+            path(".log"), True, file_already_exists, init_file_size, preallocate, files=files
+        )
+        try:
+            txn_index = TransactionIndex(base_offset, path(".txnindex"), files=files)
+        except BaseException:
+            log.file.close()
+            raise
+        size = config.segment_index_bytes
+        lazy_indexes = (
+            LazyIndex.for_offset(path(".index"), base_offset, size, files=files),
+            LazyIndex.for_time(path(".timeindex"), base_offset, size, files=files),
+        )
+        return cls(
+            log,
+            lazy_indexes,
+            txn_index,
+            base_offset,
+            config,
+            files=files,
+            time=time,
+            write_format=write_format,
+            roll_jitter_ms=roll_jitter_ms,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
 
     @property
     def offset_index(self) -> OffsetIndex:
@@ -157,6 +260,31 @@ class SegmentFiles:
             self._lazy_time_index.delete_if_exists,
             self.txn_index.delete_if_exists,
         )
+
+    def release_indexes(self) -> None:
+        """Close the indexes until they are needed again: each takes two open files.
+
+        Only while nobody reads the segment. Indexes that were not trimmed stay open.
+        """
+        self._check_open()
+        if self._lazy_time_index.is_loaded:
+            self._released_pair = self.time_index.last_entry
+        self._lazy_offset_index.release()
+        self._lazy_time_index.release()
+
+    def close(self) -> None:
+        """Write the last time entry if it is known, cut and close all files; laws: SEG-44, LAZY-1.
+
+        A second close does nothing. Raises: the first OSError, once all were closed.
+        """
+        if self._is_closed:
+            return
+        is_written = self._max_pair in (None, self._released_pair)
+        if self._max_pair is not None and (self._lazy_time_index.is_loaded or not is_written):
+            # Upstream only logs it: the entry can be made again from the log.
+            with contextlib.suppress(SegproofError, OSError):
+                self.time_index.maybe_append(*self._max_pair, True)
+        self._close_files()
 
     def close_handlers(self) -> None:
         """Close all files as they are; nothing is written or cut. Law: SEG-45."""

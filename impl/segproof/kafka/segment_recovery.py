@@ -15,45 +15,33 @@ import numpy as np
 from segproof.errors import (
     CorruptRecordError,
     InvalidRecordError,
-    SegmentOffsetOverflowError,
     SegproofError,
 )
 from segproof.kafka.batch_table import BatchTable, CheckedBatches, check_batches
+from segproof.kafka.index_entries import (
+    Entries,
+    Int64Array,
+    entries_fit,
+    plan_table,
+    segment_overflow,
+    store_each,
+    store_entries,
+)
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.producer_snapshot import MAX_BATCHES
 from segproof.kafka.producer_state import CompletedTxn, ProducerStateManager
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES, RecordBatch, read_batch
 from segproof.kafka.record_file import RecordFile
-from segproof.kafka.segment_append import (
-    Entries,
-    Int64Array,
-    entries_fit,
-    plan_table,
-    store_each,
-    store_entries,
-)
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kafka.transaction_index import AbortedTxn, TransactionIndex
 from segproof.kernels.records import add_int64
 from segproof.numbers import INT32_MAX
 
-__all__ = ["SegmentRecovery", "aborted_txn", "append_aborted_txn", "segment_overflow"]
+__all__ = ["SegmentRecovery", "aborted_txn", "append_aborted_txn"]
 
 _TRANSACTIONAL_OR_CONTROL = 0x30
 """Bits of a batch's attributes."""
-
-
-def segment_overflow(offset: int, base_offset: int, path: str) -> SegmentOffsetOverflowError:
-    """Return the error for an offset that does not fit into the segment."""
-    return SegmentOffsetOverflowError(
-        f"offset {offset} cannot be told from the base offset {base_offset} in 31 bits",
-        law="SEG-2",
-        path=path,
-        expected=f"{base_offset} to {base_offset + INT32_MAX}",
-        actual=offset,
-        hint="roll a new segment, or split this one",
-    )
 
 
 def append_aborted_txn(

@@ -16,7 +16,7 @@ from segproof.errors import (
     SegmentOffsetOverflowError,
 )
 from segproof.kafka import LogConfig, LogSegment, WriteFormat
-from segproof.kafka import segment_bulk as bulk
+from segproof.kafka import bulk_search as bulk
 from segproof.kafka.batch_table import read_batch_headers
 from segproof.kafka.record_batch import Record, read_batch, write_batch, write_empty_batch
 from segproof.kafka.record_file import scan_memory

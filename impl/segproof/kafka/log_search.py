@@ -9,7 +9,6 @@ Laws: SCAN-17, SCAN-18.
 """
 
 import struct
-from operator import index as to_int
 
 import numpy as np
 
@@ -17,9 +16,9 @@ from segproof.errors import CorruptIndexError
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.record_file import LogOffsetPosition, RecordFile, TimestampAndOffset
 from segproof.kernels.segment_search import SEARCH_FOUND, SEARCH_NONE, SEARCH_ODD, find_time
-from segproof.numbers import make_tuple
+from segproof.numbers import INT64_MAX, make_tuple
 
-__all__ = ["as_int64", "astray", "checked_start", "find_batch_in", "find_record_in"]
+__all__ = ["astray", "checked_start", "find_batch_in", "find_record_in"]
 
 _START = struct.Struct(">qiiB")
 _LAST_OFFSET_DELTA = struct.Struct(">i")
@@ -34,7 +33,6 @@ _BATCH_BYTES_MAX = 1 << 20
 """A larger batch is read by the slow way, which holds no second copy of it."""
 _UNITS_OF_A_SEARCH = 3
 """So many units of a kernel's work are in one search for a timestamp."""
-_INT64_MAX = 2**63 - 1
 
 
 class ReadAhead:
@@ -51,14 +49,6 @@ class ReadAhead:
     def note(self, batch_bytes: int) -> None:
         """Note the size of a batch that a search ended with."""
         self.next_bytes = self.usual_bytes if batch_bytes < self.usual_bytes else _HEADER_BYTES
-
-
-def as_int64(number: int) -> int:
-    """Return the int64 nearest to `number`: beyond 64 bits nothing is stored."""
-    number = to_int(number)
-    if -_INT64_MAX <= number <= _INT64_MAX:
-        return number
-    return _INT64_MAX if number > 0 else -_INT64_MAX - 1
 
 
 def astray(offset_index: OffsetIndex, position: int, end: int) -> CorruptIndexError:
@@ -129,7 +119,7 @@ def find_batch_in(
         last = base
         if magic == 2:
             last += _LAST_OFFSET_DELTA.unpack_from(data, at - start + 23)[0]
-        if last > _INT64_MAX or (size < 49 if magic == 2 else data[at - start + 17] & 7):
+        if last > INT64_MAX or (size < 49 if magic == 2 else data[at - start + 17] & 7):
             return log.search_for_offset_with_size(target_offset, position)
         before = (last, base, at, size + 12)
         at += 12 + size

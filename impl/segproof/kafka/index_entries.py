@@ -5,19 +5,25 @@ An append plans its entries first, asks the indexes, writes the batches, and sto
 last: so an entry that an index would refuse is known before anything is written.
 
 Upstream: Kafka 4.3.1: LogSegment.append, recover.
-Laws: SEG-4 to SEG-10, SEG-22, SEG-23, SEG-26.
+Laws: SEG-4 to SEG-10, SEG-22, SEG-23, SEG-25, SEG-26.
 """
 
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.errors import CorruptRecordError, InvalidArgumentError
-from segproof.kafka.batch_table import BatchTable
+from segproof.errors import (
+    CorruptRecordError,
+    InvalidArgumentError,
+    SegmentOffsetOverflowError,
+    SegproofError,
+)
+from segproof.kafka.batch_table import BatchTable, HeaderTable, read_batch_headers
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES, read_batch
 from segproof.kafka.record_file import RecordFile, scan_memory
@@ -44,7 +50,9 @@ __all__ = [
     "piece_of",
     "plan_append",
     "plan_batches",
+    "plan_many",
     "plan_table",
+    "segment_overflow",
     "smaller_than_header",
     "store_each",
     "store_entries",
@@ -218,6 +226,18 @@ def check_room_after_truncation(
             )
 
 
+def segment_overflow(offset: int, base_offset: int, path: str) -> SegmentOffsetOverflowError:
+    """Return the error for an offset that does not fit into the segment."""
+    return SegmentOffsetOverflowError(
+        f"offset {offset} cannot be told from the base offset {base_offset} in 31 bits",
+        law="SEG-2",
+        path=path,
+        expected=f"{base_offset} to {base_offset + INT32_MAX}",
+        actual=offset,
+        hint="roll a new segment, or split this one",
+    )
+
+
 def check_entries(
     offset_index: OffsetIndex, time_index: TimeIndex, entries: Sequence[IndexEntry]
 ) -> None:
@@ -320,6 +340,76 @@ def _keys(
         if table["magic"][rows[number]] < 2:
             keys[number] = first_offset(int(rows[number]))
     return keys
+
+
+def plan_many(
+    records: bytes,
+    log: RecordFile,
+    offset_index: OffsetIndex,
+    time_index: TimeIndex,
+    *,
+    is_first_offset_key: bool,
+    interval: int,
+    bytes_since: int,
+    max_pair: TimestampOffset,
+) -> Entries:
+    """Return the index entries of ready batches that would be appended to the log.
+
+    Raises: CorruptRecordError unless the buffer holds whole batches; SegmentOffsetOverflowError and
+    what reading a first offset raises, or before it what an index raises that takes no entry.
+    """
+    found = read_batch_headers(records)
+    _check_whole(found, len(records))
+    base_offset = offset_index.base_offset
+    distances = found.table["last_offset"] - base_offset  # wraps at 64 bits, as upstream
+    far = (distances < 0) | (distances > INT32_MAX)
+    first_far = int(np.argmax(far)) if bool(far.any()) else len(far)
+    table = found.table[:first_far]
+
+    asked_row = 0
+
+    def first_offset(row: int) -> int:
+        nonlocal asked_row
+        asked_row = row
+        return read_batch(records, int(table["position"][row])).base_offset
+
+    plan_first = partial(
+        plan_table,
+        start=log.size_in_bytes(),
+        interval=interval,
+        bytes_since=bytes_since,
+        max_pair=max_pair,
+        first_offset=first_offset if is_first_offset_key else None,
+    )
+    try:
+        plan = plan_first(table)
+    except SegproofError:
+        check_entries(offset_index, time_index, plan_first(table[:asked_row]).rows())
+        raise
+    if first_far < len(far):
+        check_entries(offset_index, time_index, plan.rows())
+        last_offset = int(found.table["last_offset"][first_far])
+        raise segment_overflow(last_offset, base_offset, log.name)
+    return plan
+
+
+def _check_whole(found: HeaderTable, size_bytes: int) -> None:
+    """Return if the batches fill the buffer and none is smaller than its header."""
+    if isinstance(found.error, CorruptRecordError):
+        raise found.error
+    if found.error is not None:  # where a log would end inside of a header, a batch does
+        raise smaller_than_header(found.end_position)
+    table = found.table
+    small = (table["magic"] == 2) & (table["size_bytes"] < BATCH_HEADER_BYTES)
+    if bool(small.any()):
+        raise smaller_than_header(int(table["position"][int(np.argmax(small))]))
+    if found.end_position != size_bytes:
+        raise CorruptRecordError(
+            "the last batch is cut off",
+            law="SCAN-9",
+            position=found.end_position,
+            expected=f"a batch that ends at {size_bytes}",
+        )
 
 
 def entries_fit(offset_index: OffsetIndex, time_index: TimeIndex, entries: Entries) -> bool:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bulk twins of a segment's operations: many batches, offsets or timestamps at once.
+"""Looking for many offsets or timestamps in a log at once.
 
 What is looked for is sorted by where its search begins in the log, which is then read in blocks;
 one call of a kernel answers all that lies in a block. What the kernel hands back, because it needs
 more bytes than a block or a slower way, is answered one by one.
 
-Laws: SEG-12, SEG-25, SEG-26, SEG-39: the answers are those of the single calls.
+Laws: SEG-12, SEG-39: the answers are those of `log_search`.
 """
 
 from collections.abc import Callable
@@ -14,24 +14,15 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from segproof.errors import CorruptRecordError, SegproofError
-from segproof.kafka.batch_table import HeaderTable, read_batch_headers
+from segproof.errors import SegproofError
+from segproof.kafka.log_search import ReadAhead, astray, find_batch_in, find_record_in
 from segproof.kafka.offset_index import OffsetIndex
-from segproof.kafka.record_batch import BATCH_HEADER_BYTES, read_batch
 from segproof.kafka.record_file import RecordFile
-from segproof.kafka.segment_append import (
-    Entries,
-    check_entries,
-    plan_table,
-    smaller_than_header,
-)
-from segproof.kafka.segment_reading import ReadAhead, astray, find_batch_in, find_record_in
-from segproof.kafka.segment_recovery import segment_overflow
-from segproof.kafka.time_index import TimeIndex, TimestampOffset
+from segproof.kafka.time_index import TimeIndex
 from segproof.kernels.segment_search import SEARCH_ODD, find_batches, find_times
-from segproof.numbers import INT32_MAX, int64_array
+from segproof.numbers import int64_array
 
-__all__ = ["find_offset_by_timestamp_many", "plan_many", "read_many"]
+__all__ = ["find_offset_by_timestamp_many", "read_many"]
 
 Int64Array = NDArray[np.int64]
 _BLOCK_BYTES = 512 << 10
@@ -44,76 +35,6 @@ _UNITS_OF_A_TIMESTAMP = 6
 FindInBlock = Callable[[memoryview, int, int, int, int, int], tuple[int, int]]
 """From (buffer, bytes filled, end, first search, number of searches, position of the buffer) to
 (how many were decided, how the next one ended)."""
-
-
-def plan_many(
-    records: bytes,
-    log: RecordFile,
-    offset_index: OffsetIndex,
-    time_index: TimeIndex,
-    *,
-    is_first_offset_key: bool,
-    interval: int,
-    bytes_since: int,
-    max_pair: TimestampOffset,
-) -> Entries:
-    """Return the index entries of ready batches that would be appended to the log.
-
-    Raises: CorruptRecordError unless the buffer holds whole batches; SegmentOffsetOverflowError and
-    what reading a first offset raises, or before it what an index raises that takes no entry.
-    """
-    found = read_batch_headers(records)
-    _check_whole(found, len(records))
-    base_offset = offset_index.base_offset
-    distances = found.table["last_offset"] - base_offset  # wraps at 64 bits, as upstream
-    far = (distances < 0) | (distances > INT32_MAX)
-    first_far = int(np.argmax(far)) if bool(far.any()) else len(far)
-    table = found.table[:first_far]
-
-    asked_row = 0
-
-    def first_offset(row: int) -> int:
-        nonlocal asked_row
-        asked_row = row
-        return read_batch(records, int(table["position"][row])).base_offset
-
-    plan_first = partial(
-        plan_table,
-        start=log.size_in_bytes(),
-        interval=interval,
-        bytes_since=bytes_since,
-        max_pair=max_pair,
-        first_offset=first_offset if is_first_offset_key else None,
-    )
-    try:
-        plan = plan_first(table)
-    except SegproofError:
-        check_entries(offset_index, time_index, plan_first(table[:asked_row]).rows())
-        raise
-    if first_far < len(far):
-        check_entries(offset_index, time_index, plan.rows())
-        last_offset = int(found.table["last_offset"][first_far])
-        raise segment_overflow(last_offset, base_offset, log.name)
-    return plan
-
-
-def _check_whole(found: HeaderTable, size_bytes: int) -> None:
-    """Return if the batches fill the buffer and none is smaller than its header."""
-    if isinstance(found.error, CorruptRecordError):
-        raise found.error
-    if found.error is not None:  # where a log would end inside of a header, a batch does
-        raise smaller_than_header(found.end_position)
-    table = found.table
-    small = (table["magic"] == 2) & (table["size_bytes"] < BATCH_HEADER_BYTES)
-    if bool(small.any()):
-        raise smaller_than_header(int(table["position"][int(np.argmax(small))]))
-    if found.end_position != size_bytes:
-        raise CorruptRecordError(
-            "the last batch is cut off",
-            law="SCAN-9",
-            position=found.end_position,
-            expected=f"a batch that ends at {size_bytes}",
-        )
 
 
 def read_many(
