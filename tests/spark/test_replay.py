@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from segproof_harness import cli
-from segproof_harness.canaries import CANARIES
+from segproof_harness.canaries.every_canary import CANARIES
 from segproof_harness.histories.replay import replay_seeds
 from segproof_harness.structures.structure import STRUCTURE_IDS
 from segproof_spark.cli import app as spark_app
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SEEDS = range(40)
 LENGTH = 30
-CANARY = next(canary for canary in CANARIES if canary.canary_id == "K-14")
+CANARY = CANARIES["K-14"]
 DEFECTIVE = ("model", CANARY.subject_name)
 WORKER_BYTES_MAX = 512 << 20
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from segproof.rocketmq.index_file import IndexEntry, IndexFile
 from segproof.rocketmq.key_hash import hash_code
+from segproof_harness.canaries.register import canary
 
 LEAST = -(2**31)
 _INT32 = struct.Struct(">i")
@@ -33,8 +34,9 @@ class _Patched(IndexFile):
         _INT32.pack_into(self._current()[0], at, max(min(value, 2**31 - 1), LEAST))
 
 
+@canary("R-01", "index-file", "RMQHASH-2", "RMQHASH-6")
 class R01IndexFile(IndexFile):
-    """Planted: the least hash, which has no absolute value, is kept as it is."""
+    """The least hash, which has no absolute value, is kept as it is."""
 
     def index_key_hash_method(self, key: str) -> int:
         """Return the hash without the rule for the least one."""
@@ -42,8 +44,9 @@ class R01IndexFile(IndexFile):
         return LEAST if hash_code(key) == LEAST else found
 
 
+@canary("R-01b", "index-file", "RMQIDX-3", "RMQHASH-2")
 class R01bIndexFile(_Patched):
-    """Planted: an entry keeps the signed hash, as releases before 3.1 did."""
+    """An entry keeps the signed hash, as releases before 3.1 did."""
 
     signed = 0
 
@@ -60,8 +63,9 @@ class R01bIndexFile(_Patched):
             self._set(entry.index, 0, self.signed)
 
 
+@canary("R-02", "index-file", "RMQIDX-21")
 class R02IndexFile(_Patched):
-    """Planted: the time difference is kept in milliseconds."""
+    """The time difference is kept in milliseconds."""
 
     def _after_put(
         self, entry: IndexEntry, slot_value: int, store_timestamp: int, begin: int, end: int
@@ -70,8 +74,9 @@ class R02IndexFile(_Patched):
             self._set(entry.index, 12, store_timestamp - begin)
 
 
+@canary("R-09", "index-file", "RMQIDX-24", "RMQIDX-30")
 class R09IndexFile(_Patched):
-    """Planted: the slot count grows with every put, as in releases up to 4.7.0."""
+    """The slot count grows with every put, as in releases up to 4.7.0."""
 
     def _after_put(
         self, entry: IndexEntry, slot_value: int, store_timestamp: int, begin: int, end: int
@@ -81,8 +86,9 @@ class R09IndexFile(_Patched):
             self._header.update_byte_buffer()
 
 
+@canary("R-16", "index-file", "RMQIDX-26")
 class R16IndexFile(_Patched):
-    """Planted: the first entry is dated from itself, not from the end of the file before."""
+    """The first entry is dated from itself, not from the end of the file before."""
 
     def _after_put(
         self, entry: IndexEntry, slot_value: int, store_timestamp: int, begin: int, end: int
@@ -91,8 +97,9 @@ class R16IndexFile(_Patched):
             self._set(entry.index, 12, 0)
 
 
+@canary("R-20", "index-file", "RMQIDX-25")
 class R20IndexFile(_Patched):
-    """Planted: the end timestamp is the largest one, not the last."""
+    """The end timestamp is the largest one, not the last."""
 
     def _after_put(
         self, entry: IndexEntry, slot_value: int, store_timestamp: int, begin: int, end: int
@@ -101,8 +108,9 @@ class R20IndexFile(_Patched):
         self._header.update_byte_buffer()
 
 
+@canary("R-21", "index-file", "RMQIDX-29", "RMQIDX-20")
 class R21IndexFile(_Patched):
-    """Planted: a slot that a crash left at the count makes the new entry follow itself."""
+    """A slot that a crash left at the count makes the new entry follow itself."""
 
     def _after_put(
         self, entry: IndexEntry, slot_value: int, store_timestamp: int, begin: int, end: int
@@ -111,8 +119,9 @@ class R21IndexFile(_Patched):
             self._set(entry.index, 16, entry.index)
 
 
+@canary("R-23", "index-file", "RMQIDX-39")
 class R23IndexFile(IndexFile):
-    """Planted: a query for a null key takes the reference first, and never gives it back."""
+    """A query for a null key takes the reference and never gives it back."""
 
     def select_phy_offset(
         self, phy_offsets: list[int], key: str, max_num: int, begin: int, end: int
@@ -124,8 +133,9 @@ class R23IndexFile(IndexFile):
         return found
 
 
+@canary("R-31", "index-file", "RMQIDX-21", "RMQIDX-33")
 class R31IndexFile(_Patched):
-    """Planted: the time difference is rounded to the nearest second, not cut."""
+    """The time difference is rounded to the nearest second, not cut."""
 
     def _after_put(
         self, entry: IndexEntry, slot_value: int, store_timestamp: int, begin: int, end: int
@@ -134,8 +144,9 @@ class R31IndexFile(_Patched):
             self._set(entry.index, 12, (store_timestamp - begin + 500) // 1000)
 
 
+@canary("R-35", "index-file", "RMQIDX-36")
 class R35IndexFile(IndexFile):
-    """Planted: a walk goes on behind an entry that is older than the window."""
+    """A walk goes on behind an entry that is older than the window."""
 
     def _found(self, key_hash: int, room: int, begin: int, end: int) -> list[int]:
         """Walk from the beginning of time, then look at the window."""
@@ -145,16 +156,18 @@ class R35IndexFile(IndexFile):
         return [one for one in every if times[one] >= begin][: max(room, 0)]
 
 
+@canary("R-36", "index-file", "RMQIDX-31")
 class R36IndexFile(IndexFile):
-    """Planted: what a query finds comes oldest first."""
+    """What a query finds comes oldest first."""
 
     def _found(self, key_hash: int, room: int, begin: int, end: int) -> list[int]:
         """Turn it around."""
         return super()._found(key_hash, room, begin, end)[::-1]
 
 
+@canary("R-37", "index-file", "RMQIDX-31")
 class R37IndexFile(IndexFile):
-    """Planted: the offsets that a query was given do not count towards the most it may find."""
+    """The offsets that a query was given do not count towards the most it may find."""
 
     def select_phy_offset(
         self, phy_offsets: list[int], key: str, max_num: int, begin: int, end: int

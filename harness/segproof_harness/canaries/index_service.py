@@ -9,13 +9,15 @@ from segproof.rocketmq.index_service import IndexService, QueryOffsetResult, ind
 from segproof.rocketmq.key_hash import build_key
 from segproof.rocketmq.message import DispatchRequest
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
+from segproof_harness.canaries.register import canary
 
 TRANSACTION_BITS = 12
 COMMIT = 8
 
 
+@canary("R-03", "index-service", "RMQSVC-21")
 class R03IndexService(IndexService):
-    """Planted: expired files leave the list and stay on disk."""
+    """Expired files leave the list and stay on disk."""
 
     def delete_expired_file(self, offset: int) -> None:
         """Close them only."""
@@ -33,8 +35,9 @@ class _NoMargin(StoreCheckpoint):
         return max(0, min(self.physic_msg_timestamp, self.logics_msg_timestamp))
 
 
+@canary("R-04", "index-service", "RMQCKPT-4")
 class R04IndexService(IndexService):
-    """Planted: the checkpoint's time has no safety margin."""
+    """The checkpoint's time has no safety margin."""
 
     @classmethod
     def open(cls, *arguments: Any, **options: Any) -> Self:
@@ -44,8 +47,9 @@ class R04IndexService(IndexService):
         return service
 
 
+@canary("R-05a", "index-service", "RMQSVC-13")
 class R05aIndexService(IndexService):
-    """Planted: a committed transaction is not indexed, since its prepared message was."""
+    """A committed transaction is not indexed, since its prepared message was."""
 
     def build_index(self, request: DispatchRequest) -> None:
         """Skip it."""
@@ -55,39 +59,44 @@ class R05aIndexService(IndexService):
             super().build_index(request)
 
 
+@canary("R-05b", "index-service", "RMQSVC-13")
 class R05bIndexService(IndexService):
-    """Planted: a rolled back transaction is indexed."""
+    """A rolled back transaction is indexed."""
 
     def build_index(self, request: DispatchRequest) -> None:
         """Take it for any other message."""
         super().build_index(request._replace(sys_flag=0))
 
 
+@canary("R-07a", "index-service", "RMQSVC-14", "RMQHASH-5")
 class R07aIndexService(IndexService):
-    """Planted: the unique key is entered without its topic."""
+    """The unique key is entered without its topic."""
 
     def _keys_of(self, request: DispatchRequest) -> list[str]:
         keys = super()._keys_of(request)
         return keys if request.uniq_key is None else [request.uniq_key, *keys[1:]]
 
 
+@canary("R-07b", "index-service", "RMQSVC-14")
 class R07bIndexService(IndexService):
-    """Planted: a message without a unique key is entered under `null`."""
+    """A message without a unique key is entered under null."""
 
     def _keys_of(self, request: DispatchRequest) -> list[str]:
         keys = super()._keys_of(request)
         return [build_key(request.topic, None), *keys] if request.uniq_key is None else keys
 
 
+@canary("R-18", "index-service", "RMQSVC-9")
 class R18IndexService(IndexService):
-    """Planted: two files of one millisecond share a name."""
+    """Two files of one millisecond share a name."""
 
     def _free_name(self) -> str:
         return index_file_name(self._time(), self._zone)
 
 
+@canary("R-19", "index-service", "RMQSVC-12")
 class R19IndexService(IndexService):
-    """Planted: a message at the end of the index has all its entries, whatever a crash left."""
+    """A message at the end of the index has all its entries, whatever a crash left."""
 
     def build_index(self, request: DispatchRequest) -> None:
         """Skip what is not behind the end."""
@@ -96,8 +105,9 @@ class R19IndexService(IndexService):
             super().build_index(request)
 
 
+@canary("R-24", "index-service", "RMQSVC-4")
 class R24IndexService(IndexService):
-    """Planted: after a crash a file goes though its end is just what the checkpoint covers."""
+    """After a crash a file goes though its end is just what the checkpoint covers."""
 
     def load(self, last_exit_ok: bool) -> bool:
         """Compare with >=."""
@@ -110,8 +120,9 @@ class R24IndexService(IndexService):
             checkpoint.index_msg_timestamp = before
 
 
+@canary("R-25", "index-service", "RMQSVC-19")
 class R25IndexService(IndexService):
-    """Planted: a file without entries ends a query, as in every release."""
+    """A file without entries ends a query, as in every release."""
 
     def query_offset(
         self,
@@ -128,16 +139,18 @@ class R25IndexService(IndexService):
         return found._replace(phy_offsets=()) if hidden and begin > 0 else found
 
 
+@canary("R-32", "index-service", "RMQSVC-15")
 class R32IndexService(IndexService):
-    """Planted: keys are split at any white space."""
+    """Keys are split at any white space."""
 
     def _keys_of(self, request: DispatchRequest) -> list[str]:
         keys = " ".join((request.keys or "").split())
         return super()._keys_of(request._replace(keys=keys))
 
 
+@canary("R-33", "index-service", "RMQSVC-1")
 class R33IndexService(IndexService):
-    """Planted: the files are listed by the number that their name is."""
+    """The files are listed by the number that their name is."""
 
     def load(self, last_exit_ok: bool) -> bool:
         """Sort again."""
@@ -147,8 +160,9 @@ class R33IndexService(IndexService):
         return answer
 
 
+@canary("R-34", "index-service", "RMQSVC-21")
 class R34IndexService(IndexService):
-    """Planted: expiry takes the last file too."""
+    """Expiry takes the last file too."""
 
     def delete_expired_file(self, offset: int) -> None:
         """Go on to the end."""
@@ -157,15 +171,17 @@ class R34IndexService(IndexService):
             self._list.pop().destroy(0)
 
 
+@canary("R-38", "index-service", "RMQSVC-6")
 class R38IndexService(IndexService):
-    """Planted: a new file does not begin with the end of the full one."""
+    """A new file does not begin with the end of the full one."""
 
     def _open_file(self, name: str, end_phy_offset: int, end_timestamp: int) -> IndexFile:
         return super()._open_file(name, 0, 0)
 
 
+@canary("R-39", "index-service", "RMQSVC-10")
 class R39IndexService(IndexService):
-    """Planted: the checkpoint keeps the largest end of a full file, not the last one."""
+    """The checkpoint keeps the largest end of a full file, not the last one."""
 
     def _flush(self, file: IndexFile) -> None:
         before = self.store_checkpoint.index_msg_timestamp

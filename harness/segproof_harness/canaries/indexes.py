@@ -7,13 +7,15 @@ from typing import Any
 from segproof.errors import CorruptIndexError
 from segproof.kafka.offset_index import OffsetIndex, OffsetPosition
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
+from segproof_harness.canaries.register import canary
 
 STEPS_MAX = 200
 """A search that takes more steps will never end; stopping it is not part of the defect."""
 
 
+@canary("K-01", "offset-index", "ABSIDX-13")
 class K01OffsetIndex(OffsetIndex):
-    """Planted: reset is written as truncate_to(base offset)."""
+    """Reset removes what truncate_to(base offset) finds."""
 
     def reset(self) -> None:
         """Remove what a search for the base offset finds, then take the maximum size."""
@@ -28,8 +30,9 @@ class StepBudgetError(Exception):
     """A search took more steps than any search may."""
 
 
+@canary("K-04", "offset-index", "ABSIDX-25")
 class K04OffsetIndex(OffsetIndex):
-    """Planted: the midpoint rounds down, while the search keeps it on "less"."""
+    """The midpoint of the search rounds down, so that it may never end."""
 
     def lookup(self, target_offset: int) -> OffsetPosition:
         """Return the entry with the greatest offset <= the target, or never return."""
@@ -51,8 +54,9 @@ class K04OffsetIndex(OffsetIndex):
         raise StepBudgetError("the search does not end")
 
 
+@canary("K-05", "offset-index", "OFFIDX-20")
 class K05OffsetIndex(OffsetIndex):
-    """Planted: sanity_check compares with <= where < is right."""
+    """sanity_check refuses a last offset that equals the base offset."""
 
     def sanity_check(self) -> None:
         """Refuse a last offset that equals the base offset."""
@@ -61,8 +65,9 @@ class K05OffsetIndex(OffsetIndex):
             raise CorruptIndexError("the last offset is not above the base offset")
 
 
+@canary("K-14", "offset-index", "OFFIDX-6")
 class K14OffsetIndex(OffsetIndex):
-    """Planted: the distance from the base is packed with a 32-bit mask, without a test."""
+    """An offset too far from the base is cut to 32 bits."""
 
     def append(self, offset: int, position: int) -> None:
         """Append, cutting what 31 bits do not hold."""
@@ -77,8 +82,9 @@ class K14OffsetIndex(OffsetIndex):
         self._publish(view, entries + 1)
 
 
+@canary("K-51", "offset-index", "ABSIDX-8")
 class K51OffsetIndex(OffsetIndex):
-    """Planted: max_entries is computed at construction only."""
+    """max_entries is computed at construction only."""
 
     _max_entries_at_open: int | None = None
 
@@ -93,8 +99,9 @@ class K51OffsetIndex(OffsetIndex):
         return super().max_entries if known is None else known
 
 
+@canary("K-55", "time-index", "TIMEIDX-2", "TIMEIDX-18")
 class K55TimeIndex(TimeIndex):
-    """Planted: no slot is kept for the final entry."""
+    """No slot is kept for the final entry."""
 
     def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool = False) -> None:
         """Append into the last slot too."""
@@ -102,8 +109,9 @@ class K55TimeIndex(TimeIndex):
         super().maybe_append(timestamp, offset, skip_full_check or has_room)
 
 
+@canary("K-57", "time-index", "TIMEIDX-11")
 class K57TimeIndex(TimeIndex):
-    """Planted: truncated by timestamp."""
+    """The time index is truncated by timestamp instead of offset."""
 
     def truncate_to(self, offset: int) -> None:
         """Keep the entries with a timestamp below `offset`."""
@@ -111,8 +119,9 @@ class K57TimeIndex(TimeIndex):
         self._keep_entries(sum(entry.timestamp < offset for entry in self))
 
 
+@canary("K-58", "time-index", "TIMEIDX-6")
 class K58TimeIndex(TimeIndex):
-    """Planted: an equal timestamp is appended again."""
+    """An equal timestamp is appended again."""
 
     def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool = False) -> None:
         """Append also what has the last timestamp."""

@@ -6,10 +6,12 @@ from typing import Any
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.log_segment import FetchDataInfo, LogSegment, RollParams
 from segproof.kafka.producer_state import ProducerStateManager
+from segproof_harness.canaries.register import canary
 
 
+@canary("K-02", "log-segment", "SEG-32")
 class K02LogSegment(LogSegment):
-    """Planted: a truncation does not give the indexes their full size again."""
+    """A truncation does not give trimmed indexes their full size again."""
 
     def truncate_to(self, offset: int) -> int:
         """Cut, and leave trimmed indexes trimmed."""
@@ -21,8 +23,9 @@ class K02LogSegment(LogSegment):
         return removed
 
 
+@canary("K-10", "log-segment", "SEG-36")
 class K10LogSegment(LogSegment):
-    """Planted: the age is counted by the wall clock, whatever the timestamps say."""
+    """The age of a segment is counted by the wall clock, whatever the timestamps say."""
 
     def time_waited_for_roll(self, now: int, message_timestamp: int) -> int:
         """Return how long ago the segment was made."""
@@ -30,8 +33,9 @@ class K10LogSegment(LogSegment):
         return now - self.created_ms
 
 
+@canary("K-11a", "log-segment", "SEG-33")
 class K11aLogSegment(LogSegment):
-    """Planted: what the age is counted from outlives a truncation to nothing."""
+    """The first timestamp outlives a truncation to nothing."""
 
     def truncate_to(self, offset: int) -> int:
         """Cut, and keep the timestamp of a batch that is gone."""
@@ -41,8 +45,9 @@ class K11aLogSegment(LogSegment):
         return removed
 
 
+@canary("K-11b", "log-segment", "SEG-33")
 class K11bLogSegment(LogSegment):
-    """Planted: the time of creation outlives a truncation to nothing."""
+    """The time of creation outlives a truncation to nothing."""
 
     def truncate_to(self, offset: int) -> int:
         """Cut, and stay as old as before."""
@@ -52,8 +57,9 @@ class K11bLogSegment(LogSegment):
         return removed
 
 
+@canary("K-13", "log-segment", "SEG-22", "SEG-25")
 class K13LogSegment(LogSegment):
-    """Planted: recovery enters first offsets, though appends enter last ones."""
+    """Recovery enters first offsets, though appends enter last ones."""
 
     def recover(self, *arguments: Any, **named: Any) -> int:
         """Recover with the other key."""
@@ -64,8 +70,9 @@ class K13LogSegment(LogSegment):
             self._is_first_offset_key = before
 
 
+@canary("K-16", "log-segment", "SEG-37")
 class K16LogSegment(LogSegment):
-    """Planted: the size of what comes does not count."""
+    """The size of what comes does not count when a segment is rolled."""
 
     def should_roll(self, roll_params: RollParams) -> bool:
         """Return whether the segment is too large already, or old, or full."""
@@ -85,8 +92,9 @@ class _NoLastEntry(LogSegment):
             self._max_pair = pair
 
 
+@canary("K-42a", "log-segment", "PROD-15")
 class K42aLogSegment(LogSegment):
-    """Planted: a recovery moves the end of the producer state by batches of producers only."""
+    """A recovery moves the end of the producer state by batches of producers only."""
 
     def recover(
         self,
@@ -104,8 +112,9 @@ class K42aLogSegment(LogSegment):
         return removed
 
 
+@canary("K-56a", "log-segment", "SEG-38")
 class K56aLogSegment(_NoLastEntry):
-    """Planted: no last time entry when the segment is rolled."""
+    """No last time entry when the segment is rolled."""
 
     def on_become_inactive_segment(self) -> None:
         """Cut all files behind what they hold."""
@@ -113,16 +122,18 @@ class K56aLogSegment(_NoLastEntry):
         self._forgetting(super().on_become_inactive_segment)
 
 
+@canary("K-56b", "log-segment", "SEG-44")
 class K56bLogSegment(_NoLastEntry):
-    """Planted: no last time entry when the segment is closed."""
+    """No last time entry when the segment is closed."""
 
     def close(self) -> None:
         """Cut and close all files."""
         self._forgetting(super().close)
 
 
+@canary("K-56c", "log-segment", "SEG-23")
 class K56cLogSegment(LogSegment):
-    """Planted: no last time entry when the segment was recovered."""
+    """No last time entry when the segment was recovered."""
 
     def recover(self, *arguments: Any, **named: Any) -> int:
         """Recover, and take the last time entry back if it stands for no offset entry."""
@@ -133,8 +144,9 @@ class K56cLogSegment(LogSegment):
         return removed
 
 
+@canary("K-59", "log-segment", "SEG-15")
 class K59LogSegment(LogSegment):
-    """Planted: a batch that begins below the start offset is not read."""
+    """A batch that begins below the start offset is not read."""
 
     def read(self, start_offset: int, *arguments: Any, **named: Any) -> FetchDataInfo | None:
         """Return records from the offset on, if a batch begins there or behind it."""
@@ -155,8 +167,9 @@ class _OneLess:
         return getattr(self._config, name)
 
 
+@canary("K-68", "log-segment", "SEG-4")
 class K68LogSegment(LogSegment):
-    """Planted: an append compares with the interval by >=."""
+    """An append compares with the interval by >=, not by >."""
 
     def append(self, *arguments: Any, **named: Any) -> None:
         """Append, and index a batch once as many bytes as the interval lie before it."""

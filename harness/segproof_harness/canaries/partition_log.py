@@ -13,12 +13,14 @@ from segproof.kafka.producer_state import ProducerStateManager
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.segment_names import segment_file_name
 from segproof.kafka.write_format import NEWEST_FORMAT
+from segproof_harness.canaries.register import canary
 
 INT32_MAX = 2**31 - 1
 
 
+@canary("K-03", "partition-log", "LOG-12")
 class K03PartitionLog(PartitionLog):
-    """Planted: the active, empty segment is in the way of one with its base."""
+    """The active, empty segment is in the way of one with its base."""
 
     def _check_roll(self, base: int) -> None:
         """Refuse it."""
@@ -27,8 +29,9 @@ class K03PartitionLog(PartitionLog):
         super()._check_roll(base)
 
 
+@canary("K-15", "partition-log", "LOG-11")
 class K15PartitionLog(PartitionLog):
-    """Planted: the base of a new segment is guessed, though the first offset is known."""
+    """The base of a new segment is guessed, though the first offset is known."""
 
     def _base_to_roll(self, size_bytes: int, info: LogAppendInfo) -> int | None:
         """Return the least base that the last offset fits."""
@@ -36,8 +39,9 @@ class K15PartitionLog(PartitionLog):
         return None if base is None else max(info.last_offset - INT32_MAX, self.log_end_offset)
 
 
+@canary("K-17", "partition-log", "LOG-21")
 class K17PartitionLog(PartitionLog):
-    """Planted: offsets that a follower is given are not compared with the log's end."""
+    """Offsets that a follower is given are not compared with the log's end."""
 
     def append_as_follower(self, records: bytes, leader_epoch: int) -> LogAppendInfo:
         """Append wherever the records say."""
@@ -54,8 +58,9 @@ class K17PartitionLog(PartitionLog):
         return self._append_valid(records[: info.valid_bytes], batches, info, "replication", -1)
 
 
+@canary("K-32a", "partition-log", "LOAD-13")
 class K32aPartitionLog(PartitionLog):
-    """Planted: after loading, all of the log counts as durable."""
+    """After loading, all of the log counts as durable."""
 
     @classmethod
     def open(cls, *arguments: Any, **options: Any) -> Self:
@@ -65,8 +70,9 @@ class K32aPartitionLog(PartitionLog):
         return log
 
 
+@canary("K-33b", "partition-log", "LOAD-10")
 class K33bPartitionLog(PartitionLog):
-    """Planted: a log is recovered though it was closed in order."""
+    """A log is recovered though it was closed in order."""
 
     @classmethod
     def open(cls, *arguments: Any, **options: Any) -> Self:
@@ -74,8 +80,9 @@ class K33bPartitionLog(PartitionLog):
         return super().open(*arguments, **{**options, "last_shutdown_clean": False})
 
 
+@canary("K-34", "partition-log", "LOAD-2", "LOG-4")
 class K34PartitionLog(PartitionLog):
-    """Planted: a swap gets its name while what it replaces remains."""
+    """A swap gets its name while what it replaces remains."""
 
     @classmethod
     def open(cls, *arguments: Any, **options: Any) -> Self:
@@ -89,8 +96,9 @@ class K34PartitionLog(PartitionLog):
         return super().open(*arguments, **options)
 
 
+@canary("K-35", "partition-log", "LOG-14")
 class K35PartitionLog(PartitionLog):
-    """Planted: a full truncation makes the new segment first, then deletes files by their names."""
+    """A full truncation deletes the new segment with the old one of its name."""
 
     def truncate_fully_and_start_at(
         self, new_offset: int, log_start_offset: int | None = None
@@ -103,16 +111,18 @@ class K35PartitionLog(PartitionLog):
                 self._files.files.remove(self._files.path(segment_file_name(new_offset, suffix)))
 
 
+@canary("K-39", "partition-log", "LOG-13")
 class K39PartitionLog(PartitionLog):
-    """Planted: a truncation at the end of the log, or behind it, does not look at the epochs."""
+    """A truncation at the end of the log, or behind it, leaves its epochs alone."""
 
     def _truncate_to(self, target: int) -> bool:
         """Return before the epochs are cut."""
         return target < self.log_end_offset and super()._truncate_to(target)
 
 
+@canary("K-40a", "partition-log", "EPOCH-4")
 class K40aPartitionLog(PartitionLog):
-    """Planted: an epoch that conflicts with later ones is ignored, and these stay."""
+    """An epoch that conflicts with later ones is ignored, and these stay."""
 
     def _assign_epochs(self, batches: Sequence[RecordBatch]) -> None:
         """Assign only what goes on where the last epoch began."""
@@ -153,8 +163,9 @@ class _KeptSnapshotFiles(LogFiles):
         )
 
 
+@canary("K-42b", "partition-log", "PROD-13")
 class K42bPartitionLog(PartitionLog):
-    """Planted: snapshots beyond the log stay where the producer state ends at its end already."""
+    """Snapshots beyond the log stay where the producer state ends at its end already."""
 
     @classmethod
     def open(cls, *arguments: Any, **options: Any) -> Self:

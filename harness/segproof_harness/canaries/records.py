@@ -10,11 +10,13 @@ from segproof.files import REAL_FILES, File, Files
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES, RecordBatch
 from segproof.kafka.record_file import RecordFile
 from segproof.kernels.records import decode_int32
+from segproof_harness.canaries.register import canary
 from segproof_harness.structures.kafka.record_batch import Implementation
 
 
+@canary("K-24", "record-file", "SCAN-14", "SCAN-16")
 class K24RecordFile(RecordFile):
-    """Planted: the end of a slice is min(start + position + size, the relative size)."""
+    """The end of a slice of a slice is bounded by a relative size."""
 
     def slice(self, position: int, size: int) -> RecordFile:
         """Return a view whose end is bounded by a size that counts from the slice's start."""
@@ -50,16 +52,18 @@ class _OtherScanner(RecordFile):
         return RecordBatch(self.file, position, 12 + size, header[16], in_file=True, header=header)
 
 
+@canary("K-26", "record-file", "SCAN-6")
 class K26RecordFile(_OtherScanner):
-    """Planted: position + 12 + size wraps at 32 bits."""
+    """The scanner's limits wrap at 32 bits."""
 
     def is_beyond(self, position: int, size: int) -> bool:
         """Return whether the wrapped end lies behind the range."""
         return (position + 12 + size + 2**31) % 2**32 - 2**31 > self.end
 
 
+@canary("K-27", "record-file", "SCAN-2", "SCAN-3")
 class K27RecordFile(_OtherScanner):
-    """Planted: only a negative size is refused."""
+    """The scanner refuses only negative sizes, not those below 14."""
 
     def is_size_refused(self, size: int) -> bool:
         """Return whether a size field is negative."""
@@ -79,8 +83,9 @@ class _ShortFile:
         return getattr(self._file, name)
 
 
+@canary("K-28", "record-file", "SCAN-7")
 class K28RecordFile(RecordFile):
-    """Planted: each read is a single call, whatever it brings."""
+    """A short read is taken for the end of the file."""
 
     @classmethod
     def open(cls, *arguments: Any, files: Files = REAL_FILES, **named: Any) -> "K28RecordFile":
@@ -90,8 +95,9 @@ class K28RecordFile(RecordFile):
         return cls(file, whole.size_in_bytes(), writable=whole.writable)
 
 
+@canary("K-30a", "record-file", "SCAN-13")
 class K30aRecordFile(RecordFile):
-    """Planted: closing does not trim."""
+    """A preallocated file is closed without trimming."""
 
     def close(self) -> None:
         """End the use of the file, with its preallocated tail."""
@@ -100,8 +106,9 @@ class K30aRecordFile(RecordFile):
             self.file.close()
 
 
+@canary("K-30b", "record-file", "SCAN-20")
 class K30bRecordFile(RecordFile):
-    """Planted: reading is bounded by the physical length."""
+    """Reading is bounded by the physical length of the file."""
 
     def read(self) -> bytes:
         """Return the bytes of the file, a preallocated tail too."""
@@ -125,8 +132,9 @@ class _Lenient:
         return getattr(self._batch, name)
 
 
+@canary("K-29c", "record-batch", "BATCH-16")
 class K29cBatches(Implementation):
-    """Planted: bytes behind the last record are not noticed."""
+    """Bytes behind the last record of a batch are not noticed."""
 
     @classmethod
     def functions(cls) -> Any:
@@ -138,8 +146,9 @@ class K29cBatches(Implementation):
         )
 
 
+@canary("K-43", "record-batch", "BATCH-5")
 class K43Batches(Implementation):
-    """Planted: sequence numbers are added and subtracted without wrapping to 0."""
+    """Sequence numbers are added and subtracted without wrapping to 0."""
 
     @classmethod
     def functions(cls) -> Any:

@@ -2,10 +2,12 @@
 """Planted defects of the transaction index."""
 
 from segproof.kafka.transaction_index import AbortedTxn, TransactionIndex, TxnIndexSearchResult
+from segproof_harness.canaries.register import canary
 
 
+@canary("K-62", "transaction-index", "TXNIDX-8")
 class K62TransactionIndex(TransactionIndex):
-    """Planted: the listing goes on while any byte is left."""
+    """The listing goes on while any byte is left."""
 
     def all_aborted_txns(self) -> list[AbortedTxn]:
         """Return every entry, and one made of a partial tail."""
@@ -16,8 +18,9 @@ class K62TransactionIndex(TransactionIndex):
         )
 
 
+@canary("K-63", "transaction-index", "TXNIDX-10", "TXNIDX-11")
 class K63TransactionIndex(TransactionIndex):
-    """Planted: collecting stops before the entry that reaches the bound."""
+    """Collecting stops before the entry whose last stable offset reaches the bound."""
 
     def collect_aborted_txns(
         self, fetch_offset: int, upper_bound_offset: int
@@ -32,8 +35,9 @@ class K63TransactionIndex(TransactionIndex):
         return TxnIndexSearchResult(found, False)
 
 
+@canary("K-64", "transaction-index", "TXNIDX-10")
 class K64TransactionIndex(TransactionIndex):
-    """Planted: the upper bound is taken as inclusive."""
+    """Collecting takes the upper bound as inclusive."""
 
     def collect_aborted_txns(
         self, fetch_offset: int, upper_bound_offset: int
@@ -48,8 +52,9 @@ class K64TransactionIndex(TransactionIndex):
         return TxnIndexSearchResult(found, False)
 
 
+@canary("K-65", "transaction-index", "TXNIDX-12")
 class K65TransactionIndex(TransactionIndex):
-    """Planted: truncated by first offset."""
+    """The transaction index is truncated by first offset."""
 
     def truncate_to(self, offset: int) -> None:
         """Cut at the first entry whose first offset is not below `offset`."""

@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 
 from segproof.verifying.rules import RULES
-from segproof_harness.canaries import CANARIES
+from segproof_harness.canaries.every_canary import CANARIES
 from segproof_harness.histories.workloads import make_history
 from segproof_harness.laws.every_law import LAWS, RETIRED
 from segproof_harness.structures.structure import STRUCTURE_IDS, structure_named
@@ -230,7 +230,7 @@ def layers_of_laws(root: Path) -> dict[str, tuple[str, ...]]:
         "contracts": contract_laws(root),
         "verify": verified,
         "Spark": on_spark,
-        "canaries": {law for canary in CANARIES for law in canary.laws},
+        "canaries": {law for canary in CANARIES.values() for law in canary.laws},
         "golden": marked["golden"],
         "examples": marked["examples"],
     }

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from segproof_harness import cli
-from segproof_harness.canaries import CANARIES
+from segproof_harness.canaries.every_canary import CANARIES
 from segproof_harness.histories.compare import Counters
 from segproof_harness.histories.replay import comparison, replay_seeds, run_seed, seed_command
 from segproof_harness.histories.workloads import (
@@ -106,7 +106,7 @@ def test_nothing_left_of_one_structure_of_all_is_refused() -> None:
 
 def test_the_command_of_a_finding_draws_the_same(tmp_path: Path) -> None:
     """The line that shows a divergence of weighted histories again has the weights."""
-    canary = next(canary for canary in CANARIES if canary.canary_id == "K-14")
+    canary = CANARIES["K-14"]
     subjects = ("model", canary.subject_name)
     found = replay_seeds("offset-index", "segproof", range(200), 30, subjects, weights=ONLY)
     assert found.findings
@@ -136,7 +136,7 @@ def test_what_operations_compared_adds_up(structure_id: str) -> None:
 
 def test_a_divergence_is_counted_where_it_came() -> None:
     """A finding belongs to the operation whose answer, accessor or bytes differ."""
-    canary = next(canary for canary in CANARIES if canary.canary_id == "K-14")
+    canary = CANARIES["K-14"]
     comparing = comparison("offset-index", "segproof", ("model", canary.subject_name))
     found = [one for seed in range(200) if (one := run_seed(comparing, seed, 30)) is not None]
     assert found
