@@ -18,7 +18,7 @@ LINE_LENGTH_MAX = 400
 
 REMEDIES = (
     (
-        re.compile(r"No module named '(?:segproof|numpy|pyarrow|pandas|google_crc32c|cramjam)"),
+        re.compile(r"No module named '(?:segproof|numpy|pyarrow|pandas|_?awscrt|cramjam)"),
         (
             "a Python worker lacks it: install segproof's dependencies there, and segproof itself "
             "or ship it with --py-files (segproof spark bundle)"

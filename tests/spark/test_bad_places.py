@@ -126,7 +126,7 @@ def test_other_failures_are_not_the_users() -> None:
 
 def test_workers_without_a_package_that_segproof_needs(tmp_path: Path) -> None:
     """A real local Spark, whose Python workers have segproof, and not what computes a CRC-32C."""
-    place = new_place(tmp_path, ("awscrt", "cramjam", "google_crc32c"))
+    place = new_place(tmp_path, ("awscrt", "cramjam"))
     bundle = tmp_path / "segproof.zip"
     CliRunner().invoke(app, ["bundle", "-o", str(bundle)])
     python = Path(place.environment["PYSPARK_PYTHON"])

@@ -16,16 +16,21 @@ from segproof_harness.releases.java_version import REMEDY, java_problem, java_ve
 
 WORKS, NOT_RUN = "works", "not run"
 MODULES = {
-    "numba": ("fast", "inner loops run interpreted: right, but slower on large files"),
-    "hypothesis": ("testing", "the stateful machines can't run"),
-    "crosshair": ("testing", "the contracts can't be proved"),
-    "pyspark": ("spark", "segproof spark can't run"),
-    "pyarrow": ("spark", "segproof spark can't run"),
-    "pandas": ("spark", "segproof spark can't run"),
-    "jpype": ("oracle", "the real releases can't be asked"),
+    "numba": ("'segproof[fast]'", "inner loops run interpreted: right, but slower on large files"),
+    "google_crc32c": ("'segproof[fast]'", "many small batches are summed one call at a time"),
+    "hypothesis": ("'segproof[testing]'", "the stateful machines can't run"),
+    "crosshair": ("--group contracts, in a checkout", "the contracts can't be proved"),
+    "pyspark": ("'segproof[spark]'", "segproof spark can't run"),
+    "pyarrow": ("'segproof[spark]'", "segproof spark can't run"),
+    "pandas": ("'segproof[spark]'", "segproof spark can't run"),
+    "jpype": ("'segproof[oracle]'", "the real releases can't be asked"),
 }
-"""Optional modules: the extra that brings each, and what is missing without it."""
-DISTRIBUTIONS = {"crosshair": "crosshair-tool", "jpype": "JPype1"}
+"""Optional modules: what pip is told to install for each, and what is missing without it."""
+DISTRIBUTIONS = {
+    "crosshair": "crosshair-tool",
+    "google_crc32c": "google-crc32c",
+    "jpype": "JPype1",
+}
 NO_MAVEN = "the jars of the releases can't be fetched, nor the JVM side of the benchmarks built"
 
 
@@ -110,9 +115,9 @@ def _version_of(distribution: str) -> str:
 
 
 def _optional(name: str) -> Check:
-    extra, missing = MODULES[name]
+    wanted, missing = MODULES[name]
     if util.find_spec(name) is None:
-        return Check(name, NOT_RUN, missing, f"pip install 'segproof[{extra}]'")
+        return Check(name, NOT_RUN, missing, f"pip install {wanted}")
     return Check(name, WORKS, _version_of(DISTRIBUTIONS.get(name, name)))
 
 

@@ -22,10 +22,10 @@ def command(
 ) -> None:
     """Write segproof as a zip file, for clusters whose workers have not installed it.
 
-    Workers need its dependencies (numpy, google-crc32c, awscrt, cramjam, xxhash, typer, pyarrow,
-    pandas; numba makes it fast), and no segproof. A wheel does not do: Spark takes it without a
-    word, and its workers import nothing of it. `segproof spark --master` and `--remote` send this
-    bundle by themselves.
+    Workers need its dependencies (numpy, awscrt, cramjam, xxhash, typer, rich, pyarrow, pandas;
+    numba and google-crc32c make it fast), and not segproof. Give Spark the zip, not a wheel: it
+    takes a wheel without a word, and its workers import nothing of it. `segproof spark --master`
+    and `--remote` send this bundle by themselves.
 
     \b
     Example:
