@@ -36,10 +36,10 @@ if asked["job"] == "replay":
     found = replay_on_spark(session, STRUCTURE_IDS, seeds=range(asked["count"]), length=100)
     done, differ, peak = found.histories, len(found.findings), found.total.worker_peak_bytes
 elif asked["job"] == "lookups":
-    from segproof_spark.lookups.running import lookups_on_spark
-    from segproof_spark.lookups.units import STRUCTURES, generated_units
+    from segproof_spark.lookups.job import lookups_on_spark
+    from segproof_spark.lookups.structures import drawn_units
 
-    found = lookups_on_spark(session, generated_units(asked["count"], STRUCTURES, seed=0))
+    found = lookups_on_spark(session, drawn_units(asked["count"]))
     done, differ = found.lookups, found.differing
     peak = max(each.worker_peak_bytes for each in found.totals)
 seconds = time.perf_counter() - begin

@@ -21,21 +21,14 @@ from segproof_model.kafka.format.offset_index import OffsetIndex as ModelOffsetI
 from segproof_model.kafka.format.offset_index import OffsetPosition
 from segproof_model.rocketmq.format.key_hash import index_key_hash
 from segproof_spark.cli import app
-from segproof_spark.lookups.drawing import Draw
-from segproof_spark.lookups.index_images import DTYPES, draw_image, read_image
-from segproof_spark.lookups.key_images import hashes_of
+from segproof_spark.lookups import kafka_indexes, kafka_logs
+from segproof_spark.lookups.comparison import Comparison, Unit
+from segproof_spark.lookups.kafka_indexes import KINDS, Index, draw_index, index_of_bytes
+from segproof_spark.lookups.random_numbers import Draw
+from segproof_spark.lookups.ranges import INT64_MAX, INT64_MIN, ranges_of_keys, rows_of
 from segproof_spark.lookups.real_files import real_units
-from segproof_spark.lookups.real_keys import keys_of_hashes
-from segproof_spark.lookups.sweeps import INT64_MAX, INT64_MIN, ranges_of_keys
-from segproof_spark.lookups.unit_runs import run_unit
-from segproof_spark.lookups.units import (
-    SHARES,
-    STRUCTURES,
-    Unit,
-    UnitResult,
-    generated_units,
-    packed,
-)
+from segproof_spark.lookups.rocketmq_keys import hashes_of, keys_of_hashes
+from segproof_spark.lookups.structures import STRUCTURES, drawn_units, packed, run_unit
 
 COUNT = 3000
 
@@ -136,7 +129,7 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def run(
     structure: str, indexes: Sequence[int], count: int = COUNT, subject: str = ""
-) -> list[UnitResult]:
+) -> list[Comparison]:
     """Do small units."""
     return [run_unit(Unit(structure, 7, index, count, subject=subject)) for index in indexes]
 
@@ -147,22 +140,21 @@ def run(
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_generated_units_agree(structure: str) -> None:
     """Every size of generated index and log; the model and the single lookup are asked too."""
-    for result in run(structure, [0, 1, 2, 4, 5, 6, 8]):
-        comparison = result.comparison
+    for comparison in run(structure, [0, 1, 2, 4, 5, 6, 8]):
         assert ([], 0) == (comparison.findings, comparison.differing)
         assert comparison.lookups >= COUNT
         least = 300 if structure != "partition-log" else 10  # some logs have one batch
         assert comparison.by_single >= least
         assert comparison.by_model >= least
-        assert result.worker_peak_bytes > 1 << 20
+        assert comparison.worker_peak_bytes > 1 << 20
 
 
 def test_a_full_index_agrees() -> None:
     """An index of 10 MiB: each of its keys and their neighbours, whatever was asked for."""
     (result,) = run("offset-index", [14])
-    assert 1_310_720 == result.comparison.entries
-    assert result.comparison.lookups >= 3 * 1_310_720
-    assert 0 == result.comparison.differing
+    assert 1_310_720 == result.entries
+    assert result.lookups >= 3 * 1_310_720
+    assert 0 == result.differing
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)
@@ -170,7 +162,7 @@ def test_a_unit_is_the_same_each_time(structure: str) -> None:
     """A unit depends on nothing but its name; another number or seed is another unit."""
 
     def told(unit: Unit) -> tuple[int, ...]:
-        comparison = run_unit(unit).comparison
+        comparison = run_unit(unit)
         return comparison.entries, comparison.lookups, comparison.by_model, comparison.by_single
 
     unit = Unit(structure, 3, 2, COUNT)
@@ -191,8 +183,8 @@ def test_ranges_are_the_definition() -> None:
     ranges = ranges_of_keys(keys, (keys, values), (-7, -8))
     borders = [INT64_MIN, -1, 0, 2, 3, 4, 5, 8, 9, 10, INT64_MAX]
     seen = set()
-    for asked in ranges.blocks(Draw("test"), borders, 5000, True):
-        for target, found in asked.rows():
+    for asked in ranges.blocks(Draw("test"), borders, 5000):
+        for target, found in zip(asked.targets.tolist(), rows_of(asked.expected), strict=True):
             below = [place for place, key in enumerate(keys.tolist()) if key <= target]
             right = (int(keys[below[-1]]), int(values[below[-1]])) if below else (-7, -8)
             assert right == found
@@ -203,9 +195,9 @@ def test_ranges_are_the_definition() -> None:
 def test_half_of_the_blocks_is_shuffled() -> None:
     """Rising blocks and shuffled ones take turns."""
     keys = np.arange(100, dtype=np.int64) * 7
-    blocks = list(ranges_of_keys(keys, (keys,), (0,)).blocks(Draw("x"), [5, 6, 7], 10**6, False))
+    blocks = list(ranges_of_keys(keys, (keys,), (0,)).blocks(Draw("x"), [5, 6, 7], 10**6))
     rising = [bool(np.all(np.diff(asked.targets) >= 0)) for asked in blocks]
-    assert rising == [number % 2 == 0 for number in range(len(blocks))]
+    assert rising == [number % 2 == rising.index(True) for number in range(len(blocks))]
     assert len(blocks) > 4
 
 
@@ -225,27 +217,32 @@ def test_a_key_is_made_for_every_hash() -> None:
 
 def test_generated_indexes_reach_the_borders() -> None:
     """Empty and full ones, zero tails, bases and keys beside the borders of 32 and 64 bits."""
-    images = [draw_image("offset-index", Draw("b", number), number) for number in range(60)]
-    sizes = {len(image.keys) for image in images}
+
+    def drawn(structure: str) -> list[Index]:
+        return [
+            draw_index(Unit(structure, 0, number, 1), Draw("b", number)) for number in range(60)
+        ]
+
+    images, times = drawn("offset-index"), drawn("time-index")
+    sizes = {image.entries for image in images}
     assert {0, 1, 1_310_720} <= sizes
-    assert any(len(image.data) > 8 * len(image.keys) for image in images)
+    assert any(len(image.data) > 8 * image.entries for image in images)
     assert {2**31 - 1, 2**31, 2**63 - 2**31} <= {image.base_offset for image in images}
-    assert any(len(image.keys) and image.keys[-1] == 2**31 - 1 for image in images)
-    times = [draw_image("time-index", Draw("b", number), number) for number in range(60)]
-    assert any(len(image.keys) and image.keys[-1] == 2**63 - 1 for image in times)
+    assert any(image.entries and image.keys[-1] == 2**31 - 1 for image in images)
+    assert any(image.entries and image.keys[-1] == 2**63 - 1 for image in times)
     for image in (*images, *times):
         assert image.increases
-        again = read_image(image.kind, image.base_offset, image.data)
+        again = index_of_bytes(image.kind, image.base_offset, image.data)
         assert np.array_equal(image.keys, again.keys)
         assert np.array_equal(image.values, again.values)
 
 
 def test_units_have_the_shares() -> None:
     """A thousand million lookups are cut as the shares say, none is lost, and tasks keep all."""
-    units = generated_units(10**9)
-    for structure, share in SHARES.items():
-        part = sum(unit.count for unit in units if unit.structure == structure)
-        assert abs(part - share * 10**9) < 2
+    units = drawn_units(10**9)
+    for name, structure in STRUCTURES.items():
+        part = sum(unit.count for unit in units if unit.structure == name)
+        assert abs(part - structure.share * 10**9) < 2
     assert len(units) == len({(unit.structure, unit.index) for unit in units})
     assert 10**9 <= sum(unit.count for unit in units) < 10**9 + 4
     tasks = packed(units, 2)
@@ -274,8 +271,7 @@ def test_a_planted_defect_turns_its_kind_red(
     planted: str, structure: str, defect: str, law: str
 ) -> None:
     """Each finding names the law, both answers, and a command that shows it again."""
-    (result,) = run(structure, [3], subject=f"{planted}:{defect}")
-    comparison = result.comparison
+    (comparison,) = run(structure, [3], subject=f"{planted}:{defect}")
     assert comparison.differing >= 1
     assert comparison.lookups >= COUNT
     finding = comparison.findings[0]
@@ -292,7 +288,7 @@ def test_a_wrong_segment_below_an_offset_is_found(monkeypatch: pytest.MonkeyPatc
     """Which segment a read begins with is compared too."""
     monkeypatch.setattr(LogSegments, "floor_segment", LogSegments.lower_segment)
     (result,) = run("partition-log", [2])
-    assert "LOG-1" in {finding.law for finding in result.comparison.findings}
+    assert "LOG-1" in {finding.law for finding in result.findings}
 
 
 def test_the_model_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,8 +297,8 @@ def test_the_model_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
         ModelOffsetIndex, "lookup", lambda index, target: OffsetPosition(index.base_offset, 1)
     )
     (result,) = run("offset-index", [3])
-    assert result.comparison.differing >= 100
-    assert "the model's lookup" in result.comparison.findings[0].message
+    assert result.differing >= 100
+    assert "the model's lookup" in result.findings[0].message
 
 
 # --- real files
@@ -317,7 +313,7 @@ def partition(tmp_path: Path) -> Path:
     return target
 
 
-def real(place: Path, *structures: str) -> list[UnitResult]:
+def real(place: Path, *structures: str) -> list[Comparison]:
     """Look up in every file of a place."""
     units = real_units([str(place)], structures or STRUCTURES, 40_000)
     return [run_unit(unit) for unit in units]
@@ -337,8 +333,8 @@ def test_real_files_agree_and_stay_as_they_are(partition: Path) -> None:
     }
     assert 9 * 2 + 1 == len(results)
     for result in results:
-        assert ([], []) == (result.comparison.findings, result.comparison.notes)
-        assert result.comparison.lookups >= 1000
+        assert ([], []) == (result.findings, result.notes)
+        assert result.lookups >= 1000
     assert before == state()
 
 
@@ -348,8 +344,8 @@ def test_real_key_indexes_agree() -> None:
         results = real(carried, "index-file")
     assert len(results) >= 5
     for result in results:
-        assert [] == result.comparison.findings
-    assert sum(result.comparison.entries for result in results) > 20
+        assert [] == result.findings
+    assert sum(result.entries for result in results) > 20
 
 
 def test_a_wrong_position_in_a_real_index_is_found(partition: Path) -> None:
@@ -361,25 +357,23 @@ def test_a_wrong_position_in_a_real_index_is_found(partition: Path) -> None:
     assert position < log_bytes
     data[-4:] = np.array([log_bytes], ">i4").tobytes()
     index.write_bytes(data)
-    assert not any(result.comparison.findings for result in real(partition, "offset-index"))
+    assert not any(result.findings for result in real(partition, "offset-index"))
     (result,) = real(partition, "partition-log")
-    assert result.comparison.findings
-    command = shlex.split(result.comparison.findings[0].reproduce)
+    assert result.findings
+    command = shlex.split(result.findings[0].reproduce)
     assert 1 == CliRunner().invoke(app, command[2:]).exit_code
 
 
 def test_keys_that_fall_are_compared_with_the_model_alone(partition: Path) -> None:
     """No definition but that of the probes says what a damaged index answers."""
     index = partition / "00000000000000000252.index"
-    records = np.frombuffer(index.read_bytes(), DTYPES["offset-index"]).copy()
+    records = np.frombuffer(index.read_bytes(), KINDS["offset-index"].entry).copy()
     records["key"][1] = 0
     index.write_bytes(records.tobytes())
     results = real(index)
-    assert ["the keys do not increase: compared with the model alone"] == results[
-        0
-    ].comparison.notes
-    assert results[0].comparison.by_model == results[0].comparison.lookups > 0
-    assert 0 == results[0].comparison.differing
+    assert ["the keys do not increase: compared with the model alone"] == results[0].notes
+    assert results[0].by_model == results[0].lookups > 0
+    assert 0 == results[0].differing
 
 
 def test_a_file_that_vanishes_is_a_finding(partition: Path) -> None:
@@ -387,8 +381,8 @@ def test_a_file_that_vanishes_is_a_finding(partition: Path) -> None:
     units = real_units([str(partition)], STRUCTURES, 40_000)
     (partition / "00000000000000000252.index").unlink()
     results = [run_unit(unit) for unit in units]
-    red = [result for result in results if result.comparison.findings]
-    assert {"DISK-1"} == {one.law for result in red for one in result.comparison.findings}
+    red = [result for result in results if result.findings]
+    assert {"DISK-1"} == {one.law for result in red for one in result.findings}
     assert {"offset-index", "partition-log"} == {result.unit.structure for result in red}
 
 
@@ -397,7 +391,7 @@ def test_a_file_that_shrinks_is_a_finding() -> None:
     with as_file(files("segproof_harness") / "data" / "rocketmq") as carried:
         unit = real_units([str(carried)], ["index-file"], 40_000)[0]
         for geometry in ((10**9, 10), (0, 10**9)):
-            comparison = run_unit(replace(unit, geometry=geometry)).comparison
+            comparison = run_unit(replace(unit, geometry=geometry))
             assert 1 == len(comparison.findings) == comparison.differing, comparison.notes
             assert "RMQIDX-31" == comparison.findings[0].law
             assert "the unit ends" in comparison.findings[0].message
@@ -407,7 +401,7 @@ def test_a_log_that_shrinks_is_a_finding(partition: Path, monkeypatch: pytest.Mo
     """Batches that were there when the headers were read, and are gone when the records are."""
     (unit,) = real_units([str(partition)], ["partition-log"], 40_000)
     monkeypatch.setattr(RecordFile, "batches", lambda *rest: iter(()))
-    comparison = run_unit(unit).comparison
+    comparison = run_unit(unit)
     assert ["DISK-1"] == [finding.law for finding in comparison.findings]
     assert "became shorter" in comparison.findings[0].message
 
@@ -419,7 +413,7 @@ def test_only_the_truth_may_be_left_out(
     for structure, law in (("offset-index", "OFFIDX-11"), ("partition-log", "LOG-6")):
         name = "RefusingIndex" if structure == "offset-index" else "RefusingSegment"
         unit = real_units([str(partition)], [structure], 40_000, subject=f"{planted}:{name}")[0]
-        comparison = run_unit(unit).comparison
+        comparison = run_unit(unit)
         assert [law] == [finding.law for finding in comparison.findings]
         assert ([], 1) == (comparison.notes, comparison.differing)
         assert "CorruptIndexError('planted')" in comparison.findings[0].message
@@ -427,8 +421,8 @@ def test_only_the_truth_may_be_left_out(
     def refuses(*rest: object) -> None:
         raise CorruptIndexError("unclear")
 
-    monkeypatch.setattr("segproof_spark.lookups.real_files.read_image", refuses)
-    comparison = run_unit(real_units([str(partition)], ["offset-index"], 40_000)[0]).comparison
+    monkeypatch.setattr(kafka_indexes, "index_of_bytes", refuses)
+    comparison = run_unit(real_units([str(partition)], ["offset-index"], 40_000)[0])
     assert ([], ["not asked: unclear"]) == (comparison.findings, comparison.notes)
 
 
@@ -439,8 +433,8 @@ def test_a_damaged_log_is_asked_up_to_there(partition: Path) -> None:
         file.seek(8)
         file.write(b"\0\0\0\1")
     (result,) = real(partition, "partition-log")
-    assert [] == result.comparison.findings
-    assert "asked up to byte 0" in result.comparison.notes[0]
+    assert [] == result.findings
+    assert "asked up to byte 0" in result.notes[0]
 
 
 def test_headers_of_real_logs_are_read_beside_the_implementation(
@@ -448,22 +442,22 @@ def test_headers_of_real_logs_are_read_beside_the_implementation(
 ) -> None:
     """Without the implementation's own reader of headers all is asked, and nothing is noted."""
     (unit,) = real_units([str(partition)], ["partition-log"], 2000)
-    monkeypatch.delattr("segproof_spark.lookups.real_logs.BatchScan")
-    assert ([], []) == (run_unit(unit).comparison.findings, run_unit(unit).comparison.notes)
+    monkeypatch.delattr(kafka_logs, "BatchScan")
+    assert ([], []) == (run_unit(unit).findings, run_unit(unit).notes)
 
 
 def test_the_model_is_asked_in_real_logs(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A few offsets and timestamps; if it said something else, that would be a finding."""
     (unit,) = real_units([str(partition)], ["partition-log"], 2000)
-    comparison = run_unit(unit).comparison
+    comparison = run_unit(unit)
     assert (0, True) == (comparison.differing, 10 <= comparison.by_model < 40)
     with monkeypatch.context() as patched:
         patched.setattr(ModelLogSegment, "translate_offset", lambda *rest: None)
-        found = run_unit(unit).comparison.findings
+        found = run_unit(unit).findings
     assert "LOG-6" in {finding.law for finding in found}
     assert "the model's answer" in found[0].message
-    monkeypatch.setattr("segproof_spark.lookups.real_logs.MODEL_BYTES", 1000)
-    comparison = run_unit(unit).comparison
+    monkeypatch.setattr(kafka_logs, "MODEL_BYTES", 1000)
+    comparison = run_unit(unit)
     assert (0, 0) == (comparison.by_model, comparison.differing)
     assert ["not asked of the model: no segment below 1000 bytes"] == comparison.notes
 
@@ -472,8 +466,8 @@ def test_older_messages_are_asked_and_it_is_said() -> None:
     """The implementation reads their headers: a note says so, and the model is asked."""
     with as_file(files("segproof_harness") / "data" / "kafka" / "v1-gzip") as carried:
         (result,) = real(carried, "partition-log")
-    assert (0, True) == (result.comparison.differing, result.comparison.by_model >= 10)
-    assert "older messages, told by segproof's own reader" in result.comparison.notes[0]
+    assert (0, True) == (result.differing, result.by_model >= 10)
+    assert "older messages, told by segproof's own reader" in result.notes[0]
 
 
 def test_files_behind_a_url_agree(partition: Path) -> None:
@@ -484,8 +478,8 @@ def test_files_behind_a_url_agree(partition: Path) -> None:
     ]
     assert len(here) == len(there)
     for one, two in zip(here, there, strict=True):
-        assert [] == two.comparison.findings
-        assert one.comparison.lookups == two.comparison.lookups
+        assert [] == two.findings
+        assert one.lookups == two.lookups
         assert two.unit.path.startswith("file://")
 
 

@@ -11,10 +11,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from segproof_spark.lookups.comparison import Unit
+from segproof_spark.lookups.job import (
+    Summary,
+    Total,
+    lookups_frame,
+    lookups_on_spark,
+    summary_of,
+    written,
+)
 from segproof_spark.lookups.real_files import real_units
-from segproof_spark.lookups.summary import Summary, Total, summary_of
-from segproof_spark.lookups.unit_runs import run_unit
-from segproof_spark.lookups.units import STRUCTURES, Unit
+from segproof_spark.lookups.structures import STRUCTURES, run_unit
+from segproof_spark.results import ResultsLostError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,8 +41,6 @@ def figures(summary: Summary) -> dict[str, tuple[int, ...]]:
 
 def test_same_figures_as_in_one_process(spark: "SparkSession", tmp_path: Path) -> None:
     """Generated and real ones: every unit is done once, and added up; rows are kept as Parquet."""
-    from segproof_spark.lookups.running import lookups_on_spark
-
     units = [Unit(name, 5, index, 2000) for name in STRUCTURES for index in (1, 2)]
     place = tmp_path / "plain-0"
     with as_file(files("segproof_harness") / "data" / "kafka" / "plain" / "plain-0") as carried:
@@ -54,21 +60,16 @@ def test_same_figures_as_in_one_process(spark: "SparkSession", tmp_path: Path) -
 
 def test_rows_that_are_lost_are_missed(spark: "SparkSession", tmp_path: Path) -> None:
     """A place that is another one on each worker gives back a part only, or nothing."""
-    from segproof_spark.lookups.running import _written, lookups_frame
-    from segproof_spark.results import ResultsLostError
-
     units = [Unit("time-index", 5, index, 2000) for index in range(4)]
     for index, kept in enumerate((3, 0)):
         out = str(tmp_path / f"lost {index}")
         rows = lookups_frame(spark, units, 1).filter(f"`index` < {kept}")
         with pytest.raises(ResultsLostError, match=f"not all units .* {kept} of 4"):
-            _written(spark, rows, units, out)
+            written(spark, rows, units, out)
 
 
 def test_a_planted_defect_is_found_and_its_command_works(spark: "SparkSession") -> None:
     """A red row names a command line that shows the same difference in one process."""
-    from segproof_spark.lookups.running import lookups_on_spark
-
     units = [Unit("offset-index", 0, index, 2000, subject=K04) for index in range(4)]
     found = lookups_on_spark(spark, units)
     assert found.differing >= len(found.findings) >= 3

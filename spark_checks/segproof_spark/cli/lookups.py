@@ -21,8 +21,8 @@ from segproof_spark.cli.running import Master, Remote, check_new, running
 from segproof_spark.session import NO_RETRIES
 
 if TYPE_CHECKING:
-    from segproof_spark.lookups.summary import Summary, Total
-    from segproof_spark.lookups.units import Unit
+    from segproof_spark.lookups.comparison import Unit
+    from segproof_spark.lookups.job import Summary, Total
 
 USUAL_COUNT = 10**9
 COUNT_MAX = 10**13
@@ -86,8 +86,8 @@ def _count_of(text: str | None) -> int | None:
 
 
 def _structures_of(structure: str, subject: str) -> tuple[str, ...]:
-    from segproof_spark.lookups.comparing import named_class
-    from segproof_spark.lookups.units import STRUCTURES
+    from segproof_spark.lookups.comparison import named_class
+    from segproof_spark.lookups.structures import STRUCTURES
 
     if structure != ALL and structure not in STRUCTURES:
         refuse(f"no lookups in a structure {structure!r}; known: {', '.join(STRUCTURES)}, {ALL}")
@@ -98,7 +98,7 @@ def _structures_of(structure: str, subject: str) -> tuple[str, ...]:
             named_class(subject)
         except ValueError as error:
             refuse(f"--subject: {error}")
-    return STRUCTURES if structure == ALL else (structure,)
+    return tuple(STRUCTURES) if structure == ALL else (structure,)
 
 
 def _units_of(
@@ -110,16 +110,17 @@ def _units_of(
     subject: str,
 ) -> "list[Unit]":
     from segproof_spark.arrow_files import expand
+    from segproof_spark.lookups.comparison import Unit
     from segproof_spark.lookups.real_files import real_units
-    from segproof_spark.lookups.units import LOOKUPS, Unit, generated_units
+    from segproof_spark.lookups.structures import STRUCTURES, drawn_units
 
     if index is not None and len(structures) > 1:
         refuse("--index is the number of one index or log: say of which --structure")
     if not paths:
         if index is None:
-            return generated_units(count or USUAL_COUNT, structures, seed=seed, subject=subject)
+            return drawn_units(count or USUAL_COUNT, structures, seed=seed, subject=subject)
         name = structures[0]
-        return [Unit(name, seed, index, count or LOOKUPS[name], subject=subject)]
+        return [Unit(name, seed, index, count or STRUCTURES[name].lookups, subject=subject)]
     places = expand(paths)
     units = real_units(places, structures, count, seed=seed, subject=subject, index=index)
     if not units:
@@ -168,8 +169,8 @@ def command(
 
 
 def _here(units: "Sequence[Unit]") -> "Summary":
-    from segproof_spark.lookups.summary import summary_of
-    from segproof_spark.lookups.unit_runs import run_unit
+    from segproof_spark.lookups.job import summary_of
+    from segproof_spark.lookups.structures import run_unit
 
     with progress("lookups", unit="indexes") as show:
 
@@ -183,7 +184,7 @@ def _here(units: "Sequence[Unit]") -> "Summary":
 def _on_spark(
     units: "Sequence[Unit]", master: str, remote: str | None, out: str | None
 ) -> "Summary":
-    from segproof_spark.lookups.running import lookups_on_spark
+    from segproof_spark.lookups.job import lookups_on_spark
     from segproof_spark.results import ResultsLostError
 
     # Nothing is tried twice, so that a comparison that fails once in a while is seen.

@@ -5,19 +5,19 @@ The walk ends as Kafka's reader of files does: behind the last batch that is the
 Upstream: Kafka 4.3.1: FileLogInputStream.nextBatch, DefaultRecordBatch.
 """
 
-import errno
+import struct
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from segproof.files import File
-from segproof_spark.lookups.drawing import Int64Array
+from segproof_spark.lookups.random_numbers import Int64Array
+from segproof_spark.lookups.read_only_files import shorter
 
-__all__ = ["HEADER_DTYPE", "Headers", "shorter", "walk_headers"]
+__all__ = ["Headers", "walk_headers"]
 
-HEADER_DTYPE: np.dtype[Any] = np.dtype(
+HEADER: np.dtype[Any] = np.dtype(
     [
         ("base_offset", ">i8"),
         ("length", ">i4"),
@@ -38,8 +38,8 @@ HEADER_DTYPE: np.dtype[Any] = np.dtype(
 OVERHEAD = 12
 """Bytes of a batch that its length does not count."""
 TO_MAGIC = 17
+LENGTH_AND_MAGIC = struct.Struct(">8xi4xb")
 LENGTH_LEAST = 14
-CHUNK_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +51,7 @@ class Headers:
     end_position: int
     """Exclusive: behind the last of these batches."""
     reason: str
-    """Why the batches behind are not told; empty: there are none."""
-
-
-class _OlderMagicError(Exception):
-    """A message of magic 0 or 1."""
-
-
-def shorter(path: str) -> OSError:
-    """Return the error of a file that ends before bytes that were there."""
-    return OSError(errno.EIO, "the file became shorter while it was read", path)
+    """Why the walk ended before the file does; empty where it did not."""
 
 
 def walk_headers(file: File, limit: int) -> Headers | None:
@@ -68,56 +59,32 @@ def walk_headers(file: File, limit: int) -> Headers | None:
 
     Raises: OSError.
     """
-    size, position, count, reason = file.size(), 0, 0, ""
-    parts = [np.empty((4, 0), np.int64)]
-    try:
-        while not reason and size - position > TO_MAGIC:
-            data = file.pread(min(CHUNK_BYTES, size - position), position)
-            if len(data) < min(CHUNK_BYTES, size - position):
-                raise shorter(file.path)
-            starts, reached, reason = _starts(data, size - position, limit - count)
-            if not starts:
-                break
-            parts.append(_columns(data, starts, position))
-            count += len(starts)
-            position += reached
-    except _OlderMagicError:
-        return None
-    return Headers(np.concatenate(parts, axis=1), position, reason)
-
-
-def _starts(data: bytes, left: int, limit: int) -> tuple[list[int], int, str]:
-    """Return where whole headers begin, where the batch behind begins, and why none follows.
-
-    `left` bytes of the file begin with `data`. Raises: _OlderMagicError.
-    """
+    size, position, reason = file.size(), 0, ""
     starts: list[int] = []
-    at = 0
-    while left - at > TO_MAGIC:
-        if len(data) - at < HEADER_DTYPE.itemsize and len(data) < left:
-            break  # of the next chunk
+    headers: list[bytes] = []
+    while size - position > TO_MAGIC:
         if len(starts) >= limit:
-            return starts, at, "enough batches"
-        length = int.from_bytes(data[at + 8 : at + OVERHEAD], "big", signed=True)
+            reason = "enough batches"
+            break
+        header = file.pread(HEADER.itemsize, position)
+        if len(header) < min(HEADER.itemsize, size - position):
+            raise shorter(file.path)
+        length, magic = LENGTH_AND_MAGIC.unpack_from(header)
         if length < LENGTH_LEAST:
-            return starts, at, f"a length of {length}"
-        if length + OVERHEAD > left - at:
+            reason = f"a length of {length}"
+            break
+        if length + OVERHEAD > size - position:
             break  # the file ends inside
-        magic = int.from_bytes(data[at + TO_MAGIC - 1 : at + TO_MAGIC], "big", signed=True)
         if magic in (0, 1):
-            raise _OlderMagicError
-        if magic != 2 or length + OVERHEAD < HEADER_DTYPE.itemsize:
-            return starts, at, f"magic {magic}, a length of {length}"
-        starts.append(at)
-        at += length + OVERHEAD
-    return starts, at, ""
-
-
-def _columns(data: bytes, starts: list[int], position: int) -> Int64Array:
-    places = np.array(starts, np.int64)
-    raw: NDArray[np.uint8] = np.frombuffer(data, np.uint8)
-    rows = raw[places[:, None] + np.arange(HEADER_DTYPE.itemsize)].view(HEADER_DTYPE).ravel()
-    lengths, deltas = rows["length"].astype(np.int64), rows["last_offset_delta"].astype(np.int64)
-    last_offsets = rows["base_offset"].astype(np.int64) + deltas
-    times = rows["max_timestamp"].astype(np.int64)
-    return np.stack([places + position, lengths + OVERHEAD, last_offsets, times])
+            return None
+        if magic != 2 or length + OVERHEAD < HEADER.itemsize:
+            reason = f"magic {magic}, a length of {length}"
+            break
+        starts.append(position)
+        headers.append(header)
+        position += length + OVERHEAD
+    rows = np.frombuffer(b"".join(headers), HEADER)
+    names = ("length", "base_offset", "last_offset_delta", "max_timestamp")
+    lengths, bases, deltas, times = (rows[name].astype(np.int64) for name in names)
+    columns = [np.array(starts, np.int64), lengths + OVERHEAD, bases + deltas, times]
+    return Headers(np.stack(columns), position, reason)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Seeded random numbers that every release of numpy gives alike.
+"""Seeded random numbers, the same with every release of numpy.
 
-Only the bits of PCG64 are used, whose stream numpy has promised to keep; numbers are made of them
+numpy promises to keep the bits of PCG64, so only those are used, and numbers are made of them
 here.
 """
 
