@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from segproof.files import NOT_REGULAR
+from segproof_harness.structures.kinds import NAME, PATH
 from segproof_harness.structures.operations import Operation, Value, from_json_value, to_json_value
 from segproof_harness.structures.structure import (
     STRUCTURE_IDS,
     Parameter,
     Setup,
     Structure,
-    is_file_name,
-    is_file_path,
     structure_named,
 )
 from segproof_model.releases import RELEASES
@@ -142,11 +141,11 @@ def _header(value: dict[str, Any]) -> Trace:
         raise ValueError('"files" of the setup must be an object')
     structure = structure_named(structure_id)
     structure.check_profile(profile)
-    is_name = is_file_path if structure.takes_folders else is_file_name
+    kind = PATH if structure.takes_folders else NAME
     contents = {}
     for name, written in files.items():
         data = from_json_value(written)
-        if not is_name(name) or not isinstance(data, bytes):
+        if kind.refusal("file", name) or not isinstance(data, bytes):
             raise ValueError(f"setup file {name!r} must be a plain name with base64 bytes")
         contents[name] = data
     arguments = _arguments(setup["arguments"], structure.opening, "open")

@@ -71,7 +71,7 @@ class Runner:
         """Return the subject of a structure, made at the first call."""
         if structure_id not in self._subjects:
             adapter = self.adapter(structure_id)
-            structure = adapter.describe(structure_named(structure_id))
+            structure = structure_named(structure_id)
             observed = tuple(name for name in structure.observed if name not in adapter.unobserved)
             structure = replace(structure, observed=observed)
             self._subjects[structure_id] = ImplementationSubject(

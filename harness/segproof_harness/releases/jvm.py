@@ -170,6 +170,10 @@ class Adapter:
     unobserved: ClassVar[frozenset[str]] = frozenset()
     """Accessors that the real class has not; they are not compared."""
 
+    own_calls: ClassVar[frozenset[str]] = frozenset()
+    """Operations whose arguments the class takes as they are drawn, without the description's call
+    for implementations."""
+
     @classmethod
     def outcome_of_error(cls, error: Exception) -> Outcome:
         """Return the outcome of an exception of Java or Python."""
@@ -180,11 +184,6 @@ class Adapter:
                 return of_error(error)
             kind = _KNOWN_KINDS[key] = kind_of(error, cls.kinds)
         return Outcome(None, kind, str(error))
-
-    @classmethod
-    def describe(cls, structure: Any) -> Any:
-        """Return the structure's description as this class needs it, where calls differ."""
-        return structure
 
 
 @cache

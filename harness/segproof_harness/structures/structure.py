@@ -9,70 +9,28 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any
 
-from segproof_harness.structures.choices import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, Choose
+from segproof_harness.structures.choices import Choose
+from segproof_harness.structures.kinds import Kind, is_plain
 from segproof_harness.structures.operations import Operation, Value
 from segproof_harness.structures.outcomes import Outcome
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.releases import RELEASES, SEGPROOF
 
-Kind = Literal["int64", "int32", "size", "flag", "name", "bytes", "other"]
-SIZE_MAX = 1 << 24
-"""The largest file size a history may ask for; a size from a trace is untrusted."""
-LIMITS = {
-    "int64": (INT64_MIN, INT64_MAX),
-    "int32": (INT32_MIN, INT32_MAX),
-    "size": (-SIZE_MAX, SIZE_MAX),
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One argument of an operation."""
+    """One argument of an operation as histories have it."""
 
     name: str
     kind: Kind
-    """`size` is a file size or count that memory has to hold; `name` a file in the directory."""
     draw: Callable[[Choose, "Situation"], Value]
     """Draw a value, biased by where the model stands."""
-    accepts: Callable[[Value], bool] = lambda value: True
-    """Whether a value read from a trace is one; for kind `other` this is the whole test."""
 
     def refusal(self, value: Value) -> str | None:
         """Return why a value from a trace can't be this argument, or None if it can."""
-        if self.kind in LIMITS:
-            low, high = LIMITS[self.kind]
-            if isinstance(value, bool) or not isinstance(value, int):
-                return f"{self.name} must be an integer"
-            if not low <= value <= high:
-                return f"{self.name} must be from {low} to {high}"
-        if self.kind == "flag" and not isinstance(value, bool):
-            return f"{self.name} must be true or false"
-        if self.kind == "bytes" and not isinstance(value, bytes):
-            return f"{self.name} must be base64 bytes"
-        if self.kind == "name" and not is_file_name(value):
-            return f"{self.name} must be the name of a file, without a path"
-        return None if self.accepts(value) else f"{self.name} has a form that this argument lacks"
-
-
-def is_file_name(value: object) -> bool:
-    """Return whether a value is a plain file name."""
-    return (
-        isinstance(value, str)
-        and 0 < len(value) <= 200
-        and value not in (".", "..")
-        and not set(value) & {"/", "\0"}
-    )
-
-
-def is_file_path(value: object) -> bool:
-    """Return whether a value is a plain file name, or one below up to three folders."""
-    return (
-        isinstance(value, str)
-        and value.count("/") <= 3
-        and all(map(is_file_name, value.split("/")))
-    )
+        return self.kind.refusal(self.name, value)
 
 
 @dataclass(slots=True)
@@ -89,6 +47,11 @@ class Situation:
     opened: Mapping[str, Value]
     """Arguments of the last opening."""
 
+    @property
+    def now_ms(self) -> int:
+        """What time it is, in milliseconds since 1970."""
+        return int(self.files.now_ms)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OperationKind:
@@ -104,8 +67,6 @@ class OperationKind:
     """The law that speaks of each kind of error, where it is another one."""
     ends: bool = False
     """Whether the object can't be used afterwards (close, delete)."""
-    adapt: Callable[[Mapping[str, Value]], Mapping[str, Any]] | None = None
-    """Return the arguments as the methods want them, where plain values won't do."""
     call_model: Callable[..., Any] | None = None
     """`f(draft, **arguments)` where the model's method of that name won't do."""
     call_impl: Callable[..., Any] | None = None
@@ -122,6 +83,29 @@ class OperationKind:
         """Draw one call."""
         drawn = {item.name: item.draw(choose, situation) for item in self.parameters}
         return Operation(self.name, drawn)
+
+    def argument_names(self) -> tuple[str, ...]:
+        """Return the names of the arguments that a method is given."""
+        return tuple(name for item in self.parameters for name in item.kind.names(item.name))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a method is given the arguments as they stand in the history."""
+        return _is_plain(self)
+
+    def arguments_for(
+        self, arguments: Mapping[str, Value], hints: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """Return the arguments as a method takes them whose signature has these types."""
+        made: dict[str, Any] = {}
+        for item in self.parameters:
+            made |= item.kind.spread(item.name, arguments[item.name], hints)
+        return made
+
+
+@cache
+def _is_plain(kind: OperationKind) -> bool:
+    return all(is_plain(item.kind) for item in kind.parameters)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,10 @@ from typing import Any, Protocol, cast
 
 from segproof.files import REAL_FILES, File, Files, FileStatus
 from segproof_harness.files.memory_files import MemoryFiles
+from segproof_harness.structures.kinds import NAME, hints_of
 from segproof_harness.structures.operations import Operation, Value
 from segproof_harness.structures.outcomes import Outcome, normalise, of_error
-from segproof_harness.structures.structure import Clock, Setup, Structure
+from segproof_harness.structures.structure import Clock, OperationKind, Setup, Structure
 from segproof_harness.subjects.base import OPENED
 from segproof_model.releases import SEGPROOF
 
@@ -262,9 +263,16 @@ class ImplementationSubject:
         self._place: _Place | None = None
         self._object: Any = None
         self._kinds = structure.by_name()
+        own_calls = getattr(implementation, "own_calls", frozenset[str]())
+        self._calls = {
+            kind.name: kind.call_impl
+            for kind in structure.operations
+            if kind.call_impl is not None and kind.name not in own_calls
+        }
+        """What is called where the method of that name won't do."""
         self._names = {
-            kind.name: tuple(item.name for item in kind.parameters if item.kind == "name")
-            for kind in structure.by_name().values()
+            kind.name: tuple(item.name for item in kind.parameters if item.kind is NAME)
+            for kind in self._kinds.values()
         }
         self._names |= {"open": self._names["reopen"], "close": ()}
 
@@ -317,15 +325,15 @@ class ImplementationSubject:
         kind = self._kinds.get(name)
         if self._names[name]:
             arguments = self._with_paths(name, arguments)
-        if kind is not None and kind.adapt is not None:
-            arguments = kind.adapt(arguments)
+        if kind is not None and not kind.is_plain:
+            arguments = kind.arguments_for(arguments, self._hints(kind))
         if kind is not None and kind.sets_clock:
             assert self._clock is not None
             self._clock.now_ms = arguments["now_ms"]
             return Outcome()
         try:
-            if kind is not None and kind.call_impl is not None:
-                answer = kind.call_impl(self._object, **arguments)
+            if name in self._calls:
+                answer = self._calls[name](self._object, **arguments)
             else:
                 found = getattr(self._object, name)
                 answer = found(**arguments) if callable(found) else found
@@ -334,6 +342,14 @@ class ImplementationSubject:
             return Outcome(normalise(answer))
         except Exception as error:
             return self._of_error(error)
+
+    def _hints(self, kind: OperationKind) -> Mapping[str, Any]:
+        """Return the types that the class names for arguments, or else the implementation does."""
+        if kind.name in self._calls:
+            return hints_of(self._calls[kind.name])
+        owners = self.structure.impl_class(), self._class
+        methods = [getattr(owner, kind.name) for owner in owners if hasattr(owner, kind.name)]
+        return {name: hint for method in methods for name, hint in hints_of(method).items()}
 
     def _reopen(self, name: str, arguments: Mapping[str, Value]) -> Outcome:
         closed = Outcome()

@@ -4,6 +4,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from segproof_harness.structures.kinds import hints_of
 from segproof_harness.structures.operations import Operation, Value
 from segproof_harness.structures.outcomes import Outcome, of_model
 from segproof_harness.structures.structure import Event, OperationKind, Setup, Situation, Structure
@@ -31,6 +32,7 @@ class ModelSubject:
         """The last step, for the `sometimes` predicates."""
         self.transitions: list[Transition] = []
         """What the last step did, for the laws; reopening is a closing and an opening."""
+        self._class = structure.model_class()
         self._kinds = {"close": OperationKind("close"), **structure.by_name()}
 
     def start(self, setup: Setup) -> Outcome:
@@ -85,8 +87,9 @@ class ModelSubject:
     def _call(self, operation: Operation) -> Outcome:
         kind, before = self._kinds[operation.name], self.state
         arguments: Mapping[str, Any] = operation.arguments
-        if kind.adapt is not None:
-            arguments = kind.adapt(arguments)
+        if not kind.is_plain:
+            method = kind.call_model or getattr(self._class, kind.name, None)
+            arguments = kind.arguments_for(arguments, hints_of(method))
         call = _set_clock if kind.sets_clock else kind.call_model or kind.name
         if kind.is_query:
             ask = kind.call_model or getattr(type(before), kind.name)

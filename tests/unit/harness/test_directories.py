@@ -14,6 +14,7 @@ from segproof_harness.histories.subject_names import subject_named
 from segproof_harness.histories.traces import Trace
 from segproof_harness.histories.workloads import make_history
 from segproof_harness.structures.kafka.log_drawing import ODD_NAMES, opening_of_log
+from segproof_harness.structures.kinds import BYTES
 from segproof_harness.structures.operations import Operation, Value
 from segproof_harness.structures.structure import (
     OperationKind,
@@ -84,7 +85,7 @@ PAIR = Structure(
     draw_setup=lambda choose: Setup({}),
     operations=(
         OperationKind(
-            "append", (Parameter("data", "bytes", lambda choose, _: b"x"),), laws=("SEG-2",)
+            "append", (Parameter("data", BYTES, lambda choose, _: b"x"),), laws=("SEG-2",)
         ),
         OperationKind("close", laws=("SEG-2",), ends=True),
     ),

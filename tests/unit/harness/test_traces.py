@@ -111,7 +111,7 @@ def with_line(line: str) -> bytes:
         (with_line('{"operation": "resize", "new_size": 9999999999}'), "new_size must be from"),
         (
             with_line('{"operation": "lookup_many", "target_offsets": [1, "x"]}'),
-            "target_offsets has a form",
+            "target_offsets[1] must be an integer",
         ),
     ],
 )

@@ -50,7 +50,6 @@ from segproof_harness.releases.kafka.segment_parts import (
     told_of_append,
 )
 from segproof_harness.structures.outcomes import Outcome
-from segproof_harness.structures.structure import OperationKind, Structure
 from segproof_model.kafka.format.log_segment import RollParams
 from segproof_model.kafka.format.segment_names import segment_file_name
 from segproof_model.kafka.format.segment_recovery import CompletedTxn
@@ -87,6 +86,8 @@ class LogSegment(Adapter):
     """0.11 wraps the error of a rename, which is that of a missing file. Room is used up for a
     record that says to be large, where ours finds too few bytes; in 0.10 for a whole batch."""
 
+    own_calls = frozenset({"append_from_file", "recover"})
+
     _appended: bytes
     """What is being appended; after an error it is what may be to blame."""
     _time: ClassVar[SubjectTime]
@@ -120,14 +121,13 @@ class LogSegment(Adapter):
         cls._open_one = None
 
     @classmethod
-    def describe(cls, structure: Structure) -> Structure:
-        """Return the description with calls that take plain values."""
-        calls: dict[str, dict[str, Any]] = {
-            "append_from_file": {"call_impl": LogSegment.append_from_file},
-            "recover": {"call_impl": LogSegment.recover},
-        }
-        operations = tuple(_with(kind, calls.get(kind.name, {})) for kind in structure.operations)
-        return replace(structure, operations=operations, open_impl=_open)
+    def open(
+        cls, folder: str, *, config: Any, files: Any, time: Any, write_format: Any, **arguments: Any
+    ) -> "LogSegment":
+        """Open the segment."""
+        options = "index_interval_bytes", "segment_index_bytes"
+        found = {name: getattr(config, name) for name in options}
+        return cls({**arguments, **found, "directory": folder, "clock": time})
 
     @classmethod
     def outcome_of_error(cls, error: Exception) -> Outcome:
@@ -559,16 +559,3 @@ class LogSegment(Adapter):
             self._segment.deleteIfExists()
         else:
             self._segment.delete()
-
-
-def _with(kind: OperationKind, changes: Mapping[str, Any]) -> OperationKind:
-    return replace(kind, **changes) if changes else kind
-
-
-def _open(kind: type[LogSegment], arguments: Mapping[str, Any], files: Any) -> LogSegment:
-    """Open the segment; a log that exists was modified when the arguments say."""
-    name = segment_file_name(arguments["base_offset"], ".log") + arguments["file_suffix"]
-    path = f"{arguments['directory']}/{name}"
-    if files.status(path) is not None:
-        files.set_modified(path, arguments["modified_ms"] * 10**6)
-    return kind(arguments)

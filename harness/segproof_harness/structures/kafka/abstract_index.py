@@ -14,6 +14,7 @@ from segproof_harness.structures.choices import (
     weighted,
     within,
 )
+from segproof_harness.structures.kinds import FLAG, INT32, INT64, NAME, SIZE, Row
 from segproof_harness.structures.operations import Value
 from segproof_harness.structures.reached_states import OPENED_AGAIN
 from segproof_harness.structures.structure import (
@@ -30,6 +31,8 @@ from segproof_model.language.outcomes import Step
 from segproof_model.language.states import opened
 
 BASE_OFFSETS = (0, 100, 1, 5, 2**31 - 1, 2**31, 2**31 + 7, 2**40, 2**62)
+ROW_MAX = 100_000
+"""So many targets are looked up at once at most."""
 BORDERS = (2**31 - 1, 2**31, 2**31 - 2, -1, 2**32, 2**32 - 1)
 """Distances from the base offset where 31 or 32 bits end."""
 
@@ -148,18 +151,18 @@ def present_name(suffix: str) -> Callable[[Choose, Situation], str]:
 def opening(suffix: str, entry_size: int) -> tuple[Parameter, ...]:
     """Return the arguments of opening an index."""
     return (
-        Parameter("file", "name", present_name(suffix)),
-        Parameter("base_offset", "int64", lambda choose, situation: base_of(situation)),
+        Parameter("file", NAME, present_name(suffix)),
+        Parameter("base_offset", INT64, lambda choose, situation: base_of(situation)),
         Parameter(
             "max_index_size_bytes",
-            "size",
+            SIZE,
             lambda choose, situation: (
                 some_max_size(choose, entry_size)
                 if one_in(choose, 4)
                 else situation.opened["max_index_size_bytes"]
             ),
         ),
-        Parameter("writable", "flag", lambda choose, situation: not one_in(choose, 6)),
+        Parameter("writable", FLAG, lambda choose, situation: not one_in(choose, 6)),
     )
 
 
@@ -234,15 +237,6 @@ def some_rows(draw_one: Callable[[Choose, Situation], int]) -> Callable[[Choose,
         return tuple(sorted(drawn) if choose.boolean() else drawn)
 
     return draw
-
-
-def is_row_of_int64(value: Value) -> bool:
-    """Return whether a value is a row of 64-bit integers, of bounded length."""
-    return (
-        isinstance(value, tuple)
-        and len(value) <= 100_000
-        and all(type(item) is int and INT64_MIN <= item <= INT64_MAX for item in value)
-    )
 
 
 def lookup_many(index: Any, **targets: tuple[int, ...]) -> Any:
@@ -375,7 +369,7 @@ def describe(differs: Differences) -> Structure:
             *differs.more_operations,
             OperationKind(
                 "truncate_to",
-                (Parameter("offset", "int64", some_offset),),
+                (Parameter("offset", INT64, some_offset),),
                 6,
                 (*laws["truncate_to"], "ABSIDX-20"),
             ),
@@ -403,13 +397,13 @@ def _lookups(differs: Differences) -> tuple[OperationKind, ...]:
     return (
         OperationKind(
             "lookup",
-            (Parameter(target, "int64", draw),),
+            (Parameter(target, INT64, draw),),
             14,
             (*laws, "ABSIDX-22", "ABSIDX-26"),
         ),
         OperationKind(
             "lookup_many",
-            (Parameter(f"{target}s", "other", some_rows(draw), is_row_of_int64),),
+            (Parameter(f"{target}s", Row(INT64, ROW_MAX), some_rows(draw)),),
             4,
             (laws[0], "ABSIDX-22"),
             call_model=lookup_many,
@@ -424,18 +418,18 @@ def _shared_operations(
     return (
         OperationKind(
             "entry",
-            (Parameter("n", "int32", _slot_number),),
+            (Parameter("n", INT32, _slot_number),),
             laws=("OFFIDX-13", "OFFIDX-14"),
         ),
         OperationKind(
-            "can_append_offset", (Parameter("offset", "int64", some_offset),), 1, ("ABSIDX-21",)
+            "can_append_offset", (Parameter("offset", INT64, some_offset),), 1, ("ABSIDX-21",)
         ),
         OperationKind(
-            "relative_offset", (Parameter("offset", "int64", some_offset),), 1, ("ABSIDX-21",)
+            "relative_offset", (Parameter("offset", INT64, some_offset),), 1, ("ABSIDX-21",)
         ),
         OperationKind(
             "resize",
-            (Parameter("new_size", "size", some_size(entry_size)),),
+            (Parameter("new_size", SIZE, some_size(entry_size)),),
             5,
             ("ABSIDX-8", "ABSIDX-7"),
             {"invalid-argument": "ABSIDX-9", "io-error": "ABSIDX-10", "read-only": "ABSIDX-11"},
@@ -447,7 +441,7 @@ def _shared_operations(
         OperationKind("sanity_check", weight=3, laws=sanity_laws),
         OperationKind(
             "rename_to",
-            (Parameter("file", "name", some_name(suffix)),),
+            (Parameter("file", NAME, some_name(suffix)),),
             2,
             ("ABSIDX-19",),
         ),

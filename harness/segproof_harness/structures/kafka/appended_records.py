@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is appended to a partition's log: drawn so that most of it is taken, and some is refused."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from segproof_harness.files.codecs import CODECS
@@ -15,6 +15,7 @@ from segproof_harness.structures.choices import (
 )
 from segproof_harness.structures.kafka.batch_drawing import draw_damage, whole_batches
 from segproof_harness.structures.kafka.segment_drawing import SMALL_MAX
+from segproof_harness.structures.kinds import INT32, Bytes, Integer, OneOf, Together
 from segproof_harness.structures.operations import Value
 from segproof_harness.structures.structure import Situation
 from segproof_model.kafka.format.batch_writing import (
@@ -25,11 +26,18 @@ from segproof_model.kafka.format.batch_writing import (
 from segproof_model.kafka.format.compression import COMPRESSIONS
 from segproof_model.kafka.format.record import Record
 
+LEADER_CALL = Together(
+    records=Bytes(SMALL_MAX),
+    leader_epoch=INT32,
+    origin=OneOf(("client", "coordinator")),
+    transaction_version=INT32,
+)
+FOLLOWER_CALL = Together(records=Bytes(SMALL_MAX), leader_epoch=INT32)
 PRODUCERS = (1, 2, 3)
-ORIGINS = ("client", "coordinator")
 RECORDS_MAX = 9
 """Of a batch that is sent again."""
 OFFSET_MAX = 2**62
+OFFSET = Integer(0, OFFSET_MAX)
 SIZE_BYTES_MAX = 6_000
 """From this size on, histories append less."""
 
@@ -317,53 +325,3 @@ def draw_stored(choose: Choose, offset: int, now_ms: int, count: int) -> bytes:
             log += _plain(choose, offset, now_ms, 2, partition_leader_epoch=0)
         offset = end_of(log, offset)
     return log
-
-
-# --- calls from traces ---------------------------------------------------------------------------
-
-
-def is_leader_call(value: Value) -> bool:
-    """Return whether a value read from a trace is (records, epoch, origin, version)."""
-    return (
-        isinstance(value, tuple)
-        and len(value) == 4
-        and _is_records(value[0])
-        and _is_epoch(value[1])
-        and value[2] in ORIGINS
-        and _is_epoch(value[3])
-    )
-
-
-def is_follower_call(value: Value) -> bool:
-    """Return whether a value read from a trace is (records, epoch)."""
-    return (
-        isinstance(value, tuple)
-        and len(value) == 2
-        and _is_records(value[0])
-        and _is_epoch(value[1])
-    )
-
-
-def _is_records(value: Any) -> bool:
-    return isinstance(value, bytes) and len(value) <= SMALL_MAX
-
-
-def _is_epoch(value: Any) -> bool:
-    return type(value) is int and -(2**31) <= value < 2**31
-
-
-def _call(arguments: Mapping[str, Value]) -> Sequence[Any]:
-    call = arguments["call"]
-    assert isinstance(call, tuple)
-    return call
-
-
-def leader_arguments(arguments: Mapping[str, Value]) -> Mapping[str, Any]:
-    """Return the arguments of `append_as_leader`."""
-    names = ("records", "leader_epoch", "origin", "transaction_version")
-    return dict(zip(names, _call(arguments), strict=True))
-
-
-def follower_arguments(arguments: Mapping[str, Value]) -> Mapping[str, Any]:
-    """Return the arguments of `append_as_follower`."""
-    return dict(zip(("records", "leader_epoch"), _call(arguments), strict=True))

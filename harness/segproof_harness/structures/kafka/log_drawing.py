@@ -20,13 +20,12 @@ from segproof_harness.structures.kafka.appended_records import OFFSET_MAX, draw_
 from segproof_harness.structures.kafka.segment_drawing import (
     DAMAGES,
     KINDS,
-    SMALL_MAX,
-    TIME_MS_MAX,
     damaged,
     draw_index,
 )
+from segproof_harness.structures.kinds import TIME_MS, OneOf, Only, Record, Row
 from segproof_harness.structures.operations import Value
-from segproof_harness.structures.structure import Setup, Situation, is_file_name
+from segproof_harness.structures.structure import Setup, Situation
 from segproof_model.kafka.broker.log_loader_deviations import is_odd
 from segproof_model.kafka.format.segment_names import offset_of_name, segment_file_name
 from segproof_model.language.outcomes import Raised
@@ -104,19 +103,21 @@ def changed_options(choose: Choose, situation: Situation) -> tuple[Value, ...]:
     return tuple((name, value if name == changed else known) for name, known in options)
 
 
-def is_options(value: Value) -> bool:
-    """Return whether a value read from a trace is a list of options."""
-    return (
-        isinstance(value, tuple)
-        and len(value) <= len(CHOICES)
-        and all(isinstance(one, tuple) and len(one) == 2 for one in value)
-        and all(map(_is_choice, value))
-    )
+def _are_known(options: tuple[tuple[str, Value], ...]) -> bool:
+    return all(value in CHOICES[name] for name, value in options)
 
 
-def _is_choice(option: Any) -> bool:
-    name, value = option
-    return isinstance(name, str) and value in CHOICES.get(name, ())
+OPTIONS = Only(
+    Row(
+        Record(
+            name=OneOf(tuple(CHOICES)),
+            value=OneOf(tuple(value for values in CHOICES.values() for value in values)),
+        ),
+        len(CHOICES),
+    ),
+    _are_known,
+    "options with the values that histories have for each",
+)
 
 
 def opening_of_log() -> dict[str, Value]:
@@ -264,28 +265,16 @@ def some_timestamp(choose: Choose, situation: Situation) -> int:
     """Draw a timestamp, or a number that stands for an offset."""
     kind = weighted(choose, (8, 4, 1))
     if kind == 0:
-        return now_of(situation) - choose.integer(-2, 300)
+        return situation.now_ms - choose.integer(-2, 300)
     if kind == 1:
         return choose.one_of((-1, -2, -3, -3, -4))
     return choose.one_of((0, INT64_MAX, INT64_MIN, START_MS))
 
 
-def now_of(situation: Situation) -> int:
-    """Return what time it is."""
-    if situation.state is not None:
-        return int(situation.state.files.now_ms)
-    return int(situation.opened["now_ms"])  # type: ignore[arg-type]  # checked by the trace
-
-
 def some_now(choose: Choose, situation: Situation) -> int:
     """Draw a later time: soon, or when something is due."""
     step = choose.one_of((1, 20, 200, 1_001, 60_001, 0, 604_800_001))
-    return within(now_of(situation) + step, 0, TIME_MS_MAX)
-
-
-def is_time(value: Value) -> bool:
-    """Return whether a value read from a trace is a time."""
-    return type(value) is int and 0 <= value <= TIME_MS_MAX
+    return within(situation.now_ms + step, 0, TIME_MS.high)
 
 
 # --- opening again -------------------------------------------------------------------------------
@@ -411,25 +400,6 @@ def _odd_leftover(choose: Choose, names: tuple[str, ...]) -> tuple[Value, ...]:
     is_log, base = kind == ".log", max(0, _base_of(name))
     data = draw_stored(choose, base, START_MS, 1) if is_log else draw_index(choose, base, kind)
     return ((name, "replaced", 0, data),)
-
-
-def is_damage(value: Value) -> bool:
-    """Return whether a value read from a trace is such a list."""
-    return isinstance(value, tuple) and len(value) <= 8 and all(map(_is_one, value))
-
-
-def _is_one(item: Any) -> bool:
-    return (
-        isinstance(item, tuple)
-        and len(item) == 4
-        and is_file_name(item[0])
-        and item[1] in DAMAGES
-        and type(item[2]) is int
-        and 0 <= item[2] < SMALL_MAX
-        and isinstance(item[3], bytes)
-        and len(item[3]) < SMALL_MAX
-        and (item[1] != "flipped" or len(item[3]) == 1)
-    )
 
 
 def with_damage(arguments: Mapping[str, Value], images: Mapping[str, bytes]) -> Mapping[str, bytes]:

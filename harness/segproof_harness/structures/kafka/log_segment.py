@@ -11,6 +11,8 @@ from segproof.kafka.log_config import LogConfig as ImplLogConfig
 from segproof.kafka.write_format import WriteFormat
 from segproof_harness.files.codecs import CODECS
 from segproof_harness.structures.choices import (
+    INT32_MAX,
+    INT64_MAX,
     MAGIC_NEWEST,
     Choose,
     one_in,
@@ -18,11 +20,26 @@ from segproof_harness.structures.choices import (
     within,
 )
 from segproof_harness.structures.kafka import codec_differences as alike
-from segproof_harness.structures.kafka import segment_calls as calls
 from segproof_harness.structures.kafka import segment_drawing as draw
+from segproof_harness.structures.kafka import segment_operations as calls
 from segproof_harness.structures.kafka.abstract_index import base_of
 from segproof_harness.structures.kafka.batch_drawing import whole_batches
 from segproof_harness.structures.kafka.segment_states import SOMETIMES
+from segproof_harness.structures.kinds import (
+    FLAG,
+    INT32,
+    INT64,
+    SIZE,
+    SIZE_MAX,
+    TIME_MS,
+    Bytes,
+    Integer,
+    OneOf,
+    Optional,
+    Record,
+    Row,
+    Together,
+)
 from segproof_harness.structures.operations import Value
 from segproof_harness.structures.structure import (
     Event,
@@ -104,41 +121,32 @@ def _suffix_now(choose: Choose, situation: Situation) -> Value:
 
 def _some_now(choose: Choose, situation: Situation) -> int:
     step = choose.one_of((1, 0, 1_000, 60_000, -5))
-    return within(draw.now_of(situation) + step, 0, draw.TIME_MS_MAX)
+    return within(situation.now_ms + step, 0, TIME_MS.high)
 
 
-def _is_time(value: Value) -> bool:
-    return isinstance(value, int) and 0 <= value <= draw.TIME_MS_MAX
-
-
-def _is_one_of(values: tuple[Value, ...]) -> Any:
-    return lambda value: value in values
-
-
+SUFFIX = OneOf(draw.SUFFIXES)
 OPENING = (
-    Parameter("base_offset", "int64", _again("base_offset")),
+    Parameter("base_offset", INT64, _again("base_offset")),
     Parameter(
         "index_interval_bytes",
-        "size",
+        Integer(0, SIZE_MAX),
         _again_or("index_interval_bytes", (0, 1, 100, 4096)),
-        lambda value: isinstance(value, int) and value >= 0,
     ),
     Parameter(
         "segment_index_bytes",
-        "size",
+        Integer(0, SIZE_MAX),
         _again_or("segment_index_bytes", (1200, 240, 120, 60, 12)),
-        lambda value: isinstance(value, int) and value >= 0,
     ),
-    Parameter("index_key", "other", _again("index_key"), _is_one_of(INDEX_KEYS)),
-    Parameter("entries", "other", _again("entries"), _is_one_of(ENTRIES)),
-    Parameter("file_already_exists", "flag", lambda choose, situation: not one_in(choose, 12)),
-    Parameter("init_file_size", "size", lambda choose, _: choose.one_of((0, 1000, -1))),
-    Parameter("preallocate", "flag", lambda choose, situation: one_in(choose, 6)),
-    Parameter("file_suffix", "other", _suffix_now, _is_one_of(draw.SUFFIXES)),
-    Parameter("roll_jitter_ms", "int64", _again("roll_jitter_ms")),
-    Parameter("now_ms", "int64", _some_now, _is_time),
-    Parameter("modified_ms", "int64", lambda choose, _: choose.one_of((5_000, 0)), _is_time),
-    Parameter("damage", "other", draw.draw_damage_to_files, draw.is_damage),
+    Parameter("index_key", OneOf(INDEX_KEYS), _again("index_key")),
+    Parameter("entries", OneOf(ENTRIES), _again("entries")),
+    Parameter("file_already_exists", FLAG, lambda choose, situation: not one_in(choose, 12)),
+    Parameter("init_file_size", SIZE, lambda choose, _: choose.one_of((0, 1000, -1))),
+    Parameter("preallocate", FLAG, lambda choose, situation: one_in(choose, 6)),
+    Parameter("file_suffix", SUFFIX, _suffix_now),
+    Parameter("roll_jitter_ms", INT64, _again("roll_jitter_ms")),
+    Parameter("now_ms", TIME_MS, _some_now),
+    Parameter("modified_ms", TIME_MS, lambda choose, _: choose.one_of((5_000, 0))),
+    Parameter("damage", draw.damages(OneOf(draw.KINDS)), draw.draw_damage_to_files),
 )
 OPTIONS = ("index_interval_bytes", "segment_index_bytes")
 FORMAT = ("index_key", "entries")
@@ -198,30 +206,39 @@ def _damage(arguments: Mapping[str, Any], images: Mapping[str, bytes]) -> Mappin
 
 # --- the table -----------------------------------------------------------------------------------
 
-OFFSET = Parameter("offset", "int64", draw.some_offset)
-SUFFIX_PAIR = tuple(
-    Parameter(
-        name,
-        "other",
-        lambda choose, situation: choose.one_of(draw.SUFFIXES),
-        _is_one_of(draw.SUFFIXES),
-    )
-    for name in ("old_suffix", "new_suffix")
-)
+OFFSET = Parameter("offset", INT64, draw.some_offset)
+RECORDS = Bytes(draw.SMALL_MAX)
+OFFSETS = Row(INT64, 10_000)
+EPOCHS = Row(Record(epoch=Integer(0, INT32_MAX), start_offset=Integer(0, INT64_MAX)), 8)
+
+
+def _some_suffix(choose: Choose, situation: Situation) -> str:
+    return choose.one_of(draw.SUFFIXES)
+
 
 WRITING = (
     OperationKind(
         "append",
-        (Parameter("call", "other", calls.draw_call_by_size, calls.is_call),),
+        (
+            Parameter(
+                "call",
+                Together(
+                    largest_offset=INT64,
+                    records=RECORDS,
+                    largest_timestamp=Optional(INT64),
+                    shallow_offset_of_max_timestamp=Optional(INT64),
+                ),
+                draw.draw_append,
+            ),
+        ),
         40,
         ("SEG-4", "SEG-3", "SEG-8", "SEG-9", "SEG-10"),
         {"segment-overflow": "SEG-2"},
-        adapt=calls.with_call,
         call_model=calls.append,
     ),
     OperationKind(
         "append_many",
-        (Parameter("records", "bytes", draw.draw_appended, calls.is_small),),
+        (Parameter("records", RECORDS, draw.draw_appended),),
         10,
         ("SEG-26", "SEG-25"),
         {"segment-overflow": "SEG-2"},
@@ -230,8 +247,8 @@ WRITING = (
     OperationKind(
         "append_from_file",
         (
-            Parameter("records", "bytes", calls.source, calls.is_small),
-            Parameter("start", "int32", lambda choose, _: choose.one_of((0, 0, 0, 61))),
+            Parameter("records", RECORDS, draw.draw_source),
+            Parameter("start", INT32, lambda choose, _: choose.one_of((0, 0, 0, 61))),
         ),
         4,
         ("SEG-42",),
@@ -243,8 +260,12 @@ WRITING = (
     OperationKind(
         "recover",
         (
-            Parameter("with_producers", "flag", lambda choose, _: choose.boolean()),
-            Parameter("epochs", "other", calls.epochs, calls.is_epochs),
+            Parameter("with_producers", FLAG, lambda choose, _: choose.boolean()),
+            Parameter(
+                "epochs",
+                Optional(EPOCHS),
+                draw.some_epochs,
+            ),
         ),
         8,
         ("SEG-20", "SEG-22", "SEG-23", "SEG-24", "SEG-28", "SEG-30"),
@@ -255,16 +276,19 @@ WRITING = (
     OperationKind(
         "update_txn_index",
         (
-            Parameter("completed_txn", "other", draw.some_txn, calls.is_txn),
-            Parameter("last_stable_offset", "int64", draw.some_offset),
+            Parameter(
+                "completed_txn",
+                Record(producer_id=INT64, first_offset=INT64, last_offset=INT64, is_aborted=FLAG),
+                draw.some_txn,
+            ),
+            Parameter("last_stable_offset", INT64, draw.some_offset),
         ),
         4,
         ("FILE-3", "TXNIDX-5"),
-        adapt=calls.txn_arguments,
     ),
     OperationKind(
         "resize_indexes",
-        (Parameter("size", "size", lambda choose, _: choose.one_of((120, 24, 0, 60, -1, 1200))),),
+        (Parameter("size", SIZE, lambda choose, _: choose.one_of((120, 24, 0, 60, -1, 1200))),),
         2,
         ("ABSIDX-8", "ABSIDX-9"),
     ),
@@ -278,7 +302,7 @@ READING = (
             OFFSET,
             Parameter(
                 "starting_file_position",
-                "int32",
+                INT32,
                 lambda choose, situation: (
                     draw.some_place(choose, situation) if one_in(choose, 3) else 0
                 ),
@@ -291,15 +315,10 @@ READING = (
     OperationKind(
         "read",
         (
-            Parameter("start_offset", "int64", draw.some_offset),
-            Parameter("max_size", "int32", draw.some_max_size),
-            Parameter(
-                "max_position",
-                "other",
-                draw.some_max_position,
-                lambda value: value is None or calls.is_int64(value),
-            ),
-            Parameter("min_one_message", "flag", lambda choose, _: choose.boolean()),
+            Parameter("start_offset", INT64, draw.some_offset),
+            Parameter("max_size", INT32, draw.some_max_size),
+            Parameter("max_position", Optional(INT64), draw.some_max_position),
+            Parameter("min_one_message", FLAG, lambda choose, _: choose.boolean()),
         ),
         12,
         ("SEG-15", "SEG-14", "SEG-16", "SEG-17", "SEG-18", "SEG-13"),
@@ -308,7 +327,7 @@ READING = (
     ),
     OperationKind(
         "read_many",
-        (Parameter("start_offsets", "other", draw.several(draw.some_offset), calls.is_numbers),),
+        (Parameter("start_offsets", OFFSETS, draw.several(draw.some_offset)),),
         5,
         ("SEG-12",),
         {"corrupt-index": "SEG-7"},
@@ -317,8 +336,8 @@ READING = (
     OperationKind(
         "find_offset_by_timestamp",
         (
-            Parameter("timestamp_ms", "int64", draw.some_timestamp),
-            Parameter("starting_offset", "int64", draw.some_offset),
+            Parameter("timestamp_ms", INT64, draw.some_timestamp),
+            Parameter("starting_offset", INT64, draw.some_offset),
         ),
         6,
         ("SEG-39",),
@@ -327,8 +346,8 @@ READING = (
     OperationKind(
         "find_offset_by_timestamp_many",
         (
-            Parameter("timestamps", "other", draw.several(draw.some_timestamp), calls.is_numbers),
-            Parameter("starting_offset", "int64", draw.some_offset),
+            Parameter("timestamps", OFFSETS, draw.several(draw.some_timestamp)),
+            Parameter("starting_offset", INT64, draw.some_offset),
         ),
         4,
         ("SEG-39",),
@@ -338,18 +357,19 @@ READING = (
     OperationKind(
         "fetch_upper_bound_offset",
         (
-            Parameter("start_offset_position", "other", draw.some_fetch, calls.is_place),
-            Parameter("fetch_size", "int32", draw.some_max_size),
+            Parameter(
+                "start_offset_position", Record(offset=INT64, position=INT32), draw.some_fetch
+            ),
+            Parameter("fetch_size", INT32, draw.some_max_size),
         ),
         4,
         ("SEG-19",),
-        adapt=calls.fetch_arguments,
     ),
     OperationKind(
         "collect_aborted_txns",
         (
-            Parameter("fetch_offset", "int64", draw.some_offset),
-            Parameter("upper_bound_offset", "int64", draw.some_offset),
+            Parameter("fetch_offset", INT64, draw.some_offset),
+            Parameter("upper_bound_offset", INT64, draw.some_offset),
         ),
         4,
         ("TXNIDX-10", "TXNIDX-11"),
@@ -367,49 +387,62 @@ READING = (
 ROLLING = (
     OperationKind(
         "should_roll",
-        (Parameter("roll_params", "other", draw.some_roll, calls.is_roll),),
+        (
+            Parameter(
+                "roll_params",
+                Record(
+                    max_segment_ms=INT64,
+                    max_segment_bytes=INT64,
+                    max_timestamp_in_messages=INT64,
+                    max_offset_in_messages=INT64,
+                    messages_size=INT64,
+                    now=INT64,
+                ),
+                draw.some_roll,
+            ),
+        ),
         6,
         ("SEG-37",),
-        adapt=calls.roll_arguments,
     ),
     OperationKind(
         "time_waited_for_roll",
         (
-            Parameter("now", "int64", _some_now),
-            Parameter("message_timestamp", "int64", draw.some_timestamp),
+            Parameter("now", INT64, _some_now),
+            Parameter("message_timestamp", INT64, draw.some_timestamp),
         ),
         3,
         ("SEG-36",),
     ),
     OperationKind("get_first_batch_timestamp", weight=2, laws=("SEG-36",)),
-    OperationKind("now", (Parameter("now_ms", "int64", _some_now, _is_time),), 4, sets_clock=True),
+    OperationKind("now", (Parameter("now_ms", TIME_MS, _some_now),), 4, sets_clock=True),
 )
 
 FILES = (
     OperationKind(
         "sanity_check",
-        (Parameter("time_index_file_newly_created", "flag", lambda choose, _: one_in(choose, 4)),),
+        (Parameter("time_index_file_newly_created", FLAG, lambda choose, _: one_in(choose, 4)),),
         2,
         ("SEG-43",),
     ),
     OperationKind("flush", weight=1, laws=("SEG-48",)),
-    OperationKind("change_file_suffixes", SUFFIX_PAIR, 3, ("SEG-46",)),
+    OperationKind(
+        "change_file_suffixes",
+        (
+            Parameter("old_suffix", SUFFIX, _some_suffix),
+            Parameter("new_suffix", SUFFIX, _some_suffix),
+        ),
+        3,
+        ("SEG-46",),
+    ),
     OperationKind(
         "has_suffix",
-        (
-            Parameter(
-                "suffix",
-                "other",
-                lambda choose, _: choose.one_of(draw.SUFFIXES),
-                _is_one_of(draw.SUFFIXES),
-            ),
-        ),
+        (Parameter("suffix", SUFFIX, _some_suffix),),
         1,
         ("SEG-46",),
     ),
     OperationKind(
         "set_last_modified",
-        (Parameter("ms", "int64", _some_now, _is_time),),
+        (Parameter("ms", TIME_MS, _some_now),),
         2,
         ("SEG-40",),
     ),

@@ -4,9 +4,6 @@
 Mirrors: segproof_model/kafka/format/offset_index.py, segproof/kafka/offset_index.py.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 from segproof_harness.structures.choices import (
     INT32_MAX,
     INT32_MIN,
@@ -21,9 +18,10 @@ from segproof_harness.structures.kafka.abstract_index import (
     next_offset,
     some_offset,
 )
+from segproof_harness.structures.kinds import INT32, INT64, Record
 from segproof_harness.structures.operations import Value
 from segproof_harness.structures.structure import OperationKind, Parameter, Situation
-from segproof_model.kafka.format.offset_index import OffsetIndex, OffsetPosition
+from segproof_model.kafka.format.offset_index import OffsetIndex
 
 
 def _new_offset(choose: Choose, situation: Situation) -> int:
@@ -50,18 +48,8 @@ def _some_position(choose: Choose, situation: Situation) -> Value:
     return (0, within(beside(choose, position), INT32_MIN, INT32_MAX))
 
 
-def _is_offset_position(value: Value) -> bool:
-    return isinstance(value, tuple) and len(value) == 2 and all(type(item) is int for item in value)
-
-
 def _fetch_size(choose: Choose, situation: Situation) -> int:
     return choose.one_of((0, 1, 100, 4096, 1 << 20, INT32_MAX))
-
-
-def _with_offset_position(arguments: Mapping[str, Value]) -> Mapping[str, Any]:
-    pair = arguments["fetch_offset"]
-    assert isinstance(pair, tuple)
-    return {**arguments, "fetch_offset": OffsetPosition(*pair)}
 
 
 def _write_entry(choose: Choose, number: int) -> bytes:
@@ -79,8 +67,8 @@ OFFSET_INDEX = describe(
         append=OperationKind(
             "append",
             (
-                Parameter("offset", "int64", _new_offset),
-                Parameter("position", "int32", _new_position),
+                Parameter("offset", INT64, _new_offset),
+                Parameter("position", INT32, _new_position),
             ),
             44,
             ("OFFIDX-8", "OFFIDX-2", "OFFIDX-9"),
@@ -105,12 +93,11 @@ OFFSET_INDEX = describe(
             OperationKind(
                 "fetch_upper_bound_offset",
                 (
-                    Parameter("fetch_offset", "other", _some_position, _is_offset_position),
-                    Parameter("fetch_size", "int32", _fetch_size),
+                    Parameter("fetch_offset", Record(offset=INT64, position=INT32), _some_position),
+                    Parameter("fetch_size", INT32, _fetch_size),
                 ),
                 5,
                 ("OFFIDX-15", "OFFIDX-16", "ABSIDX-24"),
-                adapt=_with_offset_position,
             ),
         ),
     )

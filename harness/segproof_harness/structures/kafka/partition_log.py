@@ -14,7 +14,9 @@ from segproof_harness.structures.kafka import appended_records as records
 from segproof_harness.structures.kafka import log_drawing as draw
 from segproof_harness.structures.kafka import unasked_steps as log_asking
 from segproof_harness.structures.kafka.log_states import SOMETIMES
-from segproof_harness.structures.kafka.segment_calls import show_fetched
+from segproof_harness.structures.kafka.segment_drawing import damages
+from segproof_harness.structures.kafka.segment_operations import show_fetched
+from segproof_harness.structures.kinds import FLAG, INT32, INT64, NAME, TIME_MS, OneOf, Optional
 from segproof_harness.structures.structure import OperationKind, Parameter, Structure
 from segproof_model.kafka.broker.partition_log import PartitionLog
 from segproof_model.kafka.format.log_config import LogConfig
@@ -29,28 +31,23 @@ ISOLATIONS = ("log_end", "high_watermark", "txn_committed")
 # --- opening -------------------------------------------------------------------------------------
 
 
-def _is_offset(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= records.OFFSET_MAX
-
-
 OPENING = (
-    Parameter("options", "other", draw.changed_options, draw.is_options),
-    Parameter("log_start_offset", "int64", draw.checkpointed_start, _is_offset),
-    Parameter("recovery_point", "int64", draw.checkpointed_recovery_point, _is_offset),
+    Parameter("options", draw.OPTIONS, draw.changed_options),
+    Parameter("log_start_offset", records.OFFSET, draw.checkpointed_start),
+    Parameter("recovery_point", records.OFFSET, draw.checkpointed_recovery_point),
     Parameter(
         "last_shutdown_clean",
-        "flag",
+        FLAG,
         lambda choose, situation: choose.boolean() and situation.state is not None,
     ),
-    Parameter("draw", "int64", lambda choose, _: choose.integer(0, 5000), _is_offset),
-    Parameter("now_ms", "int64", draw.some_now, draw.is_time),
+    Parameter("draw", records.OFFSET, lambda choose, _: choose.integer(0, 5000)),
+    Parameter("now_ms", TIME_MS, draw.some_now),
     Parameter(
         "modified_ms",
-        "int64",
-        lambda choose, situation: max(0, draw.now_of(situation) - choose.one_of((0, 500, 2_000))),
-        draw.is_time,
+        TIME_MS,
+        lambda choose, situation: max(0, situation.now_ms - choose.one_of((0, 500, 2_000))),
     ),
-    Parameter("damage", "other", draw.draw_damage, draw.is_damage),
+    Parameter("damage", damages(NAME), draw.draw_damage),
 )
 PLAIN = ("log_start_offset", "recovery_point", "last_shutdown_clean")
 
@@ -123,17 +120,17 @@ def _in_two(choose: Choose, situation: Any) -> bool:
     return choose.boolean()
 
 
-def _new_start(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the arguments of `truncate_fully_and_start_at`."""
-    offset, before = arguments["new_offset"], arguments["begins_earlier_by"]
-    start = None if before is None else max(0, offset - before)
-    return {"new_offset": offset, "log_start_offset": start}
+def _truncate_fully(log: Any, new_offset: int, begins_earlier_by: int | None) -> Any:
+    """Truncate all; the log begins so far before the new offset, or at it."""
+    earlier = begins_earlier_by
+    start = None if earlier is None else max(0, new_offset - earlier)
+    return log.truncate_fully_and_start_at(new_offset, start)
 
 
 APPENDING = (
     OperationKind(
         "append_as_leader",
-        (Parameter("call", "other", records.draw_leader_call, records.is_leader_call),),
+        (Parameter("call", records.LEADER_CALL, records.draw_leader_call),),
         36,
         ("LOG-9", "LOG-10", "LOG-11"),
         {
@@ -142,15 +139,13 @@ APPENDING = (
             "invalid-transaction-state": "PROD-9",
             "record-batch-too-large": "LOG-10",
         },
-        adapt=records.leader_arguments,
     ),
     OperationKind(
         "append_as_follower",
-        (Parameter("call", "other", records.draw_follower_call, records.is_follower_call),),
+        (Parameter("call", records.FOLLOWER_CALL, records.draw_follower_call),),
         22,
         ("LOG-9", "LOG-21", "LOG-11"),
         {"offset-order": "LOG-21"},
-        adapt=records.follower_arguments,
     ),
 )
 
@@ -158,15 +153,14 @@ READING = (
     OperationKind(
         "read",
         (
-            Parameter("start_offset", "int64", draw.some_offset),
-            Parameter("max_length", "int32", draw.some_length),
+            Parameter("start_offset", INT64, draw.some_offset),
+            Parameter("max_length", INT32, draw.some_length),
             Parameter(
                 "isolation",
-                "other",
+                OneOf(ISOLATIONS),
                 lambda choose, _: choose.one_of((*ISOLATIONS, ISOLATIONS[-1])),
-                lambda value: value in ISOLATIONS,
             ),
-            Parameter("min_one_message", "flag", _in_two),
+            Parameter("min_one_message", FLAG, _in_two),
         ),
         24,
         ("LOG-6", "LOG-5", "LOG-7", "LOG-8"),
@@ -175,15 +169,15 @@ READING = (
     ),
     OperationKind(
         "fetch_offset_by_timestamp",
-        (Parameter("target_timestamp", "int64", draw.some_timestamp),),
+        (Parameter("target_timestamp", INT64, draw.some_timestamp),),
         8,
         ("LOG-15", "LOG-16"),
     ),
     OperationKind(
         "collect_aborted_transactions",
         (
-            Parameter("start_offset", "int64", draw.some_offset),
-            Parameter("upper_bound_offset", "int64", draw.some_offset),
+            Parameter("start_offset", INT64, draw.some_offset),
+            Parameter("upper_bound_offset", INT64, draw.some_offset),
         ),
         3,
         ("LOG-8",),
@@ -214,42 +208,35 @@ READING = (
 CUTTING = (
     OperationKind(
         "truncate_to",
-        (Parameter("target_offset", "int64", draw.some_cut),),
+        (Parameter("target_offset", INT64, draw.some_cut),),
         6,
         ("LOG-13", "LOG-14"),
     ),
     OperationKind(
         "truncate_fully_and_start_at",
         (
-            Parameter("new_offset", "int64", draw.some_new_offset, _is_offset),
+            Parameter("new_offset", records.OFFSET, draw.some_new_offset),
             Parameter(
                 "begins_earlier_by",
-                "other",
+                Optional(records.OFFSET),
                 lambda choose, _: choose.one_of((None, None, None, 0, 1, 30)),
-                lambda value: value is None or _is_offset(value),
             ),
         ),
         1,
         ("LOG-14",),
-        adapt=_new_start,
+        call_model=_truncate_fully,
+        call_impl=_truncate_fully,
     ),
     OperationKind(
         "roll",
-        (
-            Parameter(
-                "expected_next_offset",
-                "other",
-                draw.some_expected,
-                lambda value: value is None or _is_offset(value),
-            ),
-        ),
+        (Parameter("expected_next_offset", Optional(records.OFFSET), draw.some_expected),),
         5,
         ("LOG-11", "LOG-12"),
         {"kafka-error": "LOG-12"},
     ),
     OperationKind(
         "split_overflowed_segment",
-        (Parameter("base_offset", "int64", draw.some_base),),
+        (Parameter("base_offset", INT64, draw.some_base),),
         4,
         ("LOG-19", "LOG-20"),
         {"invalid-argument": "LOG-20"},
@@ -260,13 +247,13 @@ CUTTING = (
 BOUNDS = (
     OperationKind(
         "update_high_watermark",
-        (Parameter("high_watermark", "int64", draw.some_high_watermark),),
+        (Parameter("high_watermark", INT64, draw.some_high_watermark),),
         14,
         ("PROD-10", "LOG-6"),
     ),
     OperationKind(
         "maybe_increment_log_start_offset",
-        (Parameter("new_log_start_offset", "int64", draw.some_start),),
+        (Parameter("new_log_start_offset", INT64, draw.some_start),),
         4,
         ("LOG-5",),
         {"out-of-range": "LOG-5"},
@@ -276,13 +263,11 @@ BOUNDS = (
     OperationKind("remove_expired_producers", weight=2, laws=("PROD-12",)),
     OperationKind(
         "flush",
-        (Parameter("force_flush_active_segment", "flag", _in_two),),
+        (Parameter("force_flush_active_segment", FLAG, _in_two),),
         3,
         ("LOAD-13",),
     ),
-    OperationKind(
-        "now", (Parameter("now_ms", "int64", draw.some_now, draw.is_time),), 8, sets_clock=True
-    ),
+    OperationKind("now", (Parameter("now_ms", TIME_MS, draw.some_now),), 8, sets_clock=True),
     OperationKind("close", weight=3, laws=("LOAD-16",), ends=True),
     OperationKind("close_handlers", weight=1, laws=("LOAD-16",), ends=True),
 )

@@ -41,6 +41,20 @@ from segproof_harness.structures.kafka.codec_differences import (
     has_messages_only,
     is_read_alike,
 )
+from segproof_harness.structures.kinds import (
+    BYTES,
+    FLAG,
+    INT32,
+    INT64,
+    NAME,
+    Bytes,
+    Integer,
+    Optional,
+    Record,
+    Row,
+    Text,
+    Together,
+)
 from segproof_harness.structures.operations import Value
 from segproof_harness.structures.structure import (
     Event,
@@ -61,8 +75,11 @@ from segproof_model.language.outcomes import ErrorKind, Raised, Step
 from segproof_model.language.states import State, opened, outcome_of, refuse
 from segproof_model.laws.register import has
 
-NAME = "batch"
-SIZE_MAX = 1 << 20
+FILE = "batch"
+SMALL_MAX, ROW_MAX = 1 << 20, 1 << 16
+TEXT = Text(1 << 16)
+DAMAGE = Together(position=Integer(0, SMALL_MAX), data=Bytes(SMALL_MAX))
+"""What is written over a batch is drawn together, so that position and bytes belong together."""
 
 
 class Implementation:
@@ -98,9 +115,9 @@ class Holder:
     def _read(self) -> None:
         self.batch = self.functions.read_batch(self._file.pread(self._file.size(), 0))
 
-    def overwrite(self, damage: tuple[int, bytes]) -> None:
+    def overwrite(self, position: int, data: bytes) -> None:
         """Write over the batch and read it anew; if it can't be read, nothing has changed."""
-        changed = written_over(self._file.pread(self._file.size(), 0), *damage)
+        changed = written_over(self._file.pread(self._file.size(), 0), position, data)
         batch = self.functions.read_batch(changed)
         self._file.pwrite(changed, 0)
         self.batch = batch
@@ -133,9 +150,9 @@ class Kept(State):
     def _read(self, data: bytes) -> None:
         self.batch = self.kind(MemoryRecords)(data, codecs=CODECS).first_batch()
 
-    def overwrite(self, damage: tuple[int, bytes]) -> None:
+    def overwrite(self, position: int, data: bytes) -> None:
         """Write over the batch and read it anew; if it can't be read, nothing has changed."""
-        changed = written_over(self.file, *damage)
+        changed = written_over(self.file, position, data)
         self._read(changed)
         self.files.write(self.name, changed)
 
@@ -147,20 +164,8 @@ def _open_model(arguments: Mapping[str, Any], files: Files, release: Release) ->
     return opened(release.kind(Kept), files, arguments["file"])
 
 
-# What is written over is drawn as one value, so that position and bytes belong together.
 def _damage(choose: Choose, situation: Situation) -> tuple[int, bytes]:
     return draw_damage(choose, situation.state.file)
-
-
-def _is_damage(value: Value) -> bool:
-    return (
-        isinstance(value, tuple)
-        and len(value) == 2
-        and type(value[0]) is int
-        and 0 <= value[0] <= SIZE_MAX
-        and isinstance(value[1], bytes)
-        and len(value[1]) <= SIZE_MAX
-    )
 
 
 def _draw_setup(choose: Choose) -> Setup:
@@ -171,7 +176,7 @@ def _draw_setup(choose: Choose) -> Setup:
     elif kind == 2:
         data = data[: choose.integer(0, len(data))]
     # Messages of magic 0 and 1 that are not compressed are one batch each: the first is read.
-    return Setup({"file": NAME}, {NAME: data})
+    return Setup({"file": FILE}, {FILE: data})
 
 
 def _new_batch(choose: Choose, situation: Situation) -> Value:
@@ -201,54 +206,26 @@ def _new_batch(choose: Choose, situation: Situation) -> Value:
     return (magic, base_offset, codec, timestamp_type, appended, producer, flags, plain)
 
 
-def _is_new_batch(value: Any) -> bool:
-    """Return whether a value from a trace has the form that `_new_batch` draws."""
-    try:
-        magic, base_offset, codec, timestamp_type, appended, producer, flags, records = value
-        numbers = [magic, base_offset, appended or 0, *producer]
-        optional, names = [], [codec, timestamp_type]
-        for offset, timestamp, key, data, headers in records:
-            numbers += [offset, timestamp]
-            optional += [key, data, *(header_value for _, header_value in headers)]
-            names += [name for name, _ in headers]
-    except (TypeError, ValueError):
-        return False
-    return (
-        all(type(item) is int and -(2**63) <= item < 2**63 for item in numbers)
-        and all(item is None or isinstance(item, bytes) for item in optional)
-        and all(isinstance(item, str) for item in names)
-        and len(producer) == 3
-        and len(flags) == 2
-        and all(isinstance(item, bool) for item in flags)
-    )
-
-
-def _write(functions: Any, write_batch: Any, batch: tuple[Any, ...], **more: Any) -> Any:
-    magic, base_offset, compression, timestamp_type, appended, producer, flags, plain = batch
-    records = [
-        functions.Record(
-            offset,
-            timestamp,
-            key,
-            value,
-            tuple(functions.RecordHeader(*header) for header in headers),
-        )
-        for offset, timestamp, key, value, headers in plain
-    ]
-    return write_batch(
-        records,
-        magic=magic,
-        base_offset=base_offset,
-        compression=compression,
-        timestamp_type=timestamp_type,
-        log_append_time=appended,
-        producer_id=producer[0],
-        producer_epoch=producer[1],
-        base_sequence=producer[2],
-        is_transactional=flags[0],
-        is_control=flags[1],
-        **more,
-    )
+NEW_BATCH = Together(
+    magic=INT64,
+    base_offset=INT64,
+    compression=TEXT,
+    timestamp_type=TEXT,
+    log_append_time=Optional(INT64),
+    producer=Together(producer_id=INT64, producer_epoch=INT64, base_sequence=INT64),
+    flags=Together(is_transactional=FLAG, is_control=FLAG),
+    records=Row(
+        Record(
+            offset=INT64,
+            timestamp=INT64,
+            key=Optional(BYTES),
+            value=Optional(BYTES),
+            headers=Row(Record(key=TEXT, value=Optional(BYTES)), ROW_MAX),
+        ),
+        ROW_MAX,
+    ),
+)
+"""The arguments of `write_batch`, those of producers and the flags as lists of their own."""
 
 
 def _shown_written(written: Any, compression: str) -> Any:
@@ -266,14 +243,17 @@ def _shown_written(written: Any, compression: str) -> Any:
     return fields[0], fields[2:5], fields[6:], batch.is_valid(), show_records(batch)
 
 
-def _write_of_model(kept: Kept, batch: tuple[Any, ...]) -> Any:
-    written = _write(record, kept.kind(BatchWriter)().write, batch, codecs=CODECS)
-    return _shown_written(written, batch[2])
+def _write_of_model(kept: Kept, records: tuple[record.Record, ...], **fields: Any) -> Any:
+    written = kept.kind(BatchWriter)().write(records, codecs=CODECS, **fields)
+    return _shown_written(written, fields["compression"])
 
 
-def _write_of_impl(holder: Holder, batch: tuple[Any, ...]) -> Any:
-    functions = holder.functions
-    return _shown_written(_write(functions, functions.write_batch, batch), batch[2])
+def _write_of_impl(holder: Holder, records: tuple[record.Record, ...], **fields: Any) -> Any:
+    functions, own = holder.functions, []
+    for one in records:
+        headers = tuple(functions.RecordHeader(*header) for header in one.headers)
+        own.append(functions.Record(*one[:4], headers))
+    return _shown_written(functions.write_batch(own, **fields), fields["compression"])
 
 
 def _columns_of_impl(holder: Holder) -> Any:
@@ -349,10 +329,10 @@ def _key(choose: Choose, situation: Situation) -> bytes | None:
 
 
 VARINT = (
-    Parameter("data", "bytes", _varint_bytes),
-    Parameter("position", "int32", lambda choose, _: choose.integer(0, 2)),
+    Parameter("data", BYTES, _varint_bytes),
+    Parameter("position", INT32, lambda choose, _: choose.integer(0, 2)),
 )
-SEQUENCES = (Parameter("sequence", "int32", _sequence), Parameter("change", "int32", _sequence))
+SEQUENCES = (Parameter("sequence", INT32, _sequence), Parameter("change", INT32, _sequence))
 
 
 def _is_asked(event: Event) -> bool:
@@ -382,12 +362,12 @@ RECORD_BATCH = Structure(
     structure_id="record-batch",
     model="segproof_model.kafka.format.record_batch:RecordBatch",
     impl="segproof_harness.structures.kafka.record_batch:Implementation",
-    opening=(Parameter("file", "name", lambda choose, situation: NAME),),
+    opening=(Parameter("file", NAME, lambda choose, situation: FILE),),
     draw_setup=_draw_setup,
     operations=(
         OperationKind(
             "overwrite",
-            (Parameter("damage", "other", _damage, _is_damage),),
+            (Parameter("damage", DAMAGE, _damage),),
             24,
             ("BATCH-1",),
         ),
@@ -413,7 +393,7 @@ RECORD_BATCH = Structure(
         _of_batch("ensure_valid", 4, ("BATCH-14",), lambda batch: batch.ensure_valid()),
         OperationKind(
             "write_batch",
-            (Parameter("batch", "other", _new_batch, _is_new_batch),),
+            (Parameter("batch", NEW_BATCH, _new_batch),),
             8,
             ("BATCH-13", "BATCH-6", "BATCH-20"),
             call_model=_write_of_model,
@@ -423,10 +403,10 @@ RECORD_BATCH = Structure(
         OperationKind(
             "scan_memory",
             (
-                Parameter("data", "bytes", _memory),
+                Parameter("data", BYTES, _memory),
                 Parameter(
                     "max_message_size_bytes",
-                    "int32",
+                    INT32,
                     lambda choose, _: choose.one_of((INT32_MAX, 70, 100)),
                 ),
             ),
@@ -438,17 +418,13 @@ RECORD_BATCH = Structure(
         ),
         _pure(varint, "decode_varint", VARINT, "BATCH-7"),
         _pure(varint, "decode_varlong", VARINT, "BATCH-7"),
-        _pure(varint, "encode_varint", (Parameter("value", "int64", _number),), "BATCH-7"),
-        _pure(varint, "encode_varlong", (Parameter("value", "int64", _number),), "BATCH-7"),
+        _pure(varint, "encode_varint", (Parameter("value", INT64, _number),), "BATCH-7"),
+        _pure(varint, "encode_varlong", (Parameter("value", INT64, _number),), "BATCH-7"),
         _pure(record, "increment_sequence", SEQUENCES, "BATCH-5"),
         _pure(record, "decrement_sequence", SEQUENCES, "BATCH-5"),
         OperationKind(
             "control_record_type",
-            (
-                Parameter(
-                    "key", "other", _key, lambda value: value is None or isinstance(value, bytes)
-                ),
-            ),
+            (Parameter("key", Optional(BYTES), _key),),
             2,
             ("BATCH-19",),
             call_model=lambda kept, key: kept.kind(record.ControlRecordTypes)().of_key(key),

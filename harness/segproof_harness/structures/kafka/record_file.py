@@ -21,6 +21,17 @@ from segproof_harness.structures.kafka.batch_drawing import (
     whole_batches,
 )
 from segproof_harness.structures.kafka.codec_differences import is_asked
+from segproof_harness.structures.kinds import (
+    FLAG,
+    INT32,
+    INT64,
+    NAME,
+    SIZE,
+    SIZE_MAX,
+    Bytes,
+    Integer,
+    Optional,
+)
 from segproof_harness.structures.operations import Value
 from segproof_harness.structures.reached_states import OPENED_AGAIN
 from segproof_harness.structures.structure import (
@@ -37,7 +48,7 @@ from segproof_model.language.files import Files
 from segproof_model.language.outcomes import Step
 from segproof_model.language.states import opened
 
-NAME = "segment.log"
+FILE = "segment.log"
 SMALL_MAX = 1 << 20
 
 
@@ -70,10 +81,6 @@ def _cut_size(choose: Choose, situation: Situation) -> int:
     if state is None or not (state.is_open and state.writable):
         return len(_image(situation))
     return max(0, choose.one_of(_places(situation)) - choose.integer(0, 90))
-
-
-def _is_size(value: Value) -> bool:
-    return type(value) is int and value >= 0
 
 
 def _size_argument(choose: Choose, situation: Situation) -> int:
@@ -122,18 +129,10 @@ def _timestamp(choose: Choose, situation: Situation) -> int:
     return choose.one_of((*TIMES, 5_000))
 
 
-def _is_start(value: Value) -> bool:
-    return value is None or (type(value) is int and -(2**31) <= value < 2**31)
-
-
-def _is_small(value: Value) -> bool:
-    return isinstance(value, bytes) and len(value) <= SMALL_MAX
-
-
 def _draw_setup(choose: Choose) -> Setup:
     preallocate = one_in(choose, 4)
     arguments: dict[str, Value] = {
-        "file": NAME,
+        "file": FILE,
         "mutable": not one_in(choose, 12),
         "file_already_exists": choose.boolean(),
         "init_file_size": choose.one_of((0, 1000, 100, -1)) if preallocate else 0,
@@ -154,7 +153,7 @@ def _draw_setup(choose: Choose) -> Setup:
     elif kind == 3 and image:
         position, written = draw_damage(choose, image)
         image = image[:position] + written + image[position + len(written) :]
-    return Setup(arguments, {NAME: image})
+    return Setup(arguments, {FILE: image})
 
 
 def _open_model(arguments: Mapping[str, Any], files: Files, release: Release) -> Step[Any]:
@@ -207,25 +206,23 @@ RECORD_FILE = Structure(
     model="segproof_model.kafka.format.record_file:RecordFile",
     impl="segproof.kafka.record_file:RecordFile",
     opening=(
-        Parameter("file", "name", lambda choose, situation: NAME),
-        Parameter("mutable", "flag", lambda choose, situation: not one_in(choose, 6)),
-        Parameter("file_already_exists", "flag", lambda choose, _: not one_in(choose, 6)),
-        Parameter(
-            "init_file_size", "size", lambda choose, _: choose.one_of((0, 1000, 100, 17, -1))
-        ),
-        Parameter("preallocate", "flag", lambda choose, situation: one_in(choose, 4)),
+        Parameter("file", NAME, lambda choose, situation: FILE),
+        Parameter("mutable", FLAG, lambda choose, situation: not one_in(choose, 6)),
+        Parameter("file_already_exists", FLAG, lambda choose, _: not one_in(choose, 6)),
+        Parameter("init_file_size", SIZE, lambda choose, _: choose.one_of((0, 1000, 100, 17, -1))),
+        Parameter("preallocate", FLAG, lambda choose, situation: one_in(choose, 4)),
     ),
     draw_setup=_draw_setup,
     operations=(
         OperationKind(
             "append",
-            (Parameter("records", "bytes", _records, _is_small),),
+            (Parameter("records", Bytes(SMALL_MAX), _records),),
             24,
             ("SCAN-11",),
         ),
         OperationKind(
             "batches",
-            (Parameter("start", "other", lambda choose, situation: None, _is_start),),
+            (Parameter("start", Optional(INT32), lambda choose, situation: None),),
             8,
             ("SCAN-5", "SCAN-1", "SCAN-2", "SCAN-3", "SCAN-4", "SCAN-7"),
             call_model=_batches,
@@ -235,8 +232,8 @@ RECORD_FILE = Structure(
         OperationKind(
             "search_for_offset_with_size",
             (
-                Parameter("target_offset", "int64", _offset),
-                Parameter("starting_position", "int32", _position),
+                Parameter("target_offset", INT64, _offset),
+                Parameter("starting_position", INT32, _position),
             ),
             10,
             ("SCAN-17",),
@@ -245,9 +242,9 @@ RECORD_FILE = Structure(
         OperationKind(
             "search_for_timestamp",
             (
-                Parameter("target_timestamp", "int64", _timestamp),
-                Parameter("starting_position", "int32", _position),
-                Parameter("starting_offset", "int64", _offset),
+                Parameter("target_timestamp", INT64, _timestamp),
+                Parameter("starting_position", INT32, _position),
+                Parameter("starting_offset", INT64, _offset),
             ),
             8,
             ("SCAN-18",),
@@ -255,7 +252,7 @@ RECORD_FILE = Structure(
         ),
         OperationKind(
             "largest_timestamp_after",
-            (Parameter("starting_position", "int32", _position),),
+            (Parameter("starting_position", INT32, _position),),
             4,
             ("SCAN-19",),
             is_query=True,
@@ -263,8 +260,8 @@ RECORD_FILE = Structure(
         OperationKind(
             "slice",
             (
-                Parameter("position", "int32", _position),
-                Parameter("size", "int32", _size_argument),
+                Parameter("position", INT32, _position),
+                Parameter("size", INT32, _size_argument),
             ),
             6,
             ("SCAN-14", "SCAN-8", "SCAN-20"),
@@ -274,10 +271,10 @@ RECORD_FILE = Structure(
         OperationKind(
             "slice_of_slice",
             (
-                Parameter("position", "int32", _position),
-                Parameter("size", "int32", _size_argument),
-                Parameter("inner", "int32", _position),
-                Parameter("inner_size", "int32", _size_argument),
+                Parameter("position", INT32, _position),
+                Parameter("size", INT32, _size_argument),
+                Parameter("inner", INT32, _position),
+                Parameter("inner_size", INT32, _size_argument),
             ),
             5,
             ("SCAN-16", "SCAN-14", "SCAN-8"),
@@ -290,11 +287,11 @@ RECORD_FILE = Structure(
             "read", (), 2, ("SCAN-20",), call_model=_read, call_impl=_read, is_query=True
         ),
         OperationKind(
-            "truncate_to", (Parameter("target_size", "int32", _position),), 5, ("SCAN-12",)
+            "truncate_to", (Parameter("target_size", INT32, _position),), 5, ("SCAN-12",)
         ),
         OperationKind(
             "cut_by_another",
-            (Parameter("size", "size", _cut_size, _is_size),),
+            (Parameter("size", Integer(0, SIZE_MAX), _cut_size),),
             0,
             ("SCAN-7",),
             call_model=_cut_of_model,

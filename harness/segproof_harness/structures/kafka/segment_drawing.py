@@ -3,7 +3,6 @@
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from segproof_harness.files.codecs import CODECS
 from segproof_harness.structures.choices import (
@@ -25,6 +24,7 @@ from segproof_harness.structures.kafka.batch_drawing import (
     number_of,
     whole_batches,
 )
+from segproof_harness.structures.kinds import Bytes, Integer, Kind, OneOf, Only, Record, Row
 from segproof_harness.structures.operations import Value
 from segproof_harness.structures.structure import Situation
 from segproof_model.kafka.format.batch_writing import write_batch, write_end_transaction_marker
@@ -37,8 +37,6 @@ NEXT_OFFSET_MAX = INT64_MAX - 40
 """A drawn batch that begins here ends within 64 bits."""
 SUFFIXES = ("", ".deleted", ".cleaned", ".swap")
 KINDS = (".log", ".index", ".timeindex", ".txnindex")
-TIME_MS_MAX = 2**42
-"""The latest time of a clock or a file."""
 SMALL_MAX = 1 << 20
 LOG_BYTES_MAX = 2500
 """From this size on, histories append less."""
@@ -71,11 +69,6 @@ def next_offset(batches: Sequence[RecordBatch], base_offset: int) -> int:
 def places_of(situation: Situation) -> list[int]:
     """Return the positions where batches begin, and the end."""
     return [*(batch.position for batch in batches_of(situation)), len(log_of(situation))]
-
-
-def now_of(situation: Situation) -> int:
-    """Return what time it is."""
-    return int(situation.files.now_ms)
 
 
 # --- records -------------------------------------------------------------------------------------
@@ -146,7 +139,7 @@ def draw_appended(choose: Choose, situation: Situation) -> bytes:
     return records[: choose.integer(1, len(records))] if kind == 5 else records
 
 
-def draw_call(choose: Choose, situation: Situation) -> tuple[Value, ...]:
+def _draw_append(choose: Choose, situation: Situation) -> tuple[Value, ...]:
     """Draw (largest offset, records, largest timestamp, its offset) of one append."""
     records = draw_appended(choose, situation)
     batches = whole_batches(records)
@@ -158,6 +151,26 @@ def draw_call(choose: Choose, situation: Situation) -> tuple[Value, ...]:
     if one_in(choose, 4):
         timestamp, offset = choose.one_of(TIMES), largest
     return largest, records, timestamp, offset
+
+
+def draw_append(choose: Choose, situation: Situation) -> tuple[Value, ...]:
+    """Draw one append; a log that is large already mostly gets none."""
+    if len(log_of(situation)) > LOG_BYTES_MAX and not one_in(choose, 3):
+        return base_of(situation), b"", None, None
+    return _draw_append(choose, situation)
+
+
+def draw_source(choose: Choose, situation: Situation) -> bytes:
+    """Draw the bytes of a log to copy from."""
+    return b"" if one_in(choose, 12) else draw_appended(choose, situation)
+
+
+def some_epochs(choose: Choose, situation: Situation) -> Value:
+    """Draw the epochs known before a recovery; None for no cache of them."""
+    base = base_of(situation)
+    if base < 0:
+        return None  # no epoch begins there
+    return choose.one_of((None, (), ((0, base),), ((0, base), (4, base + 2))))
 
 
 # --- what is looked for --------------------------------------------------------------------------
@@ -232,7 +245,7 @@ def some_roll(choose: Choose, situation: Situation) -> tuple[Value, ...]:
     They are the limits in ms and bytes, and of what comes the largest timestamp, the largest
     offset and the bytes; then the time.
     """
-    now = now_of(situation) + choose.integer(0, 50)
+    now = situation.now_ms + choose.integer(0, 50)
     timestamp = some_timestamp(choose, situation)
     coming = choose.integer(0, 200)
     offset = choose.one_of((0, 0, 2**31 - 2, 2**31 - 1, 2**31))
@@ -294,23 +307,19 @@ def _draw_one(choose: Choose, situation: Situation) -> Damage:
     return suffix, what, choose.integer(1, 90) if what != "removed" else 0, b""
 
 
-def is_damage(value: Value) -> bool:
-    """Return whether a value read from a trace is such a list."""
-    return isinstance(value, tuple) and len(value) <= 8 and all(map(_is_one, value))
-
-
-def _is_one(item: Any) -> bool:
-    return (
-        isinstance(item, tuple)
-        and len(item) == 4
-        and item[0] in KINDS
-        and item[1] in DAMAGES
-        and type(item[2]) is int
-        and 0 <= item[2] < SMALL_MAX
-        and isinstance(item[3], bytes)
-        and len(item[3]) < SMALL_MAX
-        and (item[1] != "flipped" or len(item[3]) == 1)
+def damages(file: Kind) -> Kind:
+    """Return the kind of what happens to files; `file` is how one is named."""
+    one = Record(
+        file=file,
+        what=OneOf(DAMAGES),
+        number=Integer(0, SMALL_MAX - 1),
+        data=Bytes(SMALL_MAX - 1),
     )
+    return Row(Only(one, _flips_one_byte, "a damage that flips bits of one byte"), 8)
+
+
+def _flips_one_byte(damage: Damage) -> bool:
+    return damage[1] != "flipped" or len(damage[3]) == 1
 
 
 def damaged(

@@ -19,6 +19,7 @@ from segproof_harness.structures.kafka.abstract_index import (
     describe,
     next_offset,
 )
+from segproof_harness.structures.kinds import FLAG, INT64
 from segproof_harness.structures.structure import Event, OperationKind, Parameter, Situation
 from segproof_model.kafka.format.time_index import TimeIndex, TimestampOffset
 from segproof_model.language.states import outcome_of
@@ -81,9 +82,9 @@ TIME_INDEX = describe(
         append=OperationKind(
             "maybe_append",
             (
-                Parameter("timestamp", "int64", _new_timestamp),
-                Parameter("offset", "int64", _new_offset),
-                Parameter("skip_full_check", "flag", lambda choose, _: one_in(choose, 4)),
+                Parameter("timestamp", INT64, _new_timestamp),
+                Parameter("offset", INT64, _new_offset),
+                Parameter("skip_full_check", FLAG, lambda choose, _: one_in(choose, 4)),
             ),
             44,
             ("TIMEIDX-7", "TIMEIDX-6", "TIMEIDX-8"),

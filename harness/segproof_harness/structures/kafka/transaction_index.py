@@ -22,6 +22,7 @@ from segproof_harness.structures.kafka.abstract_index import (
     present_name,
     some_name,
 )
+from segproof_harness.structures.kinds import FLAG, INT16, INT64, NAME, Record
 from segproof_harness.structures.operations import Value
 from segproof_harness.structures.reached_states import OPENED_AGAIN
 from segproof_harness.structures.structure import (
@@ -85,19 +86,13 @@ def _new_txn(choose: Choose, situation: Situation) -> Value:
     return (version, *map(clamp64, numbers))
 
 
-def _is_txn(value: Value) -> bool:
-    return (
-        isinstance(value, tuple)
-        and len(value) == 5
-        and all(type(item) is int and INT64_MIN <= item <= INT64_MAX for item in value)
-        and -(2**15) <= value[0] < 2**15
-    )
-
-
-def _with_txn(arguments: Mapping[str, Value]) -> Mapping[str, Any]:
-    fields = arguments["aborted_txn"]
-    assert isinstance(fields, tuple)
-    return {"aborted_txn": AbortedTxn(*fields)}
+ABORTED_TXN = Record(
+    version=INT16,
+    producer_id=INT64,
+    first_offset=INT64,
+    last_offset=INT64,
+    last_stable_offset=INT64,
+)
 
 
 def _draw_setup(choose: Choose) -> Setup:
@@ -144,19 +139,18 @@ TRANSACTION_INDEX = Structure(
     model="segproof_model.kafka.format.transaction_index:TransactionIndex",
     impl="segproof.kafka.transaction_index:TransactionIndex",
     opening=(
-        Parameter("start_offset", "int64", lambda choose, situation: _start(situation)),
-        Parameter("file", "name", present_name(SUFFIX)),
-        Parameter("writable", "flag", lambda choose, situation: not one_in(choose, 6)),
+        Parameter("start_offset", INT64, lambda choose, situation: _start(situation)),
+        Parameter("file", NAME, present_name(SUFFIX)),
+        Parameter("writable", FLAG, lambda choose, situation: not one_in(choose, 6)),
     ),
     draw_setup=_draw_setup,
     operations=(
         OperationKind(
             "append",
-            (Parameter("aborted_txn", "other", _new_txn, _is_txn),),
+            (Parameter("aborted_txn", ABORTED_TXN, _new_txn),),
             40,
             ("TXNIDX-7", "TXNIDX-6", "TXNIDX-3"),
             {"invalid-argument": "TXNIDX-5", "corrupt-index": "TXNIDX-16"},
-            adapt=_with_txn,
         ),
         OperationKind(
             "all_aborted_txns",
@@ -167,15 +161,15 @@ TRANSACTION_INDEX = Structure(
         OperationKind(
             "collect_aborted_txns",
             (
-                Parameter("fetch_offset", "int64", _some_offset),
-                Parameter("upper_bound_offset", "int64", _some_offset),
+                Parameter("fetch_offset", INT64, _some_offset),
+                Parameter("upper_bound_offset", INT64, _some_offset),
             ),
             16,
             ("TXNIDX-10", "TXNIDX-11"),
         ),
         OperationKind(
             "truncate_to",
-            (Parameter("offset", "int64", _some_offset),),
+            (Parameter("offset", INT64, _some_offset),),
             6,
             ("TXNIDX-12", "TXNIDX-13"),
         ),
@@ -183,7 +177,7 @@ TRANSACTION_INDEX = Structure(
         OperationKind("sanity_check", weight=4, laws=("TXNIDX-15",)),
         OperationKind("flush", weight=2, laws=("TXNIDX-7",)),
         OperationKind(
-            "rename_to", (Parameter("file", "name", some_name(SUFFIX)),), 3, ("TXNIDX-18",)
+            "rename_to", (Parameter("file", NAME, some_name(SUFFIX)),), 3, ("TXNIDX-18",)
         ),
         OperationKind("close", weight=2, laws=("TXNIDX-9",), ends=True),
         OperationKind("delete_if_exists", weight=2, laws=("TXNIDX-17",), ends=True),

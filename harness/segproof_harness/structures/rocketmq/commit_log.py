@@ -9,6 +9,7 @@ from typing import Any
 
 from segproof.rocketmq import message as impl_message
 from segproof_harness.structures.choices import Choose, beside, one_in, weighted
+from segproof_harness.structures.kinds import FLAG, INT32, INT64, OneOf
 from segproof_harness.structures.operations import Value
 from segproof_harness.structures.reached_states import OPENED_AGAIN
 from segproof_harness.structures.rocketmq import message_drawing as draw
@@ -154,7 +155,7 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
 
 # --- the table -----------------------------------------------------------------------------------
 
-OFFSET = Parameter("phy_offset", "int64", some_offset, lambda value: type(value) is int)
+OFFSET = Parameter("phy_offset", INT64, some_offset)
 
 
 def _results(found: Any) -> tuple[Any, ...]:
@@ -165,7 +166,7 @@ def _results(found: Any) -> tuple[Any, ...]:
 OPERATIONS = (
     OperationKind(
         "check",
-        (OFFSET, Parameter("check_crc", "flag", lambda choose, _: not one_in(choose, 4))),
+        (OFFSET, Parameter("check_crc", FLAG, lambda choose, _: not one_in(choose, 4))),
         40,
         ("RMQLOG-3", "RMQLOG-1", "RMQLOG-2", "RMQLOG-4", "RMQLOG-5", "RMQLOG-6"),
         call_model=_check_of_model,
@@ -182,7 +183,7 @@ OPERATIONS = (
     OperationKind("look_message", (OFFSET,), 4, ("RMQLOG-1",)),
     OperationKind(
         "pickup_store_timestamp",
-        (OFFSET, Parameter("size", "int32", lambda choose, _: choose.integer(70, 130))),
+        (OFFSET, Parameter("size", INT32, lambda choose, _: choose.integer(70, 130))),
         4,
         ("RMQLOG-1",),
     ),
@@ -194,12 +195,11 @@ COMMIT_LOG = Structure(
     model="segproof_model.rocketmq.format.commit_log:CommitLog",
     impl="segproof.rocketmq.commit_log:CommitLog",
     opening=(
-        Parameter("mapped_file_size", "size", _same_size, lambda value: value in FILE_SIZES),
+        Parameter("mapped_file_size", OneOf(FILE_SIZES), _same_size),
         Parameter(
             "damage",
-            "other",
+            draw.CHANGES,
             lambda choose, situation: draw.some_damage(choose, situation.files.images),
-            draw.is_damage,
         ),
     ),
     draw_setup=_draw_setup,

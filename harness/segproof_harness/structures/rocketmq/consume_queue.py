@@ -9,7 +9,15 @@ from typing import Any
 
 from segproof.rocketmq.commit_log import CommitLog as ImplCommitLog
 from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS
-from segproof_harness.structures.choices import INT64_MAX, Choose, beside, one_in, weighted
+from segproof_harness.structures.choices import (
+    INT32_MAX,
+    INT64_MAX,
+    Choose,
+    beside,
+    one_in,
+    weighted,
+)
+from segproof_harness.structures.kinds import INT64, SIZE_MAX, Integer, OneOf, Row, Together
 from segproof_harness.structures.operations import Value
 from segproof_harness.structures.reached_states import OPENED_AGAIN
 from segproof_harness.structures.rocketmq import message_drawing as draw
@@ -33,6 +41,7 @@ from segproof_model.rocketmq.format.consume_queue import UNIT_SIZE, ConsumeQueue
 from segproof_model.rocketmq.format.consume_queue_releases import NearestUnitIsFound
 
 TOPIC, QUEUE_ID = "T", 0
+BOUNDARIES = ("lower", "upper")
 FILE_SIZES = (60, 100, 40)
 LOG_FILE_SIZE = 700
 """Of each file of the commit log."""
@@ -131,18 +140,6 @@ def _some_message(choose: Choose, situation: Situation) -> Value:
     return offset, SMALLEST_RECORD + choose.integer(0, 60), choose.one_of((number, 0, number + 7))
 
 
-def is_message(value: Value) -> bool:
-    """Return whether a value is (offset, size, number)."""
-    return (
-        isinstance(value, tuple)
-        and len(value) == 3
-        and all(type(each) is int for each in value)
-        and 0 <= value[0] < 2**62
-        and SMALLEST_RECORD <= value[1] < 2**31
-        and 0 <= value[2] < 2**40
-    )
-
-
 def _times(situation: Situation) -> list[int]:
     log = log_of(situation.files)
     found = (log.look_message(offset) for offset, _ in _records(situation.files))
@@ -162,20 +159,7 @@ def _some_modified(choose: Choose, situation: Situation) -> Value:
     return tuple(choose.one_of(times) for _ in situation.state.starts())
 
 
-def is_modified(value: Value) -> bool:
-    """Return whether a value is times of files."""
-    return isinstance(value, tuple) and all(
-        type(each) is int and 0 <= each < 2**41 for each in value
-    )
-
-
 # --- calls ---------------------------------------------------------------------------------------
-
-
-def _with_message(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    offset, size, number = arguments["message"]
-    tags_code = arguments["tags_code"]
-    return {"offset": offset, "size": size, "tags_code": tags_code, "cq_offset": number}
 
 
 def _lookup_in_model(
@@ -250,24 +234,28 @@ OPERATIONS = (
     OperationKind(
         "put_message_position_info",
         (
-            Parameter("message", "other", _some_message, is_message),
-            Parameter("tags_code", "int64", lambda choose, _: choose.one_of((0, 2598919, -7))),
+            Parameter(
+                "message",
+                Together(
+                    offset=Integer(0, 2**62 - 1),
+                    size=Integer(SMALLEST_RECORD, INT32_MAX),
+                    cq_offset=Integer(0, 2**40 - 1),
+                ),
+                _some_message,
+            ),
+            Parameter("tags_code", INT64, lambda choose, _: choose.one_of((0, 2598919, -7))),
         ),
         20,
         ("RMQCQ-2", "RMQCQ-1"),
-        adapt=_with_message,
     ),
     OperationKind(
         "get_offset_in_queue_by_time",
         (
-            Parameter("timestamp", "int64", _some_time),
+            Parameter("timestamp", INT64, _some_time),
             Parameter(
-                "boundary_type",
-                "other",
-                lambda choose, _: choose.one_of(("lower", "upper")),
-                lambda value: value in ("lower", "upper"),
+                "boundary_type", OneOf(BOUNDARIES), lambda choose, _: choose.one_of(BOUNDARIES)
             ),
-            Parameter("modified", "other", _some_modified, is_modified),
+            Parameter("modified", Row(Integer(0, 2**41 - 1), SIZE_MAX), _some_modified),
         ),
         30,
         ("RMQCQ-3",),
@@ -282,7 +270,7 @@ CONSUME_QUEUE = Structure(
     structure_id="consume-queue",
     model="segproof_model.rocketmq.format.consume_queue:ConsumeQueue",
     impl="segproof.rocketmq.consume_queue:ConsumeQueue",
-    opening=(Parameter("mapped_file_size", "size", _same_size, lambda value: value in FILE_SIZES),),
+    opening=(Parameter("mapped_file_size", OneOf(FILE_SIZES), _same_size),),
     draw_setup=_draw_setup,
     operations=OPERATIONS,
     observed=("min_offset_in_queue", "max_offset_in_queue", "max_physic_offset"),

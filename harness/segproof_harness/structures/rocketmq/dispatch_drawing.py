@@ -19,11 +19,12 @@ from segproof_harness.structures.choices import (
     weighted,
 )
 from segproof_harness.structures.kafka.abstract_index import clamp64
+from segproof_harness.structures.kinds import INT32, INT64, PATH, Optional, Record, Row
 from segproof_harness.structures.operations import Value
 from segproof_harness.structures.rocketmq import index_damage
 from segproof_harness.structures.rocketmq import index_drawing as draw
 from segproof_harness.structures.rocketmq.index_drawing import IndexImage
-from segproof_harness.structures.structure import Setup, Situation, is_file_path
+from segproof_harness.structures.structure import Setup, Situation
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import Raised
 from segproof_model.language.states import apply, opened
@@ -46,6 +47,7 @@ FLAGS = (*(0,) * 12, 4, 8, 12, 16 | 12, 3, 1 | 4, INT32_MIN, -1)
 STRAYS = (".DS_Store", "abc", "1x", "+5", "\u0663\u0664", "-1", "20231114", "99999999999999999999")
 """Names in the folder of the index: some are numbers, as the JVM reads them, most are none."""
 
+DAMAGE = Row(Record(file=PATH, changes=index_damage.CHANGES), 10)
 Damage = tuple[str, tuple[index_damage.Change, ...]]
 """Which file of the store, and what happens to it."""
 
@@ -53,22 +55,9 @@ Damage = tuple[str, tuple[index_damage.Change, ...]]
 # --- where the store stands ----------------------------------------------------------------------
 
 
-def now_of(situation: Situation) -> int:
-    """Return what time it is."""
-    if situation.state is not None:
-        return int(situation.state.files.now_ms)
-    return int(situation.opened["now_ms"])  # type: ignore[arg-type]  # checked by the trace
-
-
-def geometry_of(situation: Situation) -> tuple[int, int]:
-    """Return the numbers of slots and entries of the last opening."""
-    geometry: Any = situation.opened["geometry"]
-    return geometry[0], geometry[1]
-
-
 def images_of(situation: Situation) -> list[IndexImage]:
     """Return the files of the index as they lie there, in the order of their names."""
-    geometry = geometry_of(situation)
+    geometry = draw.geometry_of(situation)
     return [IndexImage(data, *geometry) for _, data in _index_files(situation.files)]
 
 
@@ -83,7 +72,7 @@ def _index_files(files: Files) -> list[tuple[str, bytes]]:
 def last_image(situation: Situation) -> IndexImage:
     """Return the last file of the index; an empty one without files."""
     images = images_of(situation)
-    return images[-1] if images else IndexImage(b"", *geometry_of(situation))
+    return images[-1] if images else IndexImage(b"", *draw.geometry_of(situation))
 
 
 # --- messages ------------------------------------------------------------------------------------
@@ -135,35 +124,32 @@ def some_request(choose: Choose, situation: Situation) -> Value:
     )
 
 
-def request_fields(request: tuple[Any, ...]) -> dict[str, Any]:
-    """Return the fields of a dispatch request."""
-    topic, keys, uniq_key, offset, timestamp, flag, tags = request
-    return {
-        "topic": topic,
-        "commit_log_offset": offset,
-        "msg_size": 100,
-        "tags_code": 0,
-        "store_timestamp": timestamp,
-        "consume_queue_offset": 0,
-        "keys": keys,
-        "uniq_key": uniq_key,
-        "sys_flag": flag,
-        "prepared_transaction_offset": 0,
-        "properties_map": None if tags is None else (("TAGS", tags),),
-    }
+class _Request(Record):
+    """The parts of a dispatch request by which it is indexed, and its tags."""
+
+    def by_name(self, value: Any, hints: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all fields of a dispatch request; what does not matter is always the same."""
+        found = super().by_name(value, hints)
+        tags = found.pop("tags")
+        return {
+            **found,
+            "msg_size": 100,
+            "tags_code": 0,
+            "consume_queue_offset": 0,
+            "prepared_transaction_offset": 0,
+            "properties_map": None if tags is None else (("TAGS", tags),),
+        }
 
 
-def is_request(value: Value) -> bool:
-    """Return whether a value is a message."""
-    if not (isinstance(value, tuple) and len(value) == 7):
-        return False
-    *texts, offset, timestamp, flag, tags = value
-    return (
-        all(map(draw.is_text_or_null, (*texts, tags)))
-        and draw.is_numbers((offset, timestamp))
-        and type(flag) is int
-        and INT32_MIN <= flag <= INT32_MAX
-    )
+REQUEST = _Request(
+    topic=Optional(draw.TEXT),
+    keys=Optional(draw.TEXT),
+    uniq_key=Optional(draw.TEXT),
+    commit_log_offset=INT64,
+    store_timestamp=INT64,
+    sys_flag=INT32,
+    tags=Optional(draw.TEXT),
+)
 
 
 # --- queries -------------------------------------------------------------------------------------
@@ -237,9 +223,9 @@ def _some_geometry(choose: Choose) -> tuple[Value, ...]:
 
 def geometry_again(choose: Choose, situation: Situation) -> Value:
     """Draw the geometry of another opening: nearly always that of the last one."""
-    if min(geometry_of(situation)) < 1 or one_in(choose, 30):
+    if min(draw.geometry_of(situation)) < 1 or one_in(choose, 30):
         return _some_geometry(choose)
-    return geometry_of(situation)
+    return draw.geometry_of(situation)
 
 
 def draw_setup(choose: Choose) -> Setup:
@@ -267,7 +253,7 @@ def _written(choose: Choose, geometry: tuple[Any, ...]) -> dict[str, bytes]:
     for _ in range(choose.integer(0, 12)):
         situation = Situation(state, state.files, {"geometry": geometry})
         request: Any = some_request(choose, situation)
-        step = apply(state, "build_index", DispatchRequest(**request_fields(request)))
+        step = apply(state, "build_index", REQUEST.built(request, DispatchRequest))
         if isinstance(step.outcome, Raised):
             break
         state = step.after
@@ -304,26 +290,11 @@ def draw_damage(choose: Choose, situation: Situation) -> Value:
     files = _index_files(situation.files)
     if not files or one_in(choose, 4):
         images = dict(files)
-        data = _some_checkpoint(choose, images, geometry_of(situation))
+        data = _some_checkpoint(choose, images, draw.geometry_of(situation))
         return ((CHECKPOINT, (("size", len(data), b""), ("write", 0, data[:40]))),)
     name, data = choose.one_of(files)
-    image = IndexImage(data, *geometry_of(situation))
+    image = IndexImage(data, *draw.geometry_of(situation))
     return ((name, index_damage.draw_changes(choose, image)),)
-
-
-def is_damage(value: Value) -> bool:
-    """Return whether a value is a row of damaged files."""
-    return (
-        isinstance(value, tuple)
-        and len(value) <= 10
-        and all(isinstance(one, tuple) and len(one) == 2 for one in value)
-        and all(map(_is_damaged_file, value))
-    )
-
-
-def _is_damaged_file(one: Any) -> bool:
-    name, changes = one
-    return is_file_path(name) and index_damage.is_damage(changes)
 
 
 def with_damage(arguments: Mapping[str, Value], images: Mapping[str, bytes]) -> Mapping[str, bytes]:

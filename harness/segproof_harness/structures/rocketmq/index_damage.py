@@ -5,10 +5,8 @@ Damage is a row of changes, each `(kind, position, bytes)`: `write` puts the byt
 `size` cuts or grows the file to as many bytes as the position says, `remove` removes it.
 """
 
-from typing import Any
-
 from segproof_harness.structures.choices import INT32_MAX, INT32_MIN, Choose, one_in, weighted
-from segproof_harness.structures.operations import Value
+from segproof_harness.structures.kinds import Bytes, Integer, OneOf, Record, Row
 from segproof_harness.structures.rocketmq.index_drawing import (
     HEADER_SIZE,
     SLOT_SIZE,
@@ -20,7 +18,7 @@ from segproof_model.rocketmq.format.key_hash import index_key_hash
 Change = tuple[str, int, bytes]
 KINDS = ("write", "size", "remove")
 BYTES_MAX = 1 << 16
-CHANGES_MAX = 100
+CHANGES = Row(Record(kind=OneOf(KINDS), position=Integer(0, BYTES_MAX), data=Bytes(BYTES_MAX)), 100)
 
 
 def int32_bytes(value: int) -> bytes:
@@ -77,27 +75,6 @@ def _change_of_entry(choose: Choose, image: IndexImage) -> Change:
     if kind == 2:
         return "write", at, int32_bytes(index_key_hash(some_key(choose)))
     return "write", at, bytes(20)
-
-
-def is_damage(value: Value) -> bool:
-    """Return whether a value is a row of changes."""
-    return (
-        isinstance(value, tuple)
-        and len(value) <= CHANGES_MAX
-        and all(isinstance(one, tuple) and len(one) == 3 for one in value)
-        and all(map(_is_change, value))
-    )
-
-
-def _is_change(change: Any) -> bool:
-    kind, position, data = change
-    return (
-        kind in KINDS
-        and type(position) is int
-        and 0 <= position <= BYTES_MAX
-        and isinstance(data, bytes)
-        and len(data) <= BYTES_MAX
-    )
 
 
 def damaged(data: bytes, changes: tuple[Change, ...]) -> bytes | None:

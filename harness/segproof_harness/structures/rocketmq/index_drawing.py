@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from segproof_harness.structures.choices import (
     INT32_MAX,
@@ -15,14 +16,14 @@ from segproof_harness.structures.choices import (
     within,
 )
 from segproof_harness.structures.kafka.abstract_index import clamp64
-from segproof_harness.structures.operations import Value
+from segproof_harness.structures.kinds import TIME_MS, Text
+from segproof_harness.structures.structure import Parameter, Situation
 from segproof_model.rocketmq.format.key_hash import index_key_hash
 
 HEADER_SIZE, SLOT_SIZE, ENTRY_SIZE = 40, 4, 20
 NOW_MS = 1_700_000_000_123
-TIME_MS_MAX = 2**42
-"""The latest time of a clock."""
-KEYS_MAX, KEY_LENGTH_MAX = 1000, 10_000
+TEXT = Text(10_000)
+KEYS_MAX = 1000
 NAMES = (
     "a", "b", "Aa", "BB", "AaAa", "AaBB", "BBAa", "BBBB", "k0", "degige", "lxkuukk",
     "polygenelubricants", "", "\u4e2d\U0001f600", "\ud83d", "\U0001f600", "\ufffd",
@@ -116,21 +117,6 @@ def some_key_or_null(choose: Choose) -> str | None:
     return None if one_in(choose, 40) else some_key(choose)
 
 
-def is_text(value: Value) -> bool:
-    """Return whether a value is a text of bounded length."""
-    return isinstance(value, str) and len(value) <= KEY_LENGTH_MAX
-
-
-def is_text_or_null(value: Value) -> bool:
-    """Return whether a value is none, or a text of bounded length."""
-    return value is None or is_text(value)
-
-
-def is_keys(value: Value) -> bool:
-    """Return whether a value is a row of texts."""
-    return isinstance(value, tuple) and len(value) <= KEYS_MAX and all(map(is_text, value))
-
-
 # --- times and offsets ---------------------------------------------------------------------------
 
 
@@ -176,7 +162,7 @@ def some_bound(choose: Choose, images: Sequence[IndexImage], widest: int) -> int
     if known and not one_in(choose, 6):
         step = choose.one_of((0, -1, 1, 999, 1000, -999, 500))
         return clamp64(choose.one_of(known) + step)
-    return choose.one_of((0, 1, NOW_MS, -1, INT64_MIN, INT64_MAX, TIME_MS_MAX))
+    return choose.one_of((0, 1, NOW_MS, -1, INT64_MIN, INT64_MAX, TIME_MS.high))
 
 
 def some_interval(choose: Choose) -> int:
@@ -184,21 +170,16 @@ def some_interval(choose: Choose) -> int:
     return choose.one_of((3000, 0, 1000, -1, INT64_MAX))
 
 
-def some_step_of_clock(choose: Choose, now_ms: int) -> int:
+def _some_step_of_clock(choose: Choose, situation: Situation) -> int:
     """Draw what time it is next: mostly later, sometimes the same, seldom earlier."""
     step = choose.one_of((1, 2, 999, 1000, 3000, 60_000, 0, -5))
-    return within(now_ms + step, 0, TIME_MS_MAX)
+    return within(situation.now_ms + step, 0, TIME_MS.high)
 
 
-def is_time(value: Value) -> bool:
-    """Return whether a value is a time of a clock."""
-    return type(value) is int and 0 <= value <= TIME_MS_MAX
+NOW = Parameter("now_ms", TIME_MS, _some_step_of_clock)
 
 
-def is_numbers(value: Value) -> bool:
-    """Return whether a value is a row of 64-bit integers."""
-    return (
-        isinstance(value, tuple)
-        and len(value) <= KEYS_MAX
-        and all(type(item) is int and INT64_MIN <= item <= INT64_MAX for item in value)
-    )
+def geometry_of(situation: Situation) -> tuple[int, int]:
+    """Return the numbers of slots and entries of the last opening."""
+    geometry: Any = situation.opened["geometry"]
+    return geometry[0], geometry[1]

@@ -9,15 +9,26 @@ from typing import Any
 
 from segproof_harness.structures.choices import (
     INT32_MAX,
+    INT32_MIN,
     INT64_MAX,
     INT64_MIN,
     Choose,
     one_in,
     weighted,
 )
+from segproof_harness.structures.kinds import (
+    INT64,
+    NAME,
+    Integer,
+    Only,
+    Optional,
+    Record,
+    Row,
+    Together,
+)
 from segproof_harness.structures.operations import Value
 from segproof_harness.structures.rocketmq import index_drawing as draw
-from segproof_harness.structures.rocketmq.index_damage import damaged, draw_changes, is_damage
+from segproof_harness.structures.rocketmq.index_damage import CHANGES, damaged, draw_changes
 from segproof_harness.structures.rocketmq.index_drawing import IndexImage
 from segproof_harness.structures.rocketmq.index_file_states import SOMETIMES
 from segproof_harness.structures.structure import (
@@ -50,19 +61,17 @@ FILE_BYTES_MAX = 1 << 16
 # --- opening -------------------------------------------------------------------------------------
 
 
-def is_geometry(value: Value) -> bool:
-    """Return whether a value is (number of slots, number of entries) of a file that is small."""
-    if not (isinstance(value, tuple) and len(value) == 2):
-        return False
-    slots, entries = value
-    if type(slots) is not int or type(entries) is not int:
-        return False
+def _gives_a_small_file(geometry: tuple[int, int]) -> bool:
+    slots, entries = geometry
     size = wrap32(40 + wrap32(4 * slots) + wrap32(20 * entries))
-    return (
-        max(abs(slots), abs(entries)) <= INT32_MAX
-        and size <= FILE_BYTES_MAX
-        and (slots <= FILE_BYTES_MAX or entries <= FILE_BYTES_MAX)
-    )
+    return size <= FILE_BYTES_MAX and min(slots, entries) <= FILE_BYTES_MAX
+
+
+GEOMETRY = Only(
+    Record(hash_slot_num=Integer(-INT32_MAX, INT32_MAX), index_num=Integer(-INT32_MAX, INT32_MAX)),
+    _gives_a_small_file,
+    f"numbers that give a file of at most {FILE_BYTES_MAX} bytes",
+)
 
 
 def _some_geometry(choose: Choose) -> tuple[Value, ...]:
@@ -74,23 +83,10 @@ def _some_geometry(choose: Choose) -> tuple[Value, ...]:
     return choose.one_of(GEOMETRIES)
 
 
-def geometry_of(situation: Situation) -> tuple[int, int]:
-    """Return the numbers of slots and entries of the last opening."""
-    geometry: Any = situation.opened["geometry"]
-    return geometry[0], geometry[1]
-
-
 def image_of(situation: Situation) -> IndexImage:
     """Return the file as it lies there."""
     data = situation.files.image(str(situation.opened["file_name"]))
-    return IndexImage(data, *geometry_of(situation))
-
-
-def now_of(situation: Situation) -> int:
-    """Return what time it is."""
-    if situation.state is not None:
-        return int(situation.state.files.now_ms)
-    return int(situation.opened["now_ms"])  # type: ignore[arg-type]  # checked by the trace
+    return IndexImage(data, *draw.geometry_of(situation))
 
 
 def _draw_setup(choose: Choose) -> Setup:
@@ -150,32 +146,21 @@ def _some_file_name(choose: Choose, situation: Situation) -> Value:
 
 
 def _geometry_again(choose: Choose, situation: Situation) -> Value:
-    slots, entries = geometry_of(situation)
+    slots, entries = draw.geometry_of(situation)
     if min(slots, entries - 1) < 1 or max(slots, entries) > 1000 or one_in(choose, 30):
         return _some_geometry(choose)
     return slots, entries
 
 
 OPENING = (
-    Parameter("file_name", "name", _some_file_name),
-    Parameter("geometry", "other", _geometry_again, is_geometry),
+    Parameter("file_name", NAME, _some_file_name),
+    Parameter("geometry", GEOMETRY, _geometry_again),
+    Parameter("end_phy_offset", INT64, lambda choose, _: choose.one_of((0, 0, 0, 0, 777, -1))),
     Parameter(
-        "end_phy_offset",
-        "int64",
-        lambda choose, _: choose.one_of((0, 0, 0, 0, 777, -1)),
+        "end_timestamp", INT64, lambda choose, _: choose.one_of((0, 0, 0, 0, draw.NOW_MS, -1))
     ),
-    Parameter(
-        "end_timestamp",
-        "int64",
-        lambda choose, _: choose.one_of((0, 0, 0, 0, draw.NOW_MS, -1)),
-    ),
-    Parameter(
-        "now_ms",
-        "int64",
-        lambda choose, situation: draw.some_step_of_clock(choose, now_of(situation)),
-        draw.is_time,
-    ),
-    Parameter("damage", "other", _draw_damage, is_damage),
+    draw.NOW,
+    Parameter("damage", CHANGES, _draw_damage),
 )
 
 
@@ -262,17 +247,17 @@ def _rows_to_put(choose: Choose, situation: Situation) -> Value:
     return tuple(keys), tuple(offsets), tuple(times)
 
 
-def is_rows(value: Value) -> bool:
-    """Return whether a value is (keys, offsets, timestamps), all of one length."""
-    if not (isinstance(value, tuple) and len(value) == 3):
-        return False
-    keys, offsets, times = value
-    return (
-        draw.is_keys(keys)
-        and draw.is_numbers(offsets)
-        and draw.is_numbers(times)
-        and len(keys) == len(offsets) == len(times)
-    )
+def _have_one_length(rows: tuple[tuple[Value, ...], ...]) -> bool:
+    return len({len(row) for row in rows}) == 1
+
+
+NUMBERS = Row(INT64, draw.KEYS_MAX)
+KEYS = Row(draw.TEXT, draw.KEYS_MAX)
+ROWS = Only(
+    Together(keys=KEYS, phy_offsets=NUMBERS, store_timestamps=NUMBERS),
+    _have_one_length,
+    "rows of one length",
+)
 
 
 # --- calls ---------------------------------------------------------------------------------------
@@ -312,20 +297,20 @@ def _select_many_of_model(
     return tuple(starts), tuple(offsets)
 
 
-def _put_keys_of_model(file: IndexFile, rows: tuple[tuple[Any, ...], ...]) -> int:
+def _put_keys_of_model(
+    file: IndexFile,
+    keys: tuple[str, ...],
+    phy_offsets: tuple[int, ...],
+    store_timestamps: tuple[int, ...],
+) -> int:
     """Put one after the other, up to the first that has no room; return how many were put."""
     _check_used(file)
     done = 0
-    for row in zip(*rows, strict=True):
+    for row in zip(keys, phy_offsets, store_timestamps, strict=True):
         if not file.put_key(*row):
             break
         done += 1
     return done
-
-
-def _put_keys_of_impl(file: Any, rows: tuple[tuple[Any, ...], ...]) -> Any:
-    keys, offsets, times = rows
-    return file.put_keys(list(keys), offsets, times)
 
 
 def _rows_of_model(file: IndexFile) -> Any:
@@ -342,20 +327,15 @@ def is_usable(state: Any) -> bool:
 
 # --- the table -----------------------------------------------------------------------------------
 
-KEY = Parameter(
-    "key", "other", lambda choose, _: draw.some_key_or_null(choose), draw.is_text_or_null
-)
-KNOWN_KEY = Parameter("key", "other", _known_key, draw.is_text_or_null)
+KEY = Parameter("key", Optional(draw.TEXT), lambda choose, _: draw.some_key_or_null(choose))
+KNOWN_KEY = Parameter("key", Optional(draw.TEXT), _known_key)
+MAX_NUM = Integer(INT32_MIN, 1000)
+"""How many results are wanted; a cycle would be walked as often upstream."""
 WINDOW = (
-    Parameter("max_num", "int32", _some_max_num, lambda value: _is_small(value)),
-    Parameter("begin", "int64", _some_begin),
-    Parameter("end", "int64", _some_end),
+    Parameter("max_num", MAX_NUM, _some_max_num),
+    Parameter("begin", INT64, _some_begin),
+    Parameter("end", INT64, _some_end),
 )
-
-
-def _is_small(value: Value) -> bool:
-    """Return whether a number is one of results; a cycle would be walked as often upstream."""
-    return isinstance(value, int) and value <= 1000
 
 
 OPERATIONS = (
@@ -363,8 +343,8 @@ OPERATIONS = (
         "put_key",
         (
             KEY,
-            Parameter("phy_offset", "int64", _some_offset),
-            Parameter("store_timestamp", "int64", _some_time),
+            Parameter("phy_offset", INT64, _some_offset),
+            Parameter("store_timestamp", INT64, _some_time),
         ),
         40,
         ("RMQIDX-19", "RMQIDX-20", "RMQIDX-21", "RMQIDX-22", "RMQIDX-24", "RMQIDX-25"),
@@ -372,17 +352,17 @@ OPERATIONS = (
     ),
     OperationKind(
         "put_keys",
-        (Parameter("rows", "other", _rows_to_put, is_rows),),
+        (Parameter("rows", ROWS, _rows_to_put),),
         6,
         ("RMQIDX-19", "RMQIDX-17"),
         {"unmapped": "RMQREF-4"},
         call_model=_put_keys_of_model,
-        call_impl=_put_keys_of_impl,
+        call_impl=lambda file, keys, **columns: file.put_keys(list(keys), **columns),
     ),
     OperationKind(
         "select_phy_offset",
         (
-            Parameter("phy_offsets", "other", _some_found, draw.is_numbers),
+            Parameter("phy_offsets", NUMBERS, _some_found),
             KNOWN_KEY,
             *WINDOW,
         ),
@@ -393,7 +373,7 @@ OPERATIONS = (
     ),
     OperationKind(
         "select_phy_offset_many",
-        (Parameter("keys", "other", _several_keys, draw.is_keys), *WINDOW),
+        (Parameter("keys", KEYS, _several_keys), *WINDOW),
         8,
         ("RMQIDX-33", "RMQIDX-31"),
         {"corrupt-index": "RMQIDX-40", "unmapped": "RMQREF-4"},
@@ -402,7 +382,7 @@ OPERATIONS = (
     ),
     OperationKind(
         "is_time_matched",
-        (Parameter("begin", "int64", _some_begin), Parameter("end", "int64", _some_end)),
+        (Parameter("begin", INT64, _some_begin), Parameter("end", INT64, _some_end)),
         4,
         ("RMQIDX-16",),
     ),
@@ -421,14 +401,7 @@ OPERATIONS = (
     OperationKind("flush", weight=2, laws=("RMQIDX-14", "RMQIDX-6")),
     OperationKind(
         "now",
-        (
-            Parameter(
-                "now_ms",
-                "int64",
-                lambda choose, situation: draw.some_step_of_clock(choose, now_of(situation)),
-                draw.is_time,
-            ),
-        ),
+        (draw.NOW,),
         2,
         sets_clock=True,
     ),
@@ -436,7 +409,7 @@ OPERATIONS = (
     OperationKind("close", weight=1, laws=("RMQREF-4",), ends=True),
     OperationKind(
         "destroy",
-        (Parameter("interval_forcibly_ms", "int64", lambda choose, _: draw.some_interval(choose)),),
+        (Parameter("interval_forcibly_ms", INT64, lambda choose, _: draw.some_interval(choose)),),
         2,
         ("RMQREF-3", "RMQREF-2"),
         ends=True,

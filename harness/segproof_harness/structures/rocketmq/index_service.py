@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC
 from typing import Any
 
-from segproof.rocketmq.message import DispatchRequest as ImplDispatchRequest
 from segproof_harness.structures.choices import one_in
+from segproof_harness.structures.kinds import FLAG, INT32, INT64, Optional
 from segproof_harness.structures.rocketmq import dispatch_drawing as messages
 from segproof_harness.structures.rocketmq import index_drawing as draw
-from segproof_harness.structures.rocketmq.index_file import is_geometry
+from segproof_harness.structures.rocketmq.index_file import GEOMETRY
 from segproof_harness.structures.rocketmq.index_service_states import SOMETIMES
 from segproof_harness.structures.structure import Event, OperationKind, Parameter, Structure
 from segproof_model.language.behaviours import Release
@@ -20,17 +20,11 @@ from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind, Step
 from segproof_model.language.states import opened
 from segproof_model.rocketmq.broker.index_service import IndexService
-from segproof_model.rocketmq.format.dispatch_request import DispatchRequest
 
 OPENING = (
-    Parameter("geometry", "other", messages.geometry_again, is_geometry),
-    Parameter(
-        "now_ms",
-        "int64",
-        lambda choose, situation: draw.some_step_of_clock(choose, messages.now_of(situation)),
-        draw.is_time,
-    ),
-    Parameter("damage", "other", messages.draw_damage, messages.is_damage),
+    Parameter("geometry", GEOMETRY, messages.geometry_again),
+    draw.NOW,
+    Parameter("damage", messages.DAMAGE, messages.draw_damage),
 )
 
 
@@ -49,14 +43,6 @@ def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any
 
 
 # --- calls ---------------------------------------------------------------------------------------
-
-
-def _with_request(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"request": DispatchRequest(**messages.request_fields(arguments["request"]))}
-
-
-def _build_by_impl(service: Any, request: DispatchRequest) -> Any:
-    return service.build_index(ImplDispatchRequest(**request._asdict()))
 
 
 def show_file(file: Any) -> Any:
@@ -119,46 +105,35 @@ def _is_asked(event: Event) -> bool:
 
 TOPIC = Parameter(
     "topic",
-    "other",
+    Optional(draw.TEXT),
     lambda choose, _: messages.some_topic(choose) if one_in(choose, 4) else draw.TOPIC,
-    draw.is_text_or_null,
 )
-NOW = Parameter(
-    "now_ms",
-    "int64",
-    lambda choose, situation: draw.some_step_of_clock(choose, messages.now_of(situation)),
-    draw.is_time,
-)
-
 OPERATIONS = (
     OperationKind(
         "load",
-        (Parameter("last_exit_ok", "flag", messages.some_exit),),
+        (Parameter("last_exit_ok", FLAG, messages.some_exit),),
         10,
         ("RMQSVC-1", "RMQSVC-2", "RMQSVC-3", "RMQSVC-4", "RMQSVC-5"),
     ),
     OperationKind(
         "build_index",
-        (Parameter("request", "other", messages.some_request, messages.is_request),),
+        (Parameter("request", messages.REQUEST, messages.some_request),),
         44,
         ("RMQSVC-14", "RMQSVC-11", "RMQSVC-12", "RMQSVC-13", "RMQSVC-15", "RMQSVC-16"),
         {"io-error": "RMQSVC-8", "null": "RMQSVC-14"},
-        adapt=_with_request,
-        call_impl=_build_by_impl,
     ),
     OperationKind(
         "query_offset",
         (
             TOPIC,
-            Parameter("key", "other", messages.some_query_key, draw.is_text_or_null),
-            Parameter("max_num", "int32", messages.some_max_num),
-            Parameter("begin", "int64", messages.some_begin),
-            Parameter("end", "int64", messages.some_end),
+            Parameter("key", Optional(draw.TEXT), messages.some_query_key),
+            Parameter("max_num", INT32, messages.some_max_num),
+            Parameter("begin", INT64, messages.some_begin),
+            Parameter("end", INT64, messages.some_end),
             Parameter(
                 "index_type",
-                "other",
+                Optional(draw.TEXT),
                 lambda choose, _: choose.one_of((None, None, "T", "K")),
-                draw.is_text_or_null,
             ),
         ),
         24,
@@ -183,13 +158,13 @@ OPERATIONS = (
     ),
     OperationKind(
         "flush",
-        (Parameter("position", "int32", lambda choose, _: choose.integer(-1, 4)),),
+        (Parameter("position", INT32, lambda choose, _: choose.integer(-1, 4)),),
         3,
         ("RMQSVC-10",),
     ),
     OperationKind(
         "delete_expired_file",
-        (Parameter("offset", "int64", messages.some_expired),),
+        (Parameter("offset", INT64, messages.some_expired),),
         4,
         ("RMQSVC-21", "RMQSVC-22"),
     ),
@@ -207,7 +182,7 @@ OPERATIONS = (
         call_model=lambda service: _show_checkpoint(service.store_checkpoint),
         show=_show_checkpoint,
     ),
-    OperationKind("now", (NOW,), 10, sets_clock=True),
+    OperationKind("now", (draw.NOW,), 10, sets_clock=True),
     OperationKind("destroy", weight=1, laws=("RMQSVC-23",)),
     OperationKind("shutdown", weight=1, laws=("RMQSVC-23",)),
     OperationKind(

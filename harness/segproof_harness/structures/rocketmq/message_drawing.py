@@ -9,7 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from segproof.rocketmq.commit_log import COMMIT_LOG
 from segproof.rocketmq.message import Message
 from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS, log_images, message_of
-from segproof_harness.structures.choices import INT32_MAX, INT32_MIN, Choose, one_in, weighted
+from segproof_harness.structures.choices import (
+    INT32_MAX,
+    INT32_MIN,
+    INT64_MAX,
+    Choose,
+    one_in,
+    weighted,
+)
+from segproof_harness.structures.kinds import BYTES, SIZE_MAX, Integer, Record, Row
 from segproof_harness.structures.operations import Value
 from segproof_model.language.integers import int32_at, int32_bytes
 from segproof_model.rocketmq.format.message import (
@@ -46,6 +54,7 @@ SEGMENTS = ("\x01", "a\x01", "\x01b", "a\x01b\x01", "a\x01b\x01c", "a\x01\x01", 
 """Parts of a text of properties that are none, or hardly one."""
 
 Change = tuple[int, bytes]
+CHANGES = Row(Record(position=Integer(0, INT64_MAX), data=BYTES), SIZE_MAX)
 
 
 def some_properties(choose: Choose) -> str:
@@ -156,18 +165,6 @@ def _some_change(choose: Choose, start: int, files: Mapping[int, bytes]) -> Chan
     if kind == 3:
         return start + choose.one_of((36, 84)), int32_bytes(choose.one_of((0, -1, 5, 0x30, 1000)))
     return start + 8, choose.data(4)
-
-
-def is_damage(value: Value) -> bool:
-    """Return whether a value is damage."""
-    return isinstance(value, tuple) and all(
-        isinstance(each, tuple)
-        and len(each) == 2
-        and type(each[0]) is int
-        and each[0] >= 0
-        and isinstance(each[1], bytes)
-        for each in value
-    )
 
 
 def with_damage(changes: Sequence[Change], images: Mapping[str, bytes]) -> dict[str, bytes]:

@@ -15,10 +15,11 @@ from segproof.rocketmq.message import Message
 from segproof.rocketmq.message_store import MessageStoreConfig as ImplConfig
 from segproof_harness.files.memory_stores import FIRST_TIMESTAMP_MS, message_of
 from segproof_harness.structures.choices import INT64_MAX, Choose, one_in, weighted
+from segproof_harness.structures.kinds import BYTES, INT32, PATH, SIZE_MAX, TIME_MS, Record, Row
 from segproof_harness.structures.operations import Value
 from segproof_harness.structures.reached_states import OPENED_AGAIN
 from segproof_harness.structures.rocketmq import message_drawing as draw
-from segproof_harness.structures.rocketmq.index_drawing import NOW_MS, is_text_or_null, is_time
+from segproof_harness.structures.rocketmq.index_drawing import NOW_MS, TEXT
 from segproof_harness.structures.structure import (
     Event,
     OperationKind,
@@ -26,7 +27,6 @@ from segproof_harness.structures.structure import (
     Setup,
     Situation,
     Structure,
-    is_file_path,
 )
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files
@@ -127,17 +127,6 @@ def _some_files(choose: Choose, situation: Situation) -> Value:
     return () if kind == 0 else tuple(sorted(_some_store(choose).items()))
 
 
-def is_files(value: Value) -> bool:
-    """Return whether a value is files by name."""
-    return isinstance(value, tuple) and all(
-        isinstance(each, tuple)
-        and len(each) == 2
-        and is_file_path(each[0])
-        and isinstance(each[1], bytes)
-        for each in value
-    )
-
-
 def _replaced(arguments: Mapping[str, Any], images: Mapping[str, bytes]) -> Mapping[str, bytes]:
     """Return the files of the other store; a folder in the index stays, as folders do."""
     stray = {name: data for name, data in images.items() if name == STRAY}
@@ -226,11 +215,8 @@ OPERATIONS = (
     OperationKind(
         "query",
         (
-            Parameter(
-                "key", "other", lambda choose, _: f"k{choose.integer(0, 9)}",
-                lambda value: value is not None and is_text_or_null(value),
-            ),
-            Parameter("max_num", "int32", lambda choose, _: choose.one_of((8, 1, 64))),
+            Parameter("key", TEXT, lambda choose, _: f"k{choose.integer(0, 9)}"),
+            Parameter("max_num", INT32, lambda choose, _: choose.one_of((8, 1, 64))),
         ),
         40,
         ("RMQLOG-5", "RMQSVC-17"),
@@ -245,8 +231,8 @@ MESSAGE_STORE = Structure(
     model="segproof_model.rocketmq.broker.message_store:MessageStore",
     impl="segproof.rocketmq.message_store:MessageStore",
     opening=(
-        Parameter("now_ms", "int64", _next_time, is_time),
-        Parameter("files", "other", _some_files, is_files),
+        Parameter("now_ms", TIME_MS, _next_time),
+        Parameter("files", Row(Record(name=PATH, data=BYTES), SIZE_MAX), _some_files),
     ),
     draw_setup=_draw_setup,
     operations=OPERATIONS,

@@ -15,6 +15,7 @@ from segproof_harness.structures.choices import (
     one_in,
     weighted,
 )
+from segproof_harness.structures.kinds import INT64, NAME
 from segproof_harness.structures.operations import Value
 from segproof_harness.structures.reached_states import OPENED_AGAIN
 from segproof_harness.structures.structure import (
@@ -135,7 +136,7 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
 
 # --- the table -----------------------------------------------------------------------------------
 
-VALUE = Parameter("value", "int64", _some_value)
+VALUE = Parameter("value", INT64, _some_value)
 
 OPERATIONS = (
     *(OperationKind(f"set_{name}", (VALUE,), 6, ("RMQCKPT-3",)) for name in FIELDS),
@@ -157,7 +158,7 @@ STORE_CHECKPOINT = Structure(
     structure_id="store-checkpoint",
     model="segproof_model.rocketmq.broker.store_checkpoint:StoreCheckpoint",
     impl="segproof.rocketmq.store_checkpoint:StoreCheckpoint",
-    opening=(Parameter("path", "name", _some_path),),
+    opening=(Parameter("path", NAME, _some_path),),
     draw_setup=_draw_setup,
     operations=OPERATIONS,
     observed=(

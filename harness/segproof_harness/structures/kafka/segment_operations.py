@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a segment's operations are called and their answers shown, on the model and on others."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -10,23 +10,10 @@ from segproof.kafka.producer_state import ProducerStateManager as ImplProducers
 from segproof.kafka.record_file import RecordFile as ImplRecordFile
 from segproof_harness.files.codecs import CODECS
 from segproof_harness.files.memory_files import MemoryFiles
-from segproof_harness.structures.choices import (
-    INT32_MIN,
-    INT64_MAX,
-    INT64_MIN,
-    Choose,
-    one_in,
-)
-from segproof_harness.structures.kafka import segment_drawing as draw
-from segproof_harness.structures.kafka.abstract_index import base_of
 from segproof_harness.structures.kafka.batch_drawing import attempt
-from segproof_harness.structures.operations import Value
-from segproof_harness.structures.structure import (
-    Situation,
-)
 from segproof_model.kafka.broker.leader_epoch_cache import LeaderEpochFileCache
 from segproof_model.kafka.broker.producer_state import ProducerStateManager
-from segproof_model.kafka.format.log_segment import LogSegment, RollParams
+from segproof_model.kafka.format.log_segment import LogSegment
 from segproof_model.kafka.format.log_segment_deviations import (
     FailedSegmentChangeIsUndone,
     IndexesAreLoadedFirst,
@@ -34,10 +21,8 @@ from segproof_model.kafka.format.log_segment_deviations import (
 )
 from segproof_model.kafka.format.log_segment_releases import Told, append_told
 from segproof_model.kafka.format.memory_records import MemoryRecords
-from segproof_model.kafka.format.offset_index import OffsetPosition
 from segproof_model.kafka.format.record_batch import BATCH_HEADER_BYTES
 from segproof_model.kafka.format.record_file import RecordFile
-from segproof_model.kafka.format.segment_recovery import CompletedTxn
 from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused, refuse
@@ -48,45 +33,6 @@ SOURCE = "source.log"
 
 
 # --- writing -------------------------------------------------------------------------------------
-
-
-def draw_call_by_size(choose: Choose, situation: Situation) -> tuple[Value, ...]:
-    """Draw one append; a log that is large already mostly gets none."""
-    if len(draw.log_of(situation)) > draw.LOG_BYTES_MAX and not one_in(choose, 3):
-        return base_of(situation), b"", None, None
-    return draw.draw_call(choose, situation)
-
-
-def is_call(value: Value) -> bool:
-    """Return whether a value read from a trace is one append."""
-    if not isinstance(value, tuple) or len(value) != 4:
-        return False
-    offset, records, *pair = value
-    return (
-        type(offset) is int
-        and INT64_MIN <= offset <= INT64_MAX
-        and isinstance(records, bytes)
-        and len(records) <= draw.SMALL_MAX
-        and all(one is None or is_int64(one) for one in pair)
-    )
-
-
-def is_int64(value: Value) -> bool:
-    """Return whether a value read from a trace is a 64-bit integer."""
-    return type(value) is int and INT64_MIN <= value <= INT64_MAX
-
-
-def is_small(value: Value) -> bool:
-    """Return whether a value read from a trace is bytes, and not too many."""
-    return isinstance(value, bytes) and len(value) <= draw.SMALL_MAX
-
-
-def with_call(arguments: Mapping[str, Value]) -> Mapping[str, Any]:
-    """Return the arguments of `append`."""
-    call = arguments["call"]
-    assert isinstance(call, tuple)
-    names = ("largest_offset", "records", "largest_timestamp", "shallow_offset_of_max_timestamp")
-    return dict(zip(names, call, strict=True))
 
 
 def _records(segment: LogSegment, data: bytes) -> MemoryRecords:
@@ -165,54 +111,7 @@ def append_from_file_of_impl(segment: Any, records: bytes, start: int) -> Any:
         return segment.append_from_file(copied, start)
 
 
-def source(choose: Choose, situation: Situation) -> bytes:
-    """Draw the bytes of a log to copy from."""
-    return b"" if one_in(choose, 12) else draw.draw_appended(choose, situation)
-
-
-def txn_arguments(arguments: Mapping[str, Value]) -> Mapping[str, Any]:
-    """Return the arguments of `update_txn_index`."""
-    fields = arguments["completed_txn"]
-    assert isinstance(fields, tuple)
-    return {**arguments, "completed_txn": CompletedTxn(*fields)}
-
-
-def is_txn(value: Value) -> bool:
-    """Return whether a value read from a trace is a completed transaction."""
-    return (
-        isinstance(value, tuple)
-        and len(value) == 4
-        and all(is_int64(one) for one in value[:3])
-        and isinstance(value[3], bool)
-    )
-
-
 # --- recovery ------------------------------------------------------------------------------------
-
-
-def epochs(choose: Choose, situation: Situation) -> Value:
-    """Draw the epochs known before a recovery; None for no cache of them."""
-    base = base_of(situation)
-    if base < 0:
-        return None  # no epoch begins there
-    return choose.one_of((None, (), ((0, base),), ((0, base), (4, base + 2))))
-
-
-def is_epochs(value: Value) -> bool:
-    """Return whether a value read from a trace is such a list, or None."""
-    return value is None or (
-        isinstance(value, tuple)
-        and len(value) <= 8
-        and all(
-            isinstance(one, tuple)
-            and len(one) == 2
-            and type(one[0]) is int
-            and 0 <= one[0] < 2**31
-            and is_int64(one[1])
-            and one[1] >= 0
-            for one in value
-        )
-    )
 
 
 def recover(
@@ -315,37 +214,3 @@ def find_many(segment: LogSegment, timestamps: tuple[int, ...], starting_offset:
         return None if found is None else found[:2]
 
     return _each(place, timestamps)
-
-
-def is_numbers(value: Value) -> bool:
-    """Return whether a value read from a trace is a tuple of 64-bit integers."""
-    return isinstance(value, tuple) and len(value) <= 10_000 and all(map(is_int64, value))
-
-
-def fetch_arguments(arguments: Mapping[str, Value]) -> Mapping[str, Any]:
-    """Return the arguments of `fetch_upper_bound_offset`."""
-    place = arguments["start_offset_position"]
-    assert isinstance(place, tuple)
-    return {**arguments, "start_offset_position": OffsetPosition(*place)}
-
-
-def is_place(value: Value) -> bool:
-    """Return whether a value read from a trace is an offset with a position."""
-    return (
-        is_numbers(value)
-        and isinstance(value, tuple)
-        and len(value) == 2
-        and INT32_MIN <= value[1] < 2**31
-    )
-
-
-def roll_arguments(arguments: Mapping[str, Value]) -> Mapping[str, Any]:
-    """Return the arguments of `should_roll`."""
-    fields = arguments["roll_params"]
-    assert isinstance(fields, tuple)
-    return {"roll_params": RollParams(*fields)}
-
-
-def is_roll(value: Value) -> bool:
-    """Return whether a value read from a trace is the parameters of a roll."""
-    return is_numbers(value) and isinstance(value, tuple) and len(value) == 6
