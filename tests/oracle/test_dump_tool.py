@@ -26,7 +26,7 @@ from segproof.kafka import (
     write_batch,
 )
 from segproof.verification import verify
-from segproof_harness.reading.rows import rows_of, segment_file
+from segproof_harness.reading.segment_file_rows import rows_of, segment_file
 from segproof_harness.releases.dump_tool import batch_of, dump_tool
 from segproof_harness.releases.jars import class_path
 from segproof_harness.releases.pinned import RELEASES, TOOLS

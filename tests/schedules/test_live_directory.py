@@ -21,7 +21,7 @@ from segproof.errors import IndexClosedError, OffsetOutOfRangeError, SegproofErr
 from segproof.kafka.record_batch import read_batch
 from segproof.lookup import PartitionReader
 from segproof.verification import verify
-from segproof_harness.reading.rows import rows_of, segment_files
+from segproof_harness.reading.segment_file_rows import rows_of, segment_files
 from segproof_tests import live_writer
 from segproof_tests.live_writer import STEPS, Journal, LiveWriter, State
 

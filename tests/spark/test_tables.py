@@ -22,8 +22,8 @@ from segproof.kafka.record_batch import (
 )
 from segproof.verification import verify
 from segproof.verifying.rocketmq.places import Place, PlaceKind
-from segproof_harness.reading.rows import batch_row, rows_of, segment_file
-from segproof_harness.reading.store_rows import store_rows
+from segproof_harness.reading.segment_file_rows import batch_row, rows_of, segment_file
+from segproof_harness.reading.store_file_rows import store_rows
 from segproof_spark.tables.reader import FilesTask, TableReader, places_of
 from segproof_spark.tables.request import request_of
 from segproof_spark.tables.schemas import TABLES

@@ -29,7 +29,7 @@ from segproof_harness.cli.common import (
 if TYPE_CHECKING:
     from segproof.errors import SegproofError
     from segproof.verifying.rocketmq.places import Place
-    from segproof_harness.reading.rows import SegmentFile
+    from segproof_harness.reading.segment_file_rows import SegmentFile
     from segproof_model.language.behaviours import Release
 
     Row = dict[str, Any]
@@ -112,7 +112,7 @@ def _dump_segments(path: Path, asked: Asked) -> bool:
 
     Raises: OSError.
     """
-    from segproof_harness.reading.rows import segment_file, segment_files
+    from segproof_harness.reading.segment_file_rows import segment_file, segment_files
 
     name = os.fspath(path)
     if path.is_dir():
@@ -150,7 +150,7 @@ def _place(path: Path, name: str) -> "Place | None":
 
 def _dump_places(place: "Place", asked: Asked) -> bool:
     """Write the rows of a store or one file of it; return whether all could be read."""
-    from segproof_harness.reading.store_rows import files_of, store_rows
+    from segproof_harness.reading.store_file_rows import files_of, store_rows
 
     def rows(one: "Place", tell: "Tell") -> "Iterator[Row]":
         return store_rows(
@@ -170,7 +170,7 @@ def _dump_places(place: "Place", asked: Asked) -> bool:
 
 def _dump_file(file: "SegmentFile", asked: Asked, *, in_directory: bool) -> bool:
     """Write the rows of a file of Kafka's; return whether it could be read to its end."""
-    from segproof_harness.reading.rows import rows_of, unread_bytes
+    from segproof_harness.reading.segment_file_rows import rows_of, unread_bytes
 
     def rows(tell: "Tell") -> "Iterator[Row]":
         yield from rows_of(

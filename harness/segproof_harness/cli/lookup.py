@@ -4,7 +4,8 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,11 +19,9 @@ from segproof_harness.cli.common import (
     ProfileOption,
     check_profile_of,
     known_profile,
-    reason_of,
     refuse,
-    write_line,
-    write_row,
 )
+from segproof_harness.cli.lookup_answers import AnswerWriter
 from segproof_harness.cli.lookup_keys import (
     Asked,
     BeginOption,
@@ -38,7 +37,7 @@ from segproof_harness.cli.lookup_keys import (
 )
 
 if TYPE_CHECKING:
-    from segproof.lookup import LookupStep, OffsetAnswer, TimestampAnswer
+    from segproof.lookup import OffsetAnswer, TimestampAnswer
     from segproof_model.language.behaviours import Release
 
     Ask = Callable[..., OffsetAnswer | TimestampAnswer]
@@ -170,7 +169,7 @@ def _answer_partition(
     check_profile_of(release, "kafka")
     from segproof.errors import SegproofError
     from segproof.lookup import PartitionReader
-    from segproof_harness.reading.segments import PartitionAsFound
+    from segproof_harness.reading.partition_under_profile import PartitionAsFound
 
     try:
         if release is None:
@@ -181,9 +180,10 @@ def _answer_partition(
             guard = nullcontext()
     except SegproofError as error:
         refuse(str(error))
+    writer = AnswerWriter(opened, numbers.explain, output_format)
     with guard:
         sane = True
-        for targets, ask, fields in (
+        for targets, ask, names in (
             (_asked(numbers.offsets, numbers.offsets_file), opened.lookup_offset, OFFSET_FIELDS),
             (
                 _asked(numbers.timestamps, numbers.timestamps_file),
@@ -192,9 +192,19 @@ def _answer_partition(
             ),
         ):
             for target in targets:
-                sane &= _answer(target, ask, fields, numbers.explain, output_format, opened)
+                asked = partial(_fields, ask, target, names, numbers.explain)
+                sane &= writer.write(target, names, asked)
     if not sane:
         raise typer.Exit(EXIT_FINDINGS)
+
+
+def _fields(
+    ask: "Ask", target: int, names: tuple[str, ...], explain: bool
+) -> tuple[dict[str, Any], bool]:
+    """Return the fields of an answer; that the files are sound, for it raises otherwise."""
+    answer = ask(target, explain=explain)
+    fields = {name: getattr(answer, name) for name in names}
+    return fields if answer.reason is None else {**fields, "reason": answer.reason}, True
 
 
 def _asked(given: list[int] | None, file: str | None) -> Iterator[int]:
@@ -217,84 +227,3 @@ def _int64(number: int, where: str) -> int:
     if not INT64_MIN <= number <= INT64_MAX:
         refuse(f"{where}: {number} does not fit 64 bits")
     return number
-
-
-def _answer(
-    target: int,
-    ask: "Ask",
-    fields: tuple[str, ...],
-    explain: bool,
-    output_format: Format,
-    reader: Any,
-) -> bool:
-    """Write the answer for one target; return whether the data allowed one.
-
-    Where it fails, `reader` tells the steps up to there, if it keeps them.
-    """
-    from segproof.errors import SegproofError
-
-    steps: tuple[LookupStep, ...] = ()
-    row: dict[str, Any] = {"target": target, **dict.fromkeys(fields)}
-    sane = True
-    try:
-        answer = ask(target, explain=explain)
-    except SegproofError as error:
-        row["reason"] = str(error)
-        sane, steps = False, getattr(reader, "steps", ())
-    except OSError as error:
-        row["reason"] = reason_of(error)
-        sane = False
-    else:
-        row |= {name: getattr(answer, name) for name in fields}
-        steps = answer.steps
-        if answer.reason is not None:
-            row["reason"] = answer.reason
-    if output_format is Format.JSONL:
-        if explain:
-            row["steps"] = [asdict(step) for step in steps]
-        write_row(row, output_format)
-        return sane
-    write_row(row, output_format)
-    for step in steps:
-        write_line(f"  {_told(step)}")
-    return sane
-
-
-def _told(step: "LookupStep") -> str:
-    """Return a step in words."""
-    facts = dict(step.facts)
-    if step.action == "segment":
-        if facts["floor"] is None:
-            return f"segment: none of {facts['segments']} begins at or below the target"
-        return f"segment: of {facts['segments']} the floor is {facts['floor']}"
-    name = os.path.basename(step.path)
-    if step.action == "next-segment":
-        return f"next segment: {facts['base_offset']}"
-    if step.action == "largest-timestamp":
-        return f"{name}: the largest timestamp is {facts['timestamp']}"
-    if step.action == "leftover-entries":
-        count = facts["passed_over"]
-        entries = "1 entry" if count == 1 else f"{count} entries"
-        verb = "was" if count == 1 else "were"
-        return (
-            f"{name}: {entries} that no batch fits {verb} passed over: left by a truncation, or"
-            " damaged; `segproof verify` tells which"
-        )
-    if step.action == "scan":
-        found = ""
-        if facts.get("batch_position") is not None:
-            found = f", found at byte {facts['batch_position']}"
-        batches = "1 batch" if facts["batches"] == 1 else f"{facts['batches']} batches"
-        return f"{name}: {batches} scanned from byte {facts['from_position']}{found}"
-    return f"{name}: {_told_slot(facts)}"
-
-
-def _told_slot(facts: dict[str, int | str | None]) -> str:
-    if facts["entries"] is None:
-        return "no such file, so the log is scanned from its start"
-    entry = ", ".join(
-        f"{name} {facts[name]}" for name in ("timestamp", "offset", "position") if name in facts
-    )
-    if facts["slot"] is None:
-        return f"no entry of {facts['entries']} is at or below {facts['target']}: {entry}"
-    return f"slot {facts['slot']} of {facts['entries']} for {facts['target']}: {entry}"

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the verb `lookup` does with a store of RocketMQ: keys, and offsets of the commit log."""
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,12 +17,10 @@ from segproof_harness.cli.common import (
     reason_of,
     refuse,
     summarise,
-    write_line,
-    write_row,
 )
+from segproof_harness.cli.lookup_answers import AnswerWriter
 
 if TYPE_CHECKING:
-    from segproof.lookup_answers import LookupStep
     from segproof_model.language.behaviours import Release
 
 LINE_CHARACTERS_MAX = 1000
@@ -121,7 +119,7 @@ def answer_store(name: str, asked: Asked, release: "Release | None", output_form
     check_profile_of(release, "rocketmq")
     from segproof.errors import SegproofError
     from segproof.store_lookup import StoreReader
-    from segproof_harness.reading.stores import StoreAsFound
+    from segproof_harness.reading.store_under_profile import StoreAsFound
 
     try:
         if release is None:
@@ -137,10 +135,12 @@ def answer_store(name: str, asked: Asked, release: "Release | None", output_form
             " same hash"
         )
     sane = True
+    writer = AnswerWriter(reader, asked.explain, output_format)
     for key in _keys(asked):
-        sane &= _answer_key(key, asked, reader, output_format)
+        sane &= writer.write(key, ["phy_offsets"], partial(_key_fields, key, asked, reader))
+    writer = AnswerWriter(reader, False, output_format)
     for offset in asked.phy_offsets:
-        sane &= _answer_offset(offset, reader, output_format)
+        sane &= writer.write(offset, ["phy_offset"], partial(_message_fields, offset, reader))
     if not sane:
         raise typer.Exit(EXIT_FINDINGS)
 
@@ -182,58 +182,23 @@ def _whole(key: str, where: str) -> str:
     return key
 
 
-def _answer_key(target: str, asked: Asked, reader: Any, output_format: Format) -> bool:
-    """Write the answer for one key; return whether the data allowed one."""
-    from segproof.errors import SegproofError
-
-    row: dict[str, Any] = {"target": target, "phy_offsets": None}
-    steps: tuple[LookupStep, ...] = ()
-    sane = True
-    try:
-        answer = reader.lookup_key(target, *asked.window, raw=asked.raw, explain=asked.explain)
-    except SegproofError as error:
-        row["reason"] = str(error)
-        sane, steps = False, reader.steps if asked.explain else ()
-    except OSError as error:
-        row["reason"] = reason_of(error)
-        sane = False
-    else:
-        steps = answer.steps
-        row["phy_offsets"] = list(answer.phy_offsets)
-        sane = not answer.unreadable
-        if answer.reason is not None:
-            row |= {"phy_offsets": row["phy_offsets"] or None, "reason": answer.reason}
-    if output_format is Format.JSONL and asked.explain:
-        row["steps"] = [asdict(step) for step in steps]
-    write_row(row, output_format)
-    if output_format is Format.TEXT:
-        for step in steps:
-            write_line(f"  {_told(step)}")
-    return sane
+def _key_fields(target: str, asked: Asked, reader: Any) -> tuple[dict[str, Any], bool]:
+    """Return the fields of the answer for a key, and whether all its messages are read."""
+    answer = reader.lookup_key(target, *asked.window, raw=asked.raw, explain=asked.explain)
+    offsets = list(answer.phy_offsets)
+    if answer.reason is None:
+        return {"phy_offsets": offsets}, True
+    return {"phy_offsets": offsets or None, "reason": answer.reason}, not answer.unreadable
 
 
-def _answer_offset(target: int, reader: Any, output_format: Format) -> bool:
-    """Write the message at an offset of the log; return whether the data allowed an answer."""
-    from segproof.errors import SegproofError
-    from segproof_harness.reading.store_rows import record_row
+def _message_fields(target: int, reader: Any) -> tuple[dict[str, Any], bool]:
+    """Return the fields of the message at an offset of the log, or why none is there."""
+    from segproof_harness.reading.store_file_rows import record_row
 
-    row: dict[str, Any] = {"target": target, "phy_offset": None}
-    sane = True
-    try:
-        message = reader.look_message(target)
-    except SegproofError as error:
-        row["reason"] = str(error)
-        sane = False
-    except OSError as error:
-        row["reason"] = reason_of(error)
-        sane = False
-    else:
-        if message is None:
-            row["reason"] = _why_no_message(target, reader)
-        else:
-            row |= record_row(message, target, True)
-    write_row(row, output_format)
-    return sane
+    message = reader.look_message(target)
+    if message is None:
+        return {"reason": _why_no_message(target, reader)}, True
+    return record_row(message, target, True), True
 
 
 def _why_no_message(target: int, reader: Any) -> str:
@@ -245,29 +210,3 @@ def _why_no_message(target: int, reader: Any) -> str:
     if log is not None and log.file_of(target) is None:
         return "the file of the commit log that held this offset is missing"
     return "no message begins here"
-
-
-def _told(step: "LookupStep") -> str:
-    """Return a step in words."""
-    facts, name = step.facts, os.path.basename(step.path)
-    if step.action == "hash":
-        return f"hash: {facts['key']} has {facts['key_hash']}"
-    if step.action == "no-log":
-        return "there is no commit log: other keys of the same hash count too"
-    if step.action == "slot":
-        head = f"entry {facts['entry']} is the newest" if facts["entry"] else "it is empty"
-        return f"{name}: slot {facts['slot']} of {facts['slots']}: {head}"
-    if step.action == "entry":
-        return (
-            f"{name}: entry {facts['index']}: hash {facts['key_hash']}, offset"
-            f" {facts['phy_offset']}, time {facts['time']}, before it {facts['prev_index']};"
-            f" taken: {facts['taken']}"
-        )
-    if step.action == "end":
-        return f"{name}: here it ends: {facts['why']}"
-    if facts["entries"] == 0:
-        return f"{name}: it has no entry"
-    return (
-        f"{name}: {facts['entries']} entries, {facts['begin_timestamp']} to"
-        f" {facts['end_timestamp']}; asked: {facts['taken']}"
-    )

@@ -23,8 +23,8 @@ from segproof.verification import VERIFIED_LAWS, verify
 from segproof_harness.files.codecs import CODECS as ALL_CODECS
 from segproof_harness.laws.every_law import LAWS
 from segproof_harness.laws.reading_laws import READING_LAWS
-from segproof_harness.reading.rows import segment_files
-from segproof_harness.reading.segments import BATCH_LIMIT_BYTES, limited
+from segproof_harness.reading.partition_under_profile import BATCH_LIMIT_BYTES, limited
+from segproof_harness.reading.segment_file_rows import segment_files
 from segproof_model.kafka.format.segment_names import offset_of_name, segment_file_name
 from segproof_model.language.states import outcome_of
 from segproof_model.laws.kafka.format.log_bytes import valid_batches

@@ -157,6 +157,24 @@ class AbstractIndex(IndexMapping):
 
         return self._reading(read)
 
+    def lookup_slot(self, target: int) -> int:
+        """Return the number of the entry that `lookup` of the target finds; -1 below the first.
+
+        Raises: IndexClosedError.
+        """
+        if self._OFFSET_IS_KEY:
+            key = min(max(to_int(target) - self.base_offset, -BEYOND_KEYS - 1), BEYOND_KEYS)
+        else:
+            key = min(max(to_int(target), -INT64_MAX - 1), INT64_MAX)
+        size, key_size, warm_entries = (
+            self.ENTRY_SIZE,
+            self._KEY_SIZE,
+            WARM_BYTES // self.ENTRY_SIZE,
+        )
+        return self._reading(
+            lambda view, entries: lower_slot(view, size, 0, key_size, entries, key, warm_entries)
+        )
+
     def sanity_check(self) -> None:
         """Check every entry: keys strictly increasing, values not falling, nothing negative.
 

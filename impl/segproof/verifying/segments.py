@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from segproof.files import File, Files
 from segproof.findings import Severity
-from segproof.recent_changes import changed_recently
+from segproof.reading.live_writer import changed_recently
 from segproof.verifying.names import segment_file_name
 from segproof.verifying.reporting import Reporter
 

@@ -17,8 +17,8 @@ from itertools import pairwise
 from segproof.files import Files
 from segproof.verifying.names import NameKind, read_file_name, read_partition_name
 from segproof.verifying.rocketmq.places import PlaceKind, find_places
-from segproof_harness.reading.rows import segment_file
-from segproof_harness.reading.store_rows import files_of as store_files
+from segproof_harness.reading.segment_file_rows import segment_file
+from segproof_harness.reading.store_file_rows import files_of as store_files
 from segproof_spark.tables.request import Request
 from segproof_spark.tables.schemas import TABLES
 

@@ -25,7 +25,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from segproof.files import File, Files
-from segproof.recent_changes import changed_recently
+from segproof.reading.live_writer import changed_recently
 from segproof.rocketmq.geometry import index_file_names
 from segproof.verifying.carried_bytes import carried_from_bytes
 from segproof.verifying.directory_checks import Partition

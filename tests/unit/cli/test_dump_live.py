@@ -12,7 +12,7 @@ import pytest
 from segproof.verifying.rocketmq.places import Place, PlaceKind
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, stores
-from segproof_harness.reading import rows, store_rows
+from segproof_harness.reading import segment_file_rows, store_file_rows
 
 PLAIN = KAFKA / "plain" / "plain-0"
 
@@ -21,9 +21,11 @@ def meanwhile(
     monkeypatch: pytest.MonkeyPatch, path: Path, behind: int, happens: Callable[[], None]
 ) -> None:
     """Let something happen behind so many rows of a file; -1: behind the last one."""
-    right = rows.rows_of
+    right = segment_file_rows.rows_of
 
-    def changed(file: rows.SegmentFile, **options: Any) -> Iterator[rows.Row]:
+    def changed(
+        file: segment_file_rows.SegmentFile, **options: Any
+    ) -> Iterator[segment_file_rows.Row]:
         number = 0
         for number, row in enumerate(right(file, **options)):
             if file.path == str(path) and number == behind:
@@ -32,7 +34,7 @@ def meanwhile(
         if file.path == str(path) and behind < 0:
             happens()
 
-    monkeypatch.setattr(rows, "rows_of", changed)
+    monkeypatch.setattr(segment_file_rows, "rows_of", changed)
 
 
 @pytest.fixture
@@ -64,14 +66,14 @@ def test_file_of_a_store_removed_meanwhile(
 ) -> None:
     """A broker removes old files of a store too; it was exit code 1."""
     store = shutil.copytree(next(iter(stores())), tmp_path / "store")
-    found = store_rows.files_of(Place(PlaceKind.STORE, str(store)))
+    found = store_file_rows.files_of(Place(PlaceKind.STORE, str(store)))
     last = Path(found[-1].path)
 
     def files_of(place: Place) -> list[Place]:
         last.unlink()
         return found
 
-    monkeypatch.setattr(store_rows, "files_of", files_of)
+    monkeypatch.setattr(store_file_rows, "files_of", files_of)
     assert 0 == cli.run(["dump", str(store)])
     assert f"{last}: it was removed while the directory was read" in capsys.readouterr().err
 

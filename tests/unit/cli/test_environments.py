@@ -64,7 +64,7 @@ import contextlib, io, json, os, sys, tempfile
 import segproof.rebuilding.rocketmq_index, segproof.rebuilding.running, segproof.store_lookup
 import segproof.verification
 import segproof_harness.laws.broken_files, segproof_harness.releases.readiness
-import segproof_harness.reading.rows, segproof_harness.reading.store_rows
+import segproof_harness.reading.segment_file_rows, segproof_harness.reading.store_file_rows
 import segproof_harness.histories.replay
 from segproof_harness import cli
 from segproof_harness.structures.structure import STRUCTURE_IDS, structure_named

@@ -213,7 +213,7 @@ def test_dump_of_large_batches_takes_no_memory(
     """A batch above the limit is summed in pieces; what needs all of it is null or refused."""
     log = str(next(BY_NAME[name].glob("*.log")))
     whole = jsonl(capsys, "dump", log)
-    monkeypatch.setattr("segproof_harness.reading.rows.LARGE_BATCH_BYTES", 20)
+    monkeypatch.setattr("segproof_harness.reading.segment_file_rows.LARGE_BATCH_BYTES", 20)
     pieces = jsonl(capsys, "dump", log)
     unknown = {"base_offset": None, "record_count": None}
     expected = [row | unknown if row["magic"] < 2 else row for row in whole]
@@ -316,7 +316,7 @@ def test_lookup_refuses_an_index_beyond_memory(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An index file of any length takes no more memory than a limit: exit 1 and the reason."""
-    monkeypatch.setattr("segproof.lookup.INDEX_BYTES_MAX", 16)
+    monkeypatch.setattr("segproof.reading.segment_reader.INDEX_BYTES_MAX", 16)
     row = jsonl(capsys, "lookup", str(PLAIN), "--offset", "1", code=1)[0]
     assert "not read into memory" in row["reason"]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether another process may be in the middle of changing some files, and asking again if so."""
+"""Reading beside a writer: whether files were changed a moment ago, and asking again if so."""
 
 from collections.abc import Callable, Iterable
 from time import sleep, time_ns
@@ -8,7 +8,7 @@ from typing import TypeVar
 from segproof.errors import SegproofError
 from segproof.files import Files
 
-__all__ = ["PAUSES_SECONDS", "changed_recently", "until_steady"]
+__all__ = ["PAUSES_SECONDS", "changed_recently", "pause", "until_steady"]
 
 Answer = TypeVar("Answer")
 RECENT_NS = 1_000_000_000
@@ -28,16 +28,21 @@ def changed_recently(paths: Iterable[str], files: Files) -> bool:
     return False
 
 
+def pause(seconds: float) -> None:
+    """Let the writer go on for so long."""
+    sleep(seconds)
+
+
 def until_steady(ask: Callable[[], Answer], may_change: Callable[[], bool]) -> Answer:
     """Return what `ask` answers; where it fails and `may_change` says so, ask a few times more.
 
     Raises: what the last try raised.
     """
-    for pause in PAUSES_SECONDS:
+    for seconds in PAUSES_SECONDS:
         try:
             return ask()
         except (SegproofError, FileNotFoundError):
             if not may_change():
                 raise
-        sleep(pause)
+        pause(seconds)
     return ask()

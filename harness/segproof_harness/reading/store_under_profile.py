@@ -15,12 +15,12 @@ from typing import Any
 
 from segproof.errors import CorruptIndexError, SegproofError
 from segproof.files import REAL_FILES, Files
-from segproof.lookup_answers import LookupStep
+from segproof.reading.lookup_answers import LookupStep
+from segproof.reading.store_reader import NOT_FOUND, KeyAnswer, StoreReader
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.geometry import find_geometries
 from segproof.rocketmq.index_table import Geometry
-from segproof.store_lookup import NOT_FOUND, KeyAnswer, StoreReader
-from segproof_harness.reading.segments import answered, read_whole
+from segproof_harness.reading.partition_under_profile import answered, read_whole
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files as ModelFiles
 from segproof_model.rocketmq.broker.index_service import IndexService

@@ -10,7 +10,6 @@ Not covered: a missing index, which a release rebuilds before it answers; logs b
 indexes above 64 MiB, which are refused.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,14 +19,12 @@ from typing import Any, TypeVar
 from segproof.errors import SegproofError, TooLargeError
 from segproof.files import REAL_FILES, Files
 from segproof.kafka.record_file import MAX_FILE_BYTES
-from segproof.lookup import (
-    INDEX_BYTES_MAX,
-    LookupStep,
-    OffsetAnswer,
-    TimestampAnswer,
+from segproof.reading.partition_search import (
+    PartitionSearch,
+    SegmentSearch,
     segment_base_offsets,
-    segment_file_name,
 )
+from segproof.reading.segment_reader import INDEX_BYTES_MAX
 from segproof_harness.files.codecs import CODECS
 from segproof_model.kafka.format.compression import BeyondLimitError
 from segproof_model.kafka.format.offset_index import OffsetIndex, OffsetPosition
@@ -110,7 +107,7 @@ def entries_of(index: OffsetIndex | TimeIndex) -> list[Any]:
     return [index.stored(number) for number in range(index.entries)]
 
 
-class SegmentAsFound:
+class SegmentAsFound(SegmentSearch):
     """One segment in a release. Its files are read when they are first needed.
 
     Raises, from each question: ModelRaisedError where the release raises; OSError.
@@ -125,15 +122,9 @@ class SegmentAsFound:
         limit: int = BATCH_LIMIT_BYTES,
         files: Files = REAL_FILES,
     ) -> None:
-        self.base_offset = base_offset
+        super().__init__(directory, base_offset, files)
         self.release = release
-        self._directory = directory
         self._limit = limit
-        self._files = files
-
-    def path(self, suffix: str) -> str:
-        """Return the path of one of the segment's files."""
-        return os.path.join(self._directory, segment_file_name(self.base_offset, suffix))
 
     @cached_property
     def offset_index(self) -> OffsetIndex:
@@ -181,13 +172,24 @@ class SegmentAsFound:
     def lookup_offset_index(self, target_offset: int) -> OffsetPosition:
         """Return `OffsetIndex.lookup`."""
         with answered(self.path(".index")):
-            return self.offset_index.lookup(target_offset)
+            entry = self.offset_index.lookup(target_offset)
+        self._note_search(self.offset_index, ".index", target_offset, entry)
+        return entry
 
-    def translate_offset(self, offset: int) -> LogOffsetPosition | None:
+    def first_batch_reaching(self, offset: int, start: OffsetPosition) -> LogOffsetPosition | None:
         """Return where the first batch is whose last offset is not below the offset (SEG-12)."""
-        entry = self.lookup_offset_index(offset)
         with answered(self.path(".log")):
-            return self.log.search_for_offset_with_size(offset, entry.position)
+            found = self.log.search_for_offset_with_size(offset, start.position)
+            if found is not None:
+                # Up to 3.9 the search answers with the last offset; the batch says its base.
+                base_offset = next(self.log.batches(found.position)).base_offset
+                found = found._replace(offset=base_offset)
+        if self.steps.wanted:
+            batches, _ = self.scan(start.position)
+            if found is not None:
+                batches = [each for each in batches if each.position <= found.position]
+            self._note_scan(start.position, len(batches), found)
+        return found
 
     def read(self, start_offset: int, max_size_bytes: int) -> FetchedBytes | None:
         """Return what a read of at most so many bytes hands out (SEG-14 to SEG-17)."""
@@ -195,9 +197,7 @@ class SegmentAsFound:
         if found is None:
             return None
         size = min(self.log.size - found.position, max_size_bytes)
-        with answered(self.path(".log")):
-            base_offset = next(self.log.batches(found.position)).base_offset
-        return FetchedBytes(base_offset, found.position, size, max_size_bytes < found.size_bytes)
+        return FetchedBytes(found.offset, found.position, size, max_size_bytes < found.size_bytes)
 
     def read_next_offset(self) -> int:
         """Return the offset behind the last complete batch, as the index lets one find it.
@@ -222,20 +222,16 @@ class SegmentAsFound:
     def lookup_time_index(self, target_timestamp: int) -> TimestampOffset:
         """Return `TimeIndex.lookup`."""
         with answered(self.path(".timeindex")):
-            return self.time_index.lookup(target_timestamp)
+            entry = self.time_index.lookup(target_timestamp)
+        self._note_search(self.time_index, ".timeindex", target_timestamp, entry)
+        return entry
 
-    def find_offset_by_timestamp(
-        self, timestamp: int, starting_offset: int
+    def first_record_at(
+        self, timestamp: int, starting_offset: int, start: OffsetPosition
     ) -> TimestampAndOffset | None:
-        """Return the first record at or after timestamp and offset (SEG-39)."""
-        start = self.timestamp_search_start(timestamp, starting_offset)
+        """Return the first record from an index entry on at or after timestamp and offset."""
         with answered(self.path(".log")):
             return self.log.search_for_timestamp(timestamp, start.position, starting_offset)
-
-    def timestamp_search_start(self, timestamp: int, starting_offset: int) -> OffsetPosition:
-        """Return the offset index's answer from which a search for the timestamp begins."""
-        entry = self.lookup_time_index(timestamp)
-        return self.lookup_offset_index(max(entry.offset, starting_offset))
 
     def max_timestamp_so_far(self) -> int:
         """Return the timestamp of the last entry as found; -1 without one (SEG-49)."""
@@ -249,20 +245,32 @@ class SegmentAsFound:
         status = self._files.status(self.path(".log"))
         return 0 if status is None else status.modified_ns // 1_000_000
 
+    def check_read_to_end(self, start: int) -> None:
+        """Return: a release takes damage for the end of a log."""
 
-class PartitionAsFound:
+    def _note_search(
+        self, index: OffsetIndex | TimeIndex, suffix: str, target: int, entry: Any
+    ) -> None:
+        if self.steps.wanted:
+            entries = entries_of(index)
+            slot = entries.index(entry) if entry in entries else None
+            self._note_index(suffix, target, len(entries), slot, entry)
+
+
+class PartitionAsFound(PartitionSearch):
     """The segments of a directory in a release, and the answers across them.
 
     Raises: OSError if the directory can't be listed; SegproofError if it holds no log.
     """
 
+    largest_timestamp_suffix = ".timeindex"
+
     def __init__(self, path: str, release: Release, *, files: Files = REAL_FILES) -> None:
-        self.path = path
+        super().__init__(path)
         self.release = release
         self.base_offsets = segment_base_offsets(path, files=files)
         self._files = files
         self._segment: SegmentAsFound | None = None
-        self._largest_timestamps: dict[int, int] = {}
         if not self.base_offsets:
             raise SegproofError("no log whose name is an offset", law="FILE-1", path=path)
 
@@ -270,130 +278,8 @@ class PartitionAsFound:
         """Return a segment; the one before is given back, since each is read into memory."""
         if self._segment is None or self._segment.base_offset != base_offset:
             self._segment = SegmentAsFound(self.path, base_offset, self.release, files=self._files)
+        self._segment.steps = self._steps
         return self._segment
 
-    def lookup_offset(self, target: int, *, explain: bool = False) -> OffsetAnswer:
-        """Return where a fetch from `target` begins (LOG-1, LOG-6)."""
-        steps: list[LookupStep] = []
-        at_or_above = [base for base in self.base_offsets if base > target]
-        floors = self.base_offsets[: len(self.base_offsets) - len(at_or_above)]
-        facts: dict[str, int | str | None] = {
-            "segments": len(self.base_offsets),
-            "floor": floors[-1] if floors else None,
-        }
-        steps.append(LookupStep("segment", self.path, facts))
-        if not floors:
-            reason = f"below the first segment, which begins at offset {self.base_offsets[0]}"
-            return OffsetAnswer(target, reason=reason, steps=_taken(steps, explain))
-        first: OffsetPosition | None = None
-        for base_offset in [floors[-1], *at_or_above]:
-            segment = self.segment(base_offset)
-            entry = segment.lookup_offset_index(target)
-            first = first or entry
-            found = segment.translate_offset(target)
-            if explain:
-                steps += _offset_steps(segment, target, entry, found)
-            if found is not None:
-                # Up to 3.9 the search answers with the last offset; the batch says its base.
-                base = segment.read(target, 0)
-                offset = found.offset if base is None else base.offset
-                return OffsetAnswer(
-                    target,
-                    base_offset,
-                    *entry,
-                    offset,
-                    found.position,
-                    found.size_bytes,
-                    steps=_taken(steps, explain),
-                )
-        assert first is not None
-        reason = f"the release finds no batch that reaches offset {target}"
-        return OffsetAnswer(target, floors[-1], *first, reason=reason, steps=_taken(steps, explain))
-
-    def lookup_timestamp(self, target: int, *, explain: bool = False) -> TimestampAnswer:
-        """Return the first record at or after the time, in the segment that reaches it (LOG-15)."""
-        steps: list[LookupStep] = []
-        for base_offset in self.base_offsets:
-            largest = self._largest_timestamp(base_offset)
-            path = os.path.join(self.path, segment_file_name(base_offset, ".timeindex"))
-            steps.append(LookupStep("largest-timestamp", path, {"timestamp": largest}))
-            if largest < target:
-                continue
-            segment = self.segment(base_offset)
-            found = segment.find_offset_by_timestamp(target, self.base_offsets[0])
-            if explain:
-                steps += _timestamp_steps(segment, target, self.base_offsets[0])
-            if found is None:
-                reason = f"no record of segment {base_offset} has a timestamp of {target} or later"
-                return TimestampAnswer(target, reason=reason, steps=_taken(steps, explain))
-            return TimestampAnswer(
-                target, found.timestamp, found.offset, steps=_taken(steps, explain)
-            )
-        reason = f"no segment has a timestamp of {target} or later"
-        return TimestampAnswer(target, reason=reason, steps=_taken(steps, explain))
-
-    def _largest_timestamp(self, base_offset: int) -> int:
-        if base_offset not in self._largest_timestamps:
-            segment = SegmentAsFound(self.path, base_offset, self.release, files=self._files)
-            self._largest_timestamps[base_offset] = segment.largest_timestamp()
-        return self._largest_timestamps[base_offset]
-
-
-def _taken(steps: list[LookupStep], explain: bool) -> tuple[LookupStep, ...]:
-    return tuple(steps) if explain else ()
-
-
-def _slot_of(entries: list[Any], entry: Any) -> int | None:
-    return entries.index(entry) if entry in entries else None
-
-
-def _offset_steps(
-    segment: SegmentAsFound, target: int, entry: OffsetPosition, found: LogOffsetPosition | None
-) -> Iterator[LookupStep]:
-    entries = entries_of(segment.offset_index)
-    facts: dict[str, int | str | None] = {
-        "target": target,
-        "entries": len(entries),
-        "slot": _slot_of(entries, entry),
-        "offset": entry.offset,
-        "position": entry.position,
-    }
-    yield LookupStep("offset-index", segment.path(".index"), facts)
-    scanned, _ = segment.scan(entry.position)
-    if found is not None:
-        scanned = [each for each in scanned if each.position <= found.position]
-    facts = {
-        "from_position": entry.position,
-        "batches": len(scanned),
-        "batch_position": None if found is None else found.position,
-        "batch_size": None if found is None else found.size_bytes,
-    }
-    yield LookupStep("scan", segment.path(".log"), facts)
-
-
-def _timestamp_steps(
-    segment: SegmentAsFound, target: int, starting_offset: int
-) -> Iterator[LookupStep]:
-    entries = entries_of(segment.time_index)
-    entry = segment.lookup_time_index(target)
-    facts: dict[str, int | str | None] = {
-        "target": target,
-        "entries": len(entries),
-        "slot": _slot_of(entries, entry),
-        "timestamp": entry.timestamp,
-        "offset": entry.offset,
-    }
-    yield LookupStep("time-index", segment.path(".timeindex"), facts)
-    start = segment.timestamp_search_start(target, starting_offset)
-    offsets = entries_of(segment.offset_index)
-    yield LookupStep(
-        "offset-index",
-        segment.path(".index"),
-        {
-            "target": max(entry.offset, starting_offset),
-            "entries": len(offsets),
-            "slot": _slot_of(offsets, start),
-            "offset": start.offset,
-            "position": start.position,
-        },
-    )
+    def _why_no_batch(self, target: int) -> str:
+        return f"the release finds no batch that reaches offset {target}"

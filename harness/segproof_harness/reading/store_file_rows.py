@@ -21,9 +21,9 @@ from segproof.rocketmq.index_table import Geometry, entry_blocks, read_stored_he
 from segproof.rocketmq.message import MAGIC_V1, string_to_message_properties
 from segproof.rocketmq.store_checkpoint import StoredCheckpoint
 from segproof.verifying.rocketmq.places import LOG_NAME, Place, PlaceKind
-from segproof_harness.reading.rows import HIGHER, LARGE_RECORD_BYTES
-from segproof_harness.reading.segments import answered
-from segproof_harness.reading.stores import contents
+from segproof_harness.reading.partition_under_profile import answered
+from segproof_harness.reading.segment_file_rows import HIGHER, LARGE_RECORD_BYTES
+from segproof_harness.reading.store_under_profile import contents
 from segproof_model.language.behaviours import Release
 from segproof_model.language.files import Files as ModelFiles
 from segproof_model.rocketmq.broker.store_checkpoint import StoreCheckpoint

@@ -23,7 +23,7 @@ from segproof.files import REAL_FILES, File, Files, first_byte_of, holds_zeros
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import MAX_FILE_BYTES, LogAsFound
 from segproof.kafka.transaction_index import TransactionIndex
-from segproof_harness.reading.segments import (
+from segproof_harness.reading.partition_under_profile import (
     BATCH_LIMIT_BYTES,
     SegmentAsFound,
     answered,

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the verb `lookup` writes an answer, and the steps that led to it."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from segproof_harness.cli.common import Format, reason_of, write_line, write_row
+
+__all__ = ["AnswerWriter", "Fields"]
+
+Fields = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerWriter:
+    """Writes one row for each target."""
+
+    reader: Any
+    """Who is asked; its `steps` are those of the last question."""
+    explain: bool
+    output_format: Format
+
+    def write(
+        self, target: int | str, names: Iterable[str], ask: Callable[[], tuple[Fields, bool]]
+    ) -> bool:
+        """Write the fields that `ask` returns, or why there are none; return whether all is well.
+
+        `ask` returns too whether the data is sound. `names` are the fields that are null where it
+        raises. Raises: what it raises but SegproofError and OSError.
+        """
+        from segproof.errors import SegproofError
+
+        row: Fields = {"target": target, **dict.fromkeys(names)}
+        is_sound = False
+        try:
+            fields, is_sound = ask()
+            row |= fields
+        except SegproofError as error:
+            row["reason"] = str(error)
+        except OSError as error:
+            row["reason"] = reason_of(error)
+        steps = self.reader.steps if self.explain else ()
+        if self.explain and self.output_format is Format.JSONL:
+            row["steps"] = [asdict(step) for step in steps]
+        write_row(row, self.output_format)
+        if self.output_format is Format.TEXT:
+            for step in steps:
+                write_line(f"  {step}")
+        return is_sound

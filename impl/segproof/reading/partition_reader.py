@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Offsets and timestamps looked up in the segments of a partition directory, read-only.
+
+Beside a writer each question is answered from files that fit each other: where they do not, and
+were changed a moment ago, it is asked again.
+
+Upstream: Kafka 4.3.1: LocalLog.read; UnifiedLog.fetchOffsetByTimestamp.
+Laws: LOG-1, LOG-6, LOG-15.
+Not covered: the log start offset, high watermark and leader epochs, which lie outside the segments.
+"""
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Self, TypeVar
+
+from segproof.errors import SegproofError
+from segproof.files import REAL_FILES, Files
+from segproof.kafka.segment_names import segment_file_name
+from segproof.numbers import INT64_MAX
+from segproof.reading.live_writer import (
+    PAUSES_SECONDS,
+    changed_recently,
+    pause,
+    until_steady,
+)
+from segproof.reading.lookup_answers import OffsetAnswer, TimestampAnswer
+from segproof.reading.partition_search import PartitionSearch, segment_base_offsets
+from segproof.reading.segment_reader import SegmentReader
+
+__all__ = ["PartitionReader"]
+
+Answer = TypeVar("Answer")
+_OPEN_SEGMENTS_MAX = 8
+"""A partition may have more segments than a process may open files; indexes lie in memory."""
+
+
+class PartitionReader(PartitionSearch):
+    """The segments of one partition directory. A context manager.
+
+    `path` is the directory. The segments are those of the moment of opening, or of a later one:
+    beside a writer a question that finds no answer in files that were changed a moment ago lists
+    the directory again. An answer is never older than the reader.
+
+    Raises: OSError if the directory can't be listed; SegproofError if it holds no log.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, files: Files = REAL_FILES) -> None:
+        super().__init__(os.fspath(path))
+        self._files = files
+        self._readers: OrderedDict[int, SegmentReader] = OrderedDict()
+        self._waits = list(PAUSES_SECONDS[::-1])
+        """How long to wait before the next misses are believed, beside a writer."""
+        until_steady(self._list, lambda: changed_recently([self.path], files))
+
+    def _list(self) -> None:
+        """List the directory, and forget what was seen of it before."""
+        found = segment_base_offsets(self.path, files=self._files)
+        if not found:
+            raise SegproofError(
+                "no log whose name is an offset",
+                law="FILE-1",
+                path=self.path,
+                hint="name the directory of one partition, such as TOPIC-0",
+            )
+        self.close()
+        self._largest_timestamps.clear()
+        self.base_offsets = found
+
+    def _is_changing(self) -> bool:
+        """Return whether the directory, or its last log, changed a moment ago."""
+        last = os.path.join(self.path, segment_file_name(self.base_offsets[-1], ".log"))
+        return changed_recently((last, self.path), self._files)
+
+    def _ask(self, ask: Callable[[], Answer], is_sure: Callable[[Answer], bool]) -> Answer:
+        """Return an answer from files that fit each other.
+
+        One that is not sure is asked for again while the files change: a writer may be in the
+        middle of a step, such as making an index anew.
+        """
+
+        def once() -> Answer:
+            answer = ask()
+            while not is_sure(answer) and self._is_changing():
+                is_last = not self._waits
+                pause(0 if is_last else self._waits.pop())
+                self._list()
+                answer = ask()
+                if is_last:
+                    break
+            return answer
+
+        def may_change() -> bool:
+            changing, known = self._is_changing(), self.base_offsets
+            with suppress(SegproofError, FileNotFoundError):
+                self._list()
+            return changing or self.base_offsets != known
+
+        return until_steady(once, may_change)
+
+    def _is_batch(self, answer: OffsetAnswer) -> bool:
+        """Return whether an answer is a batch with the right checksum, if files are changing."""
+        if answer.batch_position is None or answer.segment_base_offset is None:
+            return False
+        if not self._is_changing():
+            return True
+        segment = self.segment(answer.segment_base_offset)
+        batch = next(segment.log.batches(answer.batch_position), None)
+        return batch is not None and batch.is_valid()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all files."""
+        while self._readers:
+            self._readers.popitem()[1].close()
+
+    def segment(self, base_offset: int) -> SegmentReader:
+        """Return the reader of a segment; it stays open until it was not used for a while."""
+        reader = self._readers.pop(base_offset, None)
+        if reader is None:
+            is_last = base_offset == self.base_offsets[-1]
+            reader = SegmentReader(self.path, base_offset, files=self._files, is_last=is_last)
+        self._readers[base_offset] = reader
+        reader.steps = self._steps
+        if len(self._readers) > _OPEN_SEGMENTS_MAX:
+            self._readers.popitem(last=False)[1].close()
+        return reader
+
+    def lookup_offset(self, target: int, *, explain: bool = False) -> OffsetAnswer:
+        """Return where the first batch lies whose last offset is not below `target`.
+
+        The floor of the target picks the segment. Where its last batch ends before the target, the
+        answer is the first batch of the next segment that has one. With `explain` the answer
+        carries its steps.
+
+        Laws: LOG-1, LOG-6, SEG-12. Raises: OSError, CorruptIndexError, CorruptRecordError.
+        """
+        search = super().lookup_offset
+        return self._ask(lambda: search(target, explain=explain), self._is_batch)
+
+    def _why_no_batch(self, target: int) -> str:
+        return f"no batch of the partition reaches offset {target}{self._told_end()}"
+
+    def _told_end(self) -> str:
+        """Return in words where the last batch ends; nothing where that can't be read."""
+        try:
+            for base_offset in reversed(self.base_offsets):
+                segment, last = self.segment(base_offset), None
+                for batch in segment.batches_from(INT64_MAX):
+                    last = batch
+                if last is not None:
+                    return f": the last one ends at {last.last_offset}"
+        except SegproofError:
+            return ""
+        return ": it has none"
+
+    def lookup_timestamp(self, target: int, *, explain: bool = False) -> TimestampAnswer:
+        """Return the first record at or after the time `target`, in ms since 1970.
+
+        The first segment whose largest timestamp is not below the target is searched, and no
+        other one. With `explain` the answer carries its steps.
+
+        Laws: LOG-15, SEG-39. Raises: OSError, CorruptIndexError, CorruptRecordError, and what
+        reading records raises.
+        """
+        search = super().lookup_timestamp
+        return self._ask(
+            lambda: search(target, explain=explain), lambda one: one.offset is not None
+        )
+
+    def _why_no_timestamp(self, target: int) -> str:
+        largest = max(self._largest_timestamps.values())
+        known = "there is none" if largest < 0 else f"the largest is {largest}"
+        return f"{super()._why_no_timestamp(target)}: {known}"

@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Look keys and offsets up in a store of RocketMQ, read-only, step by step.
+
+Index files are read by `pread` and never mapped or grown; each question reads a header, a slot and
+the entries of one chain. Where the commit log is at hand each entry's message is read, and what has
+another topic or key is left out, as clients do with a broker's answer; without it, or where the raw
+answer is wanted, keys of equal hash are one key.
+
+Beside a writer a question that meets something unsound in files that were changed a moment ago is
+asked anew.
+
+Upstream: RocketMQ 5.5.1: IndexService.queryOffset, IndexFile.selectPhyOffset, MQAdminImpl.
+Laws: RMQIDX-16, RMQIDX-31 to RMQIDX-36, RMQIDX-40, RMQSVC-17, RMQSVC-19, RMQLOG-3.
+Not covered: the broker's limits of 32 and 64 answers, unless they are asked for.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from struct import Struct
+from typing import NamedTuple
+
+from segproof.errors import CorruptIndexError, SegproofError
+from segproof.files import REAL_FILES, File, Files
+from segproof.reading.live_writer import changed_recently, until_steady
+from segproof.reading.lookup_answers import LookupStep, Steps
+from segproof.rocketmq.commit_log import CommitLog
+from segproof.rocketmq.geometry import find_geometries
+from segproof.rocketmq.index_table import (
+    ENTRY,
+    ENTRY_BYTES,
+    HEADER_BYTES,
+    SLOT_BYTES,
+    Geometry,
+    StoredHeader,
+    read_stored_header,
+)
+from segproof.rocketmq.key_hash import index_key_hash
+from segproof.rocketmq.message import Message, dispatch_request_of
+from segproof.verifying.rocketmq.places import PlaceKind, place_of
+from segproof.verifying.rocketmq.record_keys import keys_of, tag_key_of
+
+__all__ = ["KeyAnswer", "StoreReader"]
+
+INT64_MAX = (1 << 63) - 1
+INT64 = 1 << 64
+NOT_FOUND = "no message has this key in this time"
+ASKED_KINDS = (PlaceKind.STORE, PlaceKind.INDEX_FOLDER, PlaceKind.INDEX_FILE)
+SHOWN_OFFSETS = 3
+_INT32 = Struct(">i")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyAnswer:
+    """Where the messages of a key lie; an empty answer has a reason."""
+
+    target: str
+    """Topic, `#` and key."""
+    phy_offsets: tuple[int, ...] = ()
+    """Newest first."""
+    reason: str | None = None
+    """Why there is none, or why some may be missing."""
+    unreadable: tuple[int, ...] = ()
+    """Offsets that entries of the key's hash lead to, where the log has no message to read."""
+    steps: tuple[LookupStep, ...] = field(default=(), compare=False)
+
+
+class _Hit(NamedTuple):
+    """One entry of a chain."""
+
+    number: int
+    """Its index."""
+    key_hash: int
+    phy_offset: int
+    time: int
+    """Milliseconds, as far as the index has them."""
+    prev_index: int
+
+
+@dataclass(slots=True)
+class _Question:
+    target: str
+    begin: int
+    end: int
+    max_num: int
+    is_raw: bool
+    found: list[int] = field(default_factory=list)
+    unreadable: list[int] = field(default_factory=list)
+
+
+class StoreReader:
+    """The index files of a store, of a folder, or one file; and the commit log, if there is one.
+
+    Raises: OSError if `path` can't be listed; SegproofError if it holds no index file or log.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        hash_slot_num: int | None = None,
+        files: Files = REAL_FILES,
+    ) -> None:
+        self.path = os.fspath(path)
+        self._files = files
+        self._slots = hash_slot_num
+        self._geometries: dict[str, Geometry | None] = {}
+        self._steps = Steps()
+        place = place_of(self.path, files)
+        if place is None or place.kind not in ASKED_KINDS:
+            raise SegproofError(
+                "neither a store of RocketMQ nor index files of one",
+                path=self.path,
+                hint="name the directory that holds commitlog and index",
+            )
+        self.log: CommitLog | None = None
+        """The commit log, or None where there is none."""
+        if place.kind is PlaceKind.STORE:
+            log = CommitLog.open(self.path, files=files)
+            self.log = log if log.log_files else None
+        self._kind = place.kind
+
+    @property
+    def steps(self) -> tuple[LookupStep, ...]:
+        """The steps of the last question that was asked with `explain`, up to where it failed."""
+        return self._steps.taken
+
+    def index_paths(self) -> list[str]:
+        """Return the index files, oldest first. Raises: OSError."""
+        if self._kind is PlaceKind.INDEX_FILE:
+            return [self.path]
+        folder = self.path
+        if self._kind is PlaceKind.STORE:
+            if "index" not in self._files.list_directory(self.path):
+                return []
+            folder = os.path.join(self.path, "index")
+        names = self._files.list_directory(folder)
+        # RocketMQ loads whatever name is a number.
+        return [os.path.join(folder, name) for name in names if name.isascii() and name.isdigit()]
+
+    def look_message(self, phy_offset: int) -> Message | None:
+        """Return the record at an offset of the log, or None.
+
+        Raises: SegproofError without a commit log; as `CommitLog.look_message`.
+        """
+        if self.log is None:
+            raise SegproofError("there is no commit log here", path=self.path)
+        return self.log.look_message(phy_offset)
+
+    # --- by key
+
+    def lookup_key(
+        self,
+        target: str,
+        begin: int = 0,
+        end: int = INT64_MAX,
+        max_num: int = 64,
+        *,
+        raw: bool = False,
+        explain: bool = False,
+    ) -> KeyAnswer:
+        """Return where the messages of a key lie whose time is in begin..end, both inclusive.
+
+        With `raw` every entry of the key's hash counts, as a broker's index answers.
+        Raises: CorruptIndexError where a chain is damaged or a file does not tell its slots;
+        OSError.
+        """
+
+        def ask() -> KeyAnswer:
+            self._steps = Steps(explain)
+            return self._ask(_Question(target, begin, end, max_num, raw))
+
+        def may_change() -> bool:
+            with suppress(OSError):
+                return changed_recently(self.index_paths(), self._files)
+            return True
+
+        return until_steady(ask, may_change)
+
+    def _ask(self, question: _Question) -> KeyAnswer:
+        key_hash = index_key_hash(question.target)
+        self._steps.note("hash", self.path, key=question.target, key_hash=key_hash)
+        if self.log is None and not question.is_raw:
+            self._steps.note("no-log", self.path)
+        paths = self.index_paths()
+        for number, path in reversed(list(enumerate(paths))):
+            if not self._one_file(question, path, key_hash, number == 0):
+                break
+        unreadable = tuple(question.unreadable)
+        reason = _reason(question, bool(paths))
+        return KeyAnswer(question.target, tuple(question.found), reason, unreadable, self.steps)
+
+    def _geometry(self, path: str) -> Geometry:
+        if path not in self._geometries:
+            folder = os.path.dirname(path) or "."
+            names = [os.path.basename(one) for one in self.index_paths()]
+            found = find_geometries(folder, names, hash_slot_num=self._slots, files=self._files)
+            for name, answer in found.items():
+                self._geometries[os.path.join(os.path.dirname(path), name)] = answer.geometry
+        geometry = self._geometries.get(path)
+        if geometry is None:
+            raise CorruptIndexError(
+                "no number of slots fits the file",
+                law="RMQDISK-2",
+                path=path,
+                hint="say how many it has (maxHashSlotNum of the broker) with --hash-slots",
+            )
+        return geometry
+
+    def _one_file(self, question: _Question, path: str, key_hash: int, is_first: bool) -> bool:
+        """Look into one file; return whether an older one is to be asked."""
+        file = self._files.open(path)
+        try:
+            header = _sound_header(file)
+            if header.index_count <= 1:
+                self._steps.note("file", path, entries=0, taken="no: it has no entry")
+                return True
+            begin, end = header.begin_timestamp, header.end_timestamp
+            is_matched = _is_time_matched(header, question.begin, question.end)
+            self._steps.note(
+                "file", path, entries=header.index_count - 1, begin_timestamp=begin,
+                end_timestamp=end, taken="yes" if is_matched else "no: its times do not match",
+            )  # fmt: skip
+            if is_matched:
+                self._chain(question, path, file, header, key_hash)
+        finally:
+            file.close()
+        if len(question.found) >= question.max_num:
+            self._steps.note("end", path, why=f"{question.max_num} are found")
+            return False
+        if begin < question.begin and not is_first:
+            self._steps.note("end", path, why="the file begins before the time asked for")
+            return False
+        return True
+
+    def _chain(
+        self, question: _Question, path: str, file: File, header: StoredHeader, key_hash: int
+    ) -> None:
+        geometry = self._geometry(path)
+        slot = key_hash % geometry.hash_slot_num
+        position = HEADER_BYTES + SLOT_BYTES * slot
+        data = file.pread(SLOT_BYTES, position)
+        head = _INT32.unpack(data)[0] if len(data) == SLOT_BYTES else 0
+        self._steps.note("slot", path, slot=slot, slots=geometry.hash_slot_num, entry=head)
+        if head == 0 or len(question.found) >= question.max_num:
+            return
+        for hit in _walk(path, file, header, geometry, head, position):
+            why = self._why_not(question, hit, key_hash)
+            self._steps.note(
+                "entry", path, index=hit.number, key_hash=hit.key_hash, phy_offset=hit.phy_offset,
+                time=hit.time, prev_index=hit.prev_index, taken=why or "yes",
+            )  # fmt: skip
+            if why is None:
+                question.found.append(hit.phy_offset)
+                if len(question.found) >= question.max_num:
+                    return
+            if hit.time < question.begin and hit.prev_index:
+                self._steps.note("end", path, why="the chain is older than the time asked for")
+                return
+
+    def _why_not(self, question: _Question, hit: _Hit, key_hash: int) -> str | None:
+        """Return why an entry is left out, or None if it is taken."""
+        if hit.key_hash != key_hash:
+            return "no: another hash in the same slot"
+        if not question.begin <= hit.time <= question.end:
+            return "no: not in the time asked for"
+        if question.is_raw or self.log is None:
+            return None
+        if hit.phy_offset < self.log.min_offset:
+            return "no: its message has expired"
+        if hit.phy_offset >= self.log.max_offset:  # a broker may have begun a file since
+            self.log = CommitLog.open(self.path, files=self._files)
+        message = self.log.look_message(hit.phy_offset)
+        if message is None:
+            if hit.phy_offset not in question.unreadable:
+                question.unreadable.append(hit.phy_offset)
+            return "no: there is no message at its offset"
+        request = dispatch_request_of(message)
+        keys = [*keys_of(request), tag_key_of(request)]
+        if question.target in keys:
+            return None
+        has_hash = any(key is not None and index_key_hash(key) == key_hash for key in keys)
+        return "no: another key of the same hash" if has_hash else "no: not a key of its message"
+
+
+def _reason(question: _Question, has_files: bool) -> str | None:
+    """Return why there is no answer, or why some of it may be missing."""
+    if offsets := question.unreadable:
+        shown = ", ".join(map(str, offsets[:SHOWN_OFFSETS]))
+        if len(offsets) > SHOWN_OFFSETS:
+            shown += f" and {len(offsets) - SHOWN_OFFSETS} more"
+        return (
+            f"entries of its hash lead to offsets where the commit log has no message: {shown};"
+            " --raw shows them, `segproof verify` tells what is damaged"
+        )
+    if question.found:
+        return None
+    if question.max_num < 1:
+        return "no offset is asked for"
+    return NOT_FOUND if has_files else "there is no index file"
+
+
+def _sound_header(file: File) -> StoredHeader:
+    """Return the header of a file. Raises: CorruptIndexError where there is none, or no count."""
+    header = read_stored_header(file)
+    if header is None:
+        raise CorruptIndexError("it is shorter than a header", law="RMQDISK-1", path=file.path)
+    if header.index_count < 0:
+        raise CorruptIndexError(
+            f"the index count is {header.index_count}", law="RMQDISK-4", path=file.path, position=36
+        )
+    return header
+
+
+def _is_time_matched(header: StoredHeader, begin: int, end: int) -> bool:
+    """Return whether a file may hold messages of a time (RMQIDX-16)."""
+    first, last = header.begin_timestamp, header.end_timestamp
+    return (begin < first and end > last) or first <= begin <= last or first <= end <= last
+
+
+def _walk(
+    path: str, file: File, header: StoredHeader, geometry: Geometry, head: int, position: int
+) -> Iterator[_Hit]:
+    """Yield the entries of a chain; each leads to an earlier one, so there are few enough.
+
+    Raises: CorruptIndexError where one does not.
+    """
+    index, below = head, min(header.index_count, geometry.index_num)
+    while index:
+        if not 0 < index < below:
+            raise _corrupt(
+                path, position, f"it leads to entry {index}, and 1 to {below - 1} may be"
+            )
+        position = geometry.position_of(index)
+        data = file.pread(ENTRY_BYTES, position)
+        if len(data) < ENTRY_BYTES:
+            raise _corrupt(path, position, "the file ends here")
+        key_hash, phy_offset, difference, previous = ENTRY.unpack(data)
+        if difference < 0:
+            raise _corrupt(path, position, f"the time difference is {difference}")
+        time = (header.begin_timestamp + 1000 * difference + INT64 // 2) % INT64 - INT64 // 2
+        yield _Hit(index, key_hash, phy_offset, time, previous)
+        index, below = previous, index
+
+
+def _corrupt(path: str, position: int, words: str) -> CorruptIndexError:
+    return CorruptIndexError(
+        f"a chain is damaged: {words}",
+        law="RMQIDX-40",
+        path=path,
+        position=position,
+        hint="`segproof verify` tells what else is wrong; the index can be rebuilt from the log",
+    )
