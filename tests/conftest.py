@@ -30,10 +30,11 @@ ROOT = Path(__file__).resolve().parent.parent
 _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
 
 settings.register_profile("dev", deadline=None, suppress_health_check=_SLOW)
-# The same cases in each run: a red build is the doing of the change under test.
+# The same cases in each run: a red build is the doing of the change under test. New ones, and many
+# more, are drawn by `tox -m explore`.
 settings.register_profile(
     "ci",
-    max_examples=200,
+    max_examples=60,
     stateful_step_count=50,
     derandomize=True,
     database=None,
@@ -41,16 +42,17 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=_SLOW,
 )
-settings.register_profile("ci-again", settings.get_profile("ci"), max_examples=40)
+settings.register_profile("ci-again", settings.get_profile("ci"), max_examples=20)
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=12)
 settings.register_profile(
-    "fuzz",
+    "explore",
     max_examples=20_000,
     stateful_step_count=200,
     derandomize=False,
     database=DirectoryBasedExampleDatabase(ROOT / ".hypothesis" / "examples"),
     deadline=None,
     print_blob=True,
-    suppress_health_check=_SLOW,
+    suppress_health_check=list(HealthCheck),
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 

@@ -25,7 +25,7 @@ from segproof_harness.reading.segment_file_rows import rows_of, segment_files
 from segproof_tests import live_writer
 from segproof_tests.live_writer import STEPS, Journal, LiveWriter, State
 
-SECONDS = 4.0
+SECONDS = 2.0
 PATIENCE_SECONDS = 90.0
 RATE = 400.0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `quick` leaves out is run by the others: no other environment chooses by marker or name."""
+"""What `fast` and `quick` leave out is run by the others, which choose by folder only."""
 
 import configparser
 import shlex
@@ -37,12 +37,13 @@ def commands() -> dict[str, list[str]]:
     }
 
 
-def test_only_quick_leaves_tests_out() -> None:
+def test_only_fast_and_quick_leave_tests_out() -> None:
     """Of the folders that they name, all other environments run every test."""
     found = {
         name: [one for each in lines for one in chosen(each)] for name, lines in commands().items()
     }
     assert ["-m not slow"] == found.pop("testenv:quick")
+    assert ["-m not slow", "-k kafka or rocketmq"] == found.pop("testenv:fast")
     assert {} == {name: options for name, options in found.items() if options}
 
 
@@ -53,11 +54,11 @@ def test_the_first_python_runs_what_quick_leaves_out() -> None:
     words = shlex.split(line.replace("}", ""))
     assert "{posargs:tests" in words
     ignored = {words[at + 1] for at, word in enumerate(words) if word == "--ignore"}
-    alone = {"canaries", "contracts", "fuzz", "oracle", "spark", "golden/test_docs_examples.py"}
+    alone = {"canaries", "contracts", "explore", "oracle", "spark", "golden/test_docs_examples.py"}
     assert {f"tests/{name}" for name in alone} == ignored
     listed = (ROOT / "tox.ini").read_text(encoding="utf-8").partition("env_list =")[2]
     assert "py3{11," in listed.partition("#")[0]
-    assert "quick" not in listed.partition("#")[0].split()
+    assert not {"fast", "quick"} & set(listed.partition("#")[0].split())
 
 
 def test_nothing_else_leaves_tests_out() -> None:
@@ -69,6 +70,7 @@ def test_nothing_else_leaves_tests_out() -> None:
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
     assert '- run: tox run -e "$TOX_ENV"\n' in workflow
     assert "env: quick" not in workflow
+    assert "env: fast" not in workflow
 
 
 @pytest.mark.parametrize(
