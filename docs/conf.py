@@ -40,7 +40,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(Callable|Iterable|Iterator|Mapping|NDArray|PathLike|Protocol|Sequence|Self|Any)"),
     (r"py:.*", r"segproof(_harness|_model)?(\.\w+)+\.(Entry|Index|Item|S|State)"),  # type variables
     # What `PartitionLog.open` hands to the constructor, which nobody else calls.
-    (r"py:.*", r"segproof\.kafka\.(log_files\.LogFiles|log_loader\.LoadedLog)"),
+    (r"py:.*", r"segproof\.kafka\.(log_directory\.LogDirectory|log_loader\.LoadedLog)"),
 ]
 
 myst_enable_extensions = ["colon_fence", "deflist", "fieldlist"]

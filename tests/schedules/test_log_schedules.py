@@ -22,11 +22,12 @@ def modules(names: str) -> frozenset[str]:
     return frozenset(import_module(f"segproof.kafka.{name}").__name__ for name in names.split())
 
 
-BOTH = "log_state log_segment segment_files record_file"
+BOTH = "read_bounds log_segment segment_files record_file"
 READING = modules(
-    f"{BOTH} log_reading log_segments log_search offset_index time_index transaction_index"
+    f"{BOTH} partition_log log_view offset_by_time log_segments log_search"
+    " offset_index time_index transaction_index"
 )
-WRITING = modules(f"{BOTH} partition_log log_appending")
+WRITING = modules(f"{BOTH} partition_log local_log log_append")
 """Without the indexes: an index that is being opened lets a reader wait."""
 PRODUCER: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0}
 DATA = [batch(6, timestamp_ms=START_MS + 10 * number) for number in range(9)]
@@ -94,7 +95,7 @@ CHANGES: dict[str, tuple[Step, ...]] = {
     "remove the oldest": (
         lambda log: log.maybe_increment_log_start_offset(13),
         PartitionLog.delete_old_segments,
-        lambda log: log._files.remove_pending(),
+        lambda log: log._log.directory.delete_due_files(),
     ),
 }
 

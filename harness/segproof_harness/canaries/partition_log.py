@@ -1,61 +1,85 @@
 # SPDX-License-Identifier: Apache-2.0
 """Planted defects of a partition's log."""
 
-from collections.abc import Sequence
 from typing import Any, Self
 
 from segproof.kafka.checkpoint_file import EpochEntry
-from segproof.kafka.log_files import CLEANED_SUFFIX, SEGMENT_SUFFIXES, SWAP_SUFFIX, LogFiles
-from segproof.kafka.log_loader import load_log
-from segproof.kafka.log_validator import LogAppendInfo, analyze
+from segproof.kafka.local_log import LocalLog
+from segproof.kafka.log_append import LogAppend
+from segproof.kafka.log_directory import LogDirectory
+from segproof.kafka.log_loader import LoadedLog, LogLoader
+from segproof.kafka.log_validator import LogAppendInfo
 from segproof.kafka.partition_log import PartitionLog
 from segproof.kafka.producer_state import ProducerStateManager
-from segproof.kafka.record_batch import RecordBatch
-from segproof.kafka.segment_names import segment_file_name
+from segproof.kafka.segment_names import (
+    CLEANED_SUFFIX,
+    SEGMENT_SUFFIXES,
+    SWAP_SUFFIX,
+    segment_file_name,
+)
 from segproof.kafka.write_format import NEWEST_FORMAT
 from segproof_harness.canaries.register import canary
 
 INT32_MAX = 2**31 - 1
 
 
+class _K03LocalLog(LocalLog):
+    def check_roll(self, base: int) -> None:
+        """Refuse a base that the active segment has."""
+        if base == self.segments.active_segment.base_offset:
+            raise ValueError(f"there is a segment at {base} already")
+        super().check_roll(base)
+
+
 @canary("K-03", "partition-log", "LOG-12")
 class K03PartitionLog(PartitionLog):
     """The active, empty segment is in the way of one with its base."""
 
-    def _check_roll(self, base: int) -> None:
-        """Refuse it."""
-        if base == self.log_segments.active_segment.base_offset:
-            raise ValueError(f"there is a segment at {base} already")
-        super()._check_roll(base)
+    def __init__(self, directory: LogDirectory, loaded: LoadedLog) -> None:
+        self._log = _K03LocalLog(directory, loaded)
+        self._bounds = self._log.bounds
+
+
+class _AppendsOtherwise(PartitionLog):
+    """A log whose appends are of another class."""
+
+    append_class: type[LogAppend]
+
+    def append_as_leader(
+        self, records: bytes, leader_epoch: int, *, origin: Any = "client", **named: Any
+    ) -> LogAppendInfo:
+        """Append as the leader."""
+        return self.append_class(self._log, records, leader_epoch, origin, **named).append()
+
+    def append_as_follower(self, records: bytes, leader_epoch: int) -> LogAppendInfo:
+        """Append as a follower."""
+        return self.append_class(self._log, records, leader_epoch, "replication").append()
+
+
+class _K15Append(LogAppend):
+    def base_of_next(self) -> int:
+        """Return the least base that the last offset fits."""
+        return max(self.info.last_offset - INT32_MAX, self.log.log_end_offset)
 
 
 @canary("K-15", "partition-log", "LOG-11")
-class K15PartitionLog(PartitionLog):
+class K15PartitionLog(_AppendsOtherwise):
     """The base of a new segment is guessed, though the first offset is known."""
 
-    def _base_to_roll(self, size_bytes: int, info: LogAppendInfo) -> int | None:
-        """Return the least base that the last offset fits."""
-        base = super()._base_to_roll(size_bytes, info)
-        return None if base is None else max(info.last_offset - INT32_MAX, self.log_end_offset)
+    append_class = _K15Append
+
+
+class _K17Append(LogAppend):
+    def take_offsets(self) -> None:
+        """Append wherever the records say."""
+        self.records = self.records[: self.info.valid_bytes]
 
 
 @canary("K-17", "partition-log", "LOG-21")
-class K17PartitionLog(PartitionLog):
+class K17PartitionLog(_AppendsOtherwise):
     """Offsets that a follower is given are not compared with the log's end."""
 
-    def append_as_follower(self, records: bytes, leader_epoch: int) -> LogAppendInfo:
-        """Append wherever the records say."""
-        self._check_open()
-        info, batches = analyze(
-            records,
-            self.config,
-            origin="replication",
-            leader_epoch=leader_epoch,
-            log_start_offset=self.log_start_offset,
-        )
-        if not batches:
-            return info
-        return self._append_valid(records[: info.valid_bytes], batches, info, "replication", -1)
+    append_class = _K17Append
 
 
 @canary("K-32a", "partition-log", "LOAD-13")
@@ -66,7 +90,7 @@ class K32aPartitionLog(PartitionLog):
     def open(cls, *arguments: Any, **options: Any) -> Self:
         """Load, and forget the checkpoint."""
         log = super().open(*arguments, **options)
-        log._recovery_point = log.log_end_offset
+        log._log.recovery_point = log.log_end_offset
         return log
 
 
@@ -107,8 +131,9 @@ class K35PartitionLog(PartitionLog):
         bases = self.log_segments.base_offsets()
         super().truncate_fully_and_start_at(new_offset, log_start_offset)
         if new_offset in bases:
+            directory = self._log.directory
             for suffix in SEGMENT_SUFFIXES:
-                self._files.files.remove(self._files.path(segment_file_name(new_offset, suffix)))
+                directory.files.remove(directory.path(segment_file_name(new_offset, suffix)))
 
 
 @canary("K-39", "partition-log", "LOG-13")
@@ -120,21 +145,28 @@ class K39PartitionLog(PartitionLog):
         return target < self.log_end_offset and super()._truncate_to(target)
 
 
-@canary("K-40a", "partition-log", "EPOCH-4")
-class K40aPartitionLog(PartitionLog):
-    """An epoch that conflicts with later ones is ignored, and these stay."""
-
-    def _assign_epochs(self, batches: Sequence[RecordBatch]) -> None:
+class _K40aAppend(LogAppend):
+    def assign_epochs(self) -> None:
         """Assign only what goes on where the last epoch began."""
+        batches = self.batches
         for batch in batches:
-            latest = self._epochs.latest_entry()
+            latest = self.log.epochs.latest_entry()
             found = EpochEntry(batch.partition_leader_epoch, batch.base_offset)
             if (
                 batch.magic < 2
                 or latest is None
                 or (found.epoch > latest.epoch and found.start_offset > latest.start_offset)
             ):
-                super()._assign_epochs([batch])
+                self.batches = [batch]
+                super().assign_epochs()
+        self.batches = batches
+
+
+@canary("K-40a", "partition-log", "EPOCH-4")
+class K40aPartitionLog(_AppendsOtherwise):
+    """An epoch that conflicts with later ones is ignored, and these stay."""
+
+    append_class = _K40aAppend
 
 
 class _KeepsSnapshots(ProducerStateManager):
@@ -150,13 +182,13 @@ class _KeepsSnapshots(ProducerStateManager):
             super().truncate_and_reload(log_start_offset, log_end_offset, current_time_ms)
 
 
-class _KeptSnapshotFiles(LogFiles):
-    """The files of a log with such producers."""
+class _KeptSnapshotFiles(LogDirectory):
+    """The directory of a log with such producers."""
 
     def new_producer_state(self) -> ProducerStateManager:
         """Return a producer state that knows nothing yet."""
         return _KeepsSnapshots.open(
-            self.folder,
+            self.dir,
             producer_id_expiration_ms=self.config.producer_id_expiration_ms,
             max_transaction_timeout_ms=self.config.max_transaction_timeout_ms,
             files=self.files,
@@ -172,6 +204,6 @@ class K42bPartitionLog(PartitionLog):
         """Load with such producers."""
         folder, config = arguments
         seams = {name: options.pop(name) for name in ("files", "time", "draw")}
-        log_files = _KeptSnapshotFiles(folder, config, write_format=NEWEST_FORMAT, **seams)
-        log_files.files.make_directory(folder)
-        return cls(log_files, load_log(log_files, **options))
+        directory = _KeptSnapshotFiles(folder, config, write_format=NEWEST_FORMAT, **seams)
+        directory.files.make_directory(folder)
+        return cls(directory, LogLoader(directory, **options).load())

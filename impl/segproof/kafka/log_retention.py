@@ -9,8 +9,8 @@ Laws: LOG-17, LOG-18.
 from collections.abc import Callable
 
 from segproof.kafka.log_config import LogConfig
-from segproof.kafka.log_reading import LogView
 from segproof.kafka.log_segment import LogSegment
+from segproof.kafka.log_view import LogView
 from segproof.kernels.log_rules import breached_by_size, offsets_may_go
 from segproof.numbers import INT64_MAX
 

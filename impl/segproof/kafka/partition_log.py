@@ -9,23 +9,37 @@ Not covered: remote storage, compaction, the verification of transactions by the
 
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from operator import index as to_int
 from types import TracebackType
 from typing import Self
 
 from segproof.errors import InvalidArgumentError, OffsetOutOfRangeError
 from segproof.files import REAL_FILES, Files
-from segproof.kafka.log_appending import AppendableLog
+from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
+from segproof.kafka.local_log import LocalLog
+from segproof.kafka.log_append import LogAppend
 from segproof.kafka.log_config import LogConfig
-from segproof.kafka.log_files import LogFiles, split_segment
-from segproof.kafka.log_loader import load_log, rebuild_producer_state
+from segproof.kafka.log_directory import LogDirectory
+from segproof.kafka.log_loader import LoadedLog, LogLoader
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof.kafka.log_retention import RULES
-from segproof.kafka.log_segment import LogSegment
+from segproof.kafka.log_segment import FetchDataInfo, LogSegment
+from segproof.kafka.log_segments import LogSegments
 from segproof.kafka.log_validator import LogAppendInfo
+from segproof.kafka.log_view import (
+    collect_aborted_transactions,
+    read_consistently,
+    read_view,
+    stable_offset_of,
+)
+from segproof.kafka.offset_by_time import fetch_offset_by_timestamp
+from segproof.kafka.producer_append_info import NO_TRANSACTION_VERSION
+from segproof.kafka.producer_state import AppendOrigin, ProducerStateManager
+from segproof.kafka.record_file import TimestampAndOffset
+from segproof.kafka.transaction_index import AbortedTxn
 from segproof.kafka.write_format import NEWEST_FORMAT, WriteFormat
-from segproof.numbers import now_ms
+from segproof.numbers import as_int64, now_ms
 
 __all__ = ["LogAppendInfo", "PartitionLog"]
 
@@ -34,7 +48,7 @@ def _draw() -> int:
     return random.getrandbits(31)  # a jitter, not a secret
 
 
-class PartitionLog(AppendableLog):
+class PartitionLog:
     """The log of one partition, open for writing.
 
     Made by `open`. Write: `append_as_leader`, `append_as_follower`, `truncate_to`,
@@ -47,6 +61,10 @@ class PartitionLog(AppendableLog):
     may be half done: the log is offline, closed as by `close_handlers`, and must be opened again
     with `last_shutdown_clean=False`. Only an append that could be taken back lets it go on.
     """
+
+    def __init__(self, directory: LogDirectory, loaded: LoadedLog) -> None:
+        self._log = LocalLog(directory, loaded)
+        self._bounds = self._log.bounds
 
     @classmethod
     def open(
@@ -75,11 +93,11 @@ class PartitionLog(AppendableLog):
         for name, offset in (("log_start_offset", start), ("recovery_point", point)):
             if not 0 <= offset < 1 << 63:
                 raise InvalidArgumentError(f"{name} is {offset}, not from 0 to 2^63 - 1")
-        log_files = LogFiles(
+        directory = LogDirectory(
             os.fspath(dir), config, files=files, time=time, write_format=write_format, draw=draw
         )
-        files.make_directory(log_files.folder)
-        return cls(log_files, load_log(log_files, start, point, last_shutdown_clean))
+        files.make_directory(directory.dir)
+        return cls(directory, LogLoader(directory, start, point, last_shutdown_clean).load())
 
     def __enter__(self) -> Self:
         return self
@@ -92,6 +110,229 @@ class PartitionLog(AppendableLog):
     ) -> None:
         self.close()
 
+    # --- what it knows
+
+    @property
+    def dir(self) -> str:
+        """The path of the directory."""
+        return self._log.directory.dir
+
+    @property
+    def config(self) -> LogConfig:
+        """The options."""
+        return self._log.directory.config
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed or deleted, or taken offline by an I/O error."""
+        return self._bounds.view.is_closed
+
+    @property
+    def log_segments(self) -> LogSegments:
+        """The segments at this moment; a later change makes a new set."""
+        return self._bounds.view.segments
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that may be read, inclusive."""
+        return self._bounds.view.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next record gets."""
+        return self._bounds.view.log_end.message_offset
+
+    @property
+    def log_end_offset_metadata(self) -> LogOffsetMetadata:
+        """The offset that the next record gets, and where it will lie."""
+        return self._bounds.view.log_end
+
+    @property
+    def high_watermark(self) -> int:
+        """Where what is replicated ends, exclusive."""
+        return self._bounds.view.high_watermark.message_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Up to where no transaction is undecided, exclusive; at most the high watermark."""
+        return stable_offset_of(self._bounds.view)
+
+    @property
+    def recovery_point(self) -> int:
+        """Up to which offset, exclusive, the log is durable."""
+        return self._log.recovery_point
+
+    @property
+    def leader_epoch_cache(self) -> LeaderEpochFileCache:
+        """At which offset each leader epoch began."""
+        return self._log.epochs
+
+    @property
+    def producer_state_manager(self) -> ProducerStateManager:
+        """What is known of producers and transactions."""
+        return self._log.producers
+
+    @property
+    def size(self) -> int:
+        """Bytes of all segments' logs."""
+        return self._bounds.view.segments.size_in_bytes
+
+    def __repr__(self) -> str:
+        view = self._bounds.view
+        state = "closed" if view.is_closed else f"{len(view.segments)} segments"
+        offsets = f"offsets {view.log_start_offset} to {view.log_end.message_offset}"
+        return f"{type(self).__name__}({self.dir!r}, {offsets}, {state})"
+
+    # --- reading
+
+    def read(
+        self,
+        start_offset: int,
+        max_length: int,
+        isolation: str = "log_end",
+        min_one_message: bool = True,
+    ) -> FetchDataInfo:
+        """Return the records from the batch that holds `start_offset` on.
+
+        At most `max_length` bytes of one segment, and no byte beyond the bound of the isolation:
+        `log_end`, `high_watermark`, or `txn_committed`, which also tells the aborted transactions.
+        With `min_one_message` a first batch that is larger is given whole. No record is read:
+        `records` is a slice of the log, or None. A truncation or a removal makes what it shows
+        refuse to be read, or show what was there; take its bytes at once where one may come.
+
+        Any number of threads may read beside the one that writes. Laws: LOG-5 to LOG-8.
+        Raises: OffsetOutOfRangeError; InvalidArgumentError for a negative length or an unknown
+        isolation; as `LogSegment.read`; IndexClosedError.
+        """
+        start_offset, max_length = to_int(start_offset), to_int(max_length)
+        return read_consistently(
+            self._bounds.current,
+            lambda view: read_view(view, start_offset, max_length, isolation, min_one_message),
+        )
+
+    def collect_aborted_transactions(
+        self, start_offset: int, upper_bound_offset: int
+    ) -> list[AbortedTxn]:
+        """Return the aborted transactions that meet [start_offset, upper_bound_offset).
+
+        Raises: as `TransactionIndex.collect_aborted_txns`.
+        """
+        start_offset, upper_bound_offset = to_int(start_offset), to_int(upper_bound_offset)
+        return read_consistently(
+            self._bounds.current,
+            lambda view: collect_aborted_transactions(view, start_offset, upper_bound_offset),
+        )
+
+    def fetch_offset_by_timestamp(self, target_timestamp: int) -> TimestampAndOffset | None:
+        """Return the first record at or after a time in ms since 1970, or None.
+
+        It is looked for in one segment, the first whose largest timestamp is not below the target.
+        -1: the log end; -2 and -4: the log start; -3: the first record with the largest timestamp;
+        -5: (-1, -1), since nothing is kept elsewhere.
+        Laws: LOG-15, LOG-16. Raises: as `LogSegment.find_offset_by_timestamp`.
+        """
+        target_timestamp = as_int64(target_timestamp)
+        return read_consistently(
+            self._bounds.current,
+            lambda view: fetch_offset_by_timestamp(view, target_timestamp),
+        )
+
+    # --- appending
+
+    def append_as_leader(
+        self,
+        records: bytes,
+        leader_epoch: int,
+        *,
+        origin: AppendOrigin = "client",
+        transaction_version: int = NO_TRANSACTION_VERSION,
+    ) -> LogAppendInfo:
+        """Give one batch its offsets, stamp it, and append it.
+
+        A client's batch begins with offset 0, and is refused unless its records are in order and
+        continue its producer's sequence; one that its producer sends again is not appended, and its
+        former offsets are returned. Part of a batch at the end is left out. A coordinator's markers
+        need a `transaction_version`. Laws: LOG-9, LOG-10, LOG-11.
+
+        Raises, with nothing changed: CorruptRecordError, InvalidRecordError, RecordTooLargeError,
+        RecordBatchTooLargeError, InvalidTimestampError, InvalidProducerEpochError,
+        OutOfOrderSequenceError, InvalidTransactionStateError; InvalidArgumentError for a batch that
+        must be written anew and can't be; what an index raises that takes no entry;
+        IndexClosedError. OSError.
+        """
+        return LogAppend(self._log, records, leader_epoch, origin, transaction_version).append()
+
+    def append_as_follower(self, records: bytes, leader_epoch: int) -> LogAppendInfo:
+        """Append batches with the offsets that they have.
+
+        The first batch of a later epoch than the leader's, and what follows, is left out.
+        Laws: LOG-9, LOG-10, LOG-11, LOG-21.
+
+        Raises, with nothing changed: OffsetOrderError; CorruptRecordError,
+        RecordBatchTooLargeError, SegmentOffsetOverflowError, InvalidTransactionStateError; what an
+        index raises that takes no entry; IndexClosedError. OSError.
+        """
+        return LogAppend(self._log, records, leader_epoch, "replication").append()
+
+    def roll(self, expected_next_offset: int | None = None) -> int:
+        """Begin a new segment; return its base offset, the greater of the expected and the end.
+
+        An active segment with that base that is empty is replaced. The old segment, and a snapshot
+        of the producers at the new base, are durable then. Laws: LOG-11, LOG-12.
+
+        Raises, with nothing changed: SegproofError for a base that the active segment does not
+        allow; what its time index raises that takes no last entry. OSError; the log is offline
+        then.
+        """
+        self._bounds.check_open()
+        return self._log.roll(to_int(expected_next_offset or 0))
+
+    # --- bounds that move
+
+    def update_high_watermark(self, high_watermark: int) -> int:
+        """Set the high watermark, between log start and log end; return it. It may fall."""
+        self._bounds.check_open()
+        return self._bounds.update_high_watermark(to_int(high_watermark))
+
+    def maybe_increment_log_start_offset(self, new_log_start_offset: int) -> bool:
+        """Raise the log start; return False for one that is not higher. No file is removed.
+
+        Raises, with nothing changed: OffsetOutOfRangeError above the high watermark. OSError; the
+        log is offline then.
+        """
+        self._bounds.check_open()
+        start = to_int(new_log_start_offset)
+        if start > self.high_watermark:
+            raise OffsetOutOfRangeError(
+                "the log start cannot lie above the high watermark",
+                path=self.dir,
+                expected=f"at most {self.high_watermark}",
+                actual=start,
+            )
+        if start <= self.log_start_offset:
+            return False
+        with self._log.offline_if_it_fails():
+            log = self._log
+            log.recovery_point = max(log.recovery_point, start)
+            log.epochs.truncate_from_start(start)
+            log.producers.on_log_start_offset_incremented(start)
+            self._bounds.publish(log_start_offset=start, epochs=log.epochs.entries)
+        return True
+
+    def flush(self, force_flush_active_segment: bool = False) -> None:
+        """Make the log durable up to its end, and the names of new segments.
+
+        An empty active segment is left out unless that is forced. Raises: OSError; the log is
+        offline then, for a second sync may succeed though the first one has lost the bytes.
+        """
+        self._bounds.check_open()
+        self._log.flush(force_flush_active_segment)
+
+    def remove_expired_producers(self) -> None:
+        """Forget the producers that are silent for too long. Law: PROD-12."""
+        self._bounds.check_open()
+        self._log.producers.remove_expired_producers(self._log.directory.time())
+
     # --- cutting
 
     def truncate_to(self, target_offset: int) -> bool:
@@ -103,75 +344,30 @@ class PartitionLog(AppendableLog):
         Raises, with nothing changed: InvalidArgumentError for a negative offset. OSError; the log
         is offline then.
         """
-        self._check_open()
+        self._bounds.check_open()
         target = to_int(target_offset)
         if target < 0:
             raise InvalidArgumentError(
                 "a log is not cut at a negative offset", law="LOG-13", path=self.dir, actual=target
             )
-        with self._offline_if_it_fails():
+        with self._log.offline_if_it_fails():
             return self._truncate_to(target)
 
     def _truncate_to(self, target: int) -> bool:
+        log = self._log
         if target >= self.log_end_offset:
-            self._epochs.truncate_from_end(self.log_end_offset)
-            self._publish(epochs=self._epochs.entries)
+            log.epochs.truncate_from_end(self.log_end_offset)
+            self._bounds.publish(epochs=log.epochs.entries)
             return False
         if self.log_segments.base_offsets()[0] > target:
             self.truncate_fully_and_start_at(target)
             return True
-        self._remove(self.log_segments.higher_segments(target))
-        self._cut_active(target)
-        self._epochs.truncate_from_end(target)
-        self._rebuild_producer_state()
-        self._keep_high_watermark_within()
-        self._publish(epochs=self._epochs.entries)
+        log.truncate_to(target)
+        log.epochs.truncate_from_end(target)
+        log.rebuild_producer_state()
+        self._bounds.update_high_watermark_with_log_end_offset()
+        self._bounds.publish(epochs=log.epochs.entries)
         return True
-
-    def _remove(self, removed: Sequence[LogSegment]) -> None:
-        """Remove some segments at the beginning or the end, but not all."""
-        if not removed:
-            return
-        segments = self.log_segments.copy()
-        for segment in removed:
-            segments.remove(segment.base_offset)
-        if segments.active_segment is not self.log_segments.active_segment:
-            end = min(removed[0].base_offset, self.log_end_offset)
-            start = min(end, self.log_start_offset)
-            self._move_end(end, segments=segments, log_start_offset=start, is_removal=True)
-            removed = removed[::-1]  # so that a crash leaves no hole
-        else:
-            self._publish(segments=segments, is_removal=True)
-        self._files.mark_deleted(removed)
-        self._files.mark_snapshots_deleted(self._producers, removed)
-
-    def _cut_active(self, target: int) -> None:
-        """Cut the active segment, which holds `target`; the end that readers see moves first."""
-        before = self._view
-        active = before.segments.active_segment
-        found = active.translate_offset(target)
-        size_before = active.size
-        position = size_before if found is None else found.position
-        self._publish(
-            log_end=LogOffsetMetadata(target, active.base_offset, position),
-            log_start_offset=min(target, before.log_start_offset),
-            is_removal=True,
-        )
-        try:
-            active.truncate_to(target)
-            active.log.flush()
-        except BaseException:
-            if active.size == size_before:
-                self._publish(
-                    log_end=before.log_end,
-                    log_start_offset=before.log_start_offset,
-                    epochs=before.epochs,
-                    is_removal=True,
-                )
-            else:
-                self._recovery_point = min(self._recovery_point, target)
-            raise
-        self._recovery_point = min(self._recovery_point, target)
 
     def truncate_fully_and_start_at(
         self, new_offset: int, log_start_offset: int | None = None
@@ -181,43 +377,14 @@ class PartitionLog(AppendableLog):
         The log start is that offset unless another one is given. Raises, with nothing changed:
         InvalidArgumentError for an offset outside 63 bits. OSError; the log is offline then.
         """
-        self._check_open()
+        self._bounds.check_open()
         offset = to_int(new_offset)
         start = offset if log_start_offset is None else to_int(log_start_offset)
         for name, value in (("new_offset", offset), ("log_start_offset", start)):
             if not 0 <= value < 1 << 63:
                 raise InvalidArgumentError(f"{name} is {value}, not from 0 to 2^63 - 1")
-        with self._offline_if_it_fails():
-            self._begin_anew(offset, start)
-
-    def _begin_anew(self, offset: int, start: int) -> None:
-        segments = self.log_segments.copy()
-        segments.clear()
-        # Kafka keeps an old segment until there is the new one: a crash leaves a hole then.
-        self._files.mark_deleted(self.log_segments.values()[::-1])
-        self._files.remove_leftovers(offset)
-        segments.add(self._files.open_segment(offset))
-        end = LogOffsetMetadata(offset, offset, 0)
-        self._publish(
-            segments=segments,
-            log_start_offset=start,
-            log_end=end,
-            high_watermark=end,
-            epochs=(),
-            is_removal=True,
-        )
-        self._recovery_point = min(self._recovery_point, offset)
-        self._files.sync()
-        self._producers.truncate_fully_and_start_at(offset)
-        self._epochs.clear_and_flush()
-        self._rebuild_producer_state()
-        self._set_high_watermark(end)
-
-    def _rebuild_producer_state(self) -> None:
-        view = self._view
-        end = view.log_end.message_offset
-        start, now = view.log_start_offset, self._files.time()
-        rebuild_producer_state(self._producers, view.segments, start, end, now)
+        with self._log.offline_if_it_fails():
+            self._log.truncate_fully_and_start_at(offset, start)
 
     # --- removing
 
@@ -227,14 +394,14 @@ class PartitionLog(AppendableLog):
         None of them holds an offset at or above the high watermark. The log start moves to the
         first one that stays. Laws: LOG-17, LOG-18. Raises: OSError; the log is offline then.
         """
-        self._check_open()
-        with self._offline_if_it_fails():
+        self._bounds.check_open()
+        with self._log.offline_if_it_fails():
             return self._delete_by_rules()
 
     def _delete_by_rules(self) -> int:
         count = 0
         for rule in RULES:
-            removed = rule(self._view, self.config, self._files.time())
+            removed = rule(self._bounds.view, self.config, self._log.directory.time())
             if not removed:
                 continue
             if len(removed) == len(self.log_segments):
@@ -243,7 +410,7 @@ class PartitionLog(AppendableLog):
             if following is None:
                 raise OffsetOutOfRangeError("no segment would stay", law="LOG-17", path=self.dir)
             self.maybe_increment_log_start_offset(following.base_offset)
-            self._remove(removed)
+            self._log.remove_and_delete_segments(removed)
             count += len(removed)
         return count
 
@@ -252,7 +419,7 @@ class PartitionLog(AppendableLog):
 
         A segment's files are one group, a snapshot is one. Raises: OSError; the others are tried.
         """
-        return self._files.remove_pending(self._files.time())
+        return self._log.directory.delete_due_files(self._log.directory.time())
 
     def split_overflowed_segment(self, base_offset: int) -> list[LogSegment]:
         """Put segments in the place of one that holds offsets too far from its base; return them.
@@ -261,7 +428,7 @@ class PartitionLog(AppendableLog):
         Raises, with nothing changed: InvalidArgumentError for a segment that is not there, or has
         no such offset. OSError; the log is offline then.
         """
-        self._check_open()
+        self._bounds.check_open()
         segment = self.log_segments.get(to_int(base_offset))
         if segment is None:
             raise InvalidArgumentError(
@@ -271,19 +438,8 @@ class PartitionLog(AppendableLog):
                 expected=self.log_segments.base_offsets(),
                 actual=base_offset,
             )
-        with self._offline_if_it_fails():
-            return self._split(segment)
-
-    def _split(self, segment: LogSegment) -> list[LogSegment]:
-        segments = self.log_segments.copy()
-        is_active = segment is segments.active_segment
-        new, removed = split_segment(self._files, segments, segment)
-        if is_active:
-            self._move_end(self.log_end_offset, segments=segments, is_removal=True)
-        else:
-            self._publish(segments=segments, is_removal=True)
-        self._files.mark_snapshots_deleted(self._producers, removed)
-        return new
+        with self._log.offline_if_it_fails():
+            return self._log.split(segment)
 
     # --- the end
 
@@ -293,14 +449,13 @@ class PartitionLog(AppendableLog):
         All from the recovery point on is recovered by the next `open`, unless that is told that the
         shutdown was clean. Raises: OSError, once everything is closed.
         """
-        if self._view.is_closed:
-            return
-        try:
-            self._producers.take_snapshot()
-        finally:
-            self._publish(is_removal=True, is_closed=True)
-            self._files.close_pending()
-            self.log_segments.close()
+        if not self.is_closed:
+            self._log.close()
+
+    def close_handlers(self) -> None:
+        """Close all files as they are; nothing is written or cut. Raises: OSError."""
+        if not self.is_closed:
+            self._log.close_handlers()
 
     def delete(self) -> bool:
         """Remove the log with all its files; return whether its directory is gone too.
@@ -308,13 +463,5 @@ class PartitionLog(AppendableLog):
         The newest segment goes first, so what a crash leaves is the log up to some offset. Files
         that are not the log's stay, and the directory with them. Raises: OSError.
         """
-        self._check_open()
-        self._publish(is_removal=True, is_closed=True)
-        self._epochs.clear()
-        for segment in reversed(self.log_segments.values()):
-            segment.delete_if_exists()
-        self._files.remove_pending()
-        self._producers.truncate_fully_and_start_at(0)
-        for name in ("leader-epoch-checkpoint", "partition.metadata"):
-            self._files.files.remove(self._files.path(name))
-        return self._files.files.remove_directory(self.dir)
+        self._bounds.check_open()
+        return self._log.delete_all_files()

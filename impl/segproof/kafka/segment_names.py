@@ -1,12 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of a segment's files.
+"""The names of a segment's files, and of what a log keeps beside them.
 
 Mirrors: model/segproof_model/kafka/format/segment_names.py.
 Upstream: Kafka, LogFileUtils (since 3.5), in older releases Log.
-Laws: FILE-1.
+Laws: FILE-1, FILE-2.
 """
 
-__all__ = ["offset_of_name", "segment_file_name"]
+import os
+from typing import NamedTuple
+
+from segproof.errors import NumberFormatError
+
+__all__ = [
+    "CLEANED_SUFFIX",
+    "DELETED_SUFFIX",
+    "SEGMENT_SUFFIXES",
+    "SNAPSHOT_SUFFIX",
+    "SWAP_SUFFIX",
+    "SegmentName",
+    "offset_of_name",
+    "parse_name",
+    "segment_file_name",
+]
+
+SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
+SNAPSHOT_SUFFIX = ".snapshot"
+DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX = ".deleted", ".cleaned", ".swap"
+KEPT_CHECKPOINT_SUFFIX = ".checkpoint.deleted"
+"""Of a deleted snapshot of a metadata log, which is not this log's business."""
 
 
 def segment_file_name(base_offset: int, suffix: str) -> str:
@@ -28,3 +49,41 @@ def offset_of_name(name: str, suffix: str) -> int | None:
     offset = int(number)
     fits = -(1 << 63) <= offset < 1 << 63
     return offset if fits and segment_file_name(offset, suffix) == name else None
+
+
+class SegmentName(NamedTuple):
+    """What the name of a segment's file, of a snapshot, or of a file to be removed says."""
+
+    base_offset: int
+    kind: str
+    """`.log`, `.index`, `.timeindex`, `.txnindex` or `.snapshot`; nothing of one to be removed."""
+    suffix: str
+    """`.deleted`, `.cleaned`, `.swap` or nothing."""
+
+
+def parse_name(name: str, folder: str) -> SegmentName | None:
+    """Return what a name says, or None for one that a log does not use. Laws: FILE-1, FILE-2.
+
+    Raises: NumberFormatError where the name is that of a segment's file, of a `.cleaned` or a
+    `.swap`, and not as Kafka writes it: such a file may be a second one of its offset.
+    """
+    if name.endswith(DELETED_SUFFIX):
+        is_foreign = name.endswith(KEPT_CHECKPOINT_SUFFIX)
+        return None if is_foreign else SegmentName(0, "", DELETED_SUFFIX)
+    suffix = next((one for one in (SWAP_SUFFIX, CLEANED_SUFFIX) if name.endswith(one)), "")
+    plain = name.removesuffix(suffix)
+    kinds = (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX)[: len(SEGMENT_SUFFIXES) if suffix else None]
+    kind = next((one for one in kinds if plain.endswith(one)), "")
+    base_offset = offset_of_name(plain, kind) if kind else None
+    if base_offset is not None:
+        return SegmentName(base_offset, kind, suffix)
+    if kind in SEGMENT_SUFFIXES or suffix:
+        raise NumberFormatError(
+            "a file of a log whose name is not an offset and a suffix as Kafka writes them",
+            law="FILE-2",
+            path=os.path.join(folder, name),
+            expected="the base offset in 20 digits, -2^63 to 2^63 - 1, and .log or another suffix",
+            actual=name[:40],
+            hint="move it out of the directory; nothing was changed",
+        )
+    return None

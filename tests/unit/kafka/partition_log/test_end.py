@@ -247,7 +247,7 @@ def test_readers_beside_a_writer(tmp_path: Path) -> None:
                 log.update_high_watermark(log.log_end_offset)
                 log.maybe_increment_log_start_offset(log.log_end_offset - 12)
                 log.delete_old_segments()
-                log._files.remove_pending()
+                log._log.directory.delete_due_files()
     finally:
         is_over.set()
         for thread in threads:

@@ -9,7 +9,7 @@ import pytest
 from segproof.errors import CorruptCheckpointError, InvalidArgumentError, NumberFormatError
 from segproof.files import File
 from segproof.kafka import LogConfig, PartitionLog, write_end_transaction_marker
-from segproof.kafka.log_files import parse_name
+from segproof.kafka.segment_names import parse_name
 from segproof_harness.files.memory_files import MemoryFiles
 from segproof_tests.memory_logs import DIRECTORY, Place, batch, bytes_of, filled, segments_of
 

@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a log: which segment, up to which byte, with which aborted transactions.
+"""What readers see of a log, and how they read: a tuple that the writer replaces, never changes.
 
-A reader takes one `LogView`, a tuple that the writer never changes but replaces, and answers from
-that alone.
-
-Mirrors: segproof_model/kafka/broker/local_log.py, as far as it reads, and offset_by_time.py.
-Upstream: Kafka 4.3.1: LocalLog.read, addAbortedTransactions; UnifiedLog.read,
-    fetchOffsetByTimestamp.
-Laws: LOG-5 to LOG-8, LOG-15, LOG-16.
+Upstream: Kafka 4.3.1: LocalLog.read, addAbortedTransactions; UnifiedLog.read.
+Laws: LOG-5 to LOG-8.
 Not covered: remote storage. Upstream's high watermark falls to the base offset of the batch that
     holds it when it is first read up to; here reading changes nothing.
 """
@@ -21,8 +16,6 @@ from segproof.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof.kafka.log_segment import FetchDataInfo, LogSegment
 from segproof.kafka.log_segments import LogSegments
 from segproof.kafka.offset_index import OffsetPosition
-from segproof.kafka.record_batch import RecordBatch
-from segproof.kafka.record_file import TimestampAndOffset
 from segproof.kafka.transaction_index import AbortedTxn
 from segproof.kernels.log_rules import max_position_of, stable_bound
 
@@ -30,18 +23,12 @@ __all__ = [
     "Isolation",
     "LogView",
     "collect_aborted_transactions",
-    "fetch_offset_by_timestamp",
     "read_consistently",
     "read_view",
     "stable_offset_of",
 ]
 
 Isolation = Literal["log_end", "high_watermark", "txn_committed"]
-LATEST_TIMESTAMP = -1
-EARLIEST_TIMESTAMP = -2
-MAX_TIMESTAMP = -3
-EARLIEST_LOCAL_TIMESTAMP = -4
-LATEST_TIERED_TIMESTAMP = -5
 
 Answer = TypeVar("Answer")
 
@@ -202,45 +189,3 @@ def _collect(
         if result.is_complete:
             break
     return found
-
-
-# --- by timestamp
-
-
-def fetch_offset_by_timestamp(view: LogView, target_timestamp: int) -> TimestampAndOffset | None:
-    """Return the first record of a timestamp, or what the negative ones ask. LOG-15, LOG-16."""
-    if target_timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
-        begun = [one.epoch for one in view.epochs[:1] if one.start_offset <= view.log_start_offset]
-        return TimestampAndOffset(-1, view.log_start_offset, begun[0] if begun else None)
-    if target_timestamp == LATEST_TIMESTAMP:
-        epoch = view.epochs[-1].epoch if view.epochs else None
-        return TimestampAndOffset(-1, view.log_end.message_offset, epoch)
-    if target_timestamp == LATEST_TIERED_TIMESTAMP:
-        return TimestampAndOffset(-1, -1, -1)
-    if target_timestamp == MAX_TIMESTAMP:
-        return _record_of_max_timestamp(view)
-    for segment in view.segments:
-        if segment.largest_timestamp >= target_timestamp:
-            return segment.find_offset_by_timestamp(target_timestamp, view.log_start_offset)
-    return None
-
-
-def _record_of_max_timestamp(view: LogView) -> TimestampAndOffset | None:
-    pairs = [(segment.read_max_timestamp_and_offset_so_far(), segment) for segment in view.segments]
-    (timestamp, offset), latest = max(pairs, key=lambda one: one[0].timestamp)
-    position = latest.offset_index.lookup(offset).position
-    for batch in latest.log.batches(position):
-        if batch.max_timestamp == timestamp:
-            return _first_of(batch, timestamp)
-    return None
-
-
-def _first_of(batch: RecordBatch, timestamp: int) -> TimestampAndOffset | None:
-    """Return the first record of a batch that has its largest timestamp; magic 0 has none."""
-    if batch.magic == 0:
-        return None
-    epoch = None if batch.partition_leader_epoch < 0 else batch.partition_leader_epoch
-    for found, offset in batch.times():
-        if found == timestamp:
-            return TimestampAndOffset(timestamp, offset, epoch)
-    return None

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replacing a segment of a log: one that overflows by several, an empty one by a new one.
+
+A new file is written as `.cleaned`, waits as `.swap`, and then has its final name.
+
+Mirrors: segproof_model/kafka/broker/segment_replacing.py.
+Upstream: Kafka 4.3.1: UnifiedLog.splitOverflowedSegment, LocalLog.replaceSegments.
+Laws: LOG-19, LOG-20, LOAD-1.
+"""
+
+from segproof.errors import IndexStateError, InvalidArgumentError
+from segproof.kafka.log_directory import LogDirectory
+from segproof.kafka.log_segment import LogSegment
+from segproof.kafka.log_segments import LogSegments
+from segproof.kafka.segment_names import CLEANED_SUFFIX, SWAP_SUFFIX
+
+__all__ = ["replace_empty_segment", "split_segment"]
+
+
+def split_segment(
+    directory: LogDirectory, segments: LogSegments, segment: LogSegment
+) -> tuple[list[LogSegment], list[LogSegment]]:
+    """Put segments without overflow in place of one that has it.
+
+    Return the new ones, and those removed whose base offset no new one has. The new files are whole
+    and durable before one of them gets its name, so a crash at any point leaves the old segment, or
+    swap files which loading completes. Laws: LOG-19, LOG-20.
+
+    Raises: InvalidArgumentError for a segment without overflow; IndexStateError for a log that
+    ends inside a batch. The old segment stays then.
+    """
+    if not segment.has_overflow():
+        raise InvalidArgumentError(
+            "only a segment whose offsets do not fit it is split",
+            law="LOG-20",
+            path=segment.log.name,
+        )
+    new: list[LogSegment] = []
+    try:
+        _copy_into_new(directory, segment, new)
+    except BaseException:
+        for part in new:
+            part.delete_if_exists()
+        raise
+    try:
+        return new, _replace(directory, segments, new, segment)
+    except BaseException:
+        for part in new:
+            part.close_handlers()
+        raise
+
+
+def replace_empty_segment(directory: LogDirectory, segments: LogSegments, old: LogSegment) -> None:
+    """Put a new segment with the same base offset in the place of an empty one.
+
+    The new one is there, as a swap file, before the old one goes: without any segment of this base
+    offset a log that a crash leaves would end earlier, or begin anew. Raises: OSError.
+    """
+    directory.remove_files_of_segment(old.base_offset, CLEANED_SUFFIX)
+    new = directory.new_segment(old.base_offset, file_suffix=CLEANED_SUFFIX)
+    try:
+        _replace(directory, segments, [new], old)
+    except BaseException:
+        new.close_handlers()
+        raise
+
+
+def _copy_into_new(directory: LogDirectory, segment: LogSegment, new: list[LogSegment]) -> None:
+    source, position = segment.log, 0
+    while position < source.size_in_bytes():
+        first = next(source.batches(position), None)
+        copied = 0
+        if first is not None:
+            directory.remove_files_of_segment(first.base_offset, CLEANED_SUFFIX)
+            new.append(directory.new_segment(first.base_offset, file_suffix=CLEANED_SUFFIX))
+            copied = new[-1].append_from_file(source, position)
+        if not copied:
+            raise IndexStateError(
+                "the log to be split ends inside a batch",
+                law="LOG-19",
+                path=source.name,
+                position=position,
+                hint="recover the segment first",
+            )
+        position += copied
+    for part in new:
+        part.on_become_inactive_segment()
+        part.flush()
+        part.set_last_modified(segment.last_modified)
+    if sum(part.size for part in new) != source.size_in_bytes():
+        raise IndexStateError("the parts have not the size of the whole", law="LOG-19")
+
+
+def _replace(
+    directory: LogDirectory, segments: LogSegments, new: list[LogSegment], old: LogSegment
+) -> list[LogSegment]:
+    """Let the new segments take the place of the old one."""
+    directory.sync()
+    for part in reversed(new):
+        part.change_file_suffixes(CLEANED_SUFFIX, SWAP_SUFFIX)
+    directory.sync()
+    bases = {part.base_offset for part in new}
+    is_loaded = segments.get(old.base_offset) is old
+    if old.base_offset not in bases:
+        segments.remove(old.base_offset)
+    for part in reversed(new):
+        segments.add(part)
+    if is_loaded or old.base_offset not in bases:
+        directory.delete_segment_files([old])
+    else:
+        # While loading nobody reads it: the new segment of its name takes its place.
+        old.close_handlers()
+    for part in new:
+        part.change_file_suffixes(SWAP_SUFFIX, "")
+    directory.sync()
+    return [] if old.base_offset in bases else [old]
