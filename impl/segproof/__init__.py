@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from segproof.errors import SegproofError
     from segproof.findings import Finding, Severity
-    from segproof.rebuilding.running import rebuild
+    from segproof.rebuilding.partition_rebuild import rebuild
     from segproof.verification import verify
 
 __all__ = ["Finding", "SegproofError", "Severity", "rebuild", "verify"]
@@ -21,7 +21,7 @@ _HOMES = {
     "Finding": "segproof.findings",
     "SegproofError": "segproof.errors",
     "Severity": "segproof.findings",
-    "rebuild": "segproof.rebuilding.running",
+    "rebuild": "segproof.rebuilding.partition_rebuild",
     "verify": "segproof.verification",
 }
 

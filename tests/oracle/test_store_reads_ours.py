@@ -24,7 +24,7 @@ from tests.oracle.stores import (
     write_store,
 )
 
-from segproof.rebuilding.rocketmq_index import rebuild_index
+from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.rocketmq.message import BORN_HOST_V6, Message
 from segproof.store_lookup import StoreReader
 from segproof.verification import verify

@@ -33,7 +33,7 @@ from segproof_harness.cli.rebuild_store import (
 )
 
 if TYPE_CHECKING:
-    from segproof.rebuilding.running import Rebuilt
+    from segproof.rebuilding.partition_rebuild import Rebuilt
 
 INT32_MAX = 2**31 - 1
 
@@ -183,7 +183,7 @@ def _rebuild_partition(
 def _rebuild(directory: Path, out: Path | None, **options: Any) -> "Rebuilt":
     """Rebuild, with progress; refuse what the function refuses."""
     from segproof.errors import SegproofError
-    from segproof.rebuilding.running import rebuild
+    from segproof.rebuilding.partition_rebuild import rebuild
 
     try:
         with progress("rebuild") as show:

@@ -23,7 +23,7 @@ from segproof_harness.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from segproof.rebuilding.rocketmq_index import RebuiltIndex
+    from segproof.rebuilding.store_rebuild import RebuiltIndex
     from segproof.rocketmq.index_table import Geometry
     from segproof_model.language.behaviours import Release
 
@@ -72,7 +72,7 @@ def rebuild_store(asked: StoreRebuild, output_format: Format) -> None:
 
 def _rebuild(asked: StoreRebuild) -> "RebuiltIndex":
     from segproof.errors import SegproofError
-    from segproof.rebuilding.rocketmq_index import rebuild_index
+    from segproof.rebuilding.store_rebuild import rebuild_index
     from segproof_model.rocketmq.broker.index_service_releases import TagsAreNotIndexed
     from segproof_model.rocketmq.format.index_file_releases import EachPutIsCounted
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Making the index files of a partition new from its logs; see running.py."""
+"""Making index files new from their logs: of a partition (Kafka), or of a store (RocketMQ)."""

@@ -15,7 +15,7 @@ from segproof.errors import (
 )
 from segproof.files import Files
 from segproof.findings import Finding, Severity
-from segproof.rebuilding.planning import Segment
+from segproof.rebuilding.partition_files import Segment
 
 __all__ = ["finding_of"]
 

@@ -13,12 +13,19 @@ Laws: SEG-22.
 import numpy as np
 from numpy.typing import NDArray
 
-from segproof.kafka.batch_table import BatchTable
+from segproof.files import Files
+from segproof.kafka.batch_table import BatchTable, read_batch_headers
+from segproof.rebuilding.old_indexes import old_positions
+from segproof.rebuilding.partition_files import Partition, Segment
 
-__all__ = ["DEFAULT_INTERVAL_BYTES", "IntervalBounds"]
+__all__ = ["DEFAULT_INTERVAL_BYTES", "IntervalBounds", "inferred_interval"]
 
 DEFAULT_INTERVAL_BYTES = 4096
 """Kafka's default of `index.interval.bytes`."""
+SAMPLES = 8
+"""From so many old indexes the interval is learnt."""
+SAMPLE_BYTES = 4 << 20
+"""So much of the log of each is read for that."""
 INTERVAL_END = 1 << 31
 """Kafka's option is an int32: no interval is so large."""
 
@@ -76,3 +83,36 @@ class IntervalBounds:
             return DEFAULT_INTERVAL_BYTES
         power = 1 << max(self.end - 1, 1).bit_length() - 1
         return power if self.least <= power < self.end else self.least
+
+
+def inferred_interval(partition: Partition, files: Files) -> int | None:
+    """Return an interval that the first sound old indexes tell together; None if there is none.
+
+    Only the beginning of a few logs is read: each segment that has a sound index is checked whole
+    when it is built, and may tell another interval then.
+    Raises: OSError.
+    """
+    common: IntervalBounds | None = None
+    sampled = 0
+    for segment in partition.segments:
+        positions = old_positions(segment, files)
+        if positions is None:
+            continue
+        bounds = _sample(segment, positions, files)
+        if bounds.is_known:
+            common = bounds if common is None else common.narrowed(bounds)
+        sampled += 1
+        if sampled == SAMPLES:
+            break
+    return None if common is None else common.choose()
+
+
+def _sample(segment: Segment, positions: NDArray[np.int32], files: Files) -> IntervalBounds:
+    log = files.open(segment.path(".log"))
+    try:
+        headers = read_batch_headers(log, 0, min(log.size(), SAMPLE_BYTES))
+    finally:
+        log.close()
+    bounds = IntervalBounds(positions[positions < headers.end_position])
+    bounds.add(headers.table)
+    return bounds

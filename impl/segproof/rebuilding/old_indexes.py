@@ -9,7 +9,7 @@ from segproof.files import Files
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.time_index import TimeIndex
 from segproof.kafka.transaction_index import AbortedTxn, TransactionIndex
-from segproof.rebuilding.planning import Segment
+from segproof.rebuilding.partition_files import Segment
 
 __all__ = ["old_aborted_txns", "old_entries", "old_positions"]
 

@@ -26,7 +26,7 @@ from segproof.kafka.transaction_index import TransactionIndex
 from segproof.rebuilding.broken_logs import finding_of
 from segproof.rebuilding.intervals import IntervalBounds
 from segproof.rebuilding.old_indexes import old_entries, old_positions
-from segproof.rebuilding.planning import BESIDE, Segment
+from segproof.rebuilding.partition_files import BESIDE, Segment
 from segproof.rebuilding.transactions import Transactions
 
 __all__ = ["BuiltSegment", "NewIndex", "Wanted", "build_segment"]

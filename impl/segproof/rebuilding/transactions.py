@@ -21,7 +21,7 @@ from segproof.kafka.record_batch import BATCH_HEADER_BYTES, RecordBatch
 from segproof.kafka.segment_recovery import append_aborted_txn
 from segproof.kafka.transaction_index import TransactionIndex
 from segproof.rebuilding.old_indexes import old_aborted_txns
-from segproof.rebuilding.planning import Segment
+from segproof.rebuilding.partition_files import Segment
 
 __all__ = ["Transactions", "begun_before", "state_of_snapshot"]
 

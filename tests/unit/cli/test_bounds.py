@@ -16,7 +16,7 @@ from segproof.kafka.record_batch import Record, RecordHeader, read_batch, write_
 from segproof.kernels.dispatch import Kernel
 from segproof.kernels.legacy_records import walk_legacy_messages
 from segproof.kernels.records import next_header
-from segproof.rebuilding.rocketmq_index import rebuild_index
+from segproof.rebuilding.store_rebuild import rebuild_index
 from segproof.verification import verify
 from segproof_harness import cli
 from segproof_harness.files.codecs import CODECS

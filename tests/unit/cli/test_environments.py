@@ -61,7 +61,8 @@ ENVIRONMENTS = {
 """Exit code and stderr of each verb; where all is well, stderr may say more."""
 CHILD = """
 import contextlib, io, json, os, sys, tempfile
-import segproof.rebuilding.rocketmq_index, segproof.rebuilding.running, segproof.store_lookup
+import segproof.rebuilding.partition_rebuild, segproof.rebuilding.store_rebuild
+import segproof.store_lookup
 import segproof.verification
 import segproof_harness.laws.broken_files, segproof_harness.releases.readiness
 import segproof_harness.reading.segment_file_rows, segproof_harness.reading.store_file_rows

@@ -24,10 +24,10 @@ from segproof.errors import InvalidArgumentError, SegproofError, TooLargeError
 from segproof.files import REAL_FILES
 from segproof.kernels import rocketmq_index, rocketmq_records
 from segproof.kernels.dispatch import Kernel
-from segproof.rebuilding import rocketmq_index as module
-from segproof.rebuilding import rocketmq_log
-from segproof.rebuilding.rocketmq_index import RebuiltIndex, rebuild_index
-from segproof.rebuilding.rocketmq_places import WORKING
+from segproof.rebuilding import store_log
+from segproof.rebuilding import store_rebuild as module
+from segproof.rebuilding.store_rebuild import RebuiltIndex, rebuild_index
+from segproof.rebuilding.store_targets import WORKING
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.index_service import IndexService
 from segproof.rocketmq.message import MAGIC_V2, Message, dispatch_request_of, encode_message
@@ -133,8 +133,8 @@ def test_the_bytes_of_a_service(
     files = MemoryFiles()
     write_log(files, "/s", log, SIZE)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rocketmq_log, "CHUNK_BYTES", chunk)
-        patch.setattr(rocketmq_log, "ROWS", rows)
+        patch.setattr(store_log, "CHUNK_BYTES", chunk)
+        patch.setattr(store_log, "ROWS", rows)
         done = rebuilt(files, index_tags=index_tags)
     assert (len(log), ()) == (done.messages, done.findings)
     assert fed(files, "/s", "/fed", index_tags) == images_of(files, "/new")
@@ -177,7 +177,7 @@ def test_records_that_say_another_place(places: tuple[int, ...]) -> None:
 
 def test_a_record_longer_than_what_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is read alone; what comes before and behind it is as usual."""
-    monkeypatch.setattr(rocketmq_log, "CHUNK_BYTES", 256)
+    monkeypatch.setattr(store_log, "CHUNK_BYTES", 256)
     files = MemoryFiles()
     log = [message_of("T", {"KEYS": "k"}, body=bytes(size)) for size in (9, 700, 9, 800, 9)]
     write_log(files, "/s", log, SIZE)
@@ -359,7 +359,7 @@ def test_a_log_that_changes_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     write_log(files, "/s", [message_of("T", {"KEYS": "k"})], SIZE)
     feed = module._feed
 
-    def feeding(service: IndexService, block: rocketmq_log.MessageBlock) -> None:
+    def feeding(service: IndexService, block: store_log.MessageBlock) -> None:
         feed(service, block)
         file = files.open("/s/commitlog/" + "0" * 20, writable=True)
         file.pwrite(b"x", 999)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A store as far as its key index goes: loading, feeding the index from the log, finding messages.
 
-Mirrors: impl/segproof/rocketmq/message_store.py, rebuilding/rocketmq_index.py.
+Mirrors: impl/segproof/rocketmq/message_store.py, rebuilding/store_rebuild.py.
 Upstream: RocketMQ 5.5.1, DefaultMessageStore, CommitLog.recoverNormally and recoverAbnormally.
     Otherwise: message_store_releases, message_store_deviations.
 Laws: RMQSVC-2, RMQSVC-4, RMQCKPT-5, RMQLOG-5, RMQLOG-7.

@@ -22,16 +22,16 @@ from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, Files, SharedFiles
 from segproof.findings import Finding
 from segproof.numbers import INT32_MAX
-from segproof.rebuilding.building import Progress, build, inferred_interval
-from segproof.rebuilding.intervals import DEFAULT_INTERVAL_BYTES
-from segproof.rebuilding.places import InPlace, NewDirectory, Place, snapshots_behind
-from segproof.rebuilding.planning import (
+from segproof.rebuilding.intervals import DEFAULT_INTERVAL_BYTES, inferred_interval
+from segproof.rebuilding.partition_files import (
     Partition,
     check_unchanged,
-    plan,
+    read_partition,
     refusing_what_vanishes,
 )
+from segproof.rebuilding.partition_targets import InPlace, NewDirectory, Place, snapshots_behind
 from segproof.rebuilding.segment_build import BuiltSegment, IntervalSource, Wanted
+from segproof.rebuilding.segment_chains import Progress, build
 
 __all__ = ["Rebuilt", "RebuiltFile", "rebuild"]
 
@@ -108,7 +108,7 @@ def rebuild(
     if out is not None:
         _check_apart(source, target)
     with refusing_what_vanishes(source):
-        partition = plan(source, files)
+        partition = read_partition(source, files)
     if partition.findings:
         return Rebuilt((), partition.findings, partition.left_out)
     with refusing_what_vanishes(source):

@@ -24,9 +24,9 @@ import numpy as np
 from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, Files, FileStatus, SharedFiles, first_byte_of
 from segproof.findings import Finding, Severity
-from segproof.rebuilding.rocketmq_log import LogReader, MessageBlock
-from segproof.rebuilding.rocketmq_places import Built, IndexInPlace, NewIndexDirectory
-from segproof.rebuilding.rocketmq_releases import counts_puts_in_old_index, tags_in_old_index
+from segproof.rebuilding.store_log import LogReader, MessageBlock
+from segproof.rebuilding.store_releases import counts_puts_in_old_index, tags_in_old_index
+from segproof.rebuilding.store_targets import Built, IndexInPlace, NewIndexDirectory
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog
 from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.index_header import IndexHeader

@@ -10,65 +10,22 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from segproof.errors import SegproofError
-from segproof.files import REAL_FILES, Files, SharedFiles
-from segproof.kafka.batch_table import read_batch_headers
+from segproof.files import REAL_FILES, SharedFiles
 from segproof.kernels.records import walk_batches
 from segproof.processes import process_context, quiet_fork
-from segproof.rebuilding.intervals import IntervalBounds
-from segproof.rebuilding.old_indexes import old_positions
-from segproof.rebuilding.planning import Partition, Segment
+from segproof.rebuilding.partition_files import Partition, Segment
 from segproof.rebuilding.segment_build import BuiltSegment, Wanted, build_segment
 from segproof.rebuilding.transactions import begun_before, state_of_snapshot
 
-__all__ = ["Progress", "build", "inferred_interval"]
+__all__ = ["Progress", "build"]
 
 Progress = Callable[[int, int], None]
 """Called with the bytes read so far and the bytes that there are to read."""
-SAMPLES = 8
-"""From so many old indexes the interval is learnt."""
-SAMPLE_BYTES = 4 << 20
-"""So much of the log of each is read for that."""
 USUAL_BATCH_BYTES = 4096
 BATCHES_OF_A_UNIT = 8
 """So many headers are stepped over in one unit of a kernel's work."""
 SECONDS_BETWEEN_LOOKS = 0.1
-
-
-def inferred_interval(partition: Partition, files: Files) -> int | None:
-    """Return an interval that the first sound old indexes tell together; None if there is none.
-
-    Only the beginning of a few logs is read: each segment that has a sound index is checked whole
-    when it is built, and may tell another interval then.
-    Raises: OSError.
-    """
-    common: IntervalBounds | None = None
-    sampled = 0
-    for segment in partition.segments:
-        positions = old_positions(segment, files)
-        if positions is None:
-            continue
-        bounds = _sample(segment, positions, files)
-        if bounds.is_known:
-            common = bounds if common is None else common.narrowed(bounds)
-        sampled += 1
-        if sampled == SAMPLES:
-            break
-    return None if common is None else common.choose()
-
-
-def _sample(segment: Segment, positions: NDArray[np.int32], files: Files) -> IntervalBounds:
-    log = files.open(segment.path(".log"))
-    try:
-        headers = read_batch_headers(log, 0, min(log.size(), SAMPLE_BYTES))
-    finally:
-        log.close()
-    bounds = IntervalBounds(positions[positions < headers.end_position])
-    bounds.add(headers.table)
-    return bounds
 
 
 def build(

@@ -26,7 +26,7 @@ __all__ = [
     "Partition",
     "Segment",
     "check_unchanged",
-    "plan",
+    "read_partition",
     "refusing_what_vanishes",
 ]
 
@@ -79,7 +79,7 @@ class Partition(NamedTuple):
     """Why nothing can be rebuilt, if there is something."""
 
 
-class _Planner:
+class _Listing:
     def __init__(self, directory: str, files: Files) -> None:
         self.directory = directory
         self.files = files
@@ -192,7 +192,7 @@ class _Planner:
         )
 
 
-def plan(directory: str, files: Files) -> Partition:
+def read_partition(directory: str, files: Files) -> Partition:
     """Return what is to be rebuilt in a partition directory.
 
     Raises: OSError where the directory can't be listed; NotADirectoryError; InvalidArgumentError
@@ -208,10 +208,10 @@ def plan(directory: str, files: Files) -> Partition:
             path=directory,
             hint="rebuild into it again, from the directory it was made of",
         )
-    planner = _Planner(directory, files)
+    listing = _Listing(directory, files)
     for name in names:
-        planner.take(name)
-    partition = planner.partition()
+        listing.take(name)
+    partition = listing.partition()
     if not partition.segments and not partition.findings:
         raise InvalidArgumentError(
             "there is no log in this directory",
