@@ -344,7 +344,7 @@ CONTRACTS = (
     ),
     Contract(
         "record_batch.varint_encode",
-        "segproof.kafka.records:encode_varint",
+        "segproof.kafka.record:encode_varint",
         ("BATCH-6", "BATCH-7"),
         "every int32",
         (Mutant("-2 * wrapped - 1", "-2 * wrapped", "_encode"),),

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from segproof.integers import now_ms
 from segproof.kafka import LogConfig, LogManager, read_snapshot
 from segproof.lookup import PartitionReader
-from segproof.numbers import now_ms
 from segproof.verification import Finding, verify
 from segproof_harness.releases import kafka_clients
 from segproof_harness.releases.broker import Broker

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Model and implementation have the same names: classes, functions, methods and parameters.
+"""Model and implementation have the same names: files, classes, functions, methods, parameters.
 
 The implementation may have more (bulk twins, context managers, arrays), and so may the model
 (keys, values, what laws need). What both have agrees in the order and names of its parameters, and
-what a caller of Kafka or RocketMQ would ask for is on both sides.
+what a caller of Kafka or RocketMQ would ask for is on both sides. The files that one side has
+alone are a table in docs/architecture.md.
 """
 
 import importlib
@@ -11,9 +12,11 @@ import inspect
 import pkgutil
 import re
 from functools import cache
+from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).resolve().parents[2]
 # What only one side takes: the model's files and clock, the implementation's door to files.
 MODEL_ONLY = {"codecs", "now_ms", "modified_ms"}
 IMPL_ONLY = {"before_cut", "files", "limit", "source", "time", "write_format", "zone"}
@@ -272,3 +275,22 @@ def test_values_have_the_same_fields(name: str) -> None:
     module = next(module for module, names in KAFKA_TWINS.items() if name in names)
     model, impl = sides("kafka", module, name)
     assert getattr(model, "_fields") == getattr(impl, "_fields")  # noqa: B009
+
+
+def test_files_have_the_same_names() -> None:
+    """A file has a twin of its name on the other side, or a row in docs/architecture.md."""
+    model, impl = ROOT / "model" / "segproof_model", ROOT / "impl" / "segproof"
+    alone = set()
+    for system in TWINS:
+        ours = {
+            path.stem
+            for path in (model / system).glob("*/*.py")
+            if not re.search("_releases|_deviations", path.stem)
+        }
+        theirs = {path.stem for path in (impl / system).glob("*.py")}
+        alone |= {("model", f"{system}/{name}") for name in ours - theirs}
+        alone |= {("impl", f"{system}/{name}") for name in theirs - ours}
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    rows = re.findall(r"^\| (impl|model) \| (.+?) \|", text, re.MULTILINE)
+    listed = [(side, name) for side, cell in rows for name in re.findall("`(.+?)`", cell)]
+    assert sorted(alone) == sorted(listed)

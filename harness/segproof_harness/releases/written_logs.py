@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from segproof.integers import now_ms
 from segproof.kafka import (
     LogConfig,
     LogManager,
@@ -19,7 +20,6 @@ from segproof.kafka import (
     write_batch,
     write_end_transaction_marker,
 )
-from segproof.numbers import now_ms
 from segproof_harness.releases.kafka_clients import Seen
 
 __all__ = ["CONFIGS", "Expected", "TOPICS", "write_log", "write_logs"]

@@ -3,7 +3,6 @@
 
 How the file is opened, mapped and given to readers: kafka/index_mapping.py.
 
-Mirrors: segproof_model/kafka/format/abstract_index.py under the profile `segproof`.
 Upstream: Kafka, AbstractIndex (4.3.1).
 Laws: ABSIDX-1 to ABSIDX-26.
 Not covered: a second process that cuts a file which is open for writing here.
@@ -24,11 +23,11 @@ from segproof.errors import (
     InvalidArgumentError,
 )
 from segproof.files import REAL_FILES, Files
+from segproof.integers import INT32_MAX, INT64_MAX
 from segproof.kafka.bulk_lookup import Columns
 from segproof.kafka.index_mapping import IndexMapping, Published
 from segproof.kernels.index_rules import is_full, kept_entries, offset_distance
 from segproof.kernels.slot_search import entries_at, lower_slot, lower_slots_of_any
-from segproof.numbers import INT32_MAX, INT64_MAX
 
 BEYOND_KEYS = INT32_MAX + 1
 """A distance above every int32 key; below every key is `-BEYOND_KEYS - 1`."""

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from segproof.errors import SegproofError
+from segproof.integers import int64_array
 from segproof.kafka.log_search import ReadAhead, astray, find_batch_in, find_record_in
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.record_file import RecordFile
 from segproof.kafka.time_index import TimeIndex
 from segproof.kernels.segment_search import SEARCH_ODD, find_batches, find_times
-from segproof.numbers import int64_array
 
 __all__ = ["find_offset_by_timestamp_many", "read_many"]
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Text checkpoints: a version line, a count line, then a line for each entry.
 
-Mirrors: model/segproof_model/kafka/broker/checkpoint_file.py.
 Upstream: Kafka, CheckpointFile, OffsetCheckpointFile and LeaderEpochCheckpointFile (4.3.1).
 Layout: UTF-8. A line ends with LF, CR or CR LF and is written with LF. Entries are
     `topic partition offset` or `epoch startOffset`, one space between fields as written, any run
@@ -23,7 +22,7 @@ from segproof.errors import (
     TooLargeError,
 )
 from segproof.files import REAL_FILES, Files
-from segproof.numbers import parse_int
+from segproof.integers import parse_int
 
 __all__ = [
     "EPOCH_FORMATTER",

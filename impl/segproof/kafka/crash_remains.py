@@ -3,12 +3,12 @@
 
 The names are judged before anything is changed.
 
-Mirrors: segproof_model/kafka/broker/crash_remains.py.
 Upstream: Kafka 4.3.1: LogLoader.removeTempFilesAndCollectSwapFiles, load.
 Laws: LOAD-1 to LOAD-3.
 """
 
 from segproof.errors import NumberFormatError
+from segproof.integers import INT64_MAX
 from segproof.kafka.log_directory import LogDirectory
 from segproof.kafka.segment_names import (
     CLEANED_SUFFIX,
@@ -17,7 +17,6 @@ from segproof.kafka.segment_names import (
     SegmentName,
     parse_name,
 )
-from segproof.numbers import INT64_MAX
 
 __all__ = ["CrashRemains"]
 

@@ -23,6 +23,7 @@ from segproof.errors import (
     SegmentOffsetOverflowError,
     SegproofError,
 )
+from segproof.integers import INT32_MAX, INT64_MAX
 from segproof.kafka.batch_table import BatchTable, HeaderTable, read_batch_headers
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES, read_batch
@@ -35,7 +36,6 @@ from segproof.kernels.index_rules import (
     time_append,
 )
 from segproof.kernels.segment_rules import fits_segment, indexed_batches
-from segproof.numbers import INT32_MAX, INT64_MAX
 
 __all__ = [
     "BatchFacts",

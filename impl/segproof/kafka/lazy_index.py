@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """An index that is opened when it is first needed: until then only its path is known.
 
-Mirrors: segproof_model/kafka/format/lazy_index.py under the profile `segproof`.
 Upstream: Kafka, LazyIndex (4.3.1).
 Laws: LAZY-1 to LAZY-6.
 """

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The leader epochs of a log: at which offset each began.
 
-Mirrors: model/segproof_model/kafka/broker/leader_epoch_cache.py.
 Upstream: Kafka, LeaderEpochFileCache (4.3.1).
 Layout: the file is a checkpoint with the entries `epoch startOffset`, see checkpoint_file.
 Laws: EPOCH-1 to EPOCH-11.

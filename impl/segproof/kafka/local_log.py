@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """An open log: segments that are rolled, cut and removed, its end, and its recovery point.
 
-Mirrors: segproof_model/kafka/broker/local_log.py.
 Upstream: Kafka, LocalLog; UnifiedLog.roll, rebuildProducerState (4.3.1).
 Laws: LOG-4, LOG-11 to LOG-14.
 """

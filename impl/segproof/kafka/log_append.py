@@ -5,7 +5,6 @@ All that can refuse an append is asked before anything is changed: the records, 
 place of a new segment, the producers, the three indexes of the active segment. Only what a new
 segment's indexes refuse, too small for one call, is known later: the new segment stays then.
 
-Mirrors: segproof_model/kafka/broker/log_append.py.
 Upstream: Kafka, UnifiedLog.append (4.3.1).
 Laws: LOG-9 to LOG-11, LOG-21, PROD-11.
 """

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options of one log, with Kafka's names and defaults.
 
-Mirrors: model/segproof_model/kafka/format/log_config.py.
 Upstream: Kafka, LogConfig and ProducerStateManagerConfig (4.3.1).
 Not covered: options of remote storage. Segments may be as small as in Kafka's own tests, which
     matters to those who test; a broker since 4.0 wants at least 1 MiB.

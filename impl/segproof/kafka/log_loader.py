@@ -5,7 +5,6 @@ The directory is listed a few times, however many segments there are, its names 
 anything is changed, and no log is read but those that the laws name. A loaded log keeps one file
 open for each segment, and the indexes of the last one; recovery syncs one snapshot for each.
 
-Mirrors: segproof_model/kafka/broker/log_loader.py.
 Upstream: Kafka 4.3.1: LogLoader.
 Laws: LOAD-4 to LOAD-16.
 Not covered: what an I/O error leaves: upstream cuts a segment whose recovery met one to length 0,
@@ -22,6 +21,7 @@ from segproof.errors import (
     InvalidOffsetError,
     SegmentOffsetOverflowError,
 )
+from segproof.integers import INT64_MAX
 from segproof.kafka.crash_remains import CrashRemains
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.log_directory import LogDirectory
@@ -31,7 +31,6 @@ from segproof.kafka.producer_rebuild import rebuild_producer_state
 from segproof.kafka.producer_state import ProducerStateManager
 from segproof.kafka.segment_names import segment_file_name
 from segproof.kafka.segment_replacing import split_segment
-from segproof.numbers import INT64_MAX
 
 __all__ = ["LoadedLog", "LogLoader"]
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A log directory: the logs in it, and the files beside them that say from where to recover.
 
-Mirrors: segproof_model/kafka/broker/log_manager.py.
 Upstream: Kafka, LogManager, CleanShutdownFileHandler (4.3.1).
 Layout: a directory `topic-partition` for each log; the checkpoints of checkpoint_file; and
     `.kafka_cleanshutdown`, one line of JSON, which is there only after a clean shutdown.
@@ -30,12 +29,12 @@ from segproof.errors import (
     SegproofError,
 )
 from segproof.files import REAL_FILES, File, SharedFiles
+from segproof.integers import now_ms
 from segproof.kafka.checkpoint_file import OffsetCheckpointFile, write_atomically
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.partition_log import PartitionLog
 from segproof.kafka.partition_metadata_file import PartitionMetadataFile
 from segproof.kafka.write_format import NEWEST_FORMAT, WriteFormat
-from segproof.numbers import now_ms
 
 __all__ = ["LogManager", "TopicPartition"]
 

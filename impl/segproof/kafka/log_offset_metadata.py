@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where an offset lies: in which segment, and at which byte of it.
 
-Mirrors: model/segproof_model/kafka/format/log_offset_metadata.py.
 Upstream: Kafka, LogOffsetMetadata (since 3.9).
 """
 

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which of the oldest segments retention removes: for time, for size, or below the log start.
 
-Mirrors: segproof_model/kafka/broker/log_retention.py.
 Upstream: Kafka 4.3.1: UnifiedLog.deleteOldSegments, deletableSegments.
 Laws: LOG-17, LOG-18.
 """
 
 from collections.abc import Callable
 
+from segproof.integers import INT64_MAX
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.log_segment import LogSegment
 from segproof.kafka.log_view import LogView
 from segproof.kernels.log_rules import breached_by_size, offsets_may_go
-from segproof.numbers import INT64_MAX
 
 __all__ = ["RULES", "Rule"]
 

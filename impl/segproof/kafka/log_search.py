@@ -13,10 +13,10 @@ import struct
 import numpy as np
 
 from segproof.errors import CorruptIndexError
+from segproof.integers import INT64_MAX, make_tuple
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.record_file import LogOffsetPosition, RecordFile, TimestampAndOffset
 from segproof.kernels.segment_search import SEARCH_FOUND, SEARCH_NONE, SEARCH_ODD, find_time
-from segproof.numbers import INT64_MAX, make_tuple
 
 __all__ = ["astray", "checked_start", "find_batch_in", "find_record_in"]
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A segment: a stretch of a log, its record file with its three indexes.
 
-Mirrors: segproof_model/kafka/format/log_segment.py under the profile `segproof`.
 Upstream: Kafka, LogSegment (4.3.1).
 Laws: SEG-1 to SEG-49.
 """
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from segproof.errors import InvalidArgumentError, SegproofError
+from segproof.integers import INT32_MAX, INT64_MAX, as_int64
 from segproof.kafka import bulk_search, index_entries
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
@@ -26,7 +26,6 @@ from segproof.kafka.segment_recovery import SegmentRecovery, append_aborted_txn
 from segproof.kafka.time_index import TimestampOffset
 from segproof.kafka.transaction_index import AbortedTxn, TxnIndexSearchResult
 from segproof.kernels.segment_rules import fits_segment, read_size, roll_is_due, time_waited
-from segproof.numbers import INT32_MAX, INT64_MAX, as_int64
 
 __all__ = ["FetchDataInfo", "LogSegment", "RollParams"]
 

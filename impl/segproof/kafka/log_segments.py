@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The segments of a log, in the order of their base offsets.
 
-Mirrors: model/segproof_model/kafka/broker/log_segments.py.
 Upstream: Kafka, LogSegments (4.3.1).
 Laws: LOG-1 to LOG-3.
 """

@@ -4,7 +4,6 @@
 Nothing here changes a log. `analyze` reads headers and checksums; `assign_offsets` reads every
 record of what a client sends, and returns it with offset, epoch and timestamp stamped.
 
-Mirrors: segproof_model/kafka/broker/log_validator.py.
 Upstream: Kafka 4.3.1: UnifiedLog.analyzeAndValidateRecords, LogValidator, LogAppendInfo.
 Laws: LOG-10, LOG-21, BATCH-3, BATCH-14.
 Not covered: a coordinator's batch without records that would get another codec: it is refused.
@@ -25,11 +24,11 @@ from segproof.errors import (
     OffsetOrderError,
     RecordTooLargeError,
 )
+from segproof.kafka.batch_writing import write_batch
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.producer_append_info import AppendOrigin
 from segproof.kafka.record_batch import RecordBatch, RecordColumns
 from segproof.kafka.record_file import scan_memory
-from segproof.kafka.record_writer import write_batch
 
 __all__ = ["LogAppendInfo", "analyze", "assign_offsets", "check_last_offset", "offsets_below_end"]
 

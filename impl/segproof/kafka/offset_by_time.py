@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which offset a timestamp stands for: the first record that is not older.
 
-Mirrors: segproof_model/kafka/broker/offset_by_time.py.
 Upstream: Kafka 4.3.1: UnifiedLog.fetchOffsetByTimestamp.
 Laws: LOG-15, LOG-16.
 Not covered: remote storage.

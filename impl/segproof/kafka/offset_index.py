@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The offset index: which byte of the log to start reading at for an offset.
 
-Mirrors: segproof_model/kafka/format/offset_index.py under the profile `segproof`.
 Upstream: Kafka, OffsetIndex (4.3.1).
 Layout: entry i is bytes 8i..8i+7: int32 offset - base offset, int32 position in the log.
 Laws: OFFIDX-1 to OFFIDX-23.
@@ -23,6 +22,7 @@ from segproof.errors import (
     InvalidOffsetError,
     SegproofError,
 )
+from segproof.integers import INT32_MAX, INT64_MAX, int64_array, make_tuple
 from segproof.kafka.abstract_index import BEYOND_KEYS, WARM_BYTES, AbstractIndex
 from segproof.kafka.bulk_lookup import int64_difference
 from segproof.kernels.index_rules import (
@@ -33,7 +33,6 @@ from segproof.kernels.index_rules import (
     offset_distance,
 )
 from segproof.kernels.slot_search import lower_slot, upper_slot
-from segproof.numbers import INT32_MAX, INT64_MAX, int64_array, make_tuple
 
 _ENTRY = struct.Struct(">ii")
 _WARM_ENTRIES = WARM_BYTES // _ENTRY.size

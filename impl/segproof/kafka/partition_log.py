@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The log of a partition: a directory of segments that is appended to, read, cut and rolled.
 
-Mirrors: segproof_model/kafka/broker/partition_log.py under the profile `segproof`.
 Upstream: Kafka, UnifiedLog, LocalLog (4.3.1).
 Laws: LOG-1 to LOG-21, LOAD-1 to LOAD-17.
 Not covered: remote storage, compaction, the verification of transactions by their coordinator.
@@ -16,6 +15,7 @@ from typing import Self
 
 from segproof.errors import InvalidArgumentError, OffsetOutOfRangeError
 from segproof.files import REAL_FILES, Files
+from segproof.integers import as_int64, now_ms
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.local_log import LocalLog
 from segproof.kafka.log_append import LogAppend
@@ -39,7 +39,6 @@ from segproof.kafka.producer_state import AppendOrigin, ProducerStateManager
 from segproof.kafka.record_file import TimestampAndOffset
 from segproof.kafka.transaction_index import AbortedTxn
 from segproof.kafka.write_format import NEWEST_FORMAT, WriteFormat
-from segproof.numbers import as_int64, now_ms
 
 __all__ = ["LogAppendInfo", "PartitionLog"]
 

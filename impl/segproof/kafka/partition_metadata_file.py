@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The file `partition.metadata`: which topic a partition's directory belongs to.
 
-Mirrors: model/segproof_model/kafka/broker/partition_metadata_file.py.
 Upstream: Kafka, PartitionMetadataFile and PartitionMetadata (4.3.1; the file exists since 2.8).
 Layout: UTF-8, `version: 0`, LF, `topic_id: `, 22 characters of url-safe base64; no LF at the end.
 Laws: META-1, META-2.
@@ -16,8 +15,8 @@ from typing import NamedTuple, NoReturn
 
 from segproof.errors import CorruptCheckpointError, InvalidArgumentError, NumberFormatError
 from segproof.files import REAL_FILES, Files
+from segproof.integers import parse_int
 from segproof.kafka.checkpoint_file import lines_of, read_text_file, write_atomically
-from segproof.numbers import parse_int
 
 __all__ = ["PartitionMetadata", "PartitionMetadataFile", "read_partition_metadata"]
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The batches of one producer that are being appended: sequences, epochs, transactions.
 
-Mirrors: model/segproof_model/kafka/broker/producer_append_info.py.
 Upstream: Kafka, ProducerAppendInfo, TxnMetadata, CompletedTxn (4.3.1).
 Laws: PROD-7 to PROD-9.
 Not covered: verification of transactions (VerificationStateEntry, VerificationGuard), which lives

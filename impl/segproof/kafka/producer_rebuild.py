@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Building the producer state of a log from the newest snapshot and the batches behind it.
 
-Mirrors: segproof_model/kafka/broker/producer_rebuild.py.
 Upstream: Kafka 4.3.1: UnifiedLog.rebuildProducerState.
 Laws: PROD-14.
 """
 
+from segproof.integers import INT32_MAX
 from segproof.kafka.log_segments import LogSegments
 from segproof.kafka.producer_state import CompletedTxn, ProducerAppendInfo, ProducerStateManager
 from segproof.kafka.record_file import RecordFile
-from segproof.numbers import INT32_MAX
 
 __all__ = ["rebuild_producer_state"]
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The producer snapshot: what a partition knows of its producers, as a `.snapshot` file keeps it.
 
-Mirrors: model/segproof_model/kafka/broker/producer_snapshot.py.
 Upstream: Kafka, ProducerStateManager.readSnapshot and writeSnapshot, ProducerStateEntry,
     BatchMetadata (since 0.11.0).
 Layout: int16 version 1, uint32 CRC-32C of all bytes from 6 to the end of the file, int32 count, and

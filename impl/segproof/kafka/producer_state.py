@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The producer state of a partition: sequences, epochs, open transactions, and its snapshots.
 
-Mirrors: model/segproof_model/kafka/broker/producer_state.py.
 Upstream: Kafka, ProducerStateManager (4.3.1).
 Laws: PROD-3, PROD-4, PROD-6, PROD-10 to PROD-15.
 Not covered: verification of transactions (VerificationGuard, VerificationStateEntry).

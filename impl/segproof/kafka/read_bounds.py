@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What readers may see of a log: its view, which the writer replaces, and the high watermark.
 
-Mirrors: segproof_model/kafka/broker/read_bounds.py.
 Upstream: Kafka, UnifiedLog (4.3.1).
 Laws: LOG-6, LOG-7, PROD-10.
 """
@@ -20,8 +19,9 @@ __all__ = ["ReadBounds"]
 class ReadBounds:
     """The bounds of one log; only its writer calls what changes them."""
 
-    def __init__(self, dir: str, producers: ProducerStateManager, view: LogView) -> None:  # noqa: A002 -- Kafka's name
-        self.dir = dir
+    def __init__(self, path: str, producers: ProducerStateManager, view: LogView) -> None:
+        self.path = path
+        """The directory of the log."""
         self.view = view
         """What readers see now."""
         self.offline_cause: BaseException | None = None
@@ -43,11 +43,11 @@ class ReadBounds:
 
     def _closed(self) -> IndexClosedError:
         if self.offline_cause is None:
-            return IndexClosedError("the log is closed", law="ABSIDX-15", path=self.dir)
+            return IndexClosedError("the log is closed", law="ABSIDX-15", path=self.path)
         return IndexClosedError(
             "the log is closed: an earlier I/O error took it offline",
             law="ABSIDX-15",
-            path=self.dir,
+            path=self.path,
             actual=str(self.offline_cause),
             hint="open it again with last_shutdown_clean=False",
         )

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Record batches: what a log is made of, in all three formats, read lazily.
 
-Mirrors: model/segproof_model/kafka/format/record_batch.py.
 Upstream: Kafka 4.3.1: DefaultRecordBatch, AbstractLegacyRecordBatch, FileChannelRecordBatch.
 Layout: see segproof/kernels/records.py. Attributes: bits 0-2 codec, 3 LogAppendTime,
   4 transactional, 5 control, 6 delete horizon.
@@ -25,20 +24,20 @@ from segproof.errors import (
     SegproofError,
     TooLargeError,
 )
-from segproof.kafka.legacy_records import (
-    check_inner_messages,
-    legacy_base_offset,
-    legacy_blocks,
-    legacy_times,
-)
-from segproof.kafka.record_writer import (
+from segproof.kafka.batch_writing import (
     LOG_APPEND_TIME_BIT,
     TIMESTAMP_TYPES,
     write_batch,
     write_empty_batch,
     write_end_transaction_marker,
 )
-from segproof.kafka.records import (
+from segproof.kafka.legacy_record_batch import (
+    check_inner_messages,
+    legacy_base_offset,
+    legacy_blocks,
+    legacy_times,
+)
+from segproof.kafka.record import (
     EndTransactionMarker,
     Int64Array,
     Record,

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The record file (`.log`): batches back to back, the logical end, slices, searches by scanning.
 
-Mirrors: model/segproof_model/kafka/format/record_file.py.
 Upstream: Kafka 4.3.1: FileRecords, FileLogInputStream, ByteBufferLogInputStream.
 Layout: batches (see kafka/record_batch.py); behind the logical end a preallocated tail.
 Laws: SCAN-1 to SCAN-20; a magic outside 0..2 is refused, which upstream's file scanner does not do.

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files of one segment: opened, renamed, made durable, closed and removed together.
 
-Mirrors: model/segproof_model/kafka/format/segment_files.py.
 Upstream: Kafka, LogSegment (4.3.1).
 Laws: FILE-3, FILE-4, SEG-43, SEG-45 to SEG-48.
 """
@@ -16,6 +15,7 @@ from typing import Self
 
 from segproof.errors import IndexClosedError, InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, Files, FileStatus
+from segproof.integers import INT64_MAX, now_ms
 from segproof.kafka.lazy_index import LazyIndex
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.log_search import ReadAhead
@@ -26,7 +26,6 @@ from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kafka.transaction_index import TransactionIndex
 from segproof.kafka.write_format import NEWEST_FORMAT, WriteFormat
 from segproof.kernels.index_rules import whole_entries
-from segproof.numbers import INT64_MAX, now_ms
 
 __all__ = ["SegmentFiles"]
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The names of a segment's files, and of what a log keeps beside them.
 
-Mirrors: model/segproof_model/kafka/format/segment_names.py.
 Upstream: Kafka, LogFileUtils (since 3.5), in older releases Log.
 Laws: FILE-1, FILE-2.
 """

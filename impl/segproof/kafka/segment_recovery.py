@@ -17,6 +17,7 @@ from segproof.errors import (
     InvalidRecordError,
     SegproofError,
 )
+from segproof.integers import INT32_MAX
 from segproof.kafka.batch_table import BatchTable, CheckedBatches, check_batches
 from segproof.kafka.index_entries import (
     Entries,
@@ -36,7 +37,6 @@ from segproof.kafka.record_file import RecordFile
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kafka.transaction_index import AbortedTxn, TransactionIndex
 from segproof.kernels.records import add_int64
-from segproof.numbers import INT32_MAX
 
 __all__ = ["SegmentRecovery", "aborted_txn", "append_aborted_txn"]
 

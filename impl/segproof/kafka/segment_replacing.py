@@ -3,7 +3,6 @@
 
 A new file is written as `.cleaned`, waits as `.swap`, and then has its final name.
 
-Mirrors: segproof_model/kafka/broker/segment_replacing.py.
 Upstream: Kafka 4.3.1: UnifiedLog.splitOverflowedSegment, LocalLog.replaceSegments.
 Laws: LOG-19, LOG-20, LOAD-1.
 """

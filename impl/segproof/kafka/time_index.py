@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The time index: from which offset on to look for a timestamp.
 
-Mirrors: segproof_model/kafka/format/time_index.py under the profile `segproof`.
 Upstream: Kafka, TimeIndex (4.3.1).
 Layout: entry i is bytes 12i..12i+11: int64 timestamp in ms, int32 offset - base offset.
 Laws: TIMEIDX-1 to TIMEIDX-19.
@@ -25,6 +24,7 @@ from segproof.errors import (
     InvalidOffsetError,
     SegproofError,
 )
+from segproof.integers import INT32_MAX, INT64_MAX, int64_array, make_tuple
 from segproof.kafka.abstract_index import WARM_BYTES, AbstractIndex
 from segproof.kernels.index_rules import (
     APPEND_FULL,
@@ -38,7 +38,6 @@ from segproof.kernels.index_rules import (
     time_append,
 )
 from segproof.kernels.slot_search import lower_slot
-from segproof.numbers import INT32_MAX, INT64_MAX, int64_array, make_tuple
 
 _ENTRY = struct.Struct(">qi")
 _WARM_ENTRIES = WARM_BYTES // _ENTRY.size

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The transaction index: which transactions of a segment were aborted.
 
-Mirrors: model/segproof_model/kafka/format/transaction_index.py.
 Upstream: Kafka, TransactionIndex and AbortedTxn (since 1.1.1).
 Layout: entry i is bytes 34i..34i+33: int16 version, int64 producer id, int64 first offset, int64
     last offset, int64 last stable offset; all big-endian, nothing else in the file.

@@ -17,8 +17,8 @@ from typing import Self, TypeVar
 
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files
+from segproof.integers import INT64_MAX
 from segproof.kafka.segment_names import segment_file_name
-from segproof.numbers import INT64_MAX
 from segproof.reading.live_writer import (
     PAUSES_SECONDS,
     changed_recently,

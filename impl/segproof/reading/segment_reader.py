@@ -19,12 +19,12 @@ from typing import Any, Self, TypeVar
 
 from segproof.errors import CorruptIndexError, CorruptRecordError, SegproofError
 from segproof.files import REAL_FILES, Files, holds_zeros
+from segproof.integers import INT64_MAX
 from segproof.kafka.offset_index import OffsetIndex, OffsetPosition
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import LogAsFound, LogOffsetPosition, TimestampAndOffset
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kafka.transaction_index import TransactionIndex
-from segproof.numbers import INT64_MAX
 from segproof.reading.partition_search import SegmentSearch
 from segproof.verifying.log_checks import next_sound_batch
 

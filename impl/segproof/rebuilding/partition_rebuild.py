@@ -21,7 +21,7 @@ from typing import Literal
 from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, Files, SharedFiles
 from segproof.findings import Finding
-from segproof.numbers import INT32_MAX
+from segproof.integers import INT32_MAX
 from segproof.rebuilding.intervals import DEFAULT_INTERVAL_BYTES, inferred_interval
 from segproof.rebuilding.partition_files import (
     Partition,

@@ -16,8 +16,8 @@ from typing import Protocol, Self
 
 from segproof.errors import SegproofError
 from segproof.files import File, SharedFiles
+from segproof.integers import INT64_MAX
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
-from segproof.numbers import INT64_MAX
 from segproof.rebuilding.partition_files import BESIDE, MARKER, Partition, check_unchanged
 from segproof.rebuilding.segment_build import BuiltSegment
 from segproof.verifying.names import SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX, NameKind, read_file_name

@@ -3,7 +3,6 @@
 
 Files are read by `pread` in pieces and never mapped: another process may cut them.
 
-Mirrors: segproof_model.rocketmq.format.commit_log.
 Upstream: RocketMQ 5.5.1: CommitLog, MappedFileQueue.
 Laws: RMQLOG-1 to RMQLOG-3.
 Not covered: writing; names that are not 20 digits, or in which not all bytes of a file would have

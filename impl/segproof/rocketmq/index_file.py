@@ -6,7 +6,6 @@ begin timestamp), after each entry; a reader takes that tuple once. A slot is wr
 tuple, as upstream writes it before the count: a reader who meets an entry too new for its tuple
 goes on to the one before, and so gets the answer of its tuple.
 
-Mirrors: segproof_model/rocketmq/format/index_file.py under the profile `segproof`.
 Upstream: RocketMQ IndexFile, and the parts of MappedFile that it uses (5.5.1).
 Layout: kernels/rocketmq_index.py.
 Laws: RMQIDX-1 to RMQIDX-42, RMQHASH-3, RMQHASH-4, RMQREF-3, RMQREF-4.
@@ -32,8 +31,8 @@ from segproof.errors import (
     NullError,
 )
 from segproof.files import REAL_FILES, File, Files, Mapping, unmap
+from segproof.integers import INT32_MAX, INT64_MAX, int64_array, now_ms
 from segproof.kernels import rocketmq_index as kernels
-from segproof.numbers import INT32_MAX, INT64_MAX, int64_array, now_ms
 from segproof.rocketmq.index_header import IndexHeader
 from segproof.rocketmq.index_opening import index_file_size, open_handle
 from segproof.rocketmq.index_table import ENTRY, ENTRY_DTYPE

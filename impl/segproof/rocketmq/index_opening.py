@@ -10,7 +10,7 @@ import os
 
 from segproof.errors import CorruptIndexError, InvalidArgumentError, NumberFormatError
 from segproof.files import File, Files
-from segproof.numbers import INT32_MAX, parse_int
+from segproof.integers import INT32_MAX, parse_int
 from segproof.rocketmq.index_header import IndexHeader
 
 __all__ = ["index_file_size", "is_sound_geometry", "open_handle"]

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """All index files of a store: the newest one takes entries, queries ask them from newest to oldest.
 
-Mirrors: segproof_model.rocketmq.broker.index_service.
 Upstream: RocketMQ 5.5.1: IndexService, QueryOffsetResult.
 Laws: RMQSVC-1 to RMQSVC-8, RMQSVC-10 to RMQSVC-25.
 Not covered: the thread that flushes a file which is full: here that is done before the call that
@@ -20,7 +19,7 @@ from segproof.errors import (
     NumberFormatError,
 )
 from segproof.files import REAL_FILES, Files
-from segproof.numbers import now_ms
+from segproof.integers import now_ms
 from segproof.rocketmq.index_file import IndexFile
 from segproof.rocketmq.key_hash import build_key
 from segproof.rocketmq.message import TAGS, DispatchRequest

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hash of a message key: which slot it belongs to, and what an entry keeps of it.
 
-Mirrors: segproof_model/rocketmq/format/key_hash.py.
 Upstream: Java String.hashCode; RocketMQ IndexFile.indexKeyHashMethod and IndexService.buildKey
     (4.7.0 to 5.5.1).
 Laws: RMQHASH-1, RMQHASH-2, RMQHASH-5, RMQHASH-6.

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One record of a commit log: read, checked, written, and turned into what the index is told.
 
-Mirrors: segproof_model.rocketmq.format.message.
 Layout (big-endian): total size 0:4, magic 4:4, body CRC 8:4, queue id 12:4, flag 16:4, queue offset
   20:8, physical offset 28:8, flags of the system 36:4, born timestamp 40:8, born host (8 or 20),
   store timestamp 8, store host (8 or 20), times consumed again 4, offset of the prepared message

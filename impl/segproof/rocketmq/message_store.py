@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A store as far as its key index goes: loading, feeding the index from the log, finding messages.
 
-Mirrors: segproof_model.rocketmq.broker.message_store.
 Upstream: RocketMQ 5.5.1: DefaultMessageStore, CommitLog.recoverNormally, recoverAbnormally.
 Laws: RMQSVC-4, RMQCKPT-5, RMQLOG-5.
 Not covered: writing messages and consume queues; cutting the log; the marker of a running store is
@@ -15,7 +14,7 @@ from datetime import tzinfo
 from typing import Final, NamedTuple, Self
 
 from segproof.files import REAL_FILES, Files
-from segproof.numbers import now_ms
+from segproof.integers import now_ms
 from segproof.rocketmq.commit_log import MAPPED_FILE_BYTES, CommitLog, LogFile
 from segproof.rocketmq.consume_queue import max_physic_offset
 from segproof.rocketmq.index_service import IndexService

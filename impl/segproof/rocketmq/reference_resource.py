@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who still uses a mapped file: a count that decides when it may be unmapped.
 
-Mirrors: segproof_model/rocketmq/format/reference_resource.py.
 Upstream: RocketMQ ReferenceResource (4.7.0 to 5.5.1).
 Laws: RMQREF-1, RMQREF-2.
 """
@@ -9,7 +8,7 @@ Laws: RMQREF-1, RMQREF-2.
 import threading
 from collections.abc import Callable
 
-from segproof.numbers import now_ms
+from segproof.integers import now_ms
 
 __all__ = ["ReferenceResource"]
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The file `checkpoint` of a store: up to which moment each part of it is known to be durable.
 
-Mirrors: segproof_model.rocketmq.broker.store_checkpoint.
 Layout (big-endian int64, in a file of 4096 bytes): log 0:8, queues 8:8, index 16:8, offset flushed
   by the master 24:8, confirmed offset 32:8, offset that the queues have reached 40:8 (5.5.1).
   Nothing guards the values.

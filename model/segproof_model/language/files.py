@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from segproof_model.language.states import State
 
-__all__ = ["Files"]
+__all__ = ["Files", "path_in"]
 
 
 class Files(State):
@@ -52,3 +52,12 @@ class Files(State):
         self.remove(source)
         self.write(target, data)
         return True
+
+
+def path_in(store_path: str, *parts: str) -> str:
+    """Return the name of a file of a store.
+
+    >>> path_in("", "checkpoint"), path_in("store", "index", "1")
+    ('checkpoint', 'store/index/1')
+    """
+    return "/".join(part for part in (store_path, *parts) if part)

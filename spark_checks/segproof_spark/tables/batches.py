@@ -10,8 +10,8 @@ import pyarrow as pa
 from segproof.compression import COMPRESSION_NAMES
 from segproof.errors import SegproofError
 from segproof.files import Files
+from segproof.kafka.batch_writing import TIMESTAMP_TYPES
 from segproof.kafka.record_file import RecordFile
-from segproof.kafka.record_writer import TIMESTAMP_TYPES
 from segproof_harness.reading.segment_file_rows import BATCH_FIELDS, LARGE_BATCH_BYTES, field_of
 from segproof_spark.tables.columns import Make, arrow_schema, batch_of, names_of
 from segproof_spark.tables.logs import Headers, LogReader, is_too_old, opened, start_position

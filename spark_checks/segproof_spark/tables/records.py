@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from segproof.errors import TooLargeError
 from segproof.files import Files
 from segproof.kafka.batch_table import BATCH_DTYPE
+from segproof.kafka.record import RecordColumns
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES
 from segproof.kafka.record_file import RecordFile
-from segproof.kafka.records import RecordColumns
 from segproof.kernels import records as kernels
 from segproof_spark.tables.columns import HEADERS_TYPE, Make, batch_of, slices_of
 from segproof_spark.tables.logs import Headers, LogReader, is_too_old, opened, start_position

@@ -9,7 +9,7 @@ impl/segproof/kernels/records.py.
 
 from typing import Any
 
-from segproof.kafka import records as implementation
+from segproof.kafka import record as implementation
 from segproof.kernels import records as kernels
 from segproof_model.kafka.format import record, varint
 from segproof_model.kafka.format.legacy_record_batch import LegacyRecordBatch

@@ -14,7 +14,7 @@ from typing import Any
 from segproof.rocketmq import index_service as implementation
 from segproof_model.releases import SEGPROOF
 from segproof_model.rocketmq.broker.index_service import IndexService
-from segproof_model.rocketmq.format.dispatch_request import DispatchRequest
+from segproof_model.rocketmq.format.message import DispatchRequest
 
 
 @dataclass

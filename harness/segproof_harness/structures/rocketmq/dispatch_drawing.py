@@ -32,7 +32,7 @@ from segproof_model.laws.register import has
 from segproof_model.releases import SEGPROOF
 from segproof_model.rocketmq.broker.index_service import IndexService
 from segproof_model.rocketmq.broker.index_service_deviations import LoadReplaces
-from segproof_model.rocketmq.format.dispatch_request import DispatchRequest
+from segproof_model.rocketmq.format.message import DispatchRequest
 
 FOLDER = "index/"
 CHECKPOINT = "checkpoint"

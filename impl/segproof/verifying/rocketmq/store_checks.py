@@ -13,7 +13,7 @@ from typing import NamedTuple
 from segproof.errors import NumberFormatError
 from segproof.files import NOT_REGULAR, Files, FileStatus
 from segproof.findings import Severity
-from segproof.numbers import parse_int
+from segproof.integers import parse_int
 from segproof.rocketmq.commit_log import LogFile, named_offset
 from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.store_checkpoint import CHECKPOINT_BYTES, StoredCheckpoint

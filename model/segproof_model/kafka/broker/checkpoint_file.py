@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Text checkpoints: a version line, a count line, then a line for each entry.
 
-Mirrors: impl/segproof/kafka/checkpoint_file.py.
 Upstream: Kafka 4.4.0, CheckpointFile, OffsetCheckpointFile, LeaderEpochCheckpointFile. Otherwise:
     checkpoint_releases, checkpoint_deviations.
 Layout: UTF-8. A line ends with LF, CR or CR LF and is written with LF. Entries are

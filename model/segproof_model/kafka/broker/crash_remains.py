@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a crash leaves in a log's directory: files to be removed, and swaps to be completed.
 
-Mirrors: impl/segproof/kafka/crash_remains.py.
 Upstream: Kafka 4.4.0, the first passes of LogLoader.load. Otherwise: log_loader_releases,
     log_loader_releases_before_2, log_loader_deviations.
 Layout: `.deleted` is to be removed, `.cleaned` belongs to a split or a cleaning that was not

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The segments of a partition in its directory, the end of the log, and the recovery point.
 
-Mirrors: impl/segproof/kafka/local_log.py.
 Upstream: Kafka 4.4.0, LocalLog. Otherwise: partition_log_releases, those before 2.8, 2.3 and 2,
     partition_log_deviations.
 Laws: LOG-4 to LOG-8, LOG-11 to LOG-14.

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One call of append: what a leader or a follower makes of the batches that it is given.
 
-Mirrors: impl/segproof/kafka/log_append.py.
 Upstream: Kafka 4.4.0, UnifiedLog.append. Otherwise: partition_log_releases, those before 2.8, 2.3
     and 2, partition_log_deviations.
 Laws: LOG-9 to LOG-11, LOG-21, PROD-8, PROD-11.

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loading the log of a partition from its directory, after a clean stop or a crash.
 
-Mirrors: impl/segproof/kafka/log_loader.py.
 Upstream: Kafka 4.4.0, LogLoader. Otherwise: log_loader_releases, log_loader_releases_before_2,
     partition_log_releases_before_2, log_loader_deviations.
 Laws: LOAD-2 and LOAD-4 to LOAD-17; with crash_remains, LOAD-1 to LOAD-3.

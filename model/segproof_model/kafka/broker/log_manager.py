@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The logs of one log directory, and the files beside them that tell where each begins and ends.
 
-Mirrors: impl/segproof/kafka/log_manager.py.
 Upstream: Kafka 4.4.0, LogManager, OffsetCheckpointFile, CleanShutdownFileHandler.
 Layout: a partition's directory is named `topic-partition`. `recovery-point-offset-checkpoint` and
     `log-start-offset-checkpoint` are checkpoints of offsets; `.kafka_cleanshutdown` is JSON with a

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which segments at the beginning of a log are deleted: by its start, its size, and their age.
 
-Mirrors: impl/segproof/kafka/log_retention.py.
 Upstream: Kafka 4.4.0, UnifiedLog.deleteOldSegments. Otherwise: partition_log_releases, those before
     2.3 and 2.
 Laws: LOG-17, LOG-18.

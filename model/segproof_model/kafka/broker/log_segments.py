@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The segments of a log, in the order of their base offsets.
 
-Mirrors: impl/segproof/kafka/log_segments.py.
 Upstream: Kafka 4.4.0, LogSegments. Otherwise: log_loader_releases.
 Laws: LOG-1 to LOG-3, LOG-18.
 Not covered: threads that change the set while another iterates.

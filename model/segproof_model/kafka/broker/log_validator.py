@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a log asks of batches before it takes them, and what a leader writes into them.
 
-Mirrors: impl/segproof/kafka/log_validator.py.
 Upstream: Kafka 4.4.0, LogValidator, UnifiedLog.analyzeAndValidateRecords, LogAppendInfo. Otherwise:
     log_validator_releases, log_validator_releases_before_0_11, log_validator_deviations.
 Laws: LOG-10, LOG-21.

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which offset a timestamp stands for: the first record that is not older.
 
-Mirrors: impl/segproof/kafka/offset_by_time.py.
 Upstream: Kafka 4.4.0, UnifiedLog.fetchOffsetByTimestamp. Otherwise: partition_log_releases, those
     before 2.3, partition_log_deviations.
 Laws: LOG-15, LOG-16.

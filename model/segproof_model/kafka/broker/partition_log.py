@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The log of one partition: its segments, epochs, producers, and the offsets that bound them.
 
-Mirrors: impl/segproof/kafka/partition_log.py.
 Upstream: Kafka 4.4.0, UnifiedLog. Otherwise: partition_log_releases, those before 2.8, 2.3 and 2,
     partition_log_deviations, log_loader_deviations.
 Laws: LOG-5, LOG-11 to LOG-14, LOAD-1 to LOAD-17, PROD-12.

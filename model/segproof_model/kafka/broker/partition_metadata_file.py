@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The file `partition.metadata`: which topic a partition's directory belongs to.
 
-Mirrors: impl/segproof/kafka/partition_metadata_file.py.
 Upstream: Kafka 4.4.0, PartitionMetadataFile and PartitionMetadata. Otherwise: checkpoint_releases,
     checkpoint_deviations.
 Layout: UTF-8, `version: 0`, LF, `topic_id: `, 22 characters of url-safe base64; no LF at the end.

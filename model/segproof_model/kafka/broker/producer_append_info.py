@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The batches of one producer that are being appended: sequences, epochs, transactions.
 
-Mirrors: impl/segproof/kafka/producer_append_info.py.
 Upstream: Kafka 4.4.0, ProducerAppendInfo, TxnMetadata, CompletedTxn. Otherwise: producer_releases,
     producer_deviations.
 Laws: PROD-7 to PROD-9.

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Building the producer state of a log anew, from the newest snapshot and the batches behind it.
 
-Mirrors: impl/segproof/kafka/producer_rebuild.py.
 Upstream: Kafka 4.4.0, UnifiedLog.rebuildProducerState. Otherwise:
     partition_log_releases_before_2_3, _before_2.
 Laws: PROD-14.

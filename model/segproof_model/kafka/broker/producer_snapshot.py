@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The producer snapshot: what a partition knows of its producers, as a `.snapshot` file keeps it.
 
-Mirrors: impl/segproof/kafka/producer_snapshot.py.
 Upstream: Kafka 4.4.0, ProducerStateManager.readSnapshot and writeSnapshot, ProducerStateEntry,
     BatchMetadata.
 Layout: int16 version 1, uint32 CRC-32C of all bytes from 6 to the end of the file, int32 count, and

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The producer state of a partition: sequences, epochs, open transactions, and its snapshots.
 
-Mirrors: impl/segproof/kafka/producer_state.py.
 Upstream: Kafka 4.4.0, ProducerStateManager. Otherwise: producer_releases, producer_deviations.
 Laws: PROD-3, PROD-4, PROD-6, PROD-10 to PROD-15.
 Not covered: verification of transactions (VerificationGuard, VerificationStateEntry).

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Up to where a log may be read: its high watermark, and its last stable offset.
 
-Mirrors: impl/segproof/kafka/read_bounds.py.
 Upstream: Kafka 4.4.0, UnifiedLog. Otherwise: partition_log_releases, those before 2.8 and 2.3,
     partition_log_deviations.
 Laws: LOG-6, LOG-7, PROD-10.

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replacing segments of a log by new ones: a split, or a swap that a crash interrupted.
 
-Mirrors: impl/segproof/kafka/segment_replacing.py.
 Upstream: Kafka 4.4.0, LocalLog.splitOverflowedSegment and replaceSegments. Otherwise:
     log_loader_deviations.
 Layout: a part is written as `.cleaned`, waits as `.swap`, and then has its final name; after a

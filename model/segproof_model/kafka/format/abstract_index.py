@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the offset index and the time index share: capacity, slots, search, resize, trim, reset.
 
-Mirrors: impl/segproof/kafka/abstract_index.py.
 Upstream: Kafka 4.4.0, AbstractIndex. Otherwise: index_releases, index_deviations.
 Layout: entries of one size back to back, nothing else in the file.
 Laws: ABSIDX-1 to ABSIDX-26.

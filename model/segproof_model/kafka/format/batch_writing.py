@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writing record batches of every format.
 
-Mirrors: impl/segproof/kafka/record_writer.py.
 Upstream: Kafka 4.4.0, MemoryRecordsBuilder, DefaultRecordBatch, MemoryRecords. Otherwise:
     record_releases.
 Layout: see record_batch and legacy_record.

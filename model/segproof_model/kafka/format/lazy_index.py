@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lazy index: an index file that is opened, or created, on its first use.
 
-Mirrors: impl/segproof/kafka/lazy_index.py.
 Upstream: Kafka 4.4.0, LazyIndex. Otherwise: log_segment_releases.
 Laws: LAZY-1 to LAZY-6.
 Not covered: threads that load at once; two loads one after the other give one index.

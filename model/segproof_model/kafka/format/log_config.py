@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options of one log, with Kafka's names and defaults.
 
-Mirrors: impl/segproof/kafka/log_config.py.
 Upstream: Kafka 4.4.0, LogConfig and ProducerStateManagerConfig.
 Not covered: refusing a bad value, which the implementation does; options of remote storage, of
     compaction (but for when it rolls a segment) and of flushing by time.

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where an offset lies: in which segment, and at which byte of it.
 
-Mirrors: impl/segproof/kafka/log_offset_metadata.py.
 Upstream: Kafka 4.4.0, LogOffsetMetadata.
 """
 

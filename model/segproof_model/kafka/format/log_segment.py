@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The segment: a log, its offset, time and transaction index, and when to begin the next one.
 
-Mirrors: impl/segproof/kafka/log_segment.py.
 Upstream: Kafka 4.4.0, LogSegment, FetchDataInfo, RollParams. Otherwise: log_segment_releases,
     log_segment_releases_before_2, log_segment_deviations.
 Laws: SEG-1 to SEG-42, SEG-49.

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records in memory: batches back to back.
 
-Mirrors: scan_memory and read_batch of record_file and record_batch in impl/segproof/kafka.
 Upstream: Kafka 4.4.0, AbstractRecords, MemoryRecords, ByteBufferLogInputStream. Otherwise:
     record_releases, record_deviations.
 Layout: see record_batch.

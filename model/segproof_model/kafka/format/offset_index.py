@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The offset index: which byte of the log to start reading at for an offset.
 
-Mirrors: impl/segproof/kafka/offset_index.py.
 Upstream: Kafka 4.4.0, OffsetIndex. Otherwise: index_releases, index_deviations.
 Layout: entry i is bytes 8i..8i+7: int32 offset - base offset, int32 position in the log.
 Laws: OFFIDX-1 to OFFIDX-23.

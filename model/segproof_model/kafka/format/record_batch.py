@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Record batches: what a log is made of, in the format of magic 2.
 
-Mirrors: impl/segproof/kafka/record_batch.py.
 Upstream: Kafka 4.4.0, AbstractRecordBatch, DefaultRecordBatch, FileLogInputStream. Otherwise:
     record_releases, record_file_releases.
 Layout: int64 base offset, int32 size of the rest, int32 partition leader epoch, int8 magic 2,

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The record file: batches back to back, the logical end, slices, and searches by scanning.
 
-Mirrors: impl/segproof/kafka/record_file.py.
 Upstream: Kafka 4.4.0, FileRecords, FileLogInputStream. Otherwise: record_file_releases,
     record_deviations.
 Layout: batches back to back (record_batch); behind the logical end a preallocated tail.

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The four files of a segment, as files: opened, checked, flushed, closed, renamed, deleted.
 
-Mirrors: impl/segproof/kafka/segment_files.py.
 Upstream: Kafka 4.4.0, LogSegment. Otherwise: log_segment_releases, log_segment_deviations.
 Layout: a log (record_file), an offset, a time and a transaction index, of one base offset.
 Laws: SEG-43 to SEG-49, FILE-3 to FILE-5.

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The names of a segment's files.
 
-Mirrors: impl/segproof/kafka/segment_names.py.
 Upstream: Kafka 4.4.0, LogFileUtils.
 Layout: the base offset in at least 20 digits, then what kind of file it is.
 Laws: FILE-1, FILE-2.

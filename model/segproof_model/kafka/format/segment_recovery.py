@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recovery of a segment: keep the batches that are valid, and build every index anew.
 
-Mirrors: impl/segproof/kafka/segment_recovery.py.
 Upstream: Kafka 4.4.0, LogSegment.recover. Otherwise: log_segment_releases,
     log_segment_releases_before_2, partition_log_releases_before_2_3, log_segment_deviations.
 Laws: SEG-20 to SEG-30.

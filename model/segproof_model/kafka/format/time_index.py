@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The time index: from which offset on to look for a timestamp.
 
-Mirrors: impl/segproof/kafka/time_index.py.
 Upstream: Kafka 4.4.0, TimeIndex. Otherwise: index_releases, index_deviations.
 Layout: entry i is bytes 12i..12i+11: int64 timestamp in ms, int32 offset - base offset.
 Laws: TIMEIDX-1 to TIMEIDX-19.

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The transaction index: which transactions of a segment were aborted.
 
-Mirrors: impl/segproof/kafka/transaction_index.py.
 Upstream: Kafka 4.4.0, TransactionIndex and AbortedTxn. Otherwise: index_releases,
     index_deviations.
 Layout: entry i is bytes 34i..34i+33: int16 version, int64 producer id, int64 first offset, int64

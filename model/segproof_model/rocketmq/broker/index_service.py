@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The message-key index of a store: its files in order, and what is asked of all of them.
 
-Mirrors: impl/segproof/rocketmq/index_service.py.
 Upstream: RocketMQ 5.5.1, IndexService. Otherwise: index_service_releases,
     index_service_deviations.
 Layout: `<store>/index/<17 digits>`, the time of creation; `<store>/checkpoint`.
@@ -15,14 +14,13 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import ClassVar, NamedTuple
 
-from segproof_model.language.files import Files
+from segproof_model.language.files import Files, path_in
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused, State, refusal, refuse
 from segproof_model.rocketmq.broker.store_checkpoint import StoreCheckpoint
-from segproof_model.rocketmq.format.dispatch_request import DispatchRequest
 from segproof_model.rocketmq.format.index_file import IndexFile
 from segproof_model.rocketmq.format.key_hash import build_key
-from segproof_model.rocketmq.format.paths import path_in
+from segproof_model.rocketmq.format.message import DispatchRequest
 
 __all__ = ["MAX_MSGS_NUM_BATCH", "IndexService", "QueryOffsetResult", "file_name_of", "tokens_of"]
 

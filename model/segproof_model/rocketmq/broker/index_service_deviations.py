@@ -10,8 +10,8 @@ from segproof_model.language.states import refuse
 from segproof_model.rocketmq.broker import index_service, store_checkpoint
 from segproof_model.rocketmq.broker.store_checkpoint import SAFETY_MS
 from segproof_model.rocketmq.format import index_file
-from segproof_model.rocketmq.format.dispatch_request import DispatchRequest
 from segproof_model.rocketmq.format.index_file import IndexFile
+from segproof_model.rocketmq.format.message import DispatchRequest
 
 
 class SafeTimeDoesNotWrap(Behaviour):

@@ -7,8 +7,8 @@ from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import refuse
 from segproof_model.rocketmq.broker import index_service, store_checkpoint
 from segproof_model.rocketmq.broker.index_service import ROLLBACK
-from segproof_model.rocketmq.format.dispatch_request import DispatchRequest
 from segproof_model.rocketmq.format.key_hash import build_key
+from segproof_model.rocketmq.format.message import DispatchRequest
 
 COMMIT = 8
 """The transaction bits of the end of a transaction that is committed."""

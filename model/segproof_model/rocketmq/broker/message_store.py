@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A store as far as its key index goes: loading, feeding the index from the log, finding messages.
 
-Mirrors: impl/segproof/rocketmq/message_store.py, rebuilding/store_rebuild.py.
 Upstream: RocketMQ 5.5.1, DefaultMessageStore, CommitLog.recoverNormally and recoverAbnormally.
     Otherwise: message_store_releases, message_store_deviations.
 Laws: RMQSVC-2, RMQSVC-4, RMQCKPT-5, RMQLOG-5, RMQLOG-7.
@@ -11,16 +10,14 @@ Not covered: writing messages and queues; cutting the log and the queues; runnin
 
 from typing import ClassVar, NamedTuple
 
-from segproof_model.language.files import Files
+from segproof_model.language.files import Files, path_in
 from segproof_model.language.integers import INT64_MIN
 from segproof_model.language.states import State
 from segproof_model.rocketmq.broker.index_service import MAX_MSGS_NUM_BATCH, IndexService
 from segproof_model.rocketmq.broker.store_checkpoint import StoreCheckpoint
 from segproof_model.rocketmq.format.commit_log import MAPPED_FILE_SIZE, CommitLog
 from segproof_model.rocketmq.format.consume_queue import CONSUME_QUEUE, UNIT_SIZE, ConsumeQueue
-from segproof_model.rocketmq.format.dispatch_request import DispatchRequest
-from segproof_model.rocketmq.format.message import Message
-from segproof_model.rocketmq.format.paths import path_in
+from segproof_model.rocketmq.format.message import DispatchRequest, Message
 
 ABORT = "abort"
 """The file that is there while a store runs, or when it was not shut down."""

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The store checkpoint: up to which time log, queues and index are known to be on disk.
 
-Mirrors: impl/segproof/rocketmq/store_checkpoint.py.
 Upstream: RocketMQ 5.5.1, StoreCheckpoint. Otherwise: index_service_releases,
     index_service_deviations.
 Layout: 4096 bytes; big-endian int64: physic @0, logics @8, index @16, master flushed offset @24,

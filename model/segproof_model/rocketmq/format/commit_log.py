@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commit log of a store: its files, and the messages in them in order.
 
-Mirrors: impl/segproof/rocketmq/commit_log.py.
 Upstream: RocketMQ 5.5.1, CommitLog.
 Layout: `<store>/commitlog/<20 digits>`: the offset of the file's first byte in the log. A record
     does not cross the end of a file; what is left there begins with a size and the blank magic.
@@ -12,13 +11,12 @@ Not covered: writing.
 from collections.abc import Iterator
 from itertools import pairwise
 
-from segproof_model.language.files import Files
+from segproof_model.language.files import Files, path_in
 from segproof_model.language.integers import INT32_MAX, int32_at, int64_at
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import refuse
 from segproof_model.rocketmq.format.mapped_file_queue import MappedFileQueue
 from segproof_model.rocketmq.format.message import BORN_HOST_V6, FAILED, CheckResult, Message
-from segproof_model.rocketmq.format.paths import path_in
 
 COMMIT_LOG = "commitlog"
 STORE_TIME_END = 76

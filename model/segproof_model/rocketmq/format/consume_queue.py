@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The consume queue: where in the log each message of a queue lies, in the order of the queue.
 
-Mirrors: impl/segproof/rocketmq/consume_queue.py.
 Upstream: RocketMQ 5.5.1, ConsumeQueue. Otherwise: consume_queue_releases.
 Layout: `<store>/consumequeue/<topic>/<queue>/<20 digits>`: the position of the file's first byte in
     the queue. Unit n is bytes 20n..20n+19: int64 offset in the log, int32 size, int64 tags code.

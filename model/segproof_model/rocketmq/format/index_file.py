@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One file of the message-key index: a hash table of chains, newest entry first.
 
-Mirrors: impl/segproof/rocketmq/index_file.py.
 Upstream: RocketMQ 5.5.1, IndexFile, and the parts of MappedFile that it uses. Otherwise:
     index_file_releases, index_file_deviations, index_service_deviations.
 Layout: 40 bytes of header; hash_slot_num slots, int32 each, the number of the slot's newest entry;

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The first 40 bytes of an index file: what time and which part of the log its entries span.
 
-Mirrors: impl/segproof/rocketmq/index_header.py.
 Upstream: RocketMQ 5.5.1, IndexHeader.
 Layout: int64 begin timestamp @0, end timestamp @8, begin offset @16, end offset @24; int32 slot
     count @32, index count @36.

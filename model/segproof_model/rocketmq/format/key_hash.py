@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hash of a message key: which slot it belongs to, and what an entry keeps of it.
 
-Mirrors: impl/segproof/rocketmq/key_hash.py.
 Upstream: Java String.hashCode; RocketMQ 5.5.1, IndexFile.indexKeyHashMethod and
     IndexService.buildKey.
 Laws: RMQHASH-1, RMQHASH-2, RMQHASH-5, RMQHASH-6.

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the commit log and a consume queue share: a row of files of one size.
 
-Mirrors: impl/segproof/rocketmq/commit_log.py.
 Upstream: RocketMQ 5.5.1, MappedFileQueue.
 Layout: `<folder>/<20 digits>`: the position of the file's first byte.
 Laws: RMQDISK-39.

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A message as the commit log holds it, and what is passed on to the index.
 
-Mirrors: impl/segproof/rocketmq/message.py.
-Upstream: RocketMQ 5.5.1, CommitLog.checkMessageAndReturnSize, MessageDecoder and MessageExtEncoder.
-    Otherwise: message_releases, message_deviations.
+Upstream: RocketMQ 5.5.1, CommitLog.checkMessageAndReturnSize, MessageDecoder, MessageExtEncoder,
+    DispatchRequest. Otherwise: message_releases, message_deviations.
 Layout: int32 total size, magic, body checksum, queue id, flag; int64 queue offset, physical offset;
     int32 system flag; int64 born timestamp, born host (8 or 20 bytes), int64 store timestamp, store
     host, int32 reconsume times, int64 prepared transaction offset; int32 length and body; int8 (V2:
@@ -24,7 +23,6 @@ from typing import ClassVar, NamedTuple
 from segproof_model.language.integers import int32_at, int32_bytes, int64_bytes, parsed_int
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused, Released, refuse
-from segproof_model.rocketmq.format.dispatch_request import DispatchRequest
 from segproof_model.rocketmq.format.key_hash import hash_code
 
 MAGIC_V1 = -626843481
@@ -39,6 +37,24 @@ HEAD = Struct(">5i2qiq")
 """The fields of a record up to the born timestamp."""
 Head = tuple[int, int, int, int, int, int, int, int, int]
 INT16 = range(-(2**15), 2**15)
+
+
+class DispatchRequest(NamedTuple):
+    """What the log passes on for a message."""
+
+    topic: str | None
+    commit_log_offset: int
+    msg_size: int
+    tags_code: int
+    store_timestamp: int
+    consume_queue_offset: int
+    keys: str | None
+    """Keys with spaces between them; empty for a message without properties."""
+    uniq_key: str | None
+    sys_flag: int
+    prepared_transaction_offset: int
+    properties_map: tuple[tuple[str, str], ...] | None
+    """None for a message without properties."""
 
 
 class CheckResult(NamedTuple):

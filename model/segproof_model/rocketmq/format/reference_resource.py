@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who still uses a mapped file: a count that decides when it may be unmapped.
 
-Mirrors: impl/segproof/rocketmq/reference_resource.py.
 Upstream: RocketMQ 5.5.1, ReferenceResource, and cleanup of MappedFile.
 Laws: RMQREF-1, RMQREF-2.
 Not covered: threads; each call here is one step.

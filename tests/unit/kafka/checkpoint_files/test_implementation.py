@@ -14,6 +14,7 @@ from segproof.errors import (
     NumberFormatError,
     TooLargeError,
 )
+from segproof.integers import parse_int
 from segproof.kafka import EpochEntry, LeaderEpochFileCache, OffsetCheckpointFile
 from segproof.kafka.checkpoint_file import (
     OFFSET_FORMATTER,
@@ -22,7 +23,6 @@ from segproof.kafka.checkpoint_file import (
     EntryFormatter,
     read_checkpoint,
 )
-from segproof.numbers import parse_int
 from segproof_harness.files.memory_files import MemoryFiles
 
 

@@ -23,7 +23,7 @@ from segproof_model.releases import SEGPROOF
 from segproof_model.rocketmq.broker.index_service import IndexService as ModelService
 from segproof_model.rocketmq.format.commit_log import CommitLog as ModelLog
 from segproof_model.rocketmq.format.consume_queue import ConsumeQueue as ModelQueue
-from segproof_model.rocketmq.format.dispatch_request import DispatchRequest as ModelRequest
+from segproof_model.rocketmq.format.message import DispatchRequest as ModelRequest
 from segproof_tests.crashing_files import CrashingFiles, crash_images
 
 NOW_MS = 1_795_223_767_450

@@ -18,7 +18,7 @@ from segproof_model.language.states import apply, opened
 from segproof_model.laws.register import Transition, broken_state_laws, broken_step_laws
 from segproof_model.releases import NEWEST_ROCKETMQ, SEGPROOF
 from segproof_model.rocketmq.broker.index_service import IndexService, QueryOffsetResult
-from segproof_model.rocketmq.format.dispatch_request import DispatchRequest
+from segproof_model.rocketmq.format.message import DispatchRequest
 
 CLOCK_MS = 1795223767450
 TIME_MS = 1700000000000

@@ -20,7 +20,7 @@ from segproof_model.rocketmq.broker.index_service_releases import (
     StrangeNameEndsLoading,
     TagsAreNotIndexed,
 )
-from segproof_model.rocketmq.format.dispatch_request import DispatchRequest
+from segproof_model.rocketmq.format.message import DispatchRequest
 
 CLOCK_MS = 1795223767450
 TIME_MS = 1700000000000

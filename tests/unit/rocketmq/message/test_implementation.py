@@ -33,7 +33,7 @@ from segproof_model.language.files import Files
 from segproof_model.releases import NEWEST_ROCKETMQ, SEGPROOF
 from segproof_model.rocketmq.broker.index_service import IndexService
 from segproof_model.rocketmq.broker.index_service_releases import TagsAreNotIndexed
-from segproof_model.rocketmq.format.dispatch_request import DispatchRequest
+from segproof_model.rocketmq.format.message import DispatchRequest
 from segproof_model.rocketmq.format.message import Message as ModelMessage
 
 NAMES = b"KEYSUNIQ_KEYTAGS"

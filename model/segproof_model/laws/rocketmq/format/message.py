@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from segproof_model.language.integers import int32_at
 from segproof_model.laws.register import has, law
 from segproof_model.rocketmq.format import message_releases as older
-from segproof_model.rocketmq.format.dispatch_request import DispatchRequest
-from segproof_model.rocketmq.format.message import CheckResult, Message
+from segproof_model.rocketmq.format.message import CheckResult, DispatchRequest, Message
 
 RECORD = "RocketMQ CommitLog.checkMessageAndReturnSize, 4.0.0 to 5.5.1"
 DECODER = "RocketMQ MessageDecoder, 4.0.0 to 5.5.1"

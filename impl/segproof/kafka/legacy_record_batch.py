@@ -25,7 +25,7 @@ from segproof.errors import (
     OutOfBoundsError,
     SegproofError,
 )
-from segproof.kafka.records import Int64Array, RecordColumns
+from segproof.kafka.record import Int64Array, RecordColumns
 from segproof.kernels import legacy_records as kernels
 from segproof.kernels.records import (
     add_int64,

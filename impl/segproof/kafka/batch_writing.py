@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writing record batches of every format and codec.
 
-Mirrors: model/segproof_model/kafka/format/batch_writing.py.
 Upstream: Kafka 4.3.1: MemoryRecordsBuilder, DefaultRecordBatch, MemoryRecords.
 Layout: see segproof/kernels/records.py.
 Laws: BATCH-1 to BATCH-9, BATCH-13, BATCH-15, BATCH-19, BATCH-20.
@@ -16,7 +15,7 @@ from itertools import pairwise
 from segproof.checksums import crc32, crc32c
 from segproof.compression import COMPRESSION_NAMES, compress
 from segproof.errors import InvalidArgumentError
-from segproof.kafka.records import Record, encode_varint, encode_varlong
+from segproof.kafka.record import Record, encode_varint, encode_varlong
 
 __all__ = ["write_batch", "write_empty_batch", "write_end_transaction_marker"]
 
