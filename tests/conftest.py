@@ -65,7 +65,7 @@ def _short_pauses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     it does so for a minute, not a second, which a busy machine may take from writing to looking.
     """
     if not request.path.resolve().is_relative_to(ROOT / "tests" / "schedules"):
-        for module in ("reading.live_writer", "verifying.segments"):
+        for module in ("reading.live_writer", "verifying.segment_files"):
             name = f"segproof.{module}.sleep"
             monkeypatch.setattr(name, lambda seconds: time.sleep(seconds / 50))
         monkeypatch.setattr("segproof.reading.live_writer.RECENT_NS", 60 * 10**9)

@@ -16,9 +16,9 @@ from collections.abc import Collection, Iterator
 from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, Files
 from segproof.findings import Finding, Severity
+from segproof.verifying.path_verification import Progress, run
 from segproof.verifying.reporting import Wanted
 from segproof.verifying.rules import RULES
-from segproof.verifying.running import Progress, run
 
 __all__ = ["VERIFIED_LAWS", "Finding", "Severity", "verify"]
 

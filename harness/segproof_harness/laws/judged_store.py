@@ -13,7 +13,7 @@ from segproof.files import REAL_FILES
 from segproof.findings import Finding
 from segproof.rocketmq.geometry import find_geometries
 from segproof.verification import VERIFIED_LAWS, verify
-from segproof.verifying.rocketmq.places import PlaceKind, find_places
+from segproof.verifying.rocketmq.store_paths import PlaceKind, find_places
 from segproof_harness.laws.every_law import LAWS
 from segproof_harness.laws.judged_directory import LIMIT_BYTES, broken_by, contents_of, disagreement
 from segproof_model.laws.rocketmq.broker.store_views import StoreFiles

@@ -38,8 +38,8 @@ from segproof.rocketmq.index_table import (
 )
 from segproof.rocketmq.key_hash import index_key_hash
 from segproof.rocketmq.message import Message, dispatch_request_of
-from segproof.verifying.rocketmq.places import PlaceKind, place_of
 from segproof.verifying.rocketmq.record_keys import keys_of, tag_key_of
+from segproof.verifying.rocketmq.store_paths import PlaceKind, place_of
 
 __all__ = ["KeyAnswer", "StoreReader"]
 

@@ -16,9 +16,9 @@ from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import NOT_REGULAR, Files, FileStatus
 from segproof.findings import Finding, Severity
 from segproof.kafka.segment_names import segment_file_name
-from segproof.verifying.names import SEGMENT_SUFFIXES, NameKind, read_file_name
+from segproof.verifying.file_names import SEGMENT_SUFFIXES, NameKind, read_file_name
 from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.segments import FILE_SIZE_MAX_BYTES, report_unreadable
+from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES, report_unreadable
 
 __all__ = [
     "BESIDE",

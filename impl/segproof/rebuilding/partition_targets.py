@@ -20,7 +20,12 @@ from segproof.integers import INT64_MAX
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.rebuilding.partition_files import BESIDE, MARKER, Partition, check_unchanged
 from segproof.rebuilding.segment_build import BuiltSegment
-from segproof.verifying.names import SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX, NameKind, read_file_name
+from segproof.verifying.file_names import (
+    SEGMENT_SUFFIXES,
+    SNAPSHOT_SUFFIX,
+    NameKind,
+    read_file_name,
+)
 from segproof.verifying.small_files import EPOCHS
 
 __all__ = ["InPlace", "NewDirectory", "Place", "snapshots_behind"]

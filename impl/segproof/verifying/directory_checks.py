@@ -15,8 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from segproof.files import Files, FileStatus
-from segproof.verifying.index_checks import OFFSET_FORM, TIME_FORM
-from segproof.verifying.names import (
+from segproof.verifying.file_names import (
     CLEAN_SHUTDOWN_MARKER,
     METADATA_TOPIC,
     SEGMENT_SUFFIXES,
@@ -28,9 +27,10 @@ from segproof.verifying.names import (
     read_partition_name,
     segment_file_name,
 )
+from segproof.verifying.index_file_checks import OffsetIndexFile, TimeIndexFile
 from segproof.verifying.pending_files import report_pending, words_of_directory
 from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.segments import (
+from segproof.verifying.segment_files import (
     PAUSES_SECONDS,
     FileState,
     Segment,
@@ -277,19 +277,19 @@ def _report_long_indexes(
     size = reporter.wanted.segment_index_bytes or 0
     segments = [known for known in kinds.values() if known.kind is NameKind.SEGMENT]
     last = max((known.base_offset for known in segments if known.suffix == ".log"), default=None)
-    for form in (OFFSET_FORM, TIME_FORM):
-        limit = size // form.dtype.itemsize * form.dtype.itemsize
-        if last is None or FileName(NameKind.SEGMENT, last, form.suffix) not in segments:
+    for kind in (OffsetIndexFile, TimeIndexFile):
+        limit = size // kind.dtype.itemsize * kind.dtype.itemsize
+        if last is None or FileName(NameKind.SEGMENT, last, kind.suffix) not in segments:
             continue
-        name = _join(path, segment_file_name(last, form.suffix))
+        name = _join(path, segment_file_name(last, kind.suffix))
         try:
             file = files.open(name)
         except OSError:
             continue  # said by who reads it
         try:
             length = file.size()
-            entry = file.pread(form.dtype.itemsize, limit)
-            is_used = len(entry) == form.dtype.itemsize and any(entry)
+            entry = file.pread(kind.dtype.itemsize, limit)
+            is_used = len(entry) == kind.dtype.itemsize and any(entry)
         except OSError:
             continue
         finally:

@@ -8,38 +8,27 @@ Not covered: epochs beyond the first RUNS_MAX of a segment or log.
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from segproof.findings import Severity
 from segproof.kafka.checkpoint_file import EpochEntry
-from segproof.verifying.log_checks import Block
+from segproof.verifying.log_blocks import Block
+from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.reporting import Described, Reporter
-from segproof.verifying.segments import Segment
+from segproof.verifying.segment_carry import EpochRun, LogCarry
 
-__all__ = ["EpochCheck", "EpochRun", "check_against_checkpoint", "compare_epochs"]
+__all__ = ["EpochCheck", "check_against_checkpoint", "compare_epochs"]
 
 RUNS_MAX = 1 << 14
 
 
-class EpochRun(NamedTuple):
-    """Batches of one epoch, one behind the other."""
+class EpochCheck(LogCheck):
+    """Follows the leader epochs of one segment."""
 
-    epoch: int
-    first_offset: int
-    last_offset: int
-    position: int
-    """Byte of the first of them in its log."""
-
-
-class EpochCheck:
-    """Follows the leader epochs of one segment; `runs` are the stretches of one epoch each."""
-
-    def __init__(self, segment: Segment, reporter: Reporter) -> None:
-        self._path = segment.path(".log")
-        self._reporter = reporter
-        self.runs: list[EpochRun] = []
+    def __init__(self, log: LogPass) -> None:
+        super().__init__(log)
+        self._runs: list[EpochRun] = []
 
     def check(self, block: Block) -> None:
         """Judge the batches of one block."""
@@ -49,10 +38,10 @@ class EpochCheck:
         if not len(rows):
             return
         epochs = rows["partition_leader_epoch"]
-        if not self.runs and int(epochs[0]) == int(epochs[-1]) and (epochs == epochs[0]).all():
+        if not self._runs and int(epochs[0]) == int(epochs[-1]) and (epochs == epochs[0]).all():
             starts = np.zeros(1, np.int64)
         else:
-            before = self.runs[-1].epoch if self.runs else int(epochs[0])
+            before = self._runs[-1].epoch if self._runs else int(epochs[0])
             previous = np.concatenate(([before], epochs[:-1]))
             self._judge(rows, previous)
             starts = np.flatnonzero(np.concatenate(([True], epochs[1:] != epochs[:-1])))
@@ -64,18 +53,22 @@ class EpochCheck:
         ):
             self._add(EpochRun(epoch, first, last, position))
 
+    def hand_on(self, carry: LogCarry) -> None:
+        """Hand on the runs."""
+        carry.runs = self._runs
+
     def _add(self, run: EpochRun) -> None:
-        if self.runs and self.runs[-1].epoch == run.epoch:
-            self.runs[-1] = self.runs[-1]._replace(last_offset=run.last_offset)
-        elif len(self.runs) < RUNS_MAX:
-            self.runs.append(run)
+        if self._runs and self._runs[-1].epoch == run.epoch:
+            self._runs[-1] = self._runs[-1]._replace(last_offset=run.last_offset)
+        elif len(self._runs) < RUNS_MAX:
+            self._runs.append(run)
 
     def _judge(self, rows: np.ndarray, previous: np.ndarray) -> None:
         falls = rows["partition_leader_epoch"] < previous
         if falls.any():
             bad, before = rows[falls], previous[falls]
             self._reporter.add_rows(
-                "DISK-28", self._path, bad["position"],
+                "DISK-28", self._log.path, bad["position"],
                 lambda row: _fall(int(before[row]), int(bad["partition_leader_epoch"][row])),
             )  # fmt: skip
 

@@ -12,35 +12,34 @@ Laws: DISK-25.
 import numpy as np
 
 from segproof.errors import SegproofError
-from segproof.files import File
 from segproof.kafka.record_batch import RecordBatch
-from segproof.verifying.deep_checks import MAX_BATCH_BYTES
-from segproof.verifying.log_checks import Block
-from segproof.verifying.reporting import Reporter
-from segproof.verifying.segments import Segment
+from segproof.verifying.log_blocks import Block
+from segproof.verifying.log_check import LogCheck, LogPass
+from segproof.verifying.record_checks import MAX_BATCH_BYTES
 
 __all__ = ["LostOffsetsCheck"]
 
 CONTROL = 32
 
 
-class LostOffsetsCheck:
-    """Goes beside the log and judges, at its end, what lies before the next segment."""
+class LostOffsetsCheck(LogCheck):
+    """Judges what lies between the end of the log and the next segment."""
 
-    def __init__(self, file: File, segment: Segment, reporter: Reporter) -> None:
-        self._file = file
-        self._segment = segment
-        self._reporter = reporter
-        self._limit = reporter.wanted.limit or MAX_BATCH_BYTES
+    def __init__(self, log: LogPass) -> None:
+        super().__init__(log)
+        self._limit = log.reporter.wanted.limit or MAX_BATCH_BYTES
         self._end: int | None = None
-        """The offset behind the last batch; None if that batch is damaged, or there is none."""
+        """The offset behind the last batch; None if that batch is damaged, or before the first."""
         self._last: tuple[int, int, int] | None = None
         """Position, size and magic of the last sound batch of records."""
 
+    @classmethod
+    def applies(cls, log: LogPass) -> bool:
+        """Return whether a segment follows."""
+        return log.segment.next_base_offset is not None
+
     def check(self, block: Block) -> None:
         """Take in the last batches of a block."""
-        if self._segment.next_base_offset is None:
-            return
         table, crc_valid = block.table, block.crc_valid
         self._end = int(table["last_offset"][-1]) + 1 if crc_valid[-1] else None
         is_new = table["magic"] == 2
@@ -50,15 +49,17 @@ class LostOffsetsCheck:
             row = table[rows[-1]]
             self._last = int(row["position"]), int(row["size_bytes"]), int(row["magic"])
 
-    def finish(self, size: int) -> None:
-        """Judge the end of a log that was read whole; `size` is its size. Raises: OSError."""
-        end, following = self._end, self._segment.next_base_offset
-        if end is None or following is None or end >= following or not self._has_keyless():
+    def finish(self) -> None:
+        """Judge the end of a log that was read whole."""
+        size, end, following = self._log.size, self._end, self._segment.next_base_offset
+        if self._log.scan.end_position < size or end is None or following is None:
+            return
+        if end >= following or not self._has_keyless():
             return
         count = following - end
         self._reporter.add(
             "DISK-25",
-            self._segment.path(".log"),
+            self._log.path,
             f"the segment ends before offset {end} and the next one begins at {following}:"
             f" {count} offsets are in neither. Its last records are not all keyed, so it is not"
             " compaction that took them",
@@ -74,7 +75,7 @@ class LostOffsetsCheck:
         position, size, magic = self._last
         if size > self._limit:
             return False
-        batch = RecordBatch(self._file, position, size, magic, in_file=True)
+        batch = RecordBatch(self._log.file, position, size, magic, in_file=True)
         try:
             return sum(record.key is None for record in batch.records(limit=self._limit)) > 0
         except SegproofError:

@@ -10,15 +10,9 @@ Laws: DISK-12, DISK-32, DISK-33, DISK-34.
 
 from segproof.findings import Severity
 from segproof.verifying.reporting import Reporter
-from segproof.verifying.segments import Segment
-from segproof.verifying.transaction_checks import (
-    PRODUCERS_MAX,
-    Coordinators,
-    LoneMarkers,
-    MissingEntries,
-    TransactionCarry,
-    report_coordinator,
-)
+from segproof.verifying.segment_carry import Coordinators, LoneMarkers, TransactionCarry
+from segproof.verifying.segment_files import Segment
+from segproof.verifying.transaction_checks import PRODUCERS_MAX, MissingEntries, report_coordinator
 
 __all__ = ["CarriedTransactions"]
 

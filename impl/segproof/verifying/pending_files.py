@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.kafka.batch_table import BatchScan
-from segproof.verifying.names import SEGMENT_SUFFIXES, FileName, NameKind, segment_file_name
+from segproof.verifying.file_names import SEGMENT_SUFFIXES, FileName, NameKind, segment_file_name
 from segproof.verifying.reporting import Reporter
 
 __all__ = ["report_pending", "words_of_directory"]

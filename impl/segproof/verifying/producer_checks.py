@@ -18,17 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.findings import Severity
-from segproof.verifying.log_checks import FAR, Block
-from segproof.verifying.names import read_partition_name
+from segproof.verifying.file_names import read_partition_name
+from segproof.verifying.log_blocks import Block, Bools
+from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.reporting import Described, Int64Array, Reporter
-from segproof.verifying.segments import Segment
+from segproof.verifying.segment_carry import PRODUCER, LogCarry, ProducerTable, empty_table
 
 __all__ = [
     "PRODUCERS_MAX",
     "ProducerCheck",
-    "ProducerTable",
     "compare_producers",
-    "empty_table",
     "has_numbers",
     "join_producers",
 ]
@@ -41,44 +40,11 @@ TRANSACTIONAL, CONTROL = 16, 32
 SEQUENCE_MAX = (1 << 31) - 1
 OFFSETS_TOPIC = "__consumer_offsets"
 
-ROW = np.dtype(
-    [
-        ("producer_id", np.int64),
-        ("first_epoch", np.int64),
-        ("first_position", np.int64),
-        ("first_kind", np.int64),
-        ("first_data_epoch", np.int64),
-        ("first_data_position", np.int64),
-        ("first_base_sequence", np.int64),
-        ("first_last_sequence", np.int64),
-        ("first_timestamp", np.int64),
-        ("first_missing", np.int64),
-        ("epoch", np.int64),
-        ("kind", np.int64),
-        ("data_epoch", np.int64),
-        ("base_sequence", np.int64),
-        ("last_sequence", np.int64),
-        ("last_offset", np.int64),
-        ("timestamp", np.int64),
-        ("missing", np.int64),
-    ]
-)
-"""One producer: `first_` of its first batch or marker, the rest of the last one. Where `data_` is
-in a name, and for all about sequence numbers and offsets, the first or last batch that is no
-marker; -1 without one. `missing`: how many offsets are missing before it. `epoch`, `kind` and
-`timestamp` are of whatever came last; a `kind` is the bits TRANSACTIONAL and CONTROL."""
 FIRST_DATA = (
     "first_data_epoch", "first_data_position", "first_base_sequence", "first_last_sequence",
     "first_timestamp", "first_missing",
 )  # fmt: skip
 LAST_DATA = ("data_epoch", "base_sequence", "last_sequence", "last_offset", "missing")
-ProducerTable = NDArray[np.void]
-Bools = NDArray[np.bool_]
-
-
-def empty_table() -> ProducerTable:
-    """Return the table of no producers."""
-    return np.zeros(0, ROW)
 
 
 def has_numbers(directory: str) -> bool:
@@ -87,16 +53,15 @@ def has_numbers(directory: str) -> bool:
     return known is None or known.topic != OFFSETS_TOPIC
 
 
-class ProducerCheck:
+class ProducerCheck(LogCheck):
     """Follows the producers of one segment; `table` is what is known of them, by producer id."""
 
-    def __init__(self, segment: Segment, reporter: Reporter) -> None:
-        self._path = segment.path(".log")
-        self._reporter = reporter
-        self._has_numbers = has_numbers(segment.directory)
+    def __init__(self, log: LogPass) -> None:
+        super().__init__(log)
+        self._path = log.path
+        self._has_numbers = has_numbers(log.segment.directory)
         self.table = empty_table()
-        self.left_out = 0
-        """How often producers were not followed because there were too many."""
+        self._left_out = 0
         self.missing = 0
         """Offsets in no batch, and batches that can't be read, so far."""
         self.unread = 0
@@ -123,11 +88,16 @@ class ProducerCheck:
         own = self._compared(_Sorted(table, rows, ids, missing))
         compare_producers(self.table, own, self._path, self._has_numbers, self._reporter)
         self.table, left_out = join_producers(self.table, own)
-        self.left_out += left_out
+        self._left_out += left_out
+
+    def hand_on(self, carry: LogCarry) -> None:
+        """Hand on the table, and what it leaves out."""
+        carry.producers, carry.left_out = self.table, self._left_out
+        carry.missing, carry.unread = self.missing, self.unread
 
     def _missing_before(self, block: Block) -> Int64Array:
         """Return for each row how many offsets are missing before it in the segment."""
-        is_gap = (block.first > block.before + 1) & ~block.is_loose & (block.first < FAR)
+        is_gap = block.is_gap()
         missing = np.full(len(block.table), self.missing, np.int64)
         if is_gap.any() or not block.crc_valid.all():
             gaps = np.where(is_gap, block.first - block.before - 1, 0) + ~block.crc_valid
@@ -205,7 +175,7 @@ class _Sorted:
 
     def each(self, rows: Int64Array) -> ProducerTable:
         """Return a row for each of some rows of the table."""
-        table, each = self.table[rows], np.empty(len(rows), ROW)
+        table, each = self.table[rows], np.empty(len(rows), PRODUCER)
         is_marker = table["attributes"] & CONTROL != 0
         each["producer_id"] = table["producer_id"]
         each["first_epoch"] = each["epoch"] = each["data_epoch"] = table["producer_epoch"]

@@ -28,9 +28,9 @@ from segproof.kafka.checkpoint_file import (
 )
 from segproof.kafka.partition_metadata_file import read_partition_metadata
 from segproof.kafka.producer_snapshot import ProducerStateEntry, read_snapshot_file
-from segproof.verifying.names import CLEAN_SHUTDOWN_MARKER
+from segproof.verifying.file_names import CLEAN_SHUTDOWN_MARKER
 from segproof.verifying.reporting import Reporter
-from segproof.verifying.segments import report_unreadable
+from segproof.verifying.segment_files import report_unreadable
 
 __all__ = [
     "EPOCHS",

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from segproof.kafka.producer_snapshot import ProducerStateEntry
-from segproof.verifying.producer_checks import ProducerTable
 from segproof.verifying.reporting import Reporter
+from segproof.verifying.segment_carry import ProducerTable
 
 __all__ = ["KnownProducers", "check_snapshot"]
 

@@ -1,57 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The transaction index by itself and against the markers of its log.
+"""The transaction index against the markers of its log.
 
 A transaction may begin in one segment and end in a later one, so each segment hands on what it saw:
-see `TransactionCarry` and verifying/open_transactions.py.
+see `segment_carry.TransactionCarry` and verifying/open_transactions.py.
 
 Upstream: Kafka 4.3.1: TransactionIndex, ProducerStateManager, Cleaner.
-Laws: TXNIDX-1, BATCH-19; DISK-11, DISK-12, DISK-21, DISK-34.
+Laws: BATCH-19; DISK-11, DISK-12, DISK-34.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from segproof.errors import InvalidRecordError, SegproofError
-from segproof.files import File, data_end
 from segproof.kafka.record_batch import RecordBatch, control_record_type, end_transaction_marker
-from segproof.verifying.log_checks import Block
+from segproof.verifying.log_blocks import Block
+from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.reporting import Described, Reporter
-from segproof.verifying.segments import (
-    FILE_SIZE_MAX_BYTES,
-    Segment,
-    report_shrunk,
-    report_unreadable,
-    size_guarded,
-)
+from segproof.verifying.segment_carry import Coordinators, LogCarry, MarkerTimes, TransactionCarry
+from segproof.verifying.segment_files import STRUCTURES, Segment, report_shrunk, report_unreadable
+from segproof.verifying.transaction_index_checks import ENTRY, ENTRY_BYTES
 
-__all__ = [
-    "PRODUCERS_MAX",
-    "MissingEntries",
-    "TransactionCarry",
-    "TransactionEntries",
-    "TransactionMarkers",
-    "report_coordinator",
-]
+__all__ = ["PRODUCERS_MAX", "MissingEntries", "TransactionMarkers", "report_coordinator"]
 
-STRUCTURE = "transaction-index"
-LOG_STRUCTURE = "record-file"
-ENTRY = np.dtype(
-    [
-        ("version", ">i2"),
-        ("producer_id", ">i8"),
-        ("first_offset", ">i8"),
-        ("last_offset", ">i8"),
-        ("last_stable_offset", ">i8"),
-    ]
-)
-ENTRY_BYTES = ENTRY.itemsize
-BLOCK_ENTRIES = 1 << 14
-COMPARED_MAX = 1 << 18
-"""Entries that are compared with the log; a segment has hardly ever a thousandth of that."""
 PRODUCERS_MAX = 1 << 16
 """Open transactions that are followed; with more, absent entries are no longer looked for."""
 CONTROL_BATCH_MAX_BYTES = 1 << 20
@@ -60,177 +31,28 @@ NAMED_MAX = 5
 TRANSACTIONAL, CONTROL = 16, 32
 
 
-class LoneMarkers(NamedTuple):
-    """Markers that end no transaction: how many, and where the first one is."""
+class TransactionMarkers(LogCheck):
+    """Follows the transactions of one log and judges the transaction index by them."""
 
-    number: int = 0
-    first_offset: int = -1
-    position: int | None = None
-
-    def plus(self, offset: int, position: int) -> "LoneMarkers":
-        """Return them with one more."""
-        if self.number:
-            return self._replace(number=self.number + 1)
-        return LoneMarkers(1, offset, position)
-
-
-class MarkerTimes(NamedTuple):
-    """Timestamps of the first and the last marker, which a broker's clock has made; or None."""
-
-    first: int | None = None
-    last: int | None = None
-
-
-class Coordinators(NamedTuple):
-    """Coordinator epochs of a producer's first and last marker, and where the first one is."""
-
-    first: int
-    last: int
-    offset: int
-    position: int
-
-
-@dataclass(slots=True)
-class TransactionCarry:
-    """What one segment says about transactions that cross its borders. Travels to processes."""
-
-    opened: dict[int, int] = field(default_factory=dict)
-    """Producer id to first offset of each transaction that is open at the end."""
-    ended: dict[int, tuple[int, int, bool]] = field(default_factory=dict)
-    """Producer id to its first marker without data before it here: offset, byte, and whether it is
-    an abort that the transaction index does not have."""
-    closed: set[int] = field(default_factory=set)
-    """The producers with a marker here."""
-    lone: LoneMarkers = field(default_factory=LoneMarkers)
-    """The markers behind another one of their producer, with no data between."""
-    times: MarkerTimes = field(default_factory=MarkerTimes)
-    since: dict[int, int] = field(default_factory=dict)
-    """Producer id to the timestamp of the first marker behind the first offset of its open
-    transaction, where there is one."""
-    coordinators: dict[int, Coordinators] = field(default_factory=dict)
-    """By producer id."""
-    is_complete: bool = True
-    """Whether all of the log was read."""
-
-
-class TransactionEntries:
-    """The entries of a `.txnindex` file, judged by themselves, kept for the comparison.
-
-    Raises: OSError, here and in `check`.
-    """
-
-    def __init__(self, file: File, segment: Segment, reporter: Reporter) -> None:
-        self._file = file
-        self.path = segment.path(".txnindex")
-        self._segment = segment
-        self._reporter = reporter
-        self.size = size_guarded(file, self.path, reporter, STRUCTURE)
-        self.kept: NDArray[np.void] = np.empty(0, ENTRY)
-        """The first COMPARED_MAX entries, in file order."""
-        self.is_complete = False
-        """Whether `kept` holds all entries, so that one which is not in it is not in the file."""
-
-    def check(self) -> Iterator[int]:
-        """Judge all entries; yield the bytes read."""
-        count = min(self.size, FILE_SIZE_MAX_BYTES) // ENTRY_BYTES
-        rest = self.size - count * ENTRY_BYTES
-        if 0 < rest < ENTRY_BYTES:
-            self._reporter.add(
-                "TXNIDX-1",
-                self.path,
-                f"the file ends inside an entry: {self.size} bytes are {count} entries of"
-                f" {ENTRY_BYTES} bytes and {rest} bytes more",
-                position=count * ENTRY_BYTES,
-                expected=count * ENTRY_BYTES,
-                actual=self.size,
-            )
-        previous = np.empty(0, ENTRY)
-        kept = []
-        # Of zeros that are not even on the disk one block is judged: all say the same.
-        told = min(count, max(COMPARED_MAX, data_end(self._file) // ENTRY_BYTES + 1))
-        for start in range(0, told, BLOCK_ENTRIES):
-            wanted = min(BLOCK_ENTRIES, told - start)
-            data = self._file.pread(wanted * ENTRY_BYTES, start * ENTRY_BYTES)
-            block = np.frombuffer(data, ENTRY, len(data) // ENTRY_BYTES)
-            self._check_block(start, block, previous)
-            if start < COMPARED_MAX:
-                kept.append(block)
-            previous = block[-1:]
-            yield len(data)
-            if len(block) < wanted:
-                at = start * ENTRY_BYTES + len(data)
-                report_shrunk(self.path, self.size, at, self._reporter, STRUCTURE)
-                break
-        if kept:
-            self.kept = np.concatenate(kept)
-        self.is_complete = len(self.kept) == count
-        if count > COMPARED_MAX:
-            self._reporter.add(
-                "DISK-11",
-                self.path,
-                f"only the first {COMPARED_MAX} of {count} entries are compared with the log",
-                position=COMPARED_MAX * ENTRY_BYTES,
-                actual=count,
-            )
-
-    def _check_block(self, start: int, block: NDArray[np.void], previous: NDArray[np.void]) -> None:
-        base = self._segment.base_offset
-        read_as = block["version"] >> 8
-        first, last = block["first_offset"], block["last_offset"]
-        stable = block["last_stable_offset"]
-        lasts = np.concatenate((previous["last_offset"], last)).astype(np.int64)
-        falls = np.zeros(len(block), np.bool_)
-        falls[len(block) - len(lasts) + 1 :] = lasts[1:] <= lasts[:-1]
-        broken: tuple[tuple[str, NDArray[np.bool_], str, str, str], ...] = (
-            ("TXNIDX-1", read_as > 0, "version", "0",
-             "version {} is not known: a broker refuses to read this entry"),
-            ("TXNIDX-1", (read_as <= 0) & (block["version"] != 0), "version", "0",
-             "version {} is not 0, the only one that is written"),
-            ("DISK-21", last < base, "last_offset", f"{base} or more",
-             "last offset {} is below the base offset of the segment"),
-            ("DISK-21", falls, "last_offset", "more than the entry before has",
-             "last offset {} is not above that of the entry before; entries are in order"),
-            ("DISK-21", (first > last) | (first < 0), "first_offset", "0 to the last offset",
-             "first offset {} is negative or behind the last offset of the transaction"),
-            ("DISK-21", (stable < 0) | (stable > last + 1), "last_stable_offset",
-             "0 to the last offset + 1",
-             "last stable offset {} is negative or behind the end of the transaction"),
-        )  # fmt: skip
-        for law, is_broken, name, expected, words in broken:
-            rows = np.flatnonzero(is_broken)
-            values = block[name][rows]
-            at = (rows + start) * ENTRY_BYTES
-            self._reporter.add_values(law, self.path, at, values, words, expected)
-
-
-class TransactionMarkers:
-    """Follows the transactions of one log and judges the transaction index by them.
-
-    `missed_below` is the byte of the log below which a marker must have its entry: behind it a
-    broker may have written the marker after the entries were read, and 0 where they are not known.
-    """
-
-    def __init__(
-        self,
-        file: File,
-        entries: TransactionEntries | None,
-        missed_below: int,
-        segment: Segment,
-        reporter: Reporter,
-    ) -> None:
-        self._file = file
-        self._missed_below = missed_below
-        self._segment = segment
-        self._log_path = segment.path(".log")
+    def __init__(self, log: LogPass) -> None:
+        super().__init__(log)
+        segment, entries = log.segment, log.transactions
+        self._file = log.file
+        are_known = ".txnindex" not in segment.suffixes or (
+            entries is not None and entries.is_complete
+        )
+        self._missed_below = log.known_bytes if are_known else 0
+        """Below this byte of the log a marker must have its entry. Behind it a broker may have
+        written the marker after the entries were read."""
+        self._log_path = log.path
         self._index_path = segment.path(".txnindex")
-        self._reporter = reporter
         kept = np.empty(0, ENTRY) if entries is None else entries.kept
         self._kept = kept
         self._order = np.argsort(kept["last_offset"], kind="stable")
         self._lasts = kept["last_offset"].astype(np.int64)[self._order]
         self._is_matched = np.zeros(len(kept), np.bool_)
         self._unsure: list[tuple[int, int]] = []
-        self._missing = MissingEntries(segment, reporter)
+        self._missing = MissingEntries(segment, log.reporter)
         self._last_markers: dict[int, int] = {}
         self._untimed: list[int] = []
         """Producers whose transaction began behind the last marker."""
@@ -331,9 +153,9 @@ class TransactionMarkers:
         """Report a control batch that cannot be read: by the disk, by a cut, or by its bytes."""
         position, end = int(row["position"]), int(row["position"] + row["size_bytes"])
         if isinstance(error, OSError):
-            report_unreadable(self._log_path, error, self._reporter, LOG_STRUCTURE)
+            report_unreadable(self._log_path, error, self._reporter, STRUCTURES[".log"])
         elif (size := self._file.size()) < end:
-            report_shrunk(self._log_path, end, size, self._reporter, LOG_STRUCTURE)
+            report_shrunk(self._log_path, end, size, self._reporter, STRUCTURES[".log"])
         else:
             self._reporter.add(
                 "BATCH-19",
@@ -388,8 +210,14 @@ class TransactionMarkers:
                 )
         return found
 
-    def finish(self, is_complete: bool, last_offset: int) -> None:
-        """Judge the entries without a marker; `last_offset` is as far as the log was read."""
+    def hand_on(self, carry: LogCarry) -> None:
+        """Hand on what crosses the segment's borders."""
+        carry.transactions = self.carry
+
+    def finish(self) -> None:
+        """Judge the entries without a marker."""
+        is_complete = self._log.is_read
+        last_offset = self._segment.base_offset + self._log.reach
         self.carry.is_complete = is_complete and self._follows
         self.carry.closed = self.closed
         self._missing.report()

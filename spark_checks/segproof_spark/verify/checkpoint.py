@@ -8,7 +8,7 @@ that changed while it was read, or a moment before, whose files could not be rea
 that tells no modification time, nothing is kept.
 
 The files are plain: a line with the digest of the rest, a line of JSON, and what the segment hands
-on to its partition as `segproof.verifying.carried_bytes` writes it. Each is written under another
+on to its partition as `segproof.verifying.segment_carry` writes it. Each is written under another
 name first, so it is there whole or not at all; one that is damaged counts as none.
 """
 
@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from segproof.files import File, Files
 from segproof.reading.live_writer import changed_recently
 from segproof.rocketmq.geometry import index_file_names
-from segproof.verifying.carried_bytes import carried_from_bytes
 from segproof.verifying.directory_checks import Partition
+from segproof.verifying.path_verification import Work
 from segproof.verifying.reporting import Wanted
-from segproof.verifying.rocketmq.places import Place, PlaceKind
-from segproof.verifying.running import Work
-from segproof.verifying.segments import Segment
+from segproof.verifying.rocketmq.store_paths import Place, PlaceKind
+from segproof.verifying.segment_carry import carried_from_bytes
+from segproof.verifying.segment_files import Segment
 from segproof_harness.cli.common import release
 from segproof_spark.arrow_files import errors_name, is_url, open_filesystem, shown
 from segproof_spark.bundle import digest_of_sources

@@ -19,10 +19,15 @@ from urllib.parse import urlsplit
 from segproof.files import Files
 from segproof.findings import Finding
 from segproof.kafka.batch_table import CheckedBatches
-from segproof.verifying.carried_bytes import carried_from_bytes, carried_to_bytes
 from segproof.verifying.directory_checks import Partition, sized
-from segproof.verifying.partition_checks import PartitionCheck
-from segproof.verifying.pieces import (
+from segproof.verifying.partition_verification import PartitionCheck
+from segproof.verifying.path_verification import check
+from segproof.verifying.reporting import Reporter, Wanted
+from segproof.verifying.segment_carry import carried_from_bytes, carried_to_bytes
+from segproof.verifying.segment_checks import Scanning
+from segproof.verifying.segment_files import FileState, Segment, report_unreadable, state_of
+from segproof.verifying.segment_verification import SteadyCheck
+from segproof.verifying.split_logs import (
     LogState,
     Piece,
     batches_from_bytes,
@@ -31,11 +36,6 @@ from segproof.verifying.pieces import (
     piece_of,
     scan_in_pieces,
 )
-from segproof.verifying.rechecking import SteadyCheck
-from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.running import check
-from segproof.verifying.segment_checks import Scanning
-from segproof.verifying.segments import FileState, Segment, report_unreadable, state_of
 from segproof_spark.arrow_files import is_url
 from segproof_spark.verify.checkpoint import Checkpoint, Mark
 from segproof_spark.verify.rows import (

@@ -17,10 +17,10 @@ from typing import Any
 from segproof.files import Files
 from segproof.findings import Finding
 from segproof.verifying.directory_checks import Partition
-from segproof.verifying.pieces import cuts_of, log_state
+from segproof.verifying.path_verification import Work, walk
 from segproof.verifying.reporting import Wanted
-from segproof.verifying.running import Work, walk
-from segproof.verifying.segments import Segment
+from segproof.verifying.segment_files import Segment
+from segproof.verifying.split_logs import cuts_of, log_state
 from segproof_spark.arrow_files import files_of
 
 __all__ = [

@@ -20,12 +20,16 @@ from segproof.findings import Finding
 from segproof.kafka.batch_table import BatchScan, CheckedBatches, check_batches
 from segproof.kafka.record_batch import Record, write_batch
 from segproof.verification import verify
-from segproof.verifying import log_checks, segment_checks
-from segproof.verifying.carried_bytes import carried_from_bytes, carried_to_bytes
+from segproof.verifying import log_blocks, segment_checks
 from segproof.verifying.directory_checks import Partition
-from segproof.verifying.log_checks import Block, blocks_of
-from segproof.verifying.partition_checks import PartitionCheck
-from segproof.verifying.pieces import (
+from segproof.verifying.log_blocks import Block, blocks_of
+from segproof.verifying.partition_verification import PartitionCheck
+from segproof.verifying.path_verification import plan
+from segproof.verifying.reporting import Wanted
+from segproof.verifying.segment_carry import carried_from_bytes, carried_to_bytes
+from segproof.verifying.segment_files import Segment
+from segproof.verifying.segment_verification import SteadyCheck
+from segproof.verifying.split_logs import (
     batches_from_bytes,
     batches_to_bytes,
     cuts_of,
@@ -33,10 +37,6 @@ from segproof.verifying.pieces import (
     piece_of,
     scan_in_pieces,
 )
-from segproof.verifying.rechecking import SteadyCheck
-from segproof.verifying.reporting import Wanted
-from segproof.verifying.running import plan
-from segproof.verifying.segments import Segment
 from segproof_harness.files.memory_files import MemoryFiles
 
 DATA = script.DATA
@@ -190,8 +190,8 @@ def test_random_cuts_of_random_logs(seed: int) -> None:
     deep = generator.random() < 0.5
     rows, chunk = generator.choice((1, 2, 5, 8192)), generator.choice((300, 1 << 19))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log_checks, "BLOCK_ROWS", rows)
-        patch.setattr(log_checks, "BLOCK_BYTES", generator.choice((1, 500, 1 << 25)))
+        patch.setattr(log_blocks, "BLOCK_ROWS", rows)
+        patch.setattr(log_blocks, "BLOCK_BYTES", generator.choice((1, 500, 1 << 25)))
         whole = list(verify("/t-0", deep=deep, files=files))
         patch.setattr(segment_checks, "BatchScan", partial(BatchScan, chunk_bytes=chunk))
         for cut in (by_index(200), anywhere(generator)):
@@ -205,8 +205,8 @@ def test_blocks_do_not_depend_on_chunks(seed: int) -> None:
     data = log_of(generator)
     segment = Segment("/t-0", 0, frozenset((".log",)), None, False, frozenset((".log",)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log_checks, "BLOCK_ROWS", generator.choice((1, 3, 8192)))
-        patch.setattr(log_checks, "BLOCK_BYTES", generator.choice((1, 500, 1 << 25)))
+        patch.setattr(log_blocks, "BLOCK_ROWS", generator.choice((1, 3, 8192)))
+        patch.setattr(log_blocks, "BLOCK_BYTES", generator.choice((1, 500, 1 << 25)))
         expected = [told(block) for block in blocks_of(check_batches(data), segment)]
         for chunk_bytes in (100, 1000):
             scan = BatchScan(Bytes(data), 0, len(data), deep=False, chunk_bytes=chunk_bytes)

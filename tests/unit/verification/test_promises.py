@@ -23,9 +23,9 @@ from segproof.kafka.record_batch import (
     write_end_transaction_marker,
 )
 from segproof.verification import VERIFIED_LAWS, verify
+from segproof.verifying.path_verification import Progress
 from segproof.verifying.reporting import FINDINGS_PER_LAW, Described, Reporter, Wanted
 from segproof.verifying.rules import RULES
-from segproof.verifying.running import Progress
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.structures.structure import STRUCTURE_IDS
 

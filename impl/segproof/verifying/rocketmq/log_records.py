@@ -33,7 +33,7 @@ from segproof.rocketmq.message import (
 )
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rocketmq.store_checks import numbered_files
-from segproof.verifying.segments import PAUSES_SECONDS, report_failure, wait_for_a_step
+from segproof.verifying.segment_files import PAUSES_SECONDS, report_failure, wait_for_a_step
 
 __all__ = ["BEFORE_LOG", "BEFORE_LOG_HINT", "LogBlock", "LogRecords", "list_log"]
 

@@ -39,7 +39,7 @@ from segproof.verifying.rocketmq.store_checks import (
     report_stray,
 )
 from segproof.verifying.rules import RULES
-from segproof.verifying.segments import FILE_SIZE_MAX_BYTES, report_failure
+from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES, report_failure
 
 __all__ = ["UNIT_BYTES", "QueueChecks", "check_queue_file"]
 

@@ -18,8 +18,8 @@ from segproof.rocketmq.commit_log import LogFile, named_offset
 from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.store_checkpoint import CHECKPOINT_BYTES, StoredCheckpoint
 from segproof.verifying.reporting import Reporter
-from segproof.verifying.rocketmq.index_checks import IndexSummary
-from segproof.verifying.segments import open_guarded, report_unreadable
+from segproof.verifying.rocketmq.index_file_checks import IndexSummary
+from segproof.verifying.segment_files import open_guarded, report_unreadable
 
 __all__ = [
     "check_abort",

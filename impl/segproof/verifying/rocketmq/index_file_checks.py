@@ -31,7 +31,7 @@ from segproof.rocketmq.index_table import (
 )
 from segproof.verifying.reporting import Described, Reporter, Wanted
 from segproof.verifying.rocketmq.index_rows import RowChecks, stored_difference
-from segproof.verifying.segments import (
+from segproof.verifying.segment_files import (
     FILE_SIZE_MAX_BYTES,
     PAUSES_SECONDS,
     open_guarded,

@@ -10,10 +10,9 @@ from segproof.findings import Finding, Severity
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, named_offset
 from segproof.rocketmq.geometry import find_geometries, find_geometry
 from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.rocketmq.index_checks import IndexSummary, check_index_file
+from segproof.verifying.rocketmq.index_file_checks import IndexSummary, check_index_file
 from segproof.verifying.rocketmq.key_checks import KeyChecks
 from segproof.verifying.rocketmq.log_records import LogRecords, list_log
-from segproof.verifying.rocketmq.places import PARTS, Place, PlaceKind
 from segproof.verifying.rocketmq.queue_checks import QueueChecks, check_queue_file
 from segproof.verifying.rocketmq.store_checks import (
     check_abort,
@@ -27,7 +26,8 @@ from segproof.verifying.rocketmq.store_checks import (
     report_no_checkpoint,
     report_stray,
 )
-from segproof.verifying.segments import report_unreadable
+from segproof.verifying.rocketmq.store_paths import PARTS, Place, PlaceKind
+from segproof.verifying.segment_files import report_unreadable
 
 __all__ = ["check_place", "size_of"]
 

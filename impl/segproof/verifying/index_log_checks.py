@@ -1,42 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
 """Offset and time index entries against the batches of their log.
 
-Both take an EntryWindow and go beside the log, block by block; all offsets are distances from the
-base offset. An entry that ends inside a loose batch is not judged (see verifying/log_checks.py).
+All offsets are distances from the base offset. An entry for an offset inside a loose batch is not
+judged (see verifying/log_blocks.py).
 
-Laws: SEG-7, DISK-9, DISK-10.
+An offset index that was emptied or cut short has no wrong entry. What tells is the log behind its
+last entry: how much of it a broker leaves without an entry, and how many entries the time index has
+for it.
+
+Upstream: Kafka since 0.11.0: LogSegment.append writes both indexes, LogSegment.recover too.
+Laws: SEG-7, DISK-9, DISK-10, DISK-24.
 """
 
+from typing import TypeVar
+
 import numpy as np
-from numpy.typing import NDArray
 
 from segproof.findings import Severity
-from segproof.verifying.index_checks import EntryWindow, IndexStream
-from segproof.verifying.log_checks import FAR, Block
-from segproof.verifying.reporting import Described, Int64Array, Reporter
-from segproof.verifying.segments import Segment
+from segproof.verifying.index_file_checks import EntryWindow, OffsetIndexFile, TimeIndexFile
+from segproof.verifying.log_blocks import FAR, Block, Bools
+from segproof.verifying.log_check import LogCheck, LogPass
+from segproof.verifying.reporting import Described, Int64Array
 
-__all__ = ["OffsetEntriesCheck", "TimeEntriesCheck"]
+__all__ = ["IndexEndCheck", "OffsetEntriesCheck", "TimeEntriesCheck"]
 
-Bools = NDArray[np.bool_]
+STRETCH_BYTES = 16 << 20
+"""What a log may hold behind the last entry; one append has about 1 MiB."""
+TIMED_STRETCH_BYTES = 64 << 10
+"""The same, where the time index has more than TIMED_ENTRIES entries for it."""
+TIMED_ENTRIES = 8
+GAPS = 8
+"""Distances between entries that a log may go on without one more."""
 LOG_APPEND_TIME = 8
 """The attribute bit of timestamps that the broker set."""
 
 
-class OffsetEntriesCheck:
+class OffsetEntriesCheck(LogCheck):
     """Judges where the entries of an offset index point."""
 
-    def __init__(
-        self, stream: IndexStream, log_size: int, segment: Segment, reporter: Reporter
-    ) -> None:
-        self._window = EntryWindow(stream)
-        self._stream = stream
-        self._log_size = log_size
-        self._base = segment.base_offset
-        self._reporter = reporter
+    def __init__(self, log: LogPass) -> None:
+        super().__init__(log)
+        self._index = _there(log.offsets)
+        self._window = EntryWindow(self._index)
+        self._base = log.segment.base_offset
         # Entries whose offset lies further on than the log has been read: number and offset.
         self._later: tuple[Int64Array, Int64Array] = (np.empty(0, np.int64), np.empty(0, np.int64))
         self._outside(self._window.take(0))
+
+    @classmethod
+    def applies(cls, log: LogPass) -> bool:
+        """Return whether the index can be read."""
+        return log.offsets is not None
 
     def check(self, block: Block) -> None:
         """Judge the entries that point into the block."""
@@ -93,14 +107,15 @@ class OffsetEntriesCheck:
                 "the first or last offset of a batch",
             )
 
-    def finish(self, end_position: int, is_read: bool, is_sound: bool) -> None:
-        """Judge the entries that point behind the last batch, once the log is read."""
-        behind = self._window.take(self._log_size)
-        if is_read:
+    def finish(self) -> None:
+        """Judge the entries that point behind the last batch."""
+        log, end_position = self._log, self._log.scan.end_position
+        behind = self._window.take(log.size)
+        if log.is_read:
             self._outside(behind)
         elif len(behind[0]):
             self._out_of_reach(int(behind[0].min()), len(behind[0]), end_position)
-        if is_sound:
+        if log.is_read and log.is_sound:
             self._report(
                 self._later[0],
                 "the entry is for offset {}, which no batch at or behind its position ends with",
@@ -119,16 +134,16 @@ class OffsetEntriesCheck:
             "the entry for offset {} points at byte {}, where the log holds no batch",
             offsets,
             positions,
-            f"0 to {self._log_size - 1}" if self._log_size else "no entry: the log is empty",
+            f"0 to {self._log.size - 1}" if self._log.size else "no entry: the log is empty",
         )
 
     def _out_of_reach(self, number: int | None, count: int, end_position: int) -> None:
         self._reporter.add(
             "SEG-7",
-            self._stream.path,
+            self._index.path,
             f"{count} entries could not be compared: the log cannot be read behind byte"
             f" {end_position}, or the entries are in no order",
-            position=None if number is None else number * 8,
+            position=None if number is None else number * self._index.entry_bytes,
             actual=count,
             severity=Severity.NOTE,
             hint="mend first what else was found, then verify again",
@@ -147,19 +162,25 @@ class OffsetEntriesCheck:
             shown = int(actual[at]) if "{}, where" in words or "byte {}" in words else offset
             return Described(words.format(offset, shown), what, shown)
 
-        self._reporter.add_rows("SEG-7", self._stream.path, numbers[order] * 8, describe)
+        self._reporter.add_rows(
+            "SEG-7", self._index.path, numbers[order] * self._index.entry_bytes, describe
+        )
 
 
-class TimeEntriesCheck:
+class TimeEntriesCheck(LogCheck):
     """Judges whether each entry of a time index tells where a largest timestamp so far is met."""
 
-    def __init__(self, stream: IndexStream, segment: Segment, reporter: Reporter) -> None:
-        self._window = EntryWindow(stream)
-        self._stream = stream
-        self._segment = segment
-        self._base = segment.base_offset
-        self._reporter = reporter
+    def __init__(self, log: LogPass) -> None:
+        super().__init__(log)
+        self._index = _there(log.times)
+        self._window = EntryWindow(self._index)
+        self._base = log.segment.base_offset
         self._largest = -1
+
+    @classmethod
+    def applies(cls, log: LogPass) -> bool:
+        """Return whether the index can be read."""
+        return log.times is not None
 
     def check(self, block: Block) -> None:
         """Judge the entries whose offsets the block reaches."""
@@ -206,8 +227,9 @@ class TimeEntriesCheck:
             offsets, timestamps, "an offset of the earlier batch",
         )  # fmt: skip
 
-    def finish(self, is_sound: bool, max_timestamp: int) -> None:
+    def finish(self) -> None:
         """Judge the entries behind the last batch, and the last entry of a closed segment."""
+        is_sound = self._log.is_read and self._log.is_sound
         numbers, offsets, timestamps = self._window.take(FAR)
         if is_sound:
             self._report(
@@ -219,7 +241,7 @@ class TimeEntriesCheck:
         if unread:
             self._reporter.add(
                 "DISK-9",
-                self._stream.path,
+                self._index.path,
                 f"{unread} entries could not be compared: the log cannot be read so far, or the"
                 " entries are in no order",
                 actual=unread,
@@ -227,21 +249,22 @@ class TimeEntriesCheck:
                 hint="mend first what else was found, then verify again",
             )
         elif is_sound and self._segment.is_closed:
-            self._check_last(max_timestamp)
+            self._check_last()
 
-    def _check_last(self, max_timestamp: int) -> None:
-        count = self._stream.count
-        last = self._stream.read(count - 1, 1) if count else self._stream.read(0, 0)
+    def _check_last(self) -> None:
+        max_timestamp = self._log.max_timestamp
+        count = self._index.count
+        last = self._index.read(count - 1, 1) if count else self._index.read(0, 0)
         timestamp = int(last["timestamp"][0]) if len(last) else -1
         if timestamp == max_timestamp or max_timestamp < 0 or (count and not len(last)):
             return
         what = f"its last entry says {timestamp}" if count else "it has no entry"
         self._reporter.add(
             "DISK-10",
-            self._stream.path,
+            self._index.path,
             f"the largest timestamp of the segment is {max_timestamp}, and {what}, although"
             f" {self._segment.why_closed}: a search by time would pass this segment over",
-            position=max(0, count - 1) * 12,
+            position=max(0, count - 1) * self._index.entry_bytes,
             expected=max_timestamp,
             actual=timestamp,
         )
@@ -266,4 +289,73 @@ class TimeEntriesCheck:
             other = expected if isinstance(expected, str) else int(expected[at])
             return Described(words.format(offset, timestamp, other), other, timestamp)
 
-        self._reporter.add_rows("DISK-9", self._stream.path, numbers[broken] * 12, describe)
+        self._reporter.add_rows(
+            "DISK-9", self._index.path, numbers[broken] * self._index.entry_bytes, describe
+        )
+
+
+class IndexEndCheck(LogCheck):
+    """Judges where the offset index ends."""
+
+    def __init__(self, log: LogPass) -> None:
+        super().__init__(log)
+        self._offsets = _there(log.offsets)
+        self._position = 0
+        self._reach = -1
+
+    @classmethod
+    def applies(cls, log: LogPass) -> bool:
+        """Return whether the index can be read."""
+        return log.offsets is not None
+
+    def check(self, block: Block) -> None:
+        """Take in where the last batch of the block begins."""
+        rows = int(np.searchsorted(block.table["position"], self._log.known_bytes))
+        if rows:
+            self._position = int(block.table["position"][rows - 1])
+            self._reach = int(block.reach[rows - 1])
+
+    def finish(self) -> None:
+        """Judge the index."""
+        offsets = self._offsets
+        stretch = self._position - offsets.last_position
+        if stretch <= TIMED_STRETCH_BYTES:
+            return
+        allowed = max(STRETCH_BYTES, GAPS * offsets.widest_gap)
+        timed = self._timed()
+        also = ""
+        if timed > TIMED_ENTRIES:
+            allowed = TIMED_STRETCH_BYTES
+            also = f", while {timed} entries of the time index are for offsets there"
+        if stretch <= allowed:
+            return
+        count = offsets.count
+        last = f"its last of {count} entries points at byte {offsets.last_position}"
+        self._reporter.add(
+            "DISK-24",
+            offsets.path,
+            f"{last if count else 'it has no entry'}, and the log goes on for {stretch} bytes to a"
+            f" batch at byte {self._position}{also}: the index was emptied or cut short",
+            position=count * offsets.entry_bytes,
+            expected=allowed,
+            actual=stretch,
+        )
+
+    def _timed(self) -> int:
+        """Return how many entries of the time index are for offsets behind the last entry."""
+        if self._log.times is None:
+            return 0
+        count = 0
+        for _, block in self._log.times.blocks():
+            distances = block["offset"].astype(np.int64)
+            is_there = (distances > self._offsets.last_offset) & (distances <= self._reach)
+            count += int(np.count_nonzero(is_there))
+        return count
+
+
+Index = TypeVar("Index", OffsetIndexFile, TimeIndexFile)
+
+
+def _there(index: Index | None) -> Index:
+    assert index is not None
+    return index

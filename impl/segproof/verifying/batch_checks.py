@@ -1,38 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The batches of one log, in blocks, and what their headers and checksums say.
-
-A batch whose checksum is wrong, or whose offsets don't fit between its neighbours, is *loose*: it
-is reported once, and its claims are not held against the batches and index entries around it.
+"""What the headers and checksums of batches say, and how a log ends.
 
 Laws: BATCH-2, 3, 11, 14, 15, 16, 18; SCAN-2, 10; LOG-4; DUMP-6; DISK-6, 13, 14, 15, 19, 23.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from segproof.checksums import crc32, crc32c
-from segproof.errors import SegproofError
 from segproof.files import File, holds_zeros
 from segproof.findings import Severity
-from segproof.kafka.batch_table import BatchTable, CheckedBatches
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import HEADER_UP_TO_MAGIC_BYTES
-from segproof.verifying.reporting import Described, Int64Array, Reporter
-from segproof.verifying.segments import Segment, report_shrunk
+from segproof.verifying.log_blocks import MAX_DISTANCE, Block, Bools, distances
+from segproof.verifying.log_check import LogCheck, LogPass
+from segproof.verifying.reporting import Described
+from segproof.verifying.segment_files import STRUCTURES, report_shrunk
 
-__all__ = ["Block", "LogCheck", "LogScan", "blocks_of"]
+__all__ = ["BatchCheck", "next_sound_batch"]
 
-STRUCTURE = "record-file"
-BLOCK_ROWS = 8192
-BLOCK_BYTES = 32 << 20
-"""A block of large batches ends with the first one that begins so far behind its start."""
-FAR = 1 << 40
-"""Stands for every distance from the base offset that 31 bits can't hold."""
-MAX_DISTANCE = (1 << 31) - 1
 MIN_RECORD_BYTES = 7
 MAX_CRC_BYTES = 32 << 20
 MIN_MESSAGE_BYTES = 14
@@ -45,214 +32,23 @@ TORN = (
     " the end of the log with another replica"
 )
 
-Bools = NDArray[np.bool_]
 
+class BatchCheck(LogCheck):
+    """Judges headers, checksums and the order of batches, and how the log ends.
 
-class LogScan(Protocol):
-    """What yields the batches of a log in order: `BatchScan`, or one that was made in pieces."""
-
-    end_position: int
-    """Where the scan stopped, once it is through."""
-    error: SegproofError | None
-    """Why it stopped, unless the log just ended."""
-
-    def __iter__(self) -> Iterator[CheckedBatches]:
-        """Yield the batches."""
-
-
-@dataclass(slots=True)
-class Block:
-    """Some batches of a log in file order, with what is derived for all checks."""
-
-    table: BatchTable
-    crc_valid: Bools
-    summaries: NDArray[np.void] | None
-    errors: dict[int, SegproofError]
-    end_position: int
-    """Where the batch behind the last row begins."""
-    first: Int64Array
-    """Distance of each base offset from the segment's; of a compressed message, of what follows
-    the batch before it, since its own is not known."""
-    last: Int64Array
-    """Distance of each last offset, of loose batches bounded by the following batch."""
-    before: Int64Array
-    """The largest `last` of all earlier batches; -1 if there is none."""
-    reach: Int64Array
-    """The largest `last` up to and including the row."""
-    is_loose: Bools
-    is_doubtful: Bools
-    """Whether the batch or the one before it is loose: then the offsets between are not certain."""
-    stored_first: Int64Array
-    """Distance of each base offset as stored."""
-    stored_last: Int64Array
-    """Distance of each last offset as stored."""
-    carried: "_Carried"
-
-
-class _Carried(NamedTuple):
-    """What the rows of a block need of the row before them."""
-
-    reach: int = -1
-    is_loose: bool = False
-    """Whether it claims offsets of the following row."""
-    is_doubtful: bool = False
-    """Whether it is loose for any reason."""
-
-
-def distances(offsets: Int64Array, base_offset: int) -> Int64Array:
-    """Return offset - base, with FAR or -FAR for what lies outside of 31 bits."""
-    offsets = np.ascontiguousarray(offsets)
-    if len(offsets) and int(offsets.min()) >= base_offset >= 0:
-        # Nothing wraps, and there are no passes for it: nearly every log.
-        apart = offsets - base_offset
-        return apart if int(apart.max()) <= FAR else np.minimum(apart, FAR)
-    base = np.int64(base_offset)
-    with np.errstate(over="ignore"):
-        apart = offsets - base
-    wrapped = (apart < 0) != (offsets < base)
-    apart = np.where(wrapped, np.where(offsets < base, -FAR, FAR), apart)
-    return np.asarray(np.clip(apart, -FAR, FAR), np.int64)
-
-
-def blocks_of(scan: LogScan, segment: Segment) -> Iterator[Block]:
-    """Yield the batches of a scan in blocks; each row knows the row behind it.
-
-    Where a block ends follows from the batches alone, not from how the scan came by them.
+    It is the first check: it keeps in the `LogPass` what the others ask for.
     """
-    waiting: list[CheckedBatches] = []
-    rows, carried = 0, _Carried()
-    for checked in scan:
-        waiting.append(checked)
-        rows += len(checked.table)
-        span = int(checked.table["position"][-1] - waiting[0].table["position"][0])
-        if rows <= BLOCK_ROWS and span < BLOCK_BYTES:
-            continue
-        joined, start = _joined(waiting), 0
-        while (end := _block_end(joined.table, start)) < rows:
-            block = _block(_part(joined, start, end + 1), segment, carried, end - start)
-            carried, start = block.carried, end
-            yield block
-        waiting = [_part(joined, start, rows)]
-        rows -= start
-    if rows:
-        yield _block(_joined(waiting), segment, carried, rows)
 
-
-def _block_end(table: BatchTable, start: int) -> int:
-    """Return behind which row the block ends that begins with row `start`."""
-    positions = table["position"]
-    end = int(np.searchsorted(positions, positions[start] + BLOCK_BYTES))
-    return min(end, start + BLOCK_ROWS)
-
-
-def _joined(parts: list[CheckedBatches]) -> CheckedBatches:
-    if len(parts) == 1:
-        return parts[0]
-    errors: dict[int, SegproofError] = {}
-    tables, row = [], 0
-    for part in parts:
-        errors.update({row + at: error for at, error in part.errors.items()})
-        tables.append(part.table)
-        row += len(part.table)
-    summaries = [part.summaries for part in parts if part.summaries is not None]
-    return CheckedBatches(
-        _stacked(tables, row),
-        np.concatenate([part.crc_valid for part in parts]),
-        _stacked(summaries, row) if summaries else None,
-        errors,
-    )
-
-
-def _stacked(parts: list[BatchTable], rows: int) -> BatchTable:
-    """Concatenate as plain bytes: numpy would work out a common type, and copy field by field."""
-    whole = np.empty(rows, parts[0].dtype)
-    plain = np.dtype((np.void, whole.dtype.itemsize))
-    filled, row = whole.view(plain), 0
-    for part in parts:
-        filled[row : row + len(part)] = part.view(plain)
-        row += len(part)
-    return whole
-
-
-def _part(whole: CheckedBatches, start: int, end: int) -> CheckedBatches:
-    return CheckedBatches(
-        whole.table[start:end].copy(),
-        whole.crc_valid[start:end].copy(),
-        None if whole.summaries is None else whole.summaries[start:end].copy(),
-        {row - start: error for row, error in whole.errors.items() if start <= row < end},
-    )
-
-
-def _block(all_rows: CheckedBatches, segment: Segment, carried: _Carried, count: int) -> Block:
-    """Derive what the checks need of the first `count` rows; a row behind them is looked at."""
-    table = all_rows.table
-    base = distances(table["base_offset"], segment.base_offset)
-    last = distances(table["last_offset"], segment.base_offset)
-    known, reach = len(table), carried.reach
-    following = np.full(known, FAR, np.int64)
-    following[:-1] = base[1:]
-    before_raw = np.empty(known, np.int64)
-    before_raw[0], before_raw[1:] = reach, last[:-1]
-    is_loose = ~all_rows.crc_valid | (last < base)
-    # Of two batches that claim the same offsets either may be wrong.
-    is_outlier = (last >= following) & (following > before_raw) & (following < FAR)
-    is_loose |= is_outlier
-    is_loose[1:] |= is_outlier[:-1]
-    is_loose[0] |= carried.is_loose
-    # What a loose batch may hold ends before the following one begins, where that one can be right.
-    ceiling = np.where(following > before_raw, following - 1, FAR)
-    claimed = np.where(last < FAR, last, base)
-    bounded = np.where(is_loose, np.minimum(claimed, ceiling), last)[:count]
-    up_to = np.maximum(np.maximum.accumulate(bounded), reach)
-    before = np.empty(count, np.int64)
-    before[0], before[1:] = reach, up_to[:-1]
-    is_doubtful = is_loose.copy()
-    is_doubtful[1:] |= is_loose[:-1]
-    is_doubtful[0] |= carried.is_doubtful
-    is_wrapper = (table["record_count"][:count] < 0) & (table["magic"][:count] < 2)
-    errors = {row: error for row, error in all_rows.errors.items() if row < count}
-    summaries = all_rows.summaries
-    table = table[:count]
-    return Block(
-        table,
-        all_rows.crc_valid[:count],
-        None if summaries is None else summaries[:count],
-        errors,
-        int(table["position"][-1] + table["size_bytes"][-1]),
-        np.where(is_wrapper, before + 1, base[:count]),
-        bounded,
-        before,
-        up_to,
-        is_loose[:count],
-        is_doubtful[:count],
-        base[:count],
-        last[:count],
-        _Carried(int(up_to[-1]), bool(is_outlier[count - 1]), bool(is_loose[count - 1])),
-    )
-
-
-class LogCheck:
-    """Judges the batches of one log, block by block."""
-
-    def __init__(self, file: File, size: int, segment: Segment, reporter: Reporter) -> None:
-        self._file = file
-        self._size = size
-        self._segment = segment
-        self._reporter = reporter
-        self.path = segment.path(".log")
-        self.batches = 0
-        self.max_timestamp = -1
-        """The largest timestamp of the sound batches."""
-        self.is_sound = True
-        """Whether every checksum was right and the scan reached the last batch."""
-        self.tail_is_empty = False
-        """Whether what follows the last batch is no batch: zeros, or too few bytes for one."""
+    def __init__(self, log: LogPass) -> None:
+        super().__init__(log)
+        self._file = log.file
+        self._path = log.path
         self._last = -1
         """Distance of the last offset so far, as stored, for the order of batches."""
         self._bad_from: int | None = None
-        self._reached = segment.base_offset - 1
-        """The last offset of the last batch whose checksum is right."""
         """Where the batches with wrong checksums begin that end what was read so far."""
+        self._reached = self._segment.base_offset - 1
+        """The last offset of the last batch whose checksum is right."""
         self._gaps = 0
         self._missing = 0
         self._first_gap: int | None = None
@@ -260,10 +56,9 @@ class LogCheck:
     def check(self, block: Block) -> None:
         """Judge one block."""
         table = block.table
-        self.batches += len(table)
         sound = np.flatnonzero(block.crc_valid)
         if len(sound) < len(table):
-            self.is_sound = False
+            self._log.is_sound = False
             self._check_checksums(block)
         behind = int(sound[-1]) + 1 if len(sound) else 0
         if len(sound):
@@ -276,7 +71,7 @@ class LogCheck:
         self._check_offsets(block)
         sound = table["max_timestamp"][block.crc_valid]
         if len(sound):
-            self.max_timestamp = max(self.max_timestamp, int(sound.max()))
+            self._log.max_timestamp = max(self._log.max_timestamp, int(sound.max()))
 
     def _report(
         self, law: str, block: Block, is_broken: Bools, describe: Callable[[np.void], Described]
@@ -284,7 +79,7 @@ class LogCheck:
         if not is_broken.any():
             return
         rows = block.table[is_broken]
-        self._reporter.add_rows(law, self.path, rows["position"], lambda row: describe(rows[row]))
+        self._reporter.add_rows(law, self._path, rows["position"], lambda row: describe(rows[row]))
 
     # --- one batch by itself
 
@@ -392,11 +187,11 @@ class LogCheck:
         self._last = int(claimed[-1])
         overlaps = good & (own <= previous) & (last >= 0)
         if overlaps.any():
-            self.is_sound = False
+            self._log.is_sound = False
             before = previous[overlaps] + base_offset
             rows = table[overlaps]
             self._reporter.add_rows(
-                "DISK-13", self.path, rows["position"],
+                "DISK-13", self._path, rows["position"],
                 lambda row: Described(
                     f"the batch begins at offset {rows[row]['base_offset']}, and the log has"
                     f" reached offset {before[row]} before it", f"{before[row] + 1} or more",
@@ -420,7 +215,7 @@ class LogCheck:
         )  # fmt: skip
 
     def _count_gaps(self, block: Block) -> None:
-        is_gap = (block.first > block.before + 1) & ~block.is_loose & (block.first < FAR)
+        is_gap = block.is_gap()
         if is_gap.any():
             self._gaps += int(is_gap.sum())
             self._missing += int((block.first - block.before - 1)[is_gap].sum())
@@ -429,22 +224,23 @@ class LogCheck:
 
     # --- the end
 
-    def finish(self, scan: LogScan, reach: int) -> None:
-        """Judge how the scan ended; `reach` is the distance of the last offset, -1 for none."""
-        rest = self._size - scan.end_position
-        self._report_gaps(reach if rest <= 0 else None)
+    def finish(self) -> None:
+        """Judge how the scan ended."""
+        scan = self._log.scan
+        rest = self._log.size - scan.end_position
+        self._report_gaps(self._log.reach if rest <= 0 else None)
         if rest <= 0:
             return
         position, error = scan.end_position, scan.error
         if error is not None and error.law == "SCAN-7":
-            report_shrunk(self.path, self._size, position, self._reporter, STRUCTURE)
-        elif holds_zeros(self._file, position, self._size):
-            self.tail_is_empty = True
+            report_shrunk(self._path, self._log.size, position, self._reporter, STRUCTURES[".log"])
+        elif holds_zeros(self._file, position, self._log.size):
+            self._log.tail_is_empty = True
             self._report_zero_tail(position, rest)
         elif error is not None:
             self._reporter.add(
                 "DISK-23" if error.law == "SCAN-4" else error.law or "SCAN-10",
-                self.path,
+                self._path,
                 f"{error.message}: no batch can be read here, and {rest} bytes up to the end of"
                 f" the file are out of reach{self._told_batches_behind(position)}",
                 position=position,
@@ -453,7 +249,7 @@ class LogCheck:
             )
         else:
             self._report_partial(position, rest)
-        self.is_sound = self.is_sound and self.tail_is_empty
+        self._log.is_sound = self._log.is_sound and self._log.tail_is_empty
 
     def _report_gaps(self, reach: int | None) -> None:
         segment = self._segment
@@ -471,7 +267,7 @@ class LogCheck:
             where += f"; {behind} of them before the next segment, which begins at {following}"
         self._reporter.add(
             "DISK-19",
-            self.path,
+            self._path,
             f"{self._missing} offsets are in no batch, in"
             f" {'one gap' if self._gaps == 1 else f'{self._gaps} gaps'}{where}",
             position=self._first_gap,
@@ -484,23 +280,23 @@ class LogCheck:
         why = f", although {segment.why_closed}" if segment.is_closed else ""
         self._reporter.add(
             "DISK-6",
-            self.path,
+            self._path,
             f"{rest} zero bytes follow the last batch{why}: the tail of a preallocated file",
             position=position,
             expected=position,
-            actual=self._size,
+            actual=self._log.size,
             severity=segment.tail_severity,
             hint=None if segment.is_closed else "nothing: closing or recovery trims the file",
-            structure=STRUCTURE,
+            structure=STRUCTURES[".log"],
         )
 
     def _report_partial(self, position: int, rest: int) -> None:
         segment = self._segment
-        self.tail_is_empty = rest < 18
+        self._log.tail_is_empty = rest < 18
         size = self._file.size()
-        if size < self._size:
-            report_shrunk(self.path, self._size, size, self._reporter, STRUCTURE)
-        if size != self._size:
+        if size < self._log.size:
+            report_shrunk(self._path, self._log.size, size, self._reporter, STRUCTURES[".log"])
+        if size != self._log.size:
             return  # a batch that is being written
         behind = self._told_batches_behind(position)
         if rest >= 18:
@@ -512,11 +308,11 @@ class LogCheck:
         is_torn = not segment.is_closed and not behind
         self._reporter.add(
             "DUMP-6",
-            self.path,
+            self._path,
             message + behind,
             position=position,
             expected=position,
-            actual=self._size,
+            actual=self._log.size,
             severity=Severity.WARNING if is_torn else Severity.ERROR,
             hint=TORN if is_torn else None,
         )
@@ -527,8 +323,8 @@ class LogCheck:
         A batch whose size is wrong may have led past it.
         """
         start = position if self._bad_from is None else self._bad_from
-        found, searched_to = next_sound_batch(self._file, start + 1, self._size, self._reached)
-        if found is None and searched_to < self._size:
+        found, searched_to = next_sound_batch(self._file, start + 1, self._log.size, self._reached)
+        if found is None and searched_to < self._log.size:
             return (
                 f"; whether sound batches follow, which a recovery would delete, is not known: the"
                 f" search ended at byte {searched_to}"

@@ -23,7 +23,7 @@ from segproof.files import File, Files
 from segproof.kafka.batch_table import BATCH_DTYPE, SUMMARY_DTYPE, CheckedBatches
 from segproof.verifying.reporting import Wanted
 from segproof.verifying.segment_checks import Scanning, scan_of
-from segproof.verifying.segments import Segment
+from segproof.verifying.segment_files import Segment
 
 __all__ = [
     "LogState",

@@ -9,12 +9,13 @@ from typing import NamedTuple
 from segproof.files import File, Files
 from segproof.findings import Severity
 from segproof.reading.live_writer import changed_recently
-from segproof.verifying.names import segment_file_name
+from segproof.verifying.file_names import segment_file_name
 from segproof.verifying.reporting import Reporter
 
 __all__ = [
     "FILE_SIZE_MAX_BYTES",
     "PAUSES_SECONDS",
+    "STRUCTURES",
     "FileState",
     "Segment",
     "open_guarded",
@@ -23,6 +24,13 @@ __all__ = [
     "wait_for_a_step",
 ]
 
+STRUCTURES = {
+    ".log": "record-file",
+    ".index": "offset-index",
+    ".timeindex": "time-index",
+    ".txnindex": "transaction-index",
+}
+"""The structure that findings name, by the suffix of the file."""
 FILE_SIZE_MAX_BYTES = (1 << 31) - 1
 PAUSES_SECONDS = (0.1, 0.2, 0.4, 0.8)
 """How long a broker that may be in the middle of a step is waited for, again and again."""

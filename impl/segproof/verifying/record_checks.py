@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from segproof.errors import SegproofError, TooLargeError
 from segproof.findings import Severity
 from segproof.kafka.batch_table import BatchTable
-from segproof.verifying.log_checks import Block
+from segproof.verifying.log_blocks import Block
+from segproof.verifying.log_check import LogCheck
 from segproof.verifying.reporting import Described, Reporter
 from segproof.verifying.rules import RULES
 
-__all__ = ["MAX_BATCH_BYTES", "check_records"]
+__all__ = ["MAX_BATCH_BYTES", "RecordsCheck"]
 
 MAX_BATCH_BYTES = 16 << 20
 """Unless a run gives its own limit, a larger batch is summed in pieces and its records are not
@@ -22,41 +23,45 @@ read: a warning says so."""
 _HIGHER = "to look into it, give a higher limit: --limit-bytes, or limit of verify()"
 
 
-def check_records(block: Block, path: str, reporter: Reporter) -> None:
-    """Judge the records of the batches whose checksums are right."""
-    if block.summaries is None:
-        return
-    for row in sorted(block.errors):
-        if block.crc_valid[row]:
-            _report_error(block.errors[row], block, row, path, reporter)
-    is_read = block.crc_valid.copy()
-    is_read[list(block.errors)] = False
-    rows = np.flatnonzero(is_read & (block.summaries["record_count"] > 0))
-    table, summaries = block.table[rows], block.summaries[rows]
-    is_new = table["magic"] == 2
-    # A message of magic 0 or 1 is called by the offset of its last record.
-    too_far = np.where(
-        is_new,
-        summaries["last_offset"] > table["last_offset"],
-        summaries["last_offset"] != table["last_offset"],
-    )
-    for law, is_broken in (
-        ("DISK-16", is_new & (too_far | ~summaries["offsets_rise"])),
-        ("BATCH-9", ~is_new & (too_far | ~summaries["offsets_rise"])),
-    ):
-        rows = np.flatnonzero(is_broken)
+class RecordsCheck(LogCheck):
+    """Judges the records of the batches whose checksums are right, in a deep run."""
+
+    def check(self, block: Block) -> None:
+        """Judge one block."""
+        if block.summaries is None:
+            return
+        for row in sorted(block.errors):
+            if block.crc_valid[row]:
+                _report_error(block.errors[row], block, row, self._log.path, self._reporter)
+        is_read = block.crc_valid.copy()
+        is_read[list(block.errors)] = False
+        rows = np.flatnonzero(is_read & (block.summaries["record_count"] > 0))
+        table, summaries = block.table[rows], block.summaries[rows]
+        is_new = table["magic"] == 2
+        # A message of magic 0 or 1 is called by the offset of its last record.
+        too_far = np.where(
+            is_new,
+            summaries["last_offset"] > table["last_offset"],
+            summaries["last_offset"] != table["last_offset"],
+        )
+        for law, is_broken in (
+            ("DISK-16", is_new & (too_far | ~summaries["offsets_rise"])),
+            ("BATCH-9", ~is_new & (too_far | ~summaries["offsets_rise"])),
+        ):
+            rows = np.flatnonzero(is_broken)
+            _report_unlike(
+                law, self._log.path, self._reporter, table[rows], summaries[rows], "last_offset",
+                "the offsets of the records do not rise to the batch's last offset {0}: they fall,"
+                " or end at {1}",
+            )  # fmt: skip
+        late = np.flatnonzero(
+            (table["magic"] > 0) & (summaries["max_timestamp"] != table["max_timestamp"])
+        )
         _report_unlike(
-            law, path, reporter, table[rows], summaries[rows], "last_offset",
-            "the offsets of the records do not rise to the batch's last offset {0}: they fall, or"
-            " end at {1}",
+            "DISK-17", self._log.path, self._reporter, table[late], summaries[late],
+            "max_timestamp",
+            "the batch says that {0} is its largest timestamp, and that of its records is {1}",
         )  # fmt: skip
-    late = np.flatnonzero(
-        (table["magic"] > 0) & (summaries["max_timestamp"] != table["max_timestamp"])
-    )
-    _report_unlike(
-        "DISK-17", path, reporter, table[late], summaries[late], "max_timestamp",
-        "the batch says that {0} is its largest timestamp, and that of its records is {1}",
-    )  # fmt: skip
 
 
 def _report_unlike(

@@ -17,21 +17,25 @@ from segproof.files import Files
 from segproof.findings import Finding, Severity
 from segproof.kafka.producer_snapshot import ProducerStateEntry
 from segproof.verifying.directory_checks import ALL_FILES, Partition, partition_again
-from segproof.verifying.epoch_checks import EpochRun, check_against_checkpoint, compare_epochs
-from segproof.verifying.names import SNAPSHOT_SUFFIX, read_file_name
+from segproof.verifying.epoch_checks import check_against_checkpoint, compare_epochs
+from segproof.verifying.file_names import SNAPSHOT_SUFFIX, read_file_name
 from segproof.verifying.open_transactions import CarriedTransactions
 from segproof.verifying.producer_checks import (
     PRODUCERS_MAX,
-    ProducerTable,
     compare_producers,
-    empty_table,
     has_numbers,
     join_producers,
 )
-from segproof.verifying.rechecking import SteadyCheck, is_vanished, key_of
 from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.segment_checks import Cut, LogCarry
-from segproof.verifying.segments import PAUSES_SECONDS, Segment, wait_for_a_step
+from segproof.verifying.segment_carry import (
+    Cut,
+    EpochRun,
+    LogCarry,
+    ProducerTable,
+    empty_table,
+)
+from segproof.verifying.segment_files import PAUSES_SECONDS, Segment, wait_for_a_step
+from segproof.verifying.segment_verification import SteadyCheck, is_vanished, key_of
 from segproof.verifying.small_files import (
     CLEANER,
     EPOCHS,

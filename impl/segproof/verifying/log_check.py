@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one shape of a check of a log, and what such a check may read.
+
+To add one: write a subclass of `LogCheck`, and put it into `LOG_CHECKS` in
+verifying/segment_checks.py.
+"""
+
+from dataclasses import dataclass
+
+from segproof.files import File
+from segproof.verifying.index_file_checks import OffsetIndexFile, TimeIndexFile
+from segproof.verifying.log_blocks import Block, LogScan
+from segproof.verifying.reporting import Reporter
+from segproof.verifying.segment_carry import LogCarry
+from segproof.verifying.segment_files import Segment
+from segproof.verifying.transaction_index_checks import TransactionIndexFile
+
+__all__ = ["LogCheck", "LogPass"]
+
+
+@dataclass(slots=True)
+class LogPass:
+    """One reading of a segment's log: what its checks may read, and how far it has come."""
+
+    segment: Segment
+    reporter: Reporter
+    file: File
+    """The log."""
+    size: int
+    """Bytes of the log when its reading began."""
+    known_bytes: int
+    """Bytes of the log before its indexes were read: they say nothing of what a broker appended
+    since."""
+    offsets: OffsetIndexFile | None
+    times: TimeIndexFile | None
+    transactions: TransactionIndexFile | None
+    """The index files, each checked by itself; None: it is not there, or can't be read."""
+    scan: LogScan
+    reach: int = -1
+    """Distance of the last offset so far from the base offset; -1 before the first batch."""
+    max_timestamp: int = -1
+    """The largest timestamp of the sound batches so far."""
+    is_sound: bool = True
+    """Whether every checksum was right and, at the end, the scan reached the last batch."""
+    tail_is_empty: bool = False
+    """Whether, at the end, no batch follows the last one: zeros, or too few bytes for one."""
+
+    @property
+    def path(self) -> str:
+        """Path of the log."""
+        return self.segment.path(".log")
+
+    @property
+    def is_read(self) -> bool:
+        """Whether, at the end, all batches were read."""
+        return self.scan.end_position >= self.size or self.tail_is_empty
+
+
+class LogCheck:
+    """One check of a log. It reads a `LogPass` and each block, and reports to its reporter.
+
+    A method may raise OSError, which ends the reading of the log and is reported.
+    """
+
+    def __init__(self, log: LogPass) -> None:
+        self._log = log
+        self._segment = log.segment
+        self._reporter = log.reporter
+
+    @classmethod
+    def applies(cls, log: LogPass) -> bool:
+        """Return whether there is anything to check."""
+        return True
+
+    def check(self, block: Block) -> None:
+        """Judge the next block."""
+
+    def finish(self) -> None:
+        """Judge what only the end of the log shows."""
+
+    def hand_on(self, carry: LogCarry) -> None:
+        """Put into `carry` what the check of the whole partition needs."""

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one segment hands on to the check of its partition, and this as bytes.
+
+The bytes are JSON with arrays behind it. They travel between machines and lie in files, so they are
+plain data: reading them runs nothing.
+"""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segproof.verifying.segment_files import FileState
+
+__all__ = [
+    "Coordinators",
+    "Cut",
+    "EpochRun",
+    "LogCarry",
+    "LoneMarkers",
+    "MarkerTimes",
+    "ProducerTable",
+    "TransactionCarry",
+    "carried_from_bytes",
+    "carried_to_bytes",
+    "empty_table",
+]
+
+PRODUCER = np.dtype(
+    [
+        ("producer_id", np.int64),
+        ("first_epoch", np.int64),
+        ("first_position", np.int64),
+        ("first_kind", np.int64),
+        ("first_data_epoch", np.int64),
+        ("first_data_position", np.int64),
+        ("first_base_sequence", np.int64),
+        ("first_last_sequence", np.int64),
+        ("first_timestamp", np.int64),
+        ("first_missing", np.int64),
+        ("epoch", np.int64),
+        ("kind", np.int64),
+        ("data_epoch", np.int64),
+        ("base_sequence", np.int64),
+        ("last_sequence", np.int64),
+        ("last_offset", np.int64),
+        ("timestamp", np.int64),
+        ("missing", np.int64),
+    ]
+)
+"""One producer: `first_` of its first batch or marker, the rest of the last one. Where `data_` is
+in a name, and for all about sequence numbers and offsets, the first or last batch that is no
+marker; -1 without one. `missing`: how many offsets are missing before it. `epoch`, `kind` and
+`timestamp` are of whatever came last; a `kind` is the bits TRANSACTIONAL and CONTROL."""
+ProducerTable = NDArray[np.void]
+
+
+def empty_table() -> ProducerTable:
+    """Return the table of no producers."""
+    return np.zeros(0, PRODUCER)
+
+
+class EpochRun(NamedTuple):
+    """Batches of one epoch, one behind the other."""
+
+    epoch: int
+    first_offset: int
+    last_offset: int
+    position: int
+    """Byte of the first of them in its log."""
+
+
+class LoneMarkers(NamedTuple):
+    """Markers that end no transaction: how many, and where the first one is."""
+
+    number: int = 0
+    first_offset: int = -1
+    position: int | None = None
+
+    def plus(self, offset: int, position: int) -> "LoneMarkers":
+        """Return them with one more."""
+        if self.number:
+            return self._replace(number=self.number + 1)
+        return LoneMarkers(1, offset, position)
+
+
+class MarkerTimes(NamedTuple):
+    """Timestamps of the first and the last marker, which a broker's clock has made; or None."""
+
+    first: int | None = None
+    last: int | None = None
+
+
+class Coordinators(NamedTuple):
+    """Coordinator epochs of a producer's first and last marker, and where the first one is."""
+
+    first: int
+    last: int
+    offset: int
+    position: int
+
+
+@dataclass(slots=True)
+class TransactionCarry:
+    """What one segment says about transactions that cross its borders. Travels to processes."""
+
+    opened: dict[int, int] = field(default_factory=dict)
+    """Producer id to first offset of each transaction that is open at the end."""
+    ended: dict[int, tuple[int, int, bool]] = field(default_factory=dict)
+    """Producer id to its first marker without data before it here: offset, byte, and whether it is
+    an abort that the transaction index does not have."""
+    closed: set[int] = field(default_factory=set)
+    """The producers with a marker here."""
+    lone: LoneMarkers = field(default_factory=LoneMarkers)
+    """The markers behind another one of their producer, with no data between."""
+    times: MarkerTimes = field(default_factory=MarkerTimes)
+    since: dict[int, int] = field(default_factory=dict)
+    """Producer id to the timestamp of the first marker behind the first offset of its open
+    transaction, where there is one."""
+    coordinators: dict[int, Coordinators] = field(default_factory=dict)
+    """By producer id."""
+    is_complete: bool = True
+    """Whether all of the log was read."""
+
+
+@dataclass(slots=True)
+class Cut:
+    """What is known of producers at an offset inside a segment, by this segment alone."""
+
+    offset: int
+    producers: ProducerTable
+    opened: dict[int, int]
+    closed: set[int]
+    missing: int
+    unread: int
+
+
+@dataclass(slots=True)
+class LogCarry:
+    """What one segment says that others are held against. Travels to processes."""
+
+    transactions: TransactionCarry = field(
+        default_factory=lambda: TransactionCarry(is_complete=False)
+    )
+    producers: ProducerTable = field(default_factory=empty_table)
+    left_out: int = 0
+    """How often producers were not followed, for want of room."""
+    runs: list[EpochRun] = field(default_factory=list)
+    missing: int = 0
+    """Offsets in no batch, and batches that can't be read."""
+    unread: int = 0
+    """Batches that can't be read."""
+    end_offset: int | None = None
+    """The offset behind the last batch, or the base offset; None where the log was not read."""
+    is_read: bool = False
+    """Whether all of the log was read."""
+    cuts: list[Cut] = field(default_factory=list)
+
+
+Seen = tuple[FileState, ...]
+
+
+def carried_to_bytes(carry: LogCarry, seen: Seen) -> bytes:
+    """Return a carry, and what the files of its segment were when it was made, as bytes."""
+    runs = np.array([tuple(run) for run in carry.runs], np.int64).reshape(-1, 4)
+    tables = [carry.producers, *(cut.producers for cut in carry.cuts)]
+    told = {
+        "producers": [len(table) for table in tables],
+        "runs": len(runs),
+        "transactions": _transactions_to_json(carry.transactions),
+        "left_out": carry.left_out,
+        "missing": carry.missing,
+        "unread": carry.unread,
+        "end_offset": carry.end_offset,
+        "is_read": carry.is_read,
+        "cuts": [
+            [cut.offset, [*cut.opened.items()], sorted(cut.closed), cut.missing, cut.unread]
+            for cut in carry.cuts
+        ],
+        "seen": [[*state.identity, state.size_bytes] for state in seen],
+    }
+    arrays = [table.tobytes() for table in (*tables, runs)]
+    return b"".join([json.dumps(told).encode(), b"\n", *arrays])
+
+
+def carried_from_bytes(data: bytes) -> tuple[LogCarry, Seen]:
+    """Return what `carried_to_bytes` was given. Raises: ValueError, KeyError, TypeError."""
+    at = data.index(b"\n") + 1
+    told = json.loads(data[:at])
+
+    def array(dtype: np.dtype[Any], count: int) -> NDArray[Any]:
+        nonlocal at
+        found = np.frombuffer(data, dtype, count, at).copy()
+        at += found.nbytes
+        return found
+
+    tables: list[ProducerTable] = [array(empty_table().dtype, n) for n in told["producers"]]
+    runs = array(np.dtype(np.int64), told["runs"] * 4).reshape(-1, 4)
+    carry = LogCarry(
+        _transactions_from_json(told["transactions"]),
+        tables[0],
+        told["left_out"],
+        [EpochRun(*run) for run in runs.tolist()],
+        told["missing"],
+        told["unread"],
+        told["end_offset"],
+        told["is_read"],
+        [
+            Cut(offset, table, dict(opened), set(closed), missing, unread)
+            for table, (offset, opened, closed, missing, unread) in zip(
+                tables[1:], told["cuts"], strict=True
+            )
+        ],
+    )
+    seen = tuple(FileState((device, inode), size) for device, inode, size in told["seen"])
+    return carry, seen
+
+
+def _transactions_to_json(carry: TransactionCarry) -> list[Any]:
+    return [
+        [*carry.opened.items()],
+        [*carry.ended.items()],
+        sorted(carry.closed),
+        carry.lone,
+        carry.times,
+        [*carry.since.items()],
+        [*carry.coordinators.items()],
+        carry.is_complete,
+    ]
+
+
+def _transactions_from_json(told: list[Any]) -> TransactionCarry:
+    opened, ended, closed, lone, times, since, coordinators, is_complete = told
+    return TransactionCarry(
+        dict(opened),
+        {producer_id: (offset, at, gone) for producer_id, (offset, at, gone) in ended},
+        set(closed),
+        LoneMarkers(*lone),
+        MarkerTimes(*times),
+        dict(since),
+        {producer_id: Coordinators(*each) for producer_id, each in coordinators},
+        is_complete,
+    )

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Index entries that a truncation left behind the broker's last one, told from damage.
+
+A broker counts its entries in memory. When it truncates, it lowers the count and leaves the bytes;
+the file of the last segment keeps its full size. Behind the count there may so be entries of
+batches that are no longer in the log, until new ones are written over them. Closing trims them and
+recovery makes the index new, so only an index with a preallocated tail, of a segment that is not
+closed, is looked at here: entries that are broken up to the last one become one note for each law,
+where all before them are sound and the log behind those is no longer than a broker leaves without
+an entry. A truncation cuts the log: entries for what is zeros now tell of batches that were lost.
+
+Upindex: Kafka since 0.11.0: AbstractIndex.truncateToEntries, resize, trimToValidSize.
+Laws: ABSIDX-20; SEG-7, OFFIDX-2, DISK-8; DISK-9, TIMEIDX-7.
+"""
+
+import numpy as np
+
+from segproof.findings import Severity
+from segproof.verifying.index_file_checks import IndexFile, OffsetIndexFile
+from segproof.verifying.log_check import LogCheck
+
+__all__ = ["TruncatedEntriesCheck"]
+
+LAWS = {".index": ("SEG-7", "OFFIDX-2", "DISK-8"), ".timeindex": ("DISK-9", "TIMEIDX-7")}
+"""Laws that leftover entries break; the first of each speaks of one entry and the log."""
+WITHOUT_ENTRY_BYTES = 2 << 20
+"""What a follower may append at once, and so without an entry inside it, twice."""
+GAPS = 8
+"""Distances between entries that a log may go on without one more."""
+TRUNCATED_HINT = (
+    "nothing, while or before a broker runs on this directory: it writes over these entries or"
+    " makes the index new; elsewhere make it new with `segproof rebuild`"
+)
+LOST_HINT = (
+    "copy the segment from another replica before a broker starts here: it takes the log to end"
+    " before the zeros"
+)
+
+
+class TruncatedEntriesCheck(LogCheck):
+    """Puts a note in the place of each law's findings, if a truncation explains them all."""
+
+    def finish(self) -> None:
+        """Look at both indexes."""
+        for index in (self._log.offsets, self._log.times):
+            if index is not None:
+                self._soften(index)
+
+    def _soften(self, index: IndexFile) -> None:
+        """Soften the findings of one index; entries that lead to zeros are a warning."""
+        segment, reporter = self._segment, self._reporter
+        log_end = self._log.scan.end_position
+        zeros_end = self._log.size if self._log.tail_is_empty else log_end
+        laws = LAWS[index.suffix]
+        broken = {law: reporter.broken(law, index.path) for law in laws}
+        is_kept_by_a_broker = not segment.is_closed and index.count < index.slots
+        if not is_kept_by_a_broker or index.is_damaged:
+            return
+        if not any(each.places for each in broken.values()):
+            return
+        entry_bytes = index.entry_bytes
+        first = min(each.first for each in broken.values() if each.places) // entry_bytes
+        beside = broken[laws[0]]
+        if beside.places * 2 < index.count - beside.first // entry_bytes and beside.places:
+            return  # sound entries follow: they were not left behind
+        if isinstance(index, OffsetIndexFile) and _goes_on(index, first, log_end):
+            return
+        are_lost = False
+        if isinstance(index, OffsetIndexFile):
+            at = index.read(first, 1)["position"].astype(np.int64)
+            are_lost = bool(((at >= log_end) & (at < zeros_end)).any())
+        why = "they were left by a truncation, or are damaged"
+        hint = TRUNCATED_HINT
+        if are_lost:
+            why = f"there are zeros from byte {log_end} on, and batches when these were written"
+            hint = LOST_HINT
+        for law, each in broken.items():
+            if not each.places:
+                continue
+            reporter.retract(law, index.path)
+            number = each.first // entry_bytes
+            reporter.add(
+                law,
+                index.path,
+                f"entries from number {number} on, of {index.count}, do not fit the log, up to the"
+                f" last one: {why}",
+                position=each.first,
+                actual=each.places,
+                severity=Severity.WARNING if are_lost else Severity.NOTE,
+                hint=hint,
+            )
+
+
+def _goes_on(index: IndexFile, first: int, log_end: int) -> bool:
+    """Return whether the log is much longer behind entry `first` - 1 than without an entry."""
+    if not first:
+        return log_end > WITHOUT_ENTRY_BYTES
+    last, widest = 0, 0
+    for start, block in index.blocks():
+        positions = block["position"][: max(0, first - start)].astype(np.int64)
+        if not len(positions):
+            break
+        widest = max(widest, int(np.diff(positions, prepend=last).max()))
+        last = int(positions[-1])
+    return log_end - last > max(WITHOUT_ENTRY_BYTES, GAPS * widest)
