@@ -18,7 +18,7 @@ from segproof.findings import Finding, Severity
 from segproof.kafka.segment_names import segment_file_name
 from segproof.verifying.file_names import SEGMENT_SUFFIXES, NameKind, read_file_name
 from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES, report_unreadable
+from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES
 
 __all__ = [
     "BESIDE",
@@ -99,7 +99,7 @@ class _Listing:
         try:
             status = self.files.status(path)
         except OSError as error:
-            report_unreadable(path, error, self.reporter, "partition-log")
+            self.reporter.at(path, "partition-log").unreadable(error)
             return
         known = read_file_name(name)
         if status is None or not status.is_regular:
@@ -116,7 +116,7 @@ class _Listing:
         """Report a log that is a directory, a device or a link to nothing; leave out the rest."""
         if is_segment and name.endswith(SEGMENT_SUFFIXES[0]):
             error = OSError(errno.EISDIR, f"{NOT_REGULAR}, so a broker passes it by")
-            report_unreadable(path, error, self.reporter, "record-file")
+            self.reporter.at(path, "record-file").unreadable(error)
         else:
             self._leave(name, NOT_REGULAR)
 
@@ -126,22 +126,23 @@ class _Listing:
             return
         self.logs[base] = status
         if status.size_bytes > FILE_SIZE_MAX_BYTES:
-            self.reporter.add(
-                "DISK-7", path, f"the log has {status.size_bytes} bytes",
-                expected=FILE_SIZE_MAX_BYTES, actual=status.size_bytes, structure="record-file",
-            )  # fmt: skip
+            self.reporter.at(path, "record-file").add(
+                "DISK-7",
+                f"the log has {status.size_bytes} bytes",
+                expected=FILE_SIZE_MAX_BYTES,
+                actual=status.size_bytes,
+            )
             return
         try:
             self.files.open(path).close()
         except OSError as error:
-            report_unreadable(path, error, self.reporter, "record-file")
+            self.reporter.at(path, "record-file").unreadable(error)
 
     def _take_odd(self, name: str, path: str, kind: NameKind) -> None:
         is_log = name.removesuffix(".tmp").removesuffix(".swap").endswith(".log")
         if kind is NameKind.PENDING and name.endswith(".swap"):
-            self.reporter.add(
+            self.reporter.at(path).add(
                 "LOAD-1",
-                path,
                 "the broker was ended while it put this file in place, so the segments here may be"
                 " both old and new",
                 severity=Severity.ERROR,
@@ -152,10 +153,11 @@ class _Listing:
         elif kind in (NameKind.MISNAMED, NameKind.NO_OFFSET) and is_log:
             law = "FILE-1" if kind is NameKind.MISNAMED else "FILE-2"
             words = "its offset is not written in 20 digits" if law == "FILE-1" else "no offset"
-            self.reporter.add(
-                law, path, f"a log whose name a broker can't use: {words}; it may hold records"
+            self.reporter.at(path).add(
+                law,
+                f"a log whose name a broker can't use: {words}; it may hold records"
                 " that no other file has",
-            )  # fmt: skip
+            )
         elif kind is NameKind.FOREIGN:
             self._leave(name, "no file of a partition has this name")
         else:

@@ -16,7 +16,6 @@ from segproof.kafka.record_file import HEADER_UP_TO_MAGIC_BYTES
 from segproof.verifying.log_blocks import MAX_DISTANCE, Block, Bools, distances
 from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.reporting import Described
-from segproof.verifying.segment_files import STRUCTURES, report_shrunk
 
 __all__ = ["BatchCheck", "next_sound_batch"]
 
@@ -42,7 +41,6 @@ class BatchCheck(LogCheck):
     def __init__(self, log: LogPass) -> None:
         super().__init__(log)
         self._file = log.file
-        self._path = log.path
         self._last = -1
         """Distance of the last offset so far, as stored, for the order of batches."""
         self._bad_from: int | None = None
@@ -73,20 +71,20 @@ class BatchCheck(LogCheck):
         if len(sound):
             self._log.max_timestamp = max(self._log.max_timestamp, int(sound.max()))
 
-    def _report(
+    def _broken(
         self, law: str, block: Block, is_broken: Bools, describe: Callable[[np.void], Described]
     ) -> None:
         if not is_broken.any():
             return
         rows = block.table[is_broken]
-        self._reporter.add_rows(law, self._path, rows["position"], lambda row: describe(rows[row]))
+        self._report.add_rows(law, rows["position"], lambda row: describe(rows[row]))
 
     # --- one batch by itself
 
     def _check_checksums(self, block: Block) -> None:
         table, bad = block.table, ~block.crc_valid
         is_small = (table["magic"] == 2) & (table["size_bytes"] < 61)
-        self._report(
+        self._broken(
             "BATCH-14", block, bad & is_small,
             lambda row: Described(
                 f"a batch of magic 2 needs 61 bytes and this one says it has {row['size_bytes']}",
@@ -94,7 +92,7 @@ class BatchCheck(LogCheck):
             ),
         )  # fmt: skip
         for law, is_format in (("BATCH-3", table["magic"] == 2), ("BATCH-2", table["magic"] < 2)):
-            self._report(law, block, bad & is_format & ~is_small, self._wrong_checksum)
+            self._broken(law, block, bad & is_format & ~is_small, self._wrong_checksum)
 
     def _wrong_checksum(self, row: np.void) -> Described:
         size, magic = int(row["size_bytes"]), int(row["magic"])
@@ -114,19 +112,19 @@ class BatchCheck(LogCheck):
         if not attributes.any():
             return
         good, codec = block.crc_valid, attributes & 7
-        self._report(
+        self._broken(
             "BATCH-18", block, good & (codec > 4),
             lambda row: Described(
                 f"codec {row['attributes'] & 7} is none of 0 to 4", "0 to 4",
                 int(row["attributes"] & 7),
             ),
         )  # fmt: skip
-        self._report(
+        self._broken(
             "BATCH-11", block, good & (codec == 4) & (table["magic"] < 2),
             lambda row: Described(f"a message of magic {row['magic']} is compressed with zstd"),
         )  # fmt: skip
         used = np.where(table["magic"] == 2, 0x7F, 0x0F)
-        self._report(
+        self._broken(
             "DISK-15", block, good & (attributes & ~used != 0),
             lambda row: Described(
                 "attribute bits are set that no release uses",
@@ -140,7 +138,7 @@ class BatchCheck(LogCheck):
         delta = table["last_offset_delta"].astype(np.int64)
         good = block.crc_valid & (table["magic"] == 2)
         is_plain = table["attributes"] & 7 == 0
-        self._report(
+        self._broken(
             "BATCH-15", block, good & (count == 0) & (size != 61),
             lambda row: Described(
                 "a batch without records has 61 bytes, this one has more", 61,
@@ -148,7 +146,7 @@ class BatchCheck(LogCheck):
             ),
         )  # fmt: skip
         too_many = is_plain & (count * MIN_RECORD_BYTES > size - 61)
-        self._report(
+        self._broken(
             "BATCH-16", block, good & ((count < 0) | too_many),
             lambda row: Described(
                 f"{row['record_count']} records cannot lie in the {row['size_bytes'] - 61} bytes"
@@ -156,7 +154,7 @@ class BatchCheck(LogCheck):
                 int(row["record_count"]),
             ),
         )  # fmt: skip
-        self._report(
+        self._broken(
             "DISK-14", block, good & ((delta < 0) | ((count > delta + 1) & (count > 0))),
             lambda row: Described(
                 f"{row['record_count']} records cannot have offsets from {row['base_offset']} to"
@@ -172,7 +170,7 @@ class BatchCheck(LogCheck):
         last = block.stored_last
         own = np.where(table["magic"] == 2, block.stored_first, last)
         good = block.crc_valid
-        self._report(
+        self._broken(
             "DISK-13", block, good & ((last < 0) | (last > MAX_DISTANCE)),
             lambda row: Described(
                 f"last offset {row['last_offset']} is not within 2^31 - 1 of the segment's base"
@@ -190,14 +188,16 @@ class BatchCheck(LogCheck):
             self._log.is_sound = False
             before = previous[overlaps] + base_offset
             rows = table[overlaps]
-            self._reporter.add_rows(
-                "DISK-13", self._path, rows["position"],
+            self._report.add_rows(
+                "DISK-13",
+                rows["position"],
                 lambda row: Described(
                     f"the batch begins at offset {rows[row]['base_offset']}, and the log has"
-                    f" reached offset {before[row]} before it", f"{before[row] + 1} or more",
+                    f" reached offset {before[row]} before it",
+                    f"{before[row] + 1} or more",
                     int(rows[row]["base_offset"]),
                 ),
-            )  # fmt: skip
+            )
         self._check_next_segment(block, good)
         self._count_gaps(block)
 
@@ -205,7 +205,7 @@ class BatchCheck(LogCheck):
         following = self._segment.next_base_offset
         if following is None:
             return
-        self._report(
+        self._broken(
             "LOG-4", block, good & (block.table["last_offset"] >= following),
             lambda row: Described(
                 f"the batch ends at offset {row['last_offset']}, and the next segment begins at"
@@ -233,14 +233,13 @@ class BatchCheck(LogCheck):
             return
         position, error = scan.end_position, scan.error
         if error is not None and error.law == "SCAN-7":
-            report_shrunk(self._path, self._log.size, position, self._reporter, STRUCTURES[".log"])
+            self._report.shrunk(self._log.size, position)
         elif holds_zeros(self._file, position, self._log.size):
             self._log.tail_is_empty = True
             self._report_zero_tail(position, rest)
         elif error is not None:
-            self._reporter.add(
+            self._report.add(
                 "DISK-23" if error.law == "SCAN-4" else error.law or "SCAN-10",
-                self._path,
                 f"{error.message}: no batch can be read here, and {rest} bytes up to the end of"
                 f" the file are out of reach{self._told_batches_behind(position)}",
                 position=position,
@@ -265,9 +264,8 @@ class BatchCheck(LogCheck):
         where = "" if self._first_gap is None else ", the first before this batch"
         if behind > 0:
             where += f"; {behind} of them before the next segment, which begins at {following}"
-        self._reporter.add(
+        self._report.add(
             "DISK-19",
-            self._path,
             f"{self._missing} offsets are in no batch, in"
             f" {'one gap' if self._gaps == 1 else f'{self._gaps} gaps'}{where}",
             position=self._first_gap,
@@ -278,16 +276,14 @@ class BatchCheck(LogCheck):
     def _report_zero_tail(self, position: int, rest: int) -> None:
         segment = self._segment
         why = f", although {segment.why_closed}" if segment.is_closed else ""
-        self._reporter.add(
+        self._report.add(
             "DISK-6",
-            self._path,
             f"{rest} zero bytes follow the last batch{why}: the tail of a preallocated file",
             position=position,
             expected=position,
             actual=self._log.size,
             severity=segment.tail_severity,
             hint=None if segment.is_closed else "nothing: closing or recovery trims the file",
-            structure=STRUCTURES[".log"],
         )
 
     def _report_partial(self, position: int, rest: int) -> None:
@@ -295,7 +291,7 @@ class BatchCheck(LogCheck):
         self._log.tail_is_empty = rest < 18
         size = self._file.size()
         if size < self._log.size:
-            report_shrunk(self._path, self._log.size, size, self._reporter, STRUCTURES[".log"])
+            self._report.shrunk(self._log.size, size)
         if size != self._log.size:
             return  # a batch that is being written
         behind = self._told_batches_behind(position)
@@ -306,9 +302,8 @@ class BatchCheck(LogCheck):
         else:
             message = f"{rest} bytes behind the last batch are too few for another one"
         is_torn = not segment.is_closed and not behind
-        self._reporter.add(
+        self._report.add(
             "DUMP-6",
-            self._path,
             message + behind,
             position=position,
             expected=position,

@@ -34,8 +34,6 @@ from segproof.verifying.segment_files import (
     PAUSES_SECONDS,
     FileState,
     Segment,
-    report_unreadable,
-    report_vanished,
     state_of,
     wait_for_a_step,
 )
@@ -43,6 +41,7 @@ from segproof.verifying.small_files import (
     EPOCHS,
     METADATA,
     OFFSET_CHECKPOINTS,
+    PARTITION,
     check_marker,
     check_metadata,
     check_small_file,
@@ -54,7 +53,6 @@ __all__ = ["ALL_FILES", "Partition", "find_partitions", "list_again", "partition
 LEVELS_MAX = 16
 SNAPSHOTS_MAX = 8
 """Snapshots inside one segment that are compared with it; a broker leaves one or two."""
-PARTITION = "partition-log"
 ALL_FILES = frozenset(SEGMENT_SUFFIXES)
 
 
@@ -117,7 +115,7 @@ class _Walk:
             if status.identity[1] > 0:
                 self.seen[status.identity] = path
             return True
-        self.reporter.add("DISK-26", path, words, reproduce_path=self.root)
+        self.reporter.at(path, shown_by=self.root).add("DISK-26", words)
         return False
 
 
@@ -145,7 +143,9 @@ def find_partitions(path: str, files: Files, reporter: Reporter) -> Iterator[Par
         found = found or bool(partition.segments)
         yield partition
     if not found:
-        reporter.add("DISK-20", path, "there is nothing of Kafka's here, and no store of RocketMQ")
+        reporter.at(path).add(
+            "DISK-20", "there is nothing of Kafka's here, and no store of RocketMQ"
+        )
 
 
 def _has_traces_only(names: list[str]) -> bool:
@@ -163,14 +163,12 @@ def _single_file(path: str, files: Files, reporter: Reporter) -> Iterator[Partit
     if known.kind is not NameKind.SEGMENT:
         offset = known.base_offset if known.suffix == SNAPSHOT_SUFFIX else None
         is_small = known.kind is NameKind.KNOWN or is_known_in_data_directory(name)
-        if is_small and check_small_file(path, offset, files, reporter):
+        if is_small and check_small_file(reporter.at(path, PARTITION), offset, files):
             return
         if known.kind is NameKind.PENDING:
             report_pending(directory, {name: known}, files, reporter)
         elif not _report_name(path, known, reporter):
-            reporter.add(
-                "DISK-20", path, "verify does not look into files of this name", structure=PARTITION
-            )
+            reporter.at(path).add("DISK-20", "verify does not look into files of this name")
         return
     try:
         names = files.list_directory(directory)
@@ -206,9 +204,7 @@ def _partition(path: str, kinds: dict[str, FileName], walk: _Walk) -> Partition:
     for name, known in kinds.items():
         full = _join(path, name)
         if known.kind is NameKind.FOREIGN:
-            reporter.add(
-                "DISK-3", full, "no file of a partition has this name", reproduce_path=path
-            )
+            reporter.at(full, shown_by=path).add("DISK-3", "no file of a partition has this name")
         else:
             _report_name(full, known, reporter)
     report_pending(path, kinds, walk.files, reporter)
@@ -216,7 +212,7 @@ def _partition(path: str, kinds: dict[str, FileName], walk: _Walk) -> Partition:
     if reporter.wanted.segment_index_bytes is not None:
         _report_long_indexes(path, kinds, walk.files, reporter)
     if METADATA in kinds:
-        check_metadata(_join(path, METADATA), walk.files, reporter)
+        check_metadata(reporter.at(_join(path, METADATA), PARTITION), walk.files)
     return _whole(path, kinds, walk.files, _offsets_for(path, walk))
 
 
@@ -259,14 +255,12 @@ def _report_twins(path: str, kinds: Mapping[str, FileName], reporter: Reporter) 
             continue
         other = logs.setdefault(known.base_offset, name)
         if other != name:
-            reporter.add(
+            reporter.at(_join(path, name), shown_by=path).add(
                 "DISK-27",
-                _join(path, name),
                 f"two logs begin at offset {known.base_offset} by their names, this one and"
                 f" {other}: Kafka reads only the one whose name has 20 digits",
                 expected=known.base_offset,
                 actual=other,
-                reproduce_path=path,
             )
 
 
@@ -295,14 +289,12 @@ def _report_long_indexes(
         finally:
             file.close()
         if is_used:
-            reporter.add(
+            reporter.at(name, shown_by=path).add(
                 "LOAD-19",
-                name,
                 f"it has {length} bytes, and entries behind byte {limit}: with so small a"
                 " segment.index.bytes Kafka can't load this partition, and its start fails",
                 expected=limit,
                 actual=length,
-                reproduce_path=path,
             )
 
 
@@ -323,7 +315,7 @@ def _read_offsets(
 ) -> Offsets:
     found: Offsets = {}
     for name in names:
-        for entry in read_offsets(_join(directory, name), files, reporter) or ():
+        for entry in read_offsets(reporter.at(_join(directory, name), PARTITION), files) or ():
             found.setdefault((entry.topic, entry.partition), {})[name] = entry.offset
     return found
 
@@ -332,18 +324,16 @@ def _report_name(path: str, known: FileName, reporter: Reporter) -> bool:
     """Report what is wrong with a file's name; return whether something is."""
     if known.kind is NameKind.MISNAMED:
         right = segment_file_name(known.base_offset, known.suffix)
-        reporter.add(
+        reporter.at(path).add(
             "FILE-1",
-            path,
             f"the name is not the base offset {known.base_offset} in 20 digits: a broker does not"
             " find this file",
             expected=right,
             actual=posixpath.basename(path),
         )
     elif known.kind is NameKind.NO_OFFSET:
-        reporter.add(
+        reporter.at(path).add(
             "FILE-2",
-            path,
             "the name says no offset: what stands before its first dot is no 64-bit number, so that"
             f" Kafka can't load this partition, and its start fails{_older(path)}",
             expected="an offset in 20 digits",
@@ -453,19 +443,19 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
             continue
         if partition is not None and partition.state == "delete":
             words = words_of_directory(partition.state)
-            walk.reporter.add("LOAD-1", full, words, reproduce_path=path)
+            walk.reporter.at(full, shown_by=path).add("LOAD-1", words)
             is_kafkas = True
             continue
         if partition is not None and partition.state:
             words = words_of_directory(partition.state)
-            walk.reporter.add("DISK-41", full, words, reproduce_path=path)
+            walk.reporter.at(full, shown_by=path).add("DISK-41", words)
         try:
             inner = walk.files.list_directory(full)
         except FileNotFoundError:
-            report_vanished(full, walk.reporter, PARTITION)
+            walk.reporter.at(full, PARTITION).vanished()
             continue
         except OSError as error:
-            report_unreadable(full, error, walk.reporter, PARTITION, reproduce_path=path)
+            walk.reporter.at(full, PARTITION, shown_by=path).unreadable(error)
             continue
         found = False
         for one in _directory(full, inner, walk, level + 1):
@@ -478,7 +468,7 @@ def _data_directory(path: str, names: list[str], walk: _Walk, level: int) -> Ite
     if is_kafkas:
         for full in others:
             words = "neither a partition nor a broker's own file"
-            walk.reporter.add("DISK-3", full, words, reproduce_path=path)
+            walk.reporter.at(full, shown_by=path).add("DISK-3", words)
 
 
 def _check_data_directory(path: str, names: list[str], walk: _Walk) -> None:
@@ -487,9 +477,9 @@ def _check_data_directory(path: str, names: list[str], walk: _Walk) -> None:
     for name in names:
         if name.endswith(".tmp") and is_known_in_data_directory(name):
             words = "it was being written: Kafka does not read it, and the next write replaces it"
-            reporter.add("DISK-41", _join(path, name), words, reproduce_path=path)
+            reporter.at(_join(path, name), shown_by=path).add("DISK-41", words)
     if CLEAN_SHUTDOWN_MARKER in names:
-        check_marker(_join(path, CLEAN_SHUTDOWN_MARKER), files, reporter)
+        check_marker(reporter.at(_join(path, CLEAN_SHUTDOWN_MARKER), PARTITION), files)
     kept = [name for name in OFFSET_CHECKPOINTS if name in names]
     offsets = _read_offsets(path, kept, files, reporter)
     walk.offsets[_parent_of(_join(path, "partition"))] = offsets
@@ -499,9 +489,8 @@ def _check_data_directory(path: str, names: list[str], walk: _Walk) -> None:
         absent = [one for one, told in offsets.items() if name in told and one not in there]
         if absent:
             topic, partition = absent[0]
-            reporter.add(
+            reporter.at(_join(path, name)).add(
                 "DISK-39",
-                _join(path, name),
                 f"{len(absent)} of its partitions are not in this directory, the first is"
                 f" {topic}-{partition}: Kafka passes over them",
                 expected=0,
@@ -519,6 +508,6 @@ def _status(directory: str, name: str, walk: _Walk) -> FileStatus | None:
         if is_lost and name in walk.files.list_directory(directory):
             raise FileNotFoundError(2, "it is a link to nothing")
     except OSError as error:
-        report_unreadable(full, error, walk.reporter, PARTITION, reproduce_path=directory)
+        walk.reporter.at(full, PARTITION, shown_by=directory).unreadable(error)
         return None
     return status

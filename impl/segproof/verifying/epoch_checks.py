@@ -15,7 +15,7 @@ from segproof.findings import Severity
 from segproof.kafka.checkpoint_file import EpochEntry
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
-from segproof.verifying.reporting import Described, Reporter
+from segproof.verifying.reporting import Described, PathReporter, Reporter
 from segproof.verifying.segment_carry import EpochRun, LogCarry
 
 __all__ = ["EpochCheck", "check_against_checkpoint", "compare_epochs"]
@@ -67,10 +67,11 @@ class EpochCheck(LogCheck):
         falls = rows["partition_leader_epoch"] < previous
         if falls.any():
             bad, before = rows[falls], previous[falls]
-            self._reporter.add_rows(
-                "DISK-28", self._log.path, bad["position"],
+            self._report.add_rows(
+                "DISK-28",
+                bad["position"],
                 lambda row: _fall(int(before[row]), int(bad["partition_leader_epoch"][row])),
-            )  # fmt: skip
+            )
 
 
 def _fall(before: int, epoch: int) -> Described:
@@ -83,21 +84,17 @@ def _fall(before: int, epoch: int) -> Described:
     )
 
 
-def compare_epochs(
-    before: EpochRun | None, runs: Sequence[EpochRun], path: str, reporter: Reporter, directory: str
-) -> None:
+def compare_epochs(before: EpochRun | None, runs: Sequence[EpochRun], report: PathReporter) -> None:
     """Judge the first epoch of a segment's log by the last one of the segments before it."""
     if before is None or not runs or runs[0].epoch >= before.epoch:
         return
     words = _fall(before.epoch, runs[0].epoch)
-    reporter.add(
+    report.add(
         "DISK-28",
-        path,
         words.message,
         position=runs[0].position,
         expected=words.expected,
         actual=words.actual,
-        reproduce_path=directory,
     )
 
 
@@ -114,14 +111,12 @@ def check_against_checkpoint(
     """
     if not entries:
         if runs:
-            reporter.add(
+            reporter.at(checkpoint, shown_by=directory).add(
                 "DISK-37",
-                checkpoint,
                 f"the file has no entry, and the log ends in leader epoch {runs[-1][1].epoch}: a"
                 " follower that asks where an epoch ended is told that it is unknown",
                 expected=runs[-1][1].epoch,
                 severity=Severity.WARNING,
-                reproduce_path=directory,
             )
         return
     starts = [entry.start_offset for entry in entries]
@@ -134,9 +129,8 @@ def check_against_checkpoint(
             told = entries[place]
             if told.epoch == run.epoch:
                 continue
-            reporter.add(
+            reporter.at(path, shown_by=directory).add(
                 "DISK-37",
-                path,
                 f"the batches from offset {run.first_offset} to {run.last_offset} are of leader"
                 f" epoch {run.epoch}, and {checkpoint.rpartition('/')[2]} says that epoch"
                 f" {told.epoch} began at offset {told.start_offset}: a follower may truncate at a"
@@ -144,6 +138,5 @@ def check_against_checkpoint(
                 position=run.position,
                 expected=told.epoch,
                 actual=run.epoch,
-                reproduce_path=directory,
             )
             break

@@ -18,7 +18,6 @@ from segproof.verifying.reporting import Described, Int64Array, Reporter
 from segproof.verifying.segment_files import (
     FILE_SIZE_MAX_BYTES,
     Segment,
-    report_shrunk,
     size_guarded,
 )
 
@@ -51,9 +50,9 @@ class IndexFile:
         self.path = segment.path(self.suffix)
         self._segment = segment
         self._base = segment.base_offset
-        self._reporter = reporter
+        self.report = reporter.at(self.path, self.structure)
         self.entry_bytes = self.dtype.itemsize
-        self.size = size_guarded(file, self.path, reporter, self.structure)
+        self.size = size_guarded(file, self.report)
         self.slots = min(self.size, FILE_SIZE_MAX_BYTES) // self.entry_bytes
         """Whole entries that can be looked at; DISK-7 says it where the file has more."""
         self.count = self.slots
@@ -81,9 +80,7 @@ class IndexFile:
         data = self._file.pread(count * size, start * size)
         whole = len(data) // size
         if whole < count:
-            report_shrunk(
-                self.path, self.size, start * size + len(data), self._reporter, self.structure
-            )
+            self.report.shrunk(self.size, start * size + len(data))
         return np.frombuffer(data, self.dtype, whole)
 
     def _find_tail(self) -> Iterator[int]:
@@ -105,12 +102,11 @@ class IndexFile:
 
     def _check_length(self) -> None:
         """Report a partial entry and a zero tail."""
-        entry_bytes, reporter = self.entry_bytes, self._reporter
+        entry_bytes = self.entry_bytes
         rest = self.size - self.slots * entry_bytes
         if 0 < rest < entry_bytes:
-            reporter.add(
+            self.report.add(
                 self.length_law,
-                self.path,
                 f"the file ends inside an entry: {self.size} bytes are {self.slots} entries of"
                 f" {entry_bytes} bytes and {rest} bytes more",
                 position=self.slots * entry_bytes,
@@ -121,9 +117,8 @@ class IndexFile:
         if tail:
             state = self._segment
             why = f", although {state.why_closed}" if state.is_closed else ", as a broker keeps it"
-            reporter.add(
+            self.report.add(
                 "DISK-6",
-                self.path,
                 f"{tail} preallocated entries of zeros follow"
                 f" {'one genuine one' if self.count == 1 else f'{self.count} genuine ones'}{why}",
                 position=self.count * entry_bytes,
@@ -131,7 +126,6 @@ class IndexFile:
                 actual=self.size,
                 severity=state.tail_severity,
                 hint=None if state.is_closed else "nothing: closing or recovery trims the file",
-                structure=self.structure,
             )
 
     def blocks(self) -> Iterator[tuple[int, Entries]]:
@@ -145,9 +139,8 @@ class IndexFile:
 
     def _report_below_base(self, law: str, start: int, offsets: Int64Array) -> None:
         below = np.flatnonzero(offsets < 0)
-        self._reporter.add_values(
+        self.report.add_values(
             law,
-            self.path,
             (below + start) * self.entry_bytes,
             offsets[below] + self._base,
             f"the entry's offset {{}} is below the base offset {self._base}",
@@ -171,7 +164,7 @@ class IndexFile:
             now = base + int(values[rows[row]])
             return Described(words.format(now=now, before=before), f"more than {before}", now)
 
-        self._reporter.add_rows(law, self.path, (rows + first) * self.entry_bytes, describe)
+        self.report.add_rows(law, (rows + first) * self.entry_bytes, describe)
 
 
 class OffsetIndexFile(IndexFile):
@@ -242,9 +235,8 @@ class TimeIndexFile(IndexFile):
             "offset {now} follows offset {before}; offsets must not fall", self._base,
         )  # fmt: skip
         negative = np.flatnonzero(timestamps[known:] < 0)
-        self._reporter.add_values(
+        self.report.add_values(
             "DISK-22",
-            self.path,
             (negative + start) * self.entry_bytes,
             timestamps[known:][negative],
             "timestamp {} is below 0, which is never stored",

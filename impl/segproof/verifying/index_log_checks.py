@@ -64,7 +64,7 @@ class OffsetEntriesCheck(LogCheck):
         starts = rows < len(block.table)
         starts[starts] = block.table["position"][rows[starts]] == positions[starts]
         if not starts.all():
-            self._report(
+            self._broken(
                 numbers[~starts],
                 "the entry for offset {} points at byte {}, where no batch begins",
                 offsets[~starts],
@@ -75,7 +75,7 @@ class OffsetEntriesCheck(LogCheck):
             rows, positions = rows[starts], positions[starts]
         passed = block.before[rows] >= offsets
         if passed.any():
-            self._report(
+            self._broken(
                 numbers[passed],
                 "the entry for offset {} points at byte {}, and a batch before that byte ends at"
                 " or behind this offset: a read would miss it",
@@ -99,7 +99,7 @@ class OffsetEntriesCheck(LogCheck):
         # Which offset a compressed message of magic 0 or 1 begins with is not known here.
         is_key |= (block.table["record_count"][rows] < 0) & (block.table["magic"][rows] < 2)
         if not is_key.all():
-            self._report(
+            self._broken(
                 numbers[~is_key],
                 "the entry is for offset {}, which is neither the first nor the last of a batch",
                 offsets[~is_key],
@@ -116,7 +116,7 @@ class OffsetEntriesCheck(LogCheck):
         elif len(behind[0]):
             self._out_of_reach(int(behind[0].min()), len(behind[0]), end_position)
         if log.is_read and log.is_sound:
-            self._report(
+            self._broken(
                 self._later[0],
                 "the entry is for offset {}, which no batch at or behind its position ends with",
                 self._later[1],
@@ -129,7 +129,7 @@ class OffsetEntriesCheck(LogCheck):
 
     def _outside(self, taken: tuple[Int64Array, Int64Array, Int64Array]) -> None:
         numbers, positions, offsets = taken
-        self._report(
+        self._broken(
             numbers,
             "the entry for offset {} points at byte {}, where the log holds no batch",
             offsets,
@@ -138,9 +138,8 @@ class OffsetEntriesCheck(LogCheck):
         )
 
     def _out_of_reach(self, number: int | None, count: int, end_position: int) -> None:
-        self._reporter.add(
+        self._index.report.add(
             "SEG-7",
-            self._index.path,
             f"{count} entries could not be compared: the log cannot be read behind byte"
             f" {end_position}, or the entries are in no order",
             position=None if number is None else number * self._index.entry_bytes,
@@ -149,7 +148,7 @@ class OffsetEntriesCheck(LogCheck):
             hint="mend first what else was found, then verify again",
         )
 
-    def _report(
+    def _broken(
         self, numbers: Int64Array, words: str, offsets: Int64Array, actual: Int64Array, what: str
     ) -> None:
         if not len(numbers):
@@ -162,9 +161,7 @@ class OffsetEntriesCheck(LogCheck):
             shown = int(actual[at]) if "{}, where" in words or "byte {}" in words else offset
             return Described(words.format(offset, shown), what, shown)
 
-        self._reporter.add_rows(
-            "SEG-7", self._index.path, numbers[order] * self._index.entry_bytes, describe
-        )
+        self._index.report.add_rows("SEG-7", numbers[order] * self._index.entry_bytes, describe)
 
 
 class TimeEntriesCheck(LogCheck):
@@ -200,19 +197,19 @@ class TimeEntriesCheck(LogCheck):
             return
         rows = np.searchsorted(block.reach, offsets)
         held = (block.first[rows] <= offsets) | block.is_doubtful[rows]
-        self._report(
+        self._broken(
             numbers, ~held, "no batch holds offset {0}, which the entry gives timestamp {1}",
             offsets, timestamps, "an offset of a batch",
         )  # fmt: skip
         differs = held & (times[rows] != timestamps) & ~block.is_doubtful[rows]
-        self._report(
+        self._broken(
             numbers, differs,
             "the entry gives offset {0} the timestamp {1}; the largest one in the batch of that"
             " offset is {2}",
             offsets, timestamps, times[rows],
         )  # fmt: skip
         smaller = held & ~differs & (earlier[rows] > timestamps)
-        self._report(
+        self._broken(
             numbers, smaller,
             "the entry says that no timestamp up to offset {0} is above {1}; an earlier batch has"
             " {2}",
@@ -220,7 +217,7 @@ class TimeEntriesCheck(LogCheck):
         )  # fmt: skip
         is_set_by_broker = block.table["attributes"][rows] & LOG_APPEND_TIME != 0
         again = held & (earlier[rows] == timestamps) & (times[rows] == timestamps)
-        self._report(
+        self._broken(
             numbers, again & ~is_set_by_broker & ~block.is_doubtful[rows],
             "the entry gives offset {0} the timestamp {1}, which an earlier batch has too: a search"
             " by time would pass that one over",
@@ -232,16 +229,15 @@ class TimeEntriesCheck(LogCheck):
         is_sound = self._log.is_read and self._log.is_sound
         numbers, offsets, timestamps = self._window.take(FAR)
         if is_sound:
-            self._report(
+            self._broken(
                 numbers, np.ones(len(numbers), np.bool_),
                 "no batch holds offset {0}, which the entry gives timestamp {1}",
                 offsets, timestamps, "an offset of a batch",
             )  # fmt: skip
         unread = self._window.unread + (0 if is_sound else len(numbers))
         if unread:
-            self._reporter.add(
+            self._index.report.add(
                 "DISK-9",
-                self._index.path,
                 f"{unread} entries could not be compared: the log cannot be read so far, or the"
                 " entries are in no order",
                 actual=unread,
@@ -259,9 +255,8 @@ class TimeEntriesCheck(LogCheck):
         if timestamp == max_timestamp or max_timestamp < 0 or (count and not len(last)):
             return
         what = f"its last entry says {timestamp}" if count else "it has no entry"
-        self._reporter.add(
+        self._index.report.add(
             "DISK-10",
-            self._index.path,
             f"the largest timestamp of the segment is {max_timestamp}, and {what}, although"
             f" {self._segment.why_closed}: a search by time would pass this segment over",
             position=max(0, count - 1) * self._index.entry_bytes,
@@ -269,7 +264,7 @@ class TimeEntriesCheck(LogCheck):
             actual=timestamp,
         )
 
-    def _report(
+    def _broken(
         self,
         numbers: Int64Array,
         is_broken: Bools,
@@ -289,9 +284,7 @@ class TimeEntriesCheck(LogCheck):
             other = expected if isinstance(expected, str) else int(expected[at])
             return Described(words.format(offset, timestamp, other), other, timestamp)
 
-        self._reporter.add_rows(
-            "DISK-9", self._index.path, numbers[broken] * self._index.entry_bytes, describe
-        )
+        self._index.report.add_rows("DISK-9", numbers[broken] * self._index.entry_bytes, describe)
 
 
 class IndexEndCheck(LogCheck):
@@ -331,9 +324,8 @@ class IndexEndCheck(LogCheck):
             return
         count = offsets.count
         last = f"its last of {count} entries points at byte {offsets.last_position}"
-        self._reporter.add(
+        offsets.report.add(
             "DISK-24",
-            offsets.path,
             f"{last if count else 'it has no entry'}, and the log goes on for {stretch} bytes to a"
             f" batch at byte {self._position}{also}: the index was emptied or cut short",
             position=count * offsets.entry_bytes,

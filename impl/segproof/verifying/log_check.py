@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from segproof.files import File
 from segproof.verifying.index_file_checks import OffsetIndexFile, TimeIndexFile
 from segproof.verifying.log_blocks import Block, LogScan
-from segproof.verifying.reporting import Reporter
+from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import Segment
 from segproof.verifying.transaction_index_checks import TransactionIndexFile
@@ -46,9 +46,9 @@ class LogPass:
     """Whether, at the end, no batch follows the last one: zeros, or too few bytes for one."""
 
     @property
-    def path(self) -> str:
-        """Path of the log."""
-        return self.segment.path(".log")
+    def report(self) -> PathReporter:
+        """What takes the findings of the log."""
+        return self.segment.report(".log", self.reporter)
 
     @property
     def is_read(self) -> bool:
@@ -57,7 +57,7 @@ class LogPass:
 
 
 class LogCheck:
-    """One check of a log. It reads a `LogPass` and each block, and reports to its reporter.
+    """One check of a log. It reads a `LogPass` and each block, and speaks to `_report`.
 
     A method may raise OSError, which ends the reading of the log and is reported.
     """
@@ -65,7 +65,7 @@ class LogCheck:
     def __init__(self, log: LogPass) -> None:
         self._log = log
         self._segment = log.segment
-        self._reporter = log.reporter
+        self._report = log.report
 
     @classmethod
     def applies(cls, log: LogPass) -> bool:

@@ -57,9 +57,8 @@ class LostOffsetsCheck(LogCheck):
         if end >= following or not self._has_keyless():
             return
         count = following - end
-        self._reporter.add(
+        self._report.add(
             "DISK-25",
-            self._log.path,
             f"the segment ends before offset {end} and the next one begins at {following}:"
             f" {count} offsets are in neither. Its last records are not all keyed, so it is not"
             " compaction that took them",

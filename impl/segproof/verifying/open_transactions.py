@@ -86,8 +86,8 @@ class CarriedTransactions:
             before = self._coordinators.get(producer_id)
             if before is not None and each.first < before:
                 report_coordinator(
-                    self._reporter, segment.path(".log"), producer_id, before, each.first,
-                    each.position, self._directory,
+                    self._reporter.at(segment.path(".log"), shown_by=self._directory),
+                    producer_id, before, each.first, each.position,
                 )  # fmt: skip
             if before is not None or len(self._coordinators) < PRODUCERS_MAX:
                 self._coordinators[producer_id] = each.last
@@ -96,15 +96,13 @@ class CarriedTransactions:
         if not lone.number:
             return
         count = "one marker ends" if lone.number == 1 else f"{lone.number} markers end"
-        self._reporter.add(
+        self._reporter.at(segment.path(".log"), shown_by=self._directory).add(
             "DISK-33",
-            segment.path(".log"),
             f"{count} no transaction with a batch in the log, the first at offset"
             f" {lone.first_offset}: it had none, or its batches were removed",
             position=lone.position,
             expected=0,
             actual=lone.number,
-            reproduce_path=self._directory,
         )
 
     def finish(self) -> None:
@@ -120,16 +118,14 @@ class CarriedTransactions:
                 words += " open"
             else:
                 words += f" open for more than {age // 60_000} minutes by the markers behind it"
-            self._reporter.add(
+            self._reporter.at(self._where[producer_id], shown_by=self._directory).add(
                 "DISK-32",
-                self._where[producer_id],
                 f"{words}; consumers with read_committed get nothing from offset {stable} on, the"
                 " last stable offset",
                 expected="a marker that ends it",
                 actual=first,
                 severity=Severity.NOTE if age < HANGS_MS else Severity.WARNING,
                 hint=HANGING_HINT if age >= HANGS_MS else None,
-                reproduce_path=self._directory,
             )
 
 

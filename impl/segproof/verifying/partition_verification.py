@@ -26,7 +26,7 @@ from segproof.verifying.producer_checks import (
     has_numbers,
     join_producers,
 )
-from segproof.verifying.reporting import Reporter, Wanted
+from segproof.verifying.reporting import PathReporter, Reporter, Wanted
 from segproof.verifying.segment_carry import (
     Cut,
     EpochRun,
@@ -40,6 +40,7 @@ from segproof.verifying.small_files import (
     CLEANER,
     EPOCHS,
     HIGH_WATERMARK,
+    PARTITION,
     RECOVERY,
     START,
     read_epochs,
@@ -160,8 +161,7 @@ class _JoinedLog:
             self._check_snapshots(segment.base_offset)
         path = segment.path(".log")
         compare_producers(
-            self._producers, carry.producers, path, self._has_numbers, self._reporter,
-            missing=self._missing, directory=self._directory,
+            self._producers, carry.producers, self._has_numbers, self._at(path), self._missing
         )  # fmt: skip
         for cut in carry.cuts:
             self._check_cut(cut)
@@ -174,7 +174,7 @@ class _JoinedLog:
         self._end_offset, self._is_read = carry.end_offset, carry.is_read
 
     def _take_epochs(self, path: str, runs: list[EpochRun]) -> None:
-        compare_epochs(self._last_run, runs, path, self._reporter, self._directory)
+        compare_epochs(self._last_run, runs, self._at(path))
         if runs:
             self._last_run = runs[-1]
         self._runs += [(path, run) for run in runs[: max(0, RUNS_MAX - len(self._runs))]]
@@ -186,7 +186,7 @@ class _JoinedLog:
             if self._end_offset is not None and self._end_offset <= offset:
                 is_open = self._transactions.open
                 known = self._known(self._producers, is_open, self._missing, self._unread)
-                check_snapshot(*self._snapshot(offset), known, self._reporter)
+                check_snapshot(*self._snapshot(offset), known)
             else:
                 self._snapshot(offset)  # before the log, or one of too many inside a segment
 
@@ -201,7 +201,7 @@ class _JoinedLog:
         is_open = self._transactions.open_at(cut.opened, cut.closed)
         missing, unread = self._missing + cut.missing + left_out, self._unread + cut.unread
         known = self._known(producers, is_open, missing, unread)
-        check_snapshot(*self._snapshot(cut.offset), known, self._reporter)
+        check_snapshot(*self._snapshot(cut.offset), known)
 
     def _known(
         self, producers: ProducerTable, is_open: dict[int, int], missing: int, unread: int
@@ -210,12 +210,17 @@ class _JoinedLog:
         if unread:
             is_open = {}  # the markers may be among what can't be read
         is_whole = not missing and not self._left_out
-        return KnownProducers(producers, is_open, start, is_whole, self._directory)
+        return KnownProducers(producers, is_open, start, is_whole)
 
-    def _snapshot(self, offset: int) -> tuple[str, Sequence[ProducerStateEntry] | None]:
-        """Return path and entries of a snapshot, which is judged by itself on the way."""
+    def _snapshot(self, offset: int) -> tuple[PathReporter, Sequence[ProducerStateEntry] | None]:
+        """Return the entries of a snapshot, judged by itself, and what takes its findings."""
         path = self._partition.path(_snapshot_name(self._partition, offset))
-        return path, read_producers(path, offset, self._files, self._reporter)
+        entries = read_producers(self._reporter.at(path, PARTITION), offset, self._files)
+        return self._at(path), entries
+
+    def _at(self, path: str) -> PathReporter:
+        """Return what takes findings that the whole partition shows."""
+        return self._reporter.at(path, shown_by=self._directory)
 
     # --- the end
 
@@ -234,13 +239,12 @@ class _JoinedLog:
             self._snapshot(offset)
         if EPOCHS in self._partition.others:
             path = self._partition.path(EPOCHS)
-            entries = read_epochs(path, self._files, self._reporter)
+            entries = read_epochs(self._reporter.at(path, PARTITION), self._files)
             if entries is not None:
                 check_against_checkpoint(entries, self._runs, path, self._reporter, self._directory)
         if self._left_out:
-            self._reporter.add(
+            self._reporter.at(self._directory).add(
                 "DISK-31",
-                self._directory,
                 f"the log has more than {PRODUCERS_MAX} producers: the batches of the others were"
                 " not compared with each other",
                 expected=PRODUCERS_MAX,
@@ -253,14 +257,12 @@ class _JoinedLog:
         for offset in self._snapshots:
             if offset <= end:
                 continue
-            self._reporter.add(
+            self._at(self._partition.path(_snapshot_name(self._partition, offset))).add(
                 "DISK-36",
-                self._partition.path(_snapshot_name(self._partition, offset)),
                 f"the log ends before offset {end}, and this snapshot is of offset {offset}: the"
                 " log has lost its end, or the file is a stray; loading removes it",
                 expected=f"{end} or less",
                 actual=offset,
-                reproduce_path=self._directory,
             )
 
     def _check_offsets(self, end: int) -> None:
@@ -268,9 +270,8 @@ class _JoinedLog:
         told = dict(self._partition.offsets)
         start = told.get(START, 0)
         if start > end:
-            self._reporter.add(
+            self._reporter.at(self._directory).add(
                 "DISK-43",
-                self._directory,
                 f"the log ends before offset {end}, and {START} says that it begins at {start}: at"
                 " its next start Kafka deletes every segment here and goes on with an empty one",
                 expected=f"{start} or more",
@@ -279,9 +280,8 @@ class _JoinedLog:
         for name in (RECOVERY, HIGH_WATERMARK, CLEANER):
             offset = told.get(name, 0)
             if offset > max(end, start):
-                self._reporter.add(
+                self._reporter.at(self._directory).add(
                     "DISK-38",
-                    self._directory,
                     f"the log ends before offset {end}, and {name} says {offset}{WORDS[name]}",
                     expected=f"{end} or less",
                     actual=offset,

@@ -57,12 +57,12 @@ def report_pending(
             words = "Kafka puts it in its place at its next start, with the log of its name"
         else:
             words = f"at its next start Kafka renames it to {name.removesuffix('.swap')}"
-        reporter.add("LOAD-1", path, words)
+        reporter.at(path).add("LOAD-1", words)
     for name, known in kinds.items():
         if name.endswith(".tmp") and known.kind is NameKind.KNOWN:
             words = "it was being written: Kafka does not read it, and the next write replaces it"
             path = posixpath.join(directory, name)
-            reporter.add("DISK-41", path, words, reproduce_path=directory)
+            reporter.at(path, shown_by=directory).add("DISK-41", words)
 
 
 def _is_kept(offset: int, logs: list[int], directory: str, files: Files) -> bool:
@@ -76,15 +76,13 @@ def _is_kept(offset: int, logs: list[int], directory: str, files: Files) -> bool
 
 
 def _report_loss(path: str, base_offset: int, directory: str, reporter: Reporter) -> None:
-    reporter.add(
+    reporter.at(path, shown_by=directory).add(
         "DISK-42",
-        path,
         f"Kafka deletes this file at its next start, and no log holds offset {base_offset}:"
         " its records are in no other place",
         expected=f"a log with offset {base_offset}",
         hint="copy this file away before a broker starts here; where all .cleaned files are"
         " removed first, Kafka puts it in its place instead",
-        reproduce_path=directory,
     )
 
 

@@ -21,7 +21,7 @@ from segproof.findings import Severity
 from segproof.verifying.file_names import read_partition_name
 from segproof.verifying.log_blocks import Block, Bools
 from segproof.verifying.log_check import LogCheck, LogPass
-from segproof.verifying.reporting import Described, Int64Array, Reporter
+from segproof.verifying.reporting import Described, Int64Array, PathReporter
 from segproof.verifying.segment_carry import PRODUCER, LogCarry, ProducerTable, empty_table
 
 __all__ = [
@@ -58,7 +58,6 @@ class ProducerCheck(LogCheck):
 
     def __init__(self, log: LogPass) -> None:
         super().__init__(log)
-        self._path = log.path
         self._has_numbers = has_numbers(log.segment.directory)
         self.table = empty_table()
         self._left_out = 0
@@ -86,7 +85,7 @@ class ProducerCheck(LogCheck):
             order = np.argsort(ids, kind="stable")
             rows, ids = rows[order], ids[order]
         own = self._compared(_Sorted(table, rows, ids, missing))
-        compare_producers(self.table, own, self._path, self._has_numbers, self._reporter)
+        compare_producers(self.table, own, self._has_numbers, self._report)
         self.table, left_out = join_producers(self.table, own)
         self._left_out += left_out
 
@@ -113,12 +112,12 @@ class ProducerCheck(LogCheck):
         falls = np.flatnonzero(pair & (epochs[1:] < epochs[:-1]))
         if len(falls):
             before, after = batches.each(rows[falls]), batches.each(rows[falls + 1])
-            _judge_epochs(before, after, self._path, self._reporter)
+            _judge_epochs(before, after, self._report)
         kinds = batches.table["attributes"][rows] & (TRANSACTIONAL | CONTROL)
         leaves = np.flatnonzero(pair & (kinds[:-1] == TRANSACTIONAL) & (kinds[1:] == 0))
         if len(leaves):
             before, after = batches.each(rows[leaves]), batches.each(rows[leaves + 1])
-            _judge_transactions(before, after, self._path, self._reporter)
+            _judge_transactions(before, after, self._report)
         own = batches.ends_of(pair)
         is_data = batches.table["attributes"][rows] & CONTROL == 0
         if not is_data.all():
@@ -134,7 +133,7 @@ class ProducerCheck(LogCheck):
             broken = np.flatnonzero(pair & (base[1:] != due))
             if len(broken):
                 before, after = batches.each(rows[broken]), batches.each(rows[broken + 1])
-                _judge_sequences(before, after, self._path, self._reporter)
+                _judge_sequences(before, after, self._report)
         return own
 
 
@@ -238,17 +237,13 @@ def _places(table: ProducerTable, later: ProducerTable) -> tuple[Int64Array, Boo
 def compare_producers(
     table: ProducerTable,
     later: ProducerTable,
-    path: str,
     numbered: bool,
-    reporter: Reporter,
-    *,
+    report: PathReporter,
     missing: int = 0,
-    directory: str | None = None,
 ) -> None:
-    """Judge the first batches in `later`, of the log at `path`, by the last ones in `table`.
+    """Judge the first batches in `later`, of one log, by the last ones in `table`.
 
-    `missing` is how many offsets are missing before that log; `directory` shows a finding again
-    where it takes the whole partition.
+    `missing` is how many offsets are missing before that log.
     """
     at, known = _places(table, later)
     if not known.any():
@@ -256,11 +251,11 @@ def compare_producers(
     old, new = at[known], np.flatnonzero(known)
     falls = later["first_epoch"][new] < table["epoch"][old]
     if falls.any():
-        _judge_epochs(table[old[falls]], later[new[falls]], path, reporter, directory)
+        _judge_epochs(table[old[falls]], later[new[falls]], report)
     leaves = (table["kind"][old] == TRANSACTIONAL) & (later["first_kind"][new] == 0)
     if leaves.any():
         before, after = table[old[leaves]], later[new[leaves]]
-        _judge_transactions(before, after, path, reporter, missing, directory)
+        _judge_transactions(before, after, report, missing)
     if not numbered:
         return
     epochs, sequences = table["data_epoch"][old], table["last_sequence"][old]
@@ -269,16 +264,10 @@ def compare_producers(
     broken = later["first_base_sequence"][new] != due
     broken &= (epochs >= 0) & (later_epochs >= 0)
     if broken.any():
-        _judge_sequences(table[old[broken]], later[new[broken]], path, reporter, missing, directory)
+        _judge_sequences(table[old[broken]], later[new[broken]], report, missing)
 
 
-def _judge_epochs(
-    before: ProducerTable,
-    after: ProducerTable,
-    path: str,
-    reporter: Reporter,
-    directory: str | None = None,
-) -> None:
+def _judge_epochs(before: ProducerTable, after: ProducerTable, report: PathReporter) -> None:
     falls = after["first_epoch"] < before["epoch"]
     if not falls.any():
         return
@@ -301,18 +290,11 @@ def _judge_epochs(
             )
 
         places = later["first_position"]
-        reporter.add_rows(
-            "DISK-29", path, places, describe, severity=severity, reproduce_path=directory
-        )
+        report.add_rows("DISK-29", places, describe, severity=severity)
 
 
 def _judge_transactions(
-    before: ProducerTable,
-    after: ProducerTable,
-    path: str,
-    reporter: Reporter,
-    missing: int = 0,
-    directory: str | None = None,
+    before: ProducerTable, after: ProducerTable, report: PathReporter, missing: int = 0
 ) -> None:
     """Report batches outside of a transaction that come next to those of an open one."""
     has_gap = after["first_missing"] + missing > before["missing"]
@@ -338,18 +320,11 @@ def _judge_transactions(
             return Described(words, "a batch of the transaction, or its marker", "neither")
 
         places = later["first_position"]
-        reporter.add_rows(
-            "DISK-44", path, places, describe, severity=severity, reproduce_path=directory
-        )
+        report.add_rows("DISK-44", places, describe, severity=severity)
 
 
 def _judge_sequences(
-    before: ProducerTable,
-    after: ProducerTable,
-    path: str,
-    reporter: Reporter,
-    missing: int = 0,
-    directory: str | None = None,
+    before: ProducerTable, after: ProducerTable, report: PathReporter, missing: int = 0
 ) -> None:
     base, last = after["first_base_sequence"], before["last_sequence"]
     is_same = after["first_data_epoch"] == before["data_epoch"]
@@ -371,7 +346,7 @@ def _judge_sequences(
         ("DISK-31", Severity.WARNING, ~again & ~has_gap),
         ("DISK-31", Severity.NOTE, ~again & has_gap),
     ):
-        _report_sequences(law, severity, new[rows], due[rows], path, reporter, directory)
+        _report_sequences(law, severity, new[rows], due[rows], report)
 
 
 def _report_sequences(
@@ -379,9 +354,7 @@ def _report_sequences(
     severity: Severity,
     rows: ProducerTable,
     due: Int64Array,
-    path: str,
-    reporter: Reporter,
-    directory: str | None,
+    report: PathReporter,
 ) -> None:
     def describe(row: int) -> Described:
         producer_id, epoch = rows["producer_id"][row], rows["first_data_epoch"][row]
@@ -395,4 +368,4 @@ def _report_sequences(
         return Described(words, int(due[row]), int(first))
 
     places = rows["first_data_position"]
-    reporter.add_rows(law, path, places, describe, severity=severity, reproduce_path=directory)
+    report.add_rows(law, places, describe, severity=severity)

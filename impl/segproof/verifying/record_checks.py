@@ -12,7 +12,7 @@ from segproof.findings import Severity
 from segproof.kafka.batch_table import BatchTable
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck
-from segproof.verifying.reporting import Described, Reporter
+from segproof.verifying.reporting import Described, PathReporter
 from segproof.verifying.rules import RULES
 
 __all__ = ["MAX_BATCH_BYTES", "RecordsCheck"]
@@ -32,7 +32,7 @@ class RecordsCheck(LogCheck):
             return
         for row in sorted(block.errors):
             if block.crc_valid[row]:
-                _report_error(block.errors[row], block, row, self._log.path, self._reporter)
+                _report_error(block.errors[row], block, row, self._report)
         is_read = block.crc_valid.copy()
         is_read[list(block.errors)] = False
         rows = np.flatnonzero(is_read & (block.summaries["record_count"] > 0))
@@ -50,7 +50,7 @@ class RecordsCheck(LogCheck):
         ):
             rows = np.flatnonzero(is_broken)
             _report_unlike(
-                law, self._log.path, self._reporter, table[rows], summaries[rows], "last_offset",
+                self._report, law, table[rows], summaries[rows], "last_offset",
                 "the offsets of the records do not rise to the batch's last offset {0}: they fall,"
                 " or end at {1}",
             )  # fmt: skip
@@ -58,16 +58,15 @@ class RecordsCheck(LogCheck):
             (table["magic"] > 0) & (summaries["max_timestamp"] != table["max_timestamp"])
         )
         _report_unlike(
-            "DISK-17", self._log.path, self._reporter, table[late], summaries[late],
+            self._report, "DISK-17", table[late], summaries[late],
             "max_timestamp",
             "the batch says that {0} is its largest timestamp, and that of its records is {1}",
         )  # fmt: skip
 
 
 def _report_unlike(
+    report: PathReporter,
     law: str,
-    path: str,
-    reporter: Reporter,
     table: BatchTable,
     summaries: NDArray[np.void],
     name: str,
@@ -79,12 +78,10 @@ def _report_unlike(
         said, found = int(table[name][row]), int(summaries[name][row])
         return Described(words.format(said, found), found, said)
 
-    reporter.add_rows(law, path, table["position"], describe)
+    report.add_rows(law, table["position"], describe)
 
 
-def _report_error(
-    error: SegproofError, block: Block, row: int, path: str, reporter: Reporter
-) -> None:
+def _report_error(error: SegproofError, block: Block, row: int, report: PathReporter) -> None:
     """Report why the records of a batch could not be read, or were not."""
     law = error.law if error.law in RULES else None
     is_compressed = bool(block.table["attributes"][row] & 7)
@@ -94,9 +91,8 @@ def _report_error(
         part if isinstance(part, int | str | None) else str(part)
         for part in (error.expected, error.actual)
     )
-    reporter.add(
+    report.add(
         law,
-        path,
         f"the records {'were not looked into' if is_too_large else 'cannot be read'}: "
         f"{error.message}",
         position=int(block.table["position"][row]),

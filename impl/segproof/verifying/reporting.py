@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from segproof.findings import Finding, Severity
 from segproof.verifying.rules import RULES
 
-__all__ = ["FINDINGS_PER_LAW", "Described", "Reporter", "Wanted"]
+__all__ = ["FINDINGS_PER_LAW", "Described", "PathReporter", "Reporter", "Wanted"]
 
 FINDINGS_PER_LAW = 100
 
@@ -62,7 +62,7 @@ class Broken(NamedTuple):
 
 
 class Reporter:
-    """Takes findings and hands them out in order."""
+    """Takes findings and hands them out in order. A check speaks to it by `at`."""
 
     def __init__(self, wanted: Wanted, paths: frozenset[str] | None = None) -> None:
         self.wanted = wanted
@@ -73,124 +73,46 @@ class Reporter:
         self._worst: dict[tuple[str, str], Severity] = {}
         self._broken: dict[tuple[str, str], Broken] = {}
 
-    def add(
-        self,
-        law: str,
-        path: str,
-        message: str,
-        *,
-        position: int | None = None,
-        expected: Value = None,
-        actual: Value = None,
-        severity: Severity | None = None,
-        hint: str | None = None,
-        structure: str | None = None,
-        reproduce_path: str | None = None,
-    ) -> None:
-        """Take one finding; what is not given comes from the law's rule."""
-        if position is not None and severity is not Severity.NOTE:
-            self._count(law, path, position, 1)
-        self._add(
-            law, path, message, position, expected, actual, severity, hint, structure,
-            reproduce_path,
-        )  # fmt: skip
+    def at(
+        self, path: str, structure: str | None = None, *, shown_by: str | None = None
+    ) -> "PathReporter":
+        """Return what takes the findings of one file or directory."""
+        return PathReporter(self, path, structure, shown_by)
 
-    def _add(
-        self,
-        law: str,
-        path: str,
-        message: str,
-        position: int | None,
-        expected: Value,
-        actual: Value,
-        severity: Severity | None,
-        hint: str | None = None,
-        structure: str | None = None,
-        reproduce_path: str | None = None,
-    ) -> None:
-        wanted = self.wanted
-        if not wanted.includes(law) or wanted.position not in (None, position):
+    def add(self, finding: Finding) -> None:
+        """Take one finding."""
+        if finding.position is not None and finding.is_defect:
+            self.count(finding.law, finding.path, finding.position, 1)
+        if self.wanted.position in (None, finding.position):
+            self.keep(finding)
+
+    def keep(self, finding: Finding) -> None:
+        """Keep a finding that is counted already, if it is wanted and not one of too many."""
+        law, path = key = finding.law, finding.path
+        if not self.wants(law, path):
             return
-        if self._paths is not None and path not in self._paths:
-            return
-        key = (law, path)
         count = self._counts[key] = self._counts.get(key, 0) + 1
-        rule = RULES[law]
-        severity = severity or rule.severity
         if count > FINDINGS_PER_LAW:
+            self._worst.setdefault(key, finding.severity)
+        else:
+            self._found.append(finding)
+
+    def wants(self, law: str, path: str) -> bool:
+        """Return whether findings of a law in a file are asked for."""
+        return self.wanted.includes(law) and (self._paths is None or path in self._paths)
+
+    def room(self, law: str, path: str) -> int:
+        """Return how many findings of a law in a file are kept one by one from here on."""
+        return max(0, FINDINGS_PER_LAW - self._counts.get((law, path), 0))
+
+    def count_more(self, law: str, path: str, number: int, severity: Severity) -> None:
+        """Count findings that are not kept one by one."""
+        if number > 0:
+            key = (law, path)
+            self._counts[key] = self._counts.get(key, 0) + number
             self._worst.setdefault(key, severity)
-            return
-        self._found.append(
-            Finding(
-                law,
-                severity,
-                structure or rule.structure,
-                path,
-                position,
-                expected,
-                actual,
-                message,
-                hint or rule.hint,
-                _command(reproduce_path or path, law, position, wanted),
-            )
-        )
 
-    def add_rows(
-        self,
-        law: str,
-        path: str,
-        positions: Int64Array,
-        describe: Callable[[int], Described],
-        *,
-        severity: Severity | None = None,
-        reproduce_path: str | None = None,
-    ) -> None:
-        """Take a finding for each position; `describe` gets its index in `positions`.
-
-        Cost: beyond FINDINGS_PER_LAW of them, only counting.
-        """
-        if not len(positions):
-            return
-        if severity is not Severity.NOTE:
-            self._count(law, path, int(positions.min()), len(positions))
-        if not self.wanted.includes(law):
-            return
-        if self._paths is not None and path not in self._paths:
-            return
-        rows = np.arange(len(positions))
-        if self.wanted.position is not None:
-            rows = np.flatnonzero(positions == self.wanted.position)
-        key = (law, path)
-        room = max(0, FINDINGS_PER_LAW - self._counts.get(key, 0))
-        for row in rows[:room].tolist():
-            words = describe(row)
-            at = int(positions[row])
-            self._add(
-                law, path, words.message, at, words.expected, words.actual, severity,
-                reproduce_path=reproduce_path,
-            )  # fmt: skip
-        if len(rows) > room:
-            self._counts[key] = self._counts.get(key, 0) + len(rows) - room
-            self._worst.setdefault(key, severity or RULES[law].severity)
-
-    def add_values(
-        self,
-        law: str,
-        path: str,
-        positions: Int64Array,
-        values: Int64Array,
-        words: str,
-        expected: Value,
-    ) -> None:
-        """Take a finding for each position, where `words` with the value in it say all."""
-
-        def describe(row: int) -> Described:
-            value = int(values[row])
-            return Described(words.format(value), expected, value)
-
-        self.add_rows(law, path, positions, describe)
-
-    def _count(self, law: str, path: str, first: int, count: int) -> None:
+    def count(self, law: str, path: str, first: int, count: int) -> None:
         """Note that a law is broken; also where the finding is not asked for."""
         before = self._broken.get((law, path), Broken(first))
         self._broken[law, path] = Broken(min(before.first, first), before.places + count)
@@ -216,23 +138,145 @@ class Reporter:
         """Return the rest, and how many findings were only counted."""
         for (law, path), severity in self._worst.items():
             more = self._counts[law, path] - FINDINGS_PER_LAW
-            rule = RULES[law]
-            self._found.append(
-                Finding(
-                    law,
-                    severity,
-                    rule.structure,
-                    path,
-                    None,
-                    None,
-                    more,
-                    f"{more} further places in this file break the same law",
-                    rule.hint,
-                    _command(path, law, None, self.wanted),
-                )
-            )
+            words = f"{more} further places in this file break the same law"
+            finding = self.at(path).finding(law, words, actual=more, severity=severity)
+            self._found.append(finding)
         self._worst.clear()
         return self.drain()
+
+
+@dataclass(frozen=True, slots=True)
+class PathReporter:
+    """Takes the findings of one file or directory."""
+
+    reporter: Reporter
+    path: str
+    structure: str | None = None
+    """What the file is; for the laws of all kinds of files."""
+    shown_by: str | None = None
+    """The path whose verification shows a finding again, where `path` alone does not."""
+
+    def finding(
+        self,
+        law: str,
+        message: str,
+        *,
+        position: int | None = None,
+        expected: Value = None,
+        actual: Value = None,
+        severity: Severity | None = None,
+        hint: str | None = None,
+    ) -> Finding:
+        """Return a finding; severity, structure and hint come from the law's rule if not given."""
+        rule = RULES[law]
+        structure = rule.structure
+        if rule.is_of_any_file and self.structure is not None:
+            structure = self.structure
+        command = _command(self.shown_by or self.path, law, position, self.reporter.wanted)
+        return Finding(
+            law, severity or rule.severity, structure, self.path, position, expected, actual,
+            message, hint or rule.hint, command,
+        )  # fmt: skip
+
+    def add(
+        self,
+        law: str,
+        message: str,
+        *,
+        position: int | None = None,
+        expected: Value = None,
+        actual: Value = None,
+        severity: Severity | None = None,
+        hint: str | None = None,
+    ) -> None:
+        """Report that the law is broken here."""
+        self.reporter.add(
+            self.finding(
+                law, message, position=position, expected=expected, actual=actual,
+                severity=severity, hint=hint,
+            )
+        )  # fmt: skip
+
+    def add_rows(
+        self,
+        law: str,
+        positions: Int64Array,
+        describe: Callable[[int], Described],
+        *,
+        severity: Severity | None = None,
+    ) -> None:
+        """Report the law broken at each position; `describe` gets its index in `positions`.
+
+        Cost: beyond FINDINGS_PER_LAW of them, only counting.
+        """
+        if not len(positions):
+            return
+        reporter = self.reporter
+        if severity is not Severity.NOTE:
+            reporter.count(law, self.path, int(positions.min()), len(positions))
+        if not reporter.wants(law, self.path):
+            return
+        rows = np.arange(len(positions))
+        if reporter.wanted.position is not None:
+            rows = np.flatnonzero(positions == reporter.wanted.position)
+        room = reporter.room(law, self.path)
+        for row in rows[:room].tolist():
+            words, at = describe(row), int(positions[row])
+            reporter.keep(
+                self.finding(
+                    law, words.message, position=at, expected=words.expected, actual=words.actual,
+                    severity=severity,
+                )
+            )  # fmt: skip
+        counted = severity or RULES[law].severity
+        reporter.count_more(law, self.path, len(rows) - room, counted)
+
+    def add_values(
+        self, law: str, positions: Int64Array, values: Int64Array, words: str, expected: Value
+    ) -> None:
+        """Report the law broken at each position, in `words` with the value in it."""
+
+        def describe(row: int) -> Described:
+            value = int(values[row])
+            return Described(words.format(value), expected, value)
+
+        self.add_rows(law, positions, describe)
+
+    def broken(self, law: str) -> Broken:
+        """Return where the file breaks a law, as far as reported, asked for or not."""
+        return self.reporter.broken(law, self.path)
+
+    def retract(self, law: str) -> None:
+        """Take back the findings of one law, but for the notes."""
+        self.reporter.retract(law, self.path)
+
+    # --- what is wrong with any kind of file
+
+    def unreadable(self, error: OSError) -> None:
+        """Report what the operating system says."""
+        words = error.strerror or str(error)
+        self.add("DISK-1", f"it cannot be read: {error.strerror or error}", actual=words)
+
+    def failed(self, error: OSError) -> None:
+        """Report what the operating system says of a file that was listed."""
+        if isinstance(error, FileNotFoundError):
+            self.vanished()
+        else:
+            self.unreadable(error)
+
+    def vanished(self) -> None:
+        """Report a file that was listed and is gone."""
+        self.add("DISK-2", "the file vanished while the directory was read")
+
+    def shrunk(self, believed: int, position: int) -> None:
+        """Report a file that became shorter while it was read."""
+        self.add(
+            "DISK-2",
+            f"the file became shorter while it was read: it had {believed} bytes and ends now at or"
+            f" behind byte {position}",
+            position=position,
+            expected=believed,
+        )
 
 
 def _command(path: str, law: str, position: int | None, wanted: Wanted) -> str:

@@ -41,6 +41,9 @@ REMAKE_INDEX = (
 COPY_LOG = "copy the commit log from a replica; what is damaged here can't be made new"
 
 
+OF_ANY_FILE = frozenset({"DISK-1", "DISK-2", "DISK-4", "DISK-6", "DISK-7"})
+
+
 class Rule(NamedTuple):
     """How a broken law is shown."""
 
@@ -49,10 +52,12 @@ class Rule(NamedTuple):
     hint: str
     is_deep: bool = False
     """Whether only a deep run checks it."""
+    is_of_any_file: bool = False
+    """Whether a finding names the structure of its file, and not that of the rule."""
 
 
 def _rules(structure: str, severity: Severity, hint: str, *laws: str) -> dict[str, Rule]:
-    return {law: Rule(structure, severity, hint) for law in laws}
+    return {law: Rule(structure, severity, hint, is_of_any_file=law in OF_ANY_FILE) for law in laws}
 
 
 def _deep(hint: str, *laws: str) -> dict[str, Rule]:

@@ -28,10 +28,8 @@ from segproof.verifying.record_checks import MAX_BATCH_BYTES, RecordsCheck
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import (
-    STRUCTURES,
     Segment,
     open_guarded,
-    report_unreadable,
     size_guarded,
 )
 from segproof.verifying.transaction_index_checks import TransactionIndexFile
@@ -104,14 +102,14 @@ class SegmentCheck:
             if log is None or not segment.judged:
                 return
             try:
-                size = size_guarded(log, segment.path(".log"), self._reporter, STRUCTURES[".log"])
+                size = size_guarded(log, segment.report(".log", self._reporter))
                 scan = self._scan(log, size, segment, self._reporter.wanted)
                 reading = LogPass(
                     segment, self._reporter, log, size, before, offsets, times, transactions, scan
                 )
                 yield from self._log(reading)
             except OSError as error:
-                self._report_unreadable(".log", error)
+                segment.report(".log", self._reporter).unreadable(error)
 
     def _log(self, log: LogPass) -> Iterator[int]:
         """Run all checks of the log in one pass; yield the bytes read."""
@@ -137,19 +135,16 @@ class SegmentCheck:
         present = segment.suffixes
         if ".log" not in present:
             for suffix in sorted(present):
-                reporter.add(
+                segment.report(suffix, reporter).add(
                     "DISK-4",
-                    segment.path(suffix),
                     f"the segment of base offset {segment.base_offset} has no .log file",
                     expected=segment.path(".log"),
-                    structure=STRUCTURES[suffix],
                 )
         elif segment.next_base_offset is not None:
             for suffix in (".index", ".timeindex"):
                 if suffix not in present:
-                    reporter.add(
+                    reporter.at(segment.path(".log")).add(
                         "DISK-5",
-                        segment.path(".log"),
                         f"the segment has no {suffix} file, although {segment.why_closed}",
                         expected=segment.path(suffix),
                     )
@@ -157,8 +152,7 @@ class SegmentCheck:
     def _open(self, suffix: str, stack: ExitStack) -> File | None:
         if suffix not in self._segment.suffixes:
             return None
-        path = self._segment.path(suffix)
-        file = open_guarded(self._files, path, self._reporter, STRUCTURES[suffix])
+        file = open_guarded(self._files, self._segment.report(suffix, self._reporter))
         if file is not None:
             stack.callback(file.close)
         return file
@@ -174,13 +168,9 @@ class SegmentCheck:
             index = kind(file, self._segment, self._reporter)
             yield from index.check()
         except OSError as error:
-            self._report_unreadable(kind.suffix, error)
+            self._segment.report(kind.suffix, self._reporter).unreadable(error)
             return None
         return index
-
-    def _report_unreadable(self, suffix: str, error: OSError) -> None:
-        path = self._segment.path(suffix)
-        report_unreadable(path, error, self._reporter, STRUCTURES[suffix])
 
 
 def _size_now(log: File | None) -> int:

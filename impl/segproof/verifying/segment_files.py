@@ -10,7 +10,7 @@ from segproof.files import File, Files
 from segproof.findings import Severity
 from segproof.reading.live_writer import changed_recently
 from segproof.verifying.file_names import segment_file_name
-from segproof.verifying.reporting import Reporter
+from segproof.verifying.reporting import PathReporter, Reporter
 
 __all__ = [
     "FILE_SIZE_MAX_BYTES",
@@ -69,6 +69,10 @@ class Segment:
         separator = "" if self.directory.endswith("/") else "/"
         return f"{self.directory}{separator}{segment_file_name(self.base_offset, suffix)}"
 
+    def report(self, suffix: str, reporter: Reporter) -> PathReporter:
+        """Return what takes the findings of one of its files."""
+        return reporter.at(self.path(suffix), STRUCTURES[suffix])
+
     def look(self, files: Files) -> tuple[FileState, ...]:
         """Return what its files are now."""
         return tuple(state_of(files, self.path(suffix)) for suffix in sorted(self.suffixes))
@@ -113,76 +117,25 @@ def wait_for_a_step(paths: Iterable[str], files: Files, pause_seconds: float) ->
     return is_recent
 
 
-def open_guarded(files: Files, path: str, reporter: Reporter, structure: str) -> File | None:
+def open_guarded(files: Files, report: PathReporter) -> File | None:
     """Open a file, or report why it can't be opened and return None."""
     try:
-        return files.open(path)
+        return files.open(report.path)
     except OSError as error:
-        report_failure(path, error, reporter, structure)
+        report.failed(error)
     return None
 
 
-def report_vanished(path: str, reporter: Reporter, structure: str) -> None:
-    """Report a file that was listed and is gone."""
-    reporter.add(
-        "DISK-2", path, "the file vanished while the directory was read", structure=structure
-    )
-
-
-def report_failure(path: str, error: OSError, reporter: Reporter, structure: str) -> None:
-    """Report what the operating system says of a file that was listed."""
-    if isinstance(error, FileNotFoundError):
-        report_vanished(path, reporter, structure)
-    else:
-        report_unreadable(path, error, reporter, structure)
-
-
-def report_shrunk(
-    path: str, believed: int, position: int, reporter: Reporter, structure: str
-) -> None:
-    """Report a file that became shorter while it was read."""
-    reporter.add(
-        "DISK-2",
-        path,
-        f"the file became shorter while it was read: it had {believed} bytes and ends now at or"
-        f" behind byte {position}",
-        position=position,
-        expected=believed,
-        structure=structure,
-    )
-
-
-def report_unreadable(
-    path: str,
-    error: OSError,
-    reporter: Reporter,
-    structure: str,
-    *,
-    reproduce_path: str | None = None,
-) -> None:
-    """Report what the operating system says; `reproduce_path` shows it where `path` can't."""
-    reporter.add(
-        "DISK-1",
-        path,
-        f"it cannot be read: {error.strerror or error}",
-        actual=error.strerror or str(error),
-        structure=structure,
-        reproduce_path=reproduce_path,
-    )
-
-
-def size_guarded(file: File, path: str, reporter: Reporter, structure: str) -> int:
+def size_guarded(file: File, report: PathReporter) -> int:
     """Return the size of a file; report one that Kafka could not address."""
     size = file.size()
     if size > FILE_SIZE_MAX_BYTES:
-        reporter.add(
+        report.add(
             "DISK-7",
-            path,
             f"the file has {size} bytes, more than 31 bits can address; an index is looked at up to"
             f" byte {FILE_SIZE_MAX_BYTES}",
             position=FILE_SIZE_MAX_BYTES,
             expected=FILE_SIZE_MAX_BYTES,
             actual=size,
-            structure=structure,
         )
     return size

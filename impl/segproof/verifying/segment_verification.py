@@ -136,22 +136,21 @@ class SteadyCheck:
         """Say that the segment was removed, which is no defect of what is left."""
         reporter = _reporter(self._segment, self._wanted)
         suffix = min(self._segment.suffixes & self._segment.judged, default=".log")
-        reporter.add(
+        reporter.at(
+            self._segment.path(".log" if ".log" in self._segment.judged else suffix), "log-segment"
+        ).add(
             "DISK-2",
-            self._segment.path(".log" if ".log" in self._segment.judged else suffix),
             "the segment was removed while the directory was read",
             severity=Severity.NOTE,
             hint="nothing: retention, a truncation or compaction removes whole segments",
-            structure="log-segment",
         )
         self.findings, self.carry = reporter.finish(), LogCarry()
 
     def _report_unsteady(self, dropped: int) -> None:
         """Say that there were defects in the last look, other ones than in the look before."""
         reporter = _reporter(self._segment, self._wanted)
-        reporter.add(
+        reporter.at(self._segment.path(min(self._segment.judged & self._segment.suffixes))).add(
             "DISK-2",
-            self._segment.path(min(self._segment.judged & self._segment.suffixes)),
             f"the segment changed while it was read: {dropped} findings were not the same at each"
             f" of {len(PAUSES_SECONDS) + 1} looks",
             actual=dropped,

@@ -29,8 +29,7 @@ from segproof.kafka.checkpoint_file import (
 from segproof.kafka.partition_metadata_file import read_partition_metadata
 from segproof.kafka.producer_snapshot import ProducerStateEntry, read_snapshot_file
 from segproof.verifying.file_names import CLEAN_SHUTDOWN_MARKER
-from segproof.verifying.reporting import Reporter
-from segproof.verifying.segment_files import report_unreadable
+from segproof.verifying.reporting import PathReporter
 
 __all__ = [
     "EPOCHS",
@@ -62,17 +61,16 @@ Content = TypeVar("Content")
 
 
 def _read(
-    path: str, files: Files, reporter: Reporter, law: str, read: Callable[[], Content]
+    report: PathReporter, law: str, files: Files, read: Callable[[], Content]
 ) -> Content | None:
     """Return what a file says; report why it can't be read. One that is gone says nothing."""
     try:
-        status = files.status(path)
+        status = files.status(report.path)
         if status is None:
             return None
         if status.size_bytes > SMALL_FILE_BYTES and status.is_regular:
-            reporter.add(
+            report.add(
                 law,
-                path,
                 f"the file has {status.size_bytes} bytes and was not looked into: more than"
                 f" {SMALL_FILE_BYTES} are not read",
                 expected=SMALL_FILE_BYTES,
@@ -88,30 +86,28 @@ def _read(
         expected, actual = (
             value if isinstance(value, int) else None for value in (error.expected, error.actual)
         )
-        reporter.add(
+        report.add(
             error.law if error.law in ("CKPT-4", "META-2", "PROD-3") else law,
-            path,
             f"Kafka cannot read this file: {error.message}",
             position=error.position,
             expected=expected,
             actual=actual,
         )
     except OSError as error:
-        report_unreadable(path, error, reporter, PARTITION)
+        report.unreadable(error)
     return None
 
 
 def read_producers(
-    path: str, offset: int, files: Files, reporter: Reporter
+    report: PathReporter, offset: int, files: Files
 ) -> Sequence[ProducerStateEntry] | None:
     """Return the entries of a snapshot of that offset; None where it can't be read."""
-    found = _read(path, files, reporter, "PROD-3", lambda: read_snapshot_file(path, files=files))
+    found = _read(report, "PROD-3", files, lambda: read_snapshot_file(report.path, files=files))
     for entry in found or ():
         last = max(entry.last_offset, entry.current_txn_first_offset or -1)
         if last >= offset:
-            reporter.add(
+            report.add(
                 "DISK-35",
-                path,
                 f"the snapshot is of the producers before offset {offset}, and it says of producer"
                 f" {entry.producer_id} that it has written offset {last}",
                 expected=f"below {offset}",
@@ -120,21 +116,20 @@ def read_producers(
     return found
 
 
-def read_epochs(path: str, files: Files, reporter: Reporter) -> list[EpochEntry] | None:
+def read_epochs(report: PathReporter, files: Files) -> list[EpochEntry] | None:
     """Return the entries of `leader-epoch-checkpoint`; None if they can't be read or don't rise."""
     entries = _read(
-        path, files, reporter, "CKPT-3",
+        report, "CKPT-3", files,
         lambda: read_checkpoint(
-            read_text_file(files, path), EPOCH_FORMATTER.from_string, source=path
+            read_text_file(files, report.path), EPOCH_FORMATTER.from_string, source=report.path
         ),
     )  # fmt: skip
     for number, (one, two) in enumerate(pairwise(entries or ()), 2):
         if one.epoch >= two.epoch or one.start_offset >= two.start_offset:
             # Before 2.0 an epoch that had no batch kept its entry.
             is_old = one.epoch < two.epoch and one.start_offset == two.start_offset
-            reporter.add(
+            report.add(
                 "EPOCH-1",
-                path,
                 f"entry {number} is epoch {two.epoch} from offset {two.start_offset}, behind epoch"
                 f" {one.epoch} from offset {one.start_offset}: loading drops what conflicts with a"
                 " later entry",
@@ -146,9 +141,8 @@ def read_epochs(path: str, files: Files, reporter: Reporter) -> list[EpochEntry]
             return None
     first = entries[0] if entries else None
     if first is not None and (first.epoch < 0 or first.start_offset < 0):
-        reporter.add(
+        report.add(
             "EPOCH-1",
-            path,
             f"the first entry is epoch {first.epoch} from offset {first.start_offset}: Kafka"
             " refuses negative numbers and does not load the partition",
             expected="numbers from 0 on",
@@ -158,27 +152,27 @@ def read_epochs(path: str, files: Files, reporter: Reporter) -> list[EpochEntry]
     return entries
 
 
-def read_offsets(path: str, files: Files, reporter: Reporter) -> list[TopicPartitionOffset] | None:
+def read_offsets(report: PathReporter, files: Files) -> list[TopicPartitionOffset] | None:
     """Return the entries of a checkpoint of offsets; None where it can't be read."""
     return _read(
-        path, files, reporter, "CKPT-3",
+        report, "CKPT-3", files,
         lambda: read_checkpoint(
-            read_text_file(files, path), OFFSET_FORMATTER.from_string, source=path
+            read_text_file(files, report.path), OFFSET_FORMATTER.from_string, source=report.path
         ),
     )  # fmt: skip
 
 
-def check_metadata(path: str, files: Files, reporter: Reporter) -> None:
+def check_metadata(report: PathReporter, files: Files) -> None:
     """Judge a `partition.metadata`."""
     _read(
-        path, files, reporter, "META-2",
-        lambda: read_partition_metadata(read_text_file(files, path), source=path),
+        report, "META-2", files,
+        lambda: read_partition_metadata(read_text_file(files, report.path), source=report.path),
     )  # fmt: skip
 
 
-def check_marker(path: str, files: Files, reporter: Reporter) -> None:
+def check_marker(report: PathReporter, files: Files) -> None:
     """Judge the marker of a clean stop, which since 3.8 holds the broker's epoch as JSON."""
-    data = _read(path, files, reporter, "DISK-40", lambda: read_text_file(files, path))
+    data = _read(report, "DISK-40", files, lambda: read_text_file(files, report.path))
     if not data:
         return
     try:
@@ -187,9 +181,8 @@ def check_marker(path: str, files: Files, reporter: Reporter) -> None:
     except (ValueError, TypeError, KeyError, RecursionError):
         is_right = False
     if not is_right:
-        reporter.add(
+        report.add(
             "DISK-40",
-            path,
             "the marker of a clean stop holds no broker epoch: the broker takes the stop as clean"
             " and its former epoch as unknown",
             expected='{"version": 0, "brokerEpoch": NUMBER}',
@@ -197,22 +190,22 @@ def check_marker(path: str, files: Files, reporter: Reporter) -> None:
         )
 
 
-def check_small_file(path: str, offset: int | None, files: Files, reporter: Reporter) -> bool:
+def check_small_file(report: PathReporter, offset: int | None, files: Files) -> bool:
     """Judge one small file by itself; return whether its name is of one.
 
     `offset` is what the name of a snapshot says.
     """
-    name = posixpath.basename(path)
+    name = posixpath.basename(report.path)
     if offset is not None:
-        read_producers(path, offset, files, reporter)
+        read_producers(report, offset, files)
     elif name == EPOCHS:
-        read_epochs(path, files, reporter)
+        read_epochs(report, files)
     elif name == METADATA:
-        check_metadata(path, files, reporter)
+        check_metadata(report, files)
     elif name in OFFSET_CHECKPOINTS:
-        read_offsets(path, files, reporter)
+        read_offsets(report, files)
     elif name == CLEAN_SHUTDOWN_MARKER:
-        check_marker(path, files, reporter)
+        check_marker(report, files)
     else:
         return False
     return True

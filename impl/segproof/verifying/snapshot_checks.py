@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from segproof.kafka.producer_snapshot import ProducerStateEntry
-from segproof.verifying.reporting import Reporter
+from segproof.verifying.reporting import PathReporter
 from segproof.verifying.segment_carry import ProducerTable
 
 __all__ = ["KnownProducers", "check_snapshot"]
@@ -37,15 +37,10 @@ class KnownProducers:
     """Where the log begins."""
     is_whole: bool
     """Whether no offset and no producer is missing."""
-    directory: str
-    """The partition, whose path shows a finding again."""
 
 
 def check_snapshot(
-    path: str,
-    entries: Sequence[ProducerStateEntry] | None,
-    known: KnownProducers,
-    reporter: Reporter,
+    report: PathReporter, entries: Sequence[ProducerStateEntry] | None, known: KnownProducers
 ) -> None:
     """Judge the entries of a snapshot, unless they could not be read."""
     if not entries:
@@ -61,29 +56,20 @@ def check_snapshot(
             row = _Known(*(int(rows[name][place]) for name in columns))
         words = _of_batches(entry, row, known) or _of_transaction(entry, known)
         if words:
-            _report(path, entry.producer_id, words, HEADER + number * ENTRY, known, reporter)
+            _report(report, entry.producer_id, words, HEADER + number * ENTRY)
     listed = set(ids.tolist())
     for producer_id, first in known.open.items():
         if producer_id not in listed:
             words = f"it has a transaction open from offset {first} on, and no entry here"
-            _report(path, producer_id, words, None, known, reporter)
+            _report(report, producer_id, words, None)
 
 
-def _report(
-    path: str,
-    producer_id: int,
-    words: str,
-    position: int | None,
-    known: KnownProducers,
-    reporter: Reporter,
-) -> None:
-    reporter.add(
+def _report(report: PathReporter, producer_id: int, words: str, position: int | None) -> None:
+    report.add(
         "PROD-14",
-        path,
         f"producer {producer_id} is not as the log says: {words}",
         position=position,
         actual=producer_id,
-        reproduce_path=known.directory,
     )
 
 

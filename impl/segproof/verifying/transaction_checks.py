@@ -16,9 +16,9 @@ from segproof.errors import InvalidRecordError, SegproofError
 from segproof.kafka.record_batch import RecordBatch, control_record_type, end_transaction_marker
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
-from segproof.verifying.reporting import Described, Reporter
+from segproof.verifying.reporting import Described, PathReporter, Reporter
 from segproof.verifying.segment_carry import Coordinators, LogCarry, MarkerTimes, TransactionCarry
-from segproof.verifying.segment_files import STRUCTURES, Segment, report_shrunk, report_unreadable
+from segproof.verifying.segment_files import Segment
 from segproof.verifying.transaction_index_checks import ENTRY, ENTRY_BYTES
 
 __all__ = ["PRODUCERS_MAX", "MissingEntries", "TransactionMarkers", "report_coordinator"]
@@ -44,8 +44,7 @@ class TransactionMarkers(LogCheck):
         self._missed_below = log.known_bytes if are_known else 0
         """Below this byte of the log a marker must have its entry. Behind it a broker may have
         written the marker after the entries were read."""
-        self._log_path = log.path
-        self._index_path = segment.path(".txnindex")
+        self._index_report = segment.report(".txnindex", log.reporter)
         kept = np.empty(0, ENTRY) if entries is None else entries.kept
         self._kept = kept
         self._order = np.argsort(kept["last_offset"], kind="stable")
@@ -143,9 +142,7 @@ class TransactionMarkers(LogCheck):
             found = Coordinators(epoch, epoch, offset, position)
         else:
             if epoch < known.last:
-                report_coordinator(
-                    self._reporter, self._log_path, producer_id, known.last, epoch, position
-                )
+                report_coordinator(self._report, producer_id, known.last, epoch, position)
             found = known._replace(last=epoch)
         self.carry.coordinators[producer_id] = found
 
@@ -153,15 +150,12 @@ class TransactionMarkers(LogCheck):
         """Report a control batch that cannot be read: by the disk, by a cut, or by its bytes."""
         position, end = int(row["position"]), int(row["position"] + row["size_bytes"])
         if isinstance(error, OSError):
-            report_unreadable(self._log_path, error, self._reporter, STRUCTURES[".log"])
+            self._report.unreadable(error)
         elif (size := self._file.size()) < end:
-            report_shrunk(self._log_path, end, size, self._reporter, STRUCTURES[".log"])
+            self._report.shrunk(end, size)
         else:
-            self._reporter.add(
-                "BATCH-19",
-                self._log_path,
-                f"the control batch cannot be read: {error.message}",
-                position=position,
+            self._report.add(
+                "BATCH-19", f"the control batch cannot be read: {error.message}", position=position
             )
 
     def _read_control(self, row: np.void) -> tuple[str, int]:
@@ -198,9 +192,8 @@ class TransactionMarkers(LogCheck):
             before = self._last_markers.get(producer_id, -1)
             if (first is not None and claimed > first) or claimed <= before:
                 limits = f"{before + 1} to {'the marker' if first is None else first}"
-                self._reporter.add(
+                self._index_report.add(
                     "DISK-11",
-                    self._index_path,
                     f"the transaction of producer {producer_id} that was aborted at offset"
                     f" {offset} begins at offset {claimed} by this entry; by the log it begins"
                     f" within {limits}",
@@ -229,9 +222,8 @@ class TransactionMarkers(LogCheck):
             lasts = self._kept["last_offset"][numbers]
             numbers = numbers[(lasts < low) | (lasts > high)]
         rows = self._kept[numbers]
-        self._reporter.add_rows(
+        self._index_report.add_rows(
             "DISK-11",
-            self._index_path,
             numbers * ENTRY_BYTES,
             lambda row: Described(
                 f"the log has no marker at offset {rows['last_offset'][row]} that aborts a"
@@ -282,49 +274,39 @@ class MissingEntries:
         named = ", ".join(f"{one.offset} (byte {one.position})" for one in self._named)
         more = ", ..." if self._count > len(self._named) else ""
         number = f"{self._count} transactions" if self._count > 1 else "one transaction"
-        self._reporter.add(
+        self._reporter.at(self._segment.path(".log"), shown_by=self._directory).add(
             "DISK-12",
-            self._segment.path(".log"),
             f"the segment has no transaction index, and its log has the end of {number} that"
             " a producer aborted: a read_committed consumer would get the records. The markers are"
             f" at the offsets {named}{more}; `--position` with a byte tells of one marker",
             expected=self._segment.path(".txnindex"),
             actual="no file",
-            reproduce_path=self._directory,
         )
 
     def _report_one(self, aborted: _Aborted) -> None:
         has_index = ".txnindex" in self._segment.suffixes
         producer_id, first, offset, position = aborted
-        self._reporter.add(
+        self._reporter.at(
+            self._segment.path(".txnindex" if has_index else ".log"), shown_by=self._directory
+        ).add(
             "DISK-12",
-            self._segment.path(".txnindex" if has_index else ".log"),
             f"producer {producer_id} aborted at offset {offset} (byte {position} of the log) a"
             f" transaction that began at offset {first}, and the transaction index has no entry for"
             " it: a read_committed consumer would get its records",
             position=None if has_index else position,
             expected=offset,
-            reproduce_path=self._directory,
         )
 
 
 def report_coordinator(
-    reporter: Reporter,
-    path: str,
-    producer_id: int,
-    before: int,
-    epoch: int,
-    position: int,
-    directory: str | None = None,
+    report: PathReporter, producer_id: int, before: int, epoch: int, position: int
 ) -> None:
     """Report a marker of a coordinator that another one had replaced."""
-    reporter.add(
+    report.add(
         "DISK-34",
-        path,
         f"the marker of producer {producer_id} is of coordinator epoch {epoch}, and one before it"
         f" of {before}: a coordinator that was replaced has written it",
         position=position,
         expected=f"{before} or more",
         actual=epoch,
-        reproduce_path=directory,
     )

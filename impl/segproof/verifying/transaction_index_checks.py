@@ -15,7 +15,6 @@ from segproof.verifying.reporting import Reporter
 from segproof.verifying.segment_files import (
     FILE_SIZE_MAX_BYTES,
     Segment,
-    report_shrunk,
     size_guarded,
 )
 
@@ -51,8 +50,8 @@ class TransactionIndexFile:
         self._file = file
         self.path = segment.path(".txnindex")
         self._segment = segment
-        self._reporter = reporter
-        self.size = size_guarded(file, self.path, reporter, self.structure)
+        self.report = reporter.at(self.path, self.structure)
+        self.size = size_guarded(file, self.report)
         self.kept: NDArray[np.void] = np.empty(0, ENTRY)
         """The first COMPARED_MAX entries, in file order."""
         self.is_complete = False
@@ -63,9 +62,8 @@ class TransactionIndexFile:
         count = min(self.size, FILE_SIZE_MAX_BYTES) // ENTRY_BYTES
         rest = self.size - count * ENTRY_BYTES
         if 0 < rest < ENTRY_BYTES:
-            self._reporter.add(
+            self.report.add(
                 "TXNIDX-1",
-                self.path,
                 f"the file ends inside an entry: {self.size} bytes are {count} entries of"
                 f" {ENTRY_BYTES} bytes and {rest} bytes more",
                 position=count * ENTRY_BYTES,
@@ -87,15 +85,14 @@ class TransactionIndexFile:
             yield len(data)
             if len(block) < wanted:
                 at = start * ENTRY_BYTES + len(data)
-                report_shrunk(self.path, self.size, at, self._reporter, self.structure)
+                self.report.shrunk(self.size, at)
                 break
         if kept:
             self.kept = np.concatenate(kept)
         self.is_complete = len(self.kept) == count
         if count > COMPARED_MAX:
-            self._reporter.add(
+            self.report.add(
                 "DISK-11",
-                self.path,
                 f"only the first {COMPARED_MAX} of {count} entries are compared with the log",
                 position=COMPARED_MAX * ENTRY_BYTES,
                 actual=count,
@@ -128,4 +125,4 @@ class TransactionIndexFile:
             rows = np.flatnonzero(is_broken)
             values = block[name][rows]
             at = (rows + start) * ENTRY_BYTES
-            self._reporter.add_values(law, self.path, at, values, words, expected)
+            self.report.add_values(law, at, values, words, expected)

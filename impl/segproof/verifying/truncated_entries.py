@@ -48,11 +48,11 @@ class TruncatedEntriesCheck(LogCheck):
 
     def _soften(self, index: IndexFile) -> None:
         """Soften the findings of one index; entries that lead to zeros are a warning."""
-        segment, reporter = self._segment, self._reporter
+        segment = self._segment
         log_end = self._log.scan.end_position
         zeros_end = self._log.size if self._log.tail_is_empty else log_end
         laws = LAWS[index.suffix]
-        broken = {law: reporter.broken(law, index.path) for law in laws}
+        broken = {law: index.report.broken(law) for law in laws}
         is_kept_by_a_broker = not segment.is_closed and index.count < index.slots
         if not is_kept_by_a_broker or index.is_damaged:
             return
@@ -77,11 +77,10 @@ class TruncatedEntriesCheck(LogCheck):
         for law, each in broken.items():
             if not each.places:
                 continue
-            reporter.retract(law, index.path)
+            index.report.retract(law)
             number = each.first // entry_bytes
-            reporter.add(
+            index.report.add(
                 law,
-                index.path,
                 f"entries from number {number} on, of {index.count}, do not fit the log, up to the"
                 f" last one: {why}",
                 position=each.first,

@@ -25,7 +25,7 @@ from segproof.verifying.path_verification import check
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_carry import carried_from_bytes, carried_to_bytes
 from segproof.verifying.segment_checks import Scanning
-from segproof.verifying.segment_files import FileState, Segment, report_unreadable, state_of
+from segproof.verifying.segment_files import FileState, Segment, state_of
 from segproof.verifying.segment_verification import SteadyCheck
 from segproof.verifying.split_logs import (
     LogState,
@@ -119,7 +119,7 @@ class Verifying:
                     yield each.to_json()
             except OSError as error:  # the place itself has gone
                 reporter = Reporter(self.wanted)
-                report_unreadable(unit.work.directory, error, reporter, STRUCTURE)
+                reporter.at(unit.work.directory, STRUCTURE).unreadable(error)
                 yield from (each.to_json() for each in reporter.finish())
 
         if self.checkpoint is None:

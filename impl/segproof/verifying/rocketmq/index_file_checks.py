@@ -96,16 +96,14 @@ def check_index_file(
 def _look(
     path: str, answer: GeometryAnswer, reporter: Reporter, files: Files
 ) -> IndexSummary | None:
-    file = open_guarded(files, path, reporter, STRUCTURE)
+    file = open_guarded(files, reporter.at(path, STRUCTURE))
     if file is None:
         return None
     try:
         return _IndexFile(path, file, answer, reporter).check()
     except OSError as error:
         words = error.strerror or str(error)
-        reporter.add(
-            "DISK-1", path, f"it cannot be read: {words}", actual=words, structure=STRUCTURE
-        )
+        reporter.at(path, STRUCTURE).add("DISK-1", f"it cannot be read: {words}", actual=words)
         return None
     finally:
         file.close()
@@ -124,7 +122,7 @@ class _IndexFile:
 
     def check(self) -> IndexSummary | None:
         """Do all checks."""
-        size = size_guarded(self._file, self._path, self._reporter, STRUCTURE)
+        size = size_guarded(self._file, self._reporter.at(self._path, STRUCTURE))
         header = read_stored_header(self._file)
         if not self._length_fits(size) or header is None or size > FILE_SIZE_MAX_BYTES:
             if header is None:
@@ -145,9 +143,8 @@ class _IndexFile:
         return summary
 
     def _add(self, law: str, message: str, position: int | None, **facts: int | str | None) -> None:
-        self._reporter.add(
+        self._reporter.at(self._path).add(
             law,
-            self._path,
             message,
             position=position,
             expected=facts.get("expected"),
@@ -177,9 +174,8 @@ class _IndexFile:
                 f"{one.hash_slot_num} slots and {one.index_num} entries"
                 for one in answer.candidates
             )
-            self._reporter.add(
+            self._reporter.at(self._path).add(
                 "RMQDISK-2",
-                self._path,
                 f"its length and chains fit {names}; the first is taken",
                 actual=len(answer.candidates),
                 severity=Severity.NOTE,
@@ -264,9 +260,8 @@ class _IndexFile:
         if at is None:
             return
         if at < geometry.position_of(now + 1):
-            self._reporter.add(
+            self._reporter.at(self._path).add(
                 "RMQDISK-6",
-                self._path,
                 f"entry {now} is there and is not counted: its put was cut off, or is under way",
                 position=geometry.position_of(now),
                 severity=Severity.NOTE,
@@ -286,10 +281,13 @@ class _IndexFile:
         count, geometry, path = len(own), self._geometry, self._path
         is_wrong = (slots < 0) | (slots >= count)
         wrong = np.flatnonzero(is_wrong)
-        self._reporter.add_values(
-            "RMQDISK-8", path, wrong * SLOT_BYTES + HEADER_BYTES, slots[wrong].astype(np.int64),
-            f"the slot leads to entry {{}}, and there are {count - 1}", f"0 to {count - 1}",
-        )  # fmt: skip
+        self._reporter.at(path).add_values(
+            "RMQDISK-8",
+            wrong * SLOT_BYTES + HEADER_BYTES,
+            slots[wrong].astype(np.int64),
+            f"the slot leads to entry {{}}, and there are {count - 1}",
+            f"0 to {count - 1}",
+        )
         heads = np.flatnonzero(~is_wrong & (slots != 0))
         named = np.zeros(count, np.bool_)
         named[slots[heads]] = True
@@ -320,7 +318,7 @@ class _IndexFile:
                 f"entry {at} names {what} as the one before it in its slot", f"0 to {at - 1}", value
             )
 
-        self._reporter.add_rows("RMQDISK-9", self._path, positions, describe)
+        self._reporter.at(self._path).add_rows("RMQDISK-9", positions, describe)
 
     def _belong(
         self, targets: Int32Array, wanted: Int32Array, own: Int32Array, positions: NDArray[np.int64]
@@ -338,7 +336,7 @@ class _IndexFile:
                 int(found[at]),
             )
 
-        self._reporter.add_rows("RMQDISK-10", self._path, positions[wrong], describe)
+        self._reporter.at(self._path).add_rows("RMQDISK-10", positions[wrong], describe)
 
     def _report_named(self, heads: Int32Array, previous: Int32Array, count: int) -> None:
         """Report entries that are not named once; counts some at a time, as counts take memory."""
@@ -361,16 +359,15 @@ class _IndexFile:
             return Described(f"entry {index} is {words}", 1, often)
 
         positions = self._geometry.position_of(low) + wrong * ENTRY_BYTES
-        self._reporter.add_rows("RMQDISK-11", self._path, positions, describe)
+        self._reporter.at(self._path).add_rows("RMQDISK-11", positions, describe)
 
     def _slot_count(self, slots: Int32Array, stop: int) -> None:
         used, stored = int(np.count_nonzero(slots)), self._header.hash_slot_count
         if stored in (used, stop - 1):
             return
         is_between = used <= stored < stop
-        self._reporter.add(
+        self._reporter.at(self._path).add(
             "RMQDISK-12",
-            self._path,
             f"the header counts {stored} slots, {used} are in use for {stop - 1} entries"
             + (": releases up to 4.7.0 and newer ones wrote to it in turn" if is_between else ""),
             position=32,

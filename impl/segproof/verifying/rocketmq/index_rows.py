@@ -67,9 +67,8 @@ class RowChecks:
 
     def _first(self, entry: Any) -> None:
         if entry.tobytes().strip(b"\0"):
-            self._reporter.add(
+            self._reporter.at(self._path).add(
                 "RMQDISK-7",
-                self._path,
                 "entry 0 is not zero; no put writes there, since 0 means none",
                 position=self._geometry.position_of(0),
                 expected=0,
@@ -78,10 +77,13 @@ class RowChecks:
     def _values(self, law: str, place: int, values: NDArray[np.int32], words: str) -> None:
         wrong = np.flatnonzero(values < 0)
         if len(wrong):
-            self._reporter.add_values(
-                law, self._path, wrong * ENTRY_BYTES + place, values[wrong].astype(np.int64),
-                words, "0 to 2147483647",
-            )  # fmt: skip
+            self._reporter.at(self._path).add_values(
+                law,
+                wrong * ENTRY_BYTES + place,
+                values[wrong].astype(np.int64),
+                words,
+                "0 to 2147483647",
+            )
 
     def _offsets(self, place: int, offsets: NDArray[np.int64]) -> None:
         """Report offsets below the one before, and below 0."""
@@ -101,7 +103,7 @@ class RowChecks:
             )
 
         self.is_ordered &= not len(wrong)
-        self._reporter.add_rows("RMQDISK-15", self._path, wrong * ENTRY_BYTES + place, describe)
+        self._reporter.at(self._path).add_rows("RMQDISK-15", wrong * ENTRY_BYTES + place, describe)
         self._offset = int(offsets[-1])
 
     def _times(self, first: int, differences: NDArray[np.int32]) -> None:
@@ -140,4 +142,4 @@ class RowChecks:
             )
 
         positions = late * ENTRY_BYTES + self._geometry.position_of(first)
-        self._reporter.add_rows("RMQDISK-14", self._path, positions, describe, severity=severity)
+        self._reporter.at(self._path).add_rows("RMQDISK-14", positions, describe, severity=severity)

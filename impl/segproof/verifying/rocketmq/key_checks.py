@@ -214,12 +214,8 @@ class KeyChecks:
         geometry = summary.geometry
         assert geometry is not None
         positions = np.array([geometry.position_of(int(at)) for at in rows.number[wrong]], np.int64)
-        self._reporter.add_rows(
-            law,
-            summary.path,
-            positions,
-            lambda row: describe(int(wrong[row])),
-            reproduce_path=self._store,
+        self._reporter.at(summary.path, shown_by=self._store).add_rows(
+            law, positions, lambda row: describe(int(wrong[row]))
         )
 
     def _no_message(self, summary: IndexSummary, rows: _Rows, wrong: NDArray[np.bool_]) -> None:
@@ -290,15 +286,13 @@ class KeyChecks:
         ):
             for time in stored[rows.number[judged] == index].tolist():
                 if time != value and not (is_under_way and name == "end"):
-                    self._reporter.add(
+                    self._reporter.at(summary.path, shown_by=self._store).add(
                         "RMQDISK-32",
-                        summary.path,
                         f"the header's {name} timestamp is {value}, the message of entry {index}"
                         f" was stored at {time}",
                         position=at,
                         expected=time,
                         actual=value,
-                        reproduce_path=self._store,
                     )
 
     def _missing(
@@ -339,21 +333,18 @@ class KeyChecks:
                 shown,
             )
 
-        self._reporter.add_rows(
-            "RMQDISK-31", path, offsets - block.start + position, describe,
-            reproduce_path=self._store,
-        )  # fmt: skip
+        self._reporter.at(path, shown_by=self._store).add_rows(
+            "RMQDISK-31", offsets - block.start + position, describe
+        )
 
     def _twice(self, codes: Int64Array, offsets: Int64Array) -> None:
         for place in sorted(set((codes // HASHES).tolist())):
             path, position = self._records.file_of(int(offsets[place]))
-            self._reporter.add(
+            self._reporter.at(path, shown_by=self._store).add(
                 "RMQDISK-34",
-                path,
                 f"the keys of the message at offset {int(offsets[place])} are indexed more than"
                 " once: lookups give it more than once",
                 position=position,
-                reproduce_path=self._store,
             )
 
     def finish(self, reached: int) -> None:
@@ -366,15 +357,13 @@ class KeyChecks:
                 self._behind(entries.summary, rows)
         for path, count in self._expired.items():
             if count:
-                self._reporter.add(
+                self._reporter.at(path, shown_by=self._store).add(
                     "RMQDISK-28",
-                    path,
                     f"{count} entries lead to messages before the first one of the commit log,"
                     f" {BEFORE_LOG}",
                     actual=count,
                     severity=Severity.NOTE,
                     hint=f"nothing where log files expire: an index file {BEFORE_LOG_HINT}",
-                    reproduce_path=self._store,
                 )
         self._coverage(reached)
 
@@ -407,9 +396,8 @@ class KeyChecks:
             is_behind = where == "behind" and self._is_running
             if is_behind and self._first_behind < reached:
                 is_behind = self._end_now() >= self._first_behind
-            self._reporter.add(
+            self._reporter.at(self._store).add(
                 "RMQDISK-33",
-                self._store,
                 words + (": the broker indexes them when it runs" if is_behind else ""),
                 actual=count,
                 severity=Severity.NOTE if is_behind else None,

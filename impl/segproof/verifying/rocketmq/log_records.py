@@ -33,7 +33,7 @@ from segproof.rocketmq.message import (
 )
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rocketmq.store_checks import numbered_files
-from segproof.verifying.segment_files import PAUSES_SECONDS, report_failure, wait_for_a_step
+from segproof.verifying.segment_files import PAUSES_SECONDS, wait_for_a_step
 
 __all__ = ["BEFORE_LOG", "BEFORE_LOG_HINT", "LogBlock", "LogRecords", "list_log"]
 
@@ -154,8 +154,8 @@ class LogRecords:
                     self._dark.append((before, one.start))
 
     def _report(self, law: str, path: str, words: str, expected: int, actual: int) -> None:
-        self._reporter.add(
-            law, path, words, expected=expected, actual=actual, reproduce_path=self._store
+        self._reporter.at(path, shown_by=self._store).add(
+            law, words, expected=expected, actual=actual
         )
 
     def blocks(self) -> Iterator[LogBlock]:
@@ -167,7 +167,7 @@ class LogRecords:
                 if self._is_ended:
                     return
             except OSError as error:
-                report_failure(one.path, error, self._reporter, SERVICE)
+                self._reporter.at(one.path, SERVICE).failed(error)
                 self._dark.append((one.start, one.start + self.log.mapped_file_size))
 
     def _find_last_written(self) -> int:
@@ -257,9 +257,8 @@ class LogRecords:
 
     def _check_offset(self, one: LogFile, offset: int, message: Message) -> None:
         if message.physical_offset != offset:
-            self._reporter.add(
+            self._reporter.at(one.path).add(
                 "RMQDISK-25",
-                one.path,
                 f"the record says that it lies at offset {message.physical_offset} of the log, and"
                 f" lies at {offset}",
                 position=offset - one.start,
@@ -301,12 +300,10 @@ class LogRecords:
     def _damaged(self, one: LogFile, offset: int, words: str, is_last: bool) -> None:
         rest = "reads nothing behind it" if is_last else "reads nothing more of this file"
         is_end = is_last and offset > self.known_end
-        self._reporter.add(
+        self._reporter.at(one.path, shown_by=self._store).add(
             "RMQDISK-24",
-            one.path,
             f"{words}; RocketMQ {rest}",
             position=offset - one.start,
-            reproduce_path=self._store,
             severity=Severity.WARNING if is_end else None,
             hint="nothing, if these are left behind by a recovery after an abnormal stop, which cut"
             " the log here; else copy the commit log from a replica"
@@ -318,9 +315,8 @@ class LogRecords:
         message = check_message_and_return_size(data, 0, False).message
         assert message is not None
         found = zlib.crc32(message.body) & CRC_MASK
-        self._reporter.add(
+        self._reporter.at(one.path).add(
             "RMQDISK-26",
-            one.path,
             f"the body's checksum is {found}, the record says {message.body_crc}",
             position=position,
             expected=message.body_crc,
@@ -330,19 +326,16 @@ class LogRecords:
     def _zeros(self, one: LogFile, position: int, is_last: bool) -> None:
         """Judge a file whose records end in zeros: the last one may, if nothing follows."""
         if not is_last:
-            self._reporter.add(
+            self._reporter.at(one.path, shown_by=self._store).add(
                 "RMQDISK-27",
-                one.path,
                 "the records end here without a blank end, and a later file follows",
                 position=position,
-                reproduce_path=self._store,
             )
             return
         found = self._first_byte(one, position)
         if found is not None and not self._holds_more(one, one.start + position):
-            self._reporter.add(
+            self._reporter.at(one.path).add(
                 "RMQDISK-27",
-                one.path,
                 f"zeros follow the last record, and other bytes from byte {found} on:"
                 " records that RocketMQ does not reach",
                 position=position,

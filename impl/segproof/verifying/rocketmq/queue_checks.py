@@ -39,7 +39,7 @@ from segproof.verifying.rocketmq.store_checks import (
     report_stray,
 )
 from segproof.verifying.rules import RULES
-from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES, report_failure
+from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES
 
 __all__ = ["UNIT_BYTES", "QueueChecks", "check_queue_file"]
 
@@ -164,7 +164,7 @@ class _Walk:
             try:
                 one.units = self._file(one, one is queue.queue_files[-1])
             except OSError as error:
-                report_failure(one.path, error, self._reporter, SERVICE)
+                self._reporter.at(one.path, SERVICE).failed(error)
                 queue.is_whole = False
 
     def _file(self, one: QueueFile, is_last: bool) -> int:
@@ -222,16 +222,12 @@ class _Walk:
                 int(offsets[at]),
             )
 
-        self._reporter.add_rows(
-            "RMQDISK-36",
-            one.path,
-            (kept[wrong] + first) * UNIT_BYTES,
-            describe,
-            reproduce_path=self._store,
+        self._reporter.at(one.path, shown_by=self._store).add_rows(
+            "RMQDISK-36", (kept[wrong] + first) * UNIT_BYTES, describe
         )
 
     def _report(self, law: str, path: str, words: str, position: int) -> None:
-        self._reporter.add(law, path, words, position=position, reproduce_path=self._store)
+        self._reporter.at(path, shown_by=self._store).add(law, words, position=position)
 
 
 def _are_units(units: Units) -> NDArray[np.bool_]:
@@ -300,13 +296,14 @@ class QueueChecks:
         usual = max(times, key=lambda size: (times[size], size), default=0)
         for path, size in self._lengths.items():
             if size not in (0, usual):
-                self._reporter.add(
-                    "RMQDISK-35", path,
+                self._reporter.at(path, shown_by=self._store).add(
+                    "RMQDISK-35",
                     f"it has {size} bytes and the other files of queues have {usual}: RocketMQ"
                     " loads files of one length, and ends its start at another",
-                    position=min(size, usual), expected=usual, actual=size,
-                    reproduce_path=self._store,
-                )  # fmt: skip
+                    position=min(size, usual),
+                    expected=usual,
+                    actual=size,
+                )
 
     def _folders(self, path: str) -> list[Inside]:
         """Return the folders in a folder; report what else is there."""
@@ -425,14 +422,12 @@ class QueueChecks:
                     part = one.seen[first : first + PIECE_UNITS]
                     self._unseen(queue, one, np.flatnonzero(~part) + first, records)
         if self._expired:
-            self._reporter.add(
+            self._reporter.at(self._folder, shown_by=self._store).add(
                 "RMQDISK-37",
-                self._folder,
                 f"{self._expired} units lead to messages before the first one of the commit log,"
                 f" {BEFORE_LOG}",
                 actual=self._expired,
                 severity=Severity.NOTE,
-                reproduce_path=self._store,
                 hint=f"nothing where log files expire: a file of a queue {BEFORE_LOG_HINT}",
             )
 
@@ -451,20 +446,23 @@ class QueueChecks:
             words = f"{self._lost.total()} messages are in the commit log, and no queue is here"
             if time > 0:
                 words = f"the checkpoint calls queues durable up to {time}, and there are none"
-            self._reporter.add(
-                "RMQDISK-37", self._folder,
+            self._reporter.at(self._folder, shown_by=self._store).add(
+                "RMQDISK-37",
                 f"{words}: no message of the log can be consumed until they are made new",
-                actual=time, severity=Severity.WARNING, hint=hint, reproduce_path=self._store,
-            )  # fmt: skip
+                actual=time,
+                severity=Severity.WARNING,
+                hint=hint,
+            )
         elif is_there:
             names = ", ".join(one[:NAME_MAX] for one in sorted(self._lost)[:3] if one)
-            self._reporter.add(
-                "RMQDISK-37", self._folder,
+            self._reporter.at(self._folder, shown_by=self._store).add(
+                "RMQDISK-37",
                 f"{self._lost.total()} messages are in the commit log, and no queue of their"
                 f" topics is here; these are {len(self._lost)}, such as {names}",
-                actual=self._lost.total(), severity=Severity.NOTE, hint=hint,
-                reproduce_path=self._store,
-            )  # fmt: skip
+                actual=self._lost.total(),
+                severity=Severity.NOTE,
+                hint=hint,
+            )
 
     def _report_lacking(self, queue: Queue, records: LogRecords) -> None:
         """Report records without a unit, but for those that expired while the log was read."""
@@ -476,14 +474,12 @@ class QueueChecks:
             self._walk(again, Reporter(Wanted()))
             is_late = again.stop > queue.lacks[0]
         path = queue.queue_files[-1].path if queue.queue_files else queue.folder
-        self._reporter.add(
+        self._reporter.at(path, shown_by=self._store).add(
             "RMQDISK-37",
-            path,
             f"{queue.lacking} messages of this queue are in the commit log, and have no unit here"
             + (": the broker makes them when it runs" if is_late else ""),
             actual=queue.lacking,
             severity=Severity.NOTE if is_late else Severity.WARNING,
-            reproduce_path=self._store,
         )
 
     def _unseen(
@@ -512,7 +508,6 @@ class QueueChecks:
                 offset,
             )
 
-        self._reporter.add_rows(
-            "RMQDISK-37", one.path, places[wrong] * UNIT_BYTES, describe,
-            reproduce_path=self._store,
-        )  # fmt: skip
+        self._reporter.at(one.path, shown_by=self._store).add_rows(
+            "RMQDISK-37", places[wrong] * UNIT_BYTES, describe
+        )

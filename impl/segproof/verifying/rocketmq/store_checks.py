@@ -19,7 +19,7 @@ from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.store_checkpoint import CHECKPOINT_BYTES, StoredCheckpoint
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rocketmq.index_file_checks import IndexSummary
-from segproof.verifying.segment_files import open_guarded, report_unreadable
+from segproof.verifying.segment_files import open_guarded
 
 __all__ = [
     "check_abort",
@@ -70,14 +70,14 @@ def look_inside(
             try:
                 found.append(Inside(name, path, files.status(path)))
             except OSError as error:
-                report_unreadable(path, error, reporter, SERVICE, reproduce_path=store)
+                reporter.at(path, SERVICE, shown_by=store).unreadable(error)
                 found.append(Inside(name, path, None))
                 continue
             if found[-1].status is None:
                 lost.append(len(found) - 1)
         still = set(files.list_directory(folder)) if lost else set()
     except OSError as error:
-        report_unreadable(folder, error, reporter, SERVICE, reproduce_path=store)
+        reporter.at(folder, SERVICE, shown_by=store).unreadable(error)
         return [*found, Inside("", folder, None)]
     for place in reversed(lost):
         if found[place].name in still:
@@ -88,10 +88,9 @@ def look_inside(
 
 
 def _report_kind(path: str, words: str, reporter: Reporter, store: str) -> None:
-    reporter.add(
-        "DISK-1", path, f"it cannot be read: {words}", actual=words, structure=SERVICE,
-        reproduce_path=store,
-    )  # fmt: skip
+    reporter.at(path, SERVICE, shown_by=store).add(
+        "DISK-1", f"it cannot be read: {words}", actual=words
+    )
 
 
 def is_folder(one: Inside, reporter: Reporter, store: str) -> bool:
@@ -127,10 +126,9 @@ def report_stray(
     path: str, reporter: Reporter, store: str, words: str, severity: Severity | None = None
 ) -> None:
     """Report what does not belong into a folder of the log or of queues."""
-    reporter.add(
-        "RMQDISK-39", path, f"this does not belong here: {words}", severity=severity,
-        structure=SERVICE, reproduce_path=store,
-    )  # fmt: skip
+    reporter.at(path, shown_by=store).add(
+        "RMQDISK-39", f"this does not belong here: {words}", severity=severity
+    )
 
 
 def is_time_name(name: str) -> bool:
@@ -161,18 +159,16 @@ def check_index_names(folder: str, files: Files, reporter: Reporter) -> list[str
         path = posixpath.join(folder, name)
         if name not in found:
             is_number = is_loaded(name)
-            reporter.add(
+            reporter.at(path, shown_by=folder).add(
                 "RMQDISK-38",
-                path,
                 "no index file has this name; RocketMQ loads it all the same, and grows it, since"
                 " it is a number"
                 if is_number
                 else "no index file has this name: RocketMQ passes over it",
                 severity=Severity.WARNING if is_number else None,
-                reproduce_path=folder,
             )
         elif not is_time_name(name):
-            reporter.add("RMQDISK-3", path, "its name is no time", reproduce_path=folder)
+            reporter.at(path, shown_by=folder).add("RMQDISK-3", "its name is no time")
     return found
 
 
@@ -181,29 +177,25 @@ def check_order(summaries: Sequence[IndexSummary], folder: str, reporter: Report
     written = [one for one in summaries if not one.is_empty]
     for before, after in pairwise(written):
         if after.header.begin_phy_offset < before.header.end_phy_offset:
-            reporter.add(
+            reporter.at(after.path, shown_by=folder).add(
                 "RMQDISK-17",
-                after.path,
                 f"it begins with offset {after.header.begin_phy_offset}, and the file before,"
                 f" {posixpath.basename(before.path)}, ends with {before.header.end_phy_offset}",
                 position=16,
                 expected=f"{before.header.end_phy_offset} or more",
                 actual=after.header.begin_phy_offset,
-                reproduce_path=folder,
             )
     sizes = [one.size_bytes for one in summaries]
     times = Counter(sizes)
     usual = max(times, key=lambda size: (times[size], size), default=0)
     for one in summaries:
         if one.size_bytes != usual:
-            reporter.add(
+            reporter.at(one.path, shown_by=folder).add(
                 "RMQDISK-18",
-                one.path,
                 f"it has {one.size_bytes} bytes and the other index files have {usual}: RocketMQ"
                 " reads all of them with one number of slots",
                 expected=usual,
                 actual=one.size_bytes,
-                reproduce_path=folder,
             )
     for one in summaries[:-1]:
         if one.geometry is not None and not one.is_full:
@@ -216,14 +208,12 @@ def _report_room(one: IndexSummary, folder: str, reporter: Reporter) -> None:
     if one.header.begin_timestamp == 0:
         words = "a later file follows, and it has no entry: it hides all earlier files from every"
         words += " query whose time begins above 0"
-    reporter.add(
+    reporter.at(one.path, shown_by=folder).add(
         "RMQDISK-19",
-        one.path,
         words,
         position=36,
         expected=one.geometry.index_num,
         actual=one.header.index_count,
-        reproduce_path=folder,
     )
 
 
@@ -240,32 +230,31 @@ def check_checkpoint(
     `index_time` is its time for indexes from before these were read: a broker raises it.
     `is_complete`: whether each index file could be read.
     """
-    file = open_guarded(files, path, reporter, SERVICE)
+    file = open_guarded(files, reporter.at(path, SERVICE))
     if file is None:
         return
     try:
         size, stored = file.size(), StoredCheckpoint.read_from(file)
     except OSError as error:
-        report_unreadable(path, error, reporter, SERVICE)
+        reporter.at(path, SERVICE).unreadable(error)
         return
     finally:
         file.close()
     if size != CHECKPOINT_BYTES:
-        reporter.add(
-            "RMQDISK-20",
-            path,
-            f"it has {size} bytes",
-            expected=CHECKPOINT_BYTES,
-            actual=size,
+        reporter.at(path).add(
+            "RMQDISK-20", f"it has {size} bytes", expected=CHECKPOINT_BYTES, actual=size
         )
     if size < KNOWN_BYTES:
         return
     for place, value in enumerate(stored[:3]):
         if value < 0:
-            reporter.add(
-                "RMQDISK-20", path, f"the time {value} is below 0", position=8 * place,
-                expected="0 or more", actual=value,
-            )  # fmt: skip
+            reporter.at(path).add(
+                "RMQDISK-20",
+                f"the time {value} is below 0",
+                position=8 * place,
+                expected="0 or more",
+                actual=value,
+            )
     if summaries is not None:
         _compare_index_time(path, index_time, summaries, is_complete, reporter)
 
@@ -274,21 +263,20 @@ def report_no_checkpoint(path: str, is_log_alone: bool, reporter: Reporter) -> N
     """Report that there is none; `is_log_alone`: nothing but a commit log is there."""
     store = posixpath.dirname(path) or "."
     if is_log_alone:
-        reporter.add(
-            "RMQDISK-20", path, "it is not here, and no index and no queues: the log lies alone",
-            severity=Severity.NOTE, reproduce_path=store,
+        reporter.at(path, shown_by=store).add(
+            "RMQDISK-20",
+            "it is not here, and no index and no queues: the log lies alone",
+            severity=Severity.NOTE,
             hint="nothing if the broker keeps its log apart (storePathCommitLog); else look for"
             " the others in lost+found or on a replica",
-        )  # fmt: skip
+        )
         return
-    reporter.add(
+    reporter.at(path, shown_by=store).add(
         "RMQDISK-20",
-        path,
         "it is not here, and each broker makes it before it takes a message: the next start makes"
         " one of zeros, by which nothing is durable, so after an abnormal stop 5.1.0 and later"
         " delete all index files, and go through the whole log again, 5.4.0 and later through its"
         " last ten files only",
-        reproduce_path=store,
         hint="look for it in lost+found; else nothing, if the broker stopped cleanly and somebody"
         " removed it: its next start makes it new",
     )
@@ -304,35 +292,30 @@ def _compare_index_time(
     ends = [one.header.end_timestamp for one in summaries if not one.is_empty]
     store = posixpath.dirname(path) or "."
     if not summaries and stored > 0 and is_complete:
-        reporter.add(
+        reporter.at(path, shown_by=store).add(
             "RMQDISK-21",
-            path,
             f"it calls index files durable up to {stored}, and there is none: a broker keeps"
             " the last one when files expire",
             position=16,
             actual=stored,
-            reproduce_path=store,
             hint="look for the folder index in lost+found or on a replica, or make it new with"
             " `segproof rebuild STORE --in-place`; nothing, if it was left out of a copy",
         )
         return
     if ends and stored > max(ends):
-        reporter.add(
+        reporter.at(path, shown_by=store).add(
             "RMQDISK-21",
-            path,
             f"it calls index files durable up to {stored}, and the newest ends at {max(ends)}",
             position=16,
             expected=f"at most {max(ends)}",
             actual=stored,
-            reproduce_path=store,
         )
         return
     closed = [one for one in summaries[:-1] if one.is_full]
     if closed and stored < closed[-1].header.end_timestamp:
         end = closed[-1].header.end_timestamp
-        reporter.add(
+        reporter.at(path, shown_by=store).add(
             "RMQDISK-21",
-            path,
             f"a full index file ends at {end}, and the checkpoint says {stored}: after an abnormal"
             " stop RocketMQ deletes the index files that end later, and makes them new as far as"
             " it recovers",
@@ -340,7 +323,6 @@ def _compare_index_time(
             expected=end,
             actual=stored,
             severity=Severity.NOTE,
-            reproduce_path=store,
             hint="nothing, since the broker makes them new; so it is after a rebuild, too",
         )
 
@@ -350,14 +332,12 @@ def check_abort(
 ) -> None:
     """Say what a marker means: the broker runs, or died; `time` is the checkpoint's for indexes."""
     late = [one for one in summaries if one.header.end_timestamp > time]
-    reporter.add(
+    reporter.at(path, shown_by=posixpath.dirname(path) or ".").add(
         "RMQDISK-22",
-        path,
         "the broker runs, or did not stop cleanly; if it died, its next start deletes"
         f" {len(late)} of {len(summaries)} index files, those that end later than the checkpoint"
         " says, and indexes anew from where it recovers",
         actual=status.size_bytes,
-        reproduce_path=posixpath.dirname(path) or ".",
     )
 
 

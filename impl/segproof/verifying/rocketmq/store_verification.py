@@ -27,7 +27,6 @@ from segproof.verifying.rocketmq.store_checks import (
     report_stray,
 )
 from segproof.verifying.rocketmq.store_paths import PARTS, Place, PlaceKind
-from segproof.verifying.segment_files import report_unreadable
 
 __all__ = ["check_place", "size_of"]
 
@@ -82,12 +81,12 @@ def _single(place: Place, wanted: Wanted, files: Files, advance: Advance) -> Ite
         try:
             answer = find_geometry(path, hash_slot_num=wanted.hash_slots, files=files)
         except OSError as error:
-            report_unreadable(path, error, reporter, "index-file")
+            reporter.at(path, "index-file").unreadable(error)
         else:
             _, found = check_index_file(path, answer, wanted, files)
             yield from found
         if not is_time_name(posixpath.basename(path)):
-            reporter.add("RMQDISK-3", path, "its name is no time")
+            reporter.at(path).add("RMQDISK-3", "its name is no time")
     elif place.kind is PlaceKind.CHECKPOINT:
         check_checkpoint(path, None, files, reporter)
     elif place.kind is PlaceKind.QUEUE_FILE:
@@ -113,7 +112,7 @@ def _index_folder(
     try:
         names = check_index_names(folder, files, reporter)
     except OSError as error:
-        report_unreadable(folder, error, reporter, SERVICE)
+        reporter.at(folder, SERVICE).unreadable(error)
         return [], reporter.finish(), False
     answers = find_geometries(folder, names, hash_slot_num=wanted.hash_slots, files=files)
     summaries, found = [], reporter.drain()
@@ -139,12 +138,11 @@ def _unreadable(path: str, files: Files, reporter: Reporter, folder: str) -> Non
     except OSError as error:
         is_gone = isinstance(error, FileNotFoundError)
         if not is_gone or posixpath.basename(path) in files.list_directory(folder):
-            report_unreadable(path, error, reporter, "index-file", reproduce_path=folder)
+            reporter.at(path, "index-file", shown_by=folder).unreadable(error)
             return
-        reporter.add(
-            "DISK-2", path, "it was removed while the folder was read", severity=Severity.NOTE,
-            structure="index-file", reproduce_path=folder,
-        )  # fmt: skip
+        reporter.at(path, "index-file", shown_by=folder).add(
+            "DISK-2", "it was removed while the folder was read", severity=Severity.NOTE
+        )
 
 
 def _store(store: str, wanted: Wanted, files: Files, advance: Advance) -> Iterator[Finding]:
@@ -183,13 +181,13 @@ def _store(store: str, wanted: Wanted, files: Files, advance: Advance) -> Iterat
     if COMMIT_LOG not in names and (
         queues.furthest >= 0 or (has_entries and "checkpoint" in names)
     ):
-        reporter.add(
-            "RMQDISK-23", posixpath.join(store, COMMIT_LOG),
+        reporter.at(posixpath.join(store, COMMIT_LOG), shown_by=store).add(
+            "RMQDISK-23",
             "it is not here, and index or queues lead into it: they are judged by themselves",
-            severity=Severity.NOTE, reproduce_path=store,
+            severity=Severity.NOTE,
             hint="nothing if the broker keeps it elsewhere (storePathCommitLog); else look for it"
             " in lost+found or on a replica",
-        )  # fmt: skip
+        )
     if "commitlog" in folders:
         log, unread = list_log(store, files, reporter)
         if log.log_files:
@@ -199,10 +197,9 @@ def _store(store: str, wanted: Wanted, files: Files, advance: Advance) -> Iterat
             checks = _Checks(store, files, reporter, queues, is_running, is_complete)
             yield from checks.run(records, index, advance, stored.logics_msg_timestamp)
         elif not unread and (queues.furthest >= 0 or has_entries):
-            reporter.add(
-                "RMQDISK-23", posixpath.join(store, COMMIT_LOG),
-                "it holds no file, and index or queues lead into it", reproduce_path=store,
-            )  # fmt: skip
+            reporter.at(posixpath.join(store, COMMIT_LOG), shown_by=store).add(
+                "RMQDISK-23", "it holds no file, and index or queues lead into it"
+            )
     yield from reporter.finish()
 
 
@@ -249,11 +246,11 @@ class _Checks(NamedTuple):
                 keys.finish(self.queues.furthest)
             self.queues.finish(records, queue_time)
         except OSError as error:
-            self.reporter.add(
-                "DISK-2", _path_of(error, self.store), "it vanished, or could not be read any more,"
-                f" while the store was read: {error.strerror or error}", structure=SERVICE,
-                reproduce_path=self.store,
-            )  # fmt: skip
+            self.reporter.at(_path_of(error, self.store), SERVICE, shown_by=self.store).add(
+                "DISK-2",
+                "it vanished, or could not be read any more,"
+                f" while the store was read: {error.strerror or error}",
+            )
 
 
 def _path_of(error: OSError, store: str) -> str:
