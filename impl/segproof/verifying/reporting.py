@@ -64,10 +64,20 @@ class Broken(NamedTuple):
 class Reporter:
     """Takes findings and hands them out in order. A check speaks to it by `at`."""
 
-    def __init__(self, wanted: Wanted, paths: frozenset[str] | None = None) -> None:
+    def __init__(
+        self,
+        wanted: Wanted,
+        paths: frozenset[str] | None = None,
+        *,
+        structure: str | None = None,
+        shown_by: str | None = None,
+    ) -> None:
         self.wanted = wanted
         self._paths = paths
         """The files that are reported on; None: all."""
+        self._structure = structure
+        self._shown_by = shown_by
+        """What `at` takes for these where it is not told; None: see there."""
         self._found: list[Finding] = []
         self._counts: dict[tuple[str, str], int] = {}
         self._worst: dict[tuple[str, str], Severity] = {}
@@ -76,7 +86,13 @@ class Reporter:
     def at(
         self, path: str, structure: str | None = None, *, shown_by: str | None = None
     ) -> "PathReporter":
-        """Return what takes the findings of one file or directory."""
+        """Return what takes the findings of one file or directory.
+
+        `structure` is what it is, for the laws of all kinds of files: by default the structure of
+        the law's rule. `shown_by` is the path whose verification shows a finding again: by default
+        the path itself.
+        """
+        structure, shown_by = structure or self._structure, shown_by or self._shown_by or path
         return PathReporter(self, path, structure, shown_by)
 
     def add(self, finding: Finding) -> None:
@@ -139,7 +155,9 @@ class Reporter:
         for (law, path), severity in self._worst.items():
             more = self._counts[law, path] - FINDINGS_PER_LAW
             words = f"{more} further places in this file break the same law"
-            finding = self.at(path).finding(law, words, actual=more, severity=severity)
+            finding = self.at(path, shown_by=path).finding(
+                law, words, actual=more, severity=severity
+            )
             self._found.append(finding)
         self._worst.clear()
         return self.drain()
@@ -151,10 +169,8 @@ class PathReporter:
 
     reporter: Reporter
     path: str
-    structure: str | None = None
-    """What the file is; for the laws of all kinds of files."""
-    shown_by: str | None = None
-    """The path whose verification shows a finding again, where `path` alone does not."""
+    structure: str | None
+    shown_by: str
 
     def finding(
         self,
@@ -172,7 +188,7 @@ class PathReporter:
         structure = rule.structure
         if rule.is_of_any_file and self.structure is not None:
             structure = self.structure
-        command = _command(self.shown_by or self.path, law, position, self.reporter.wanted)
+        command = _command(self.shown_by, law, position, self.reporter.wanted)
         return Finding(
             law, severity or rule.severity, structure, self.path, position, expected, actual,
             message, hint or rule.hint, command,

@@ -37,7 +37,6 @@ from segproof.verifying.rocketmq.record_keys import keys_of, tag_key_of
 
 __all__ = ["KeyChecks"]
 
-SERVICE = "index-service"
 HASHES = 1 << 32
 """Room for a hash in a number that begins with a message: also for a negative, unlawful one."""
 NO_INDEX_HINT = (
@@ -121,6 +120,7 @@ class KeyChecks:
         summaries: Sequence[IndexSummary],
         records: LogRecords,
         is_running: bool,
+        reached: int,
         files: Files,
         reporter: Reporter,
         is_complete: bool = True,
@@ -129,6 +129,8 @@ class KeyChecks:
         self._records = records
         self._reporter = reporter
         self._is_running = is_running
+        self._reached = reached
+        """The last offset that a queue knows."""
         self._files = files
         self._newest = summaries[-1].path if summaries else ""
         usable = [one for one in summaries if one.stop > 1 and one.is_ordered]
@@ -214,7 +216,7 @@ class KeyChecks:
         geometry = summary.geometry
         assert geometry is not None
         positions = np.array([geometry.position_of(int(at)) for at in rows.number[wrong]], np.int64)
-        self._reporter.at(summary.path, shown_by=self._store).add_rows(
+        self._reporter.at(summary.path).add_rows(
             law, positions, lambda row: describe(int(wrong[row]))
         )
 
@@ -286,7 +288,7 @@ class KeyChecks:
         ):
             for time in stored[rows.number[judged] == index].tolist():
                 if time != value and not (is_under_way and name == "end"):
-                    self._reporter.at(summary.path, shown_by=self._store).add(
+                    self._reporter.at(summary.path).add(
                         "RMQDISK-32",
                         f"the header's {name} timestamp is {value}, the message of entry {index}"
                         f" was stored at {time}",
@@ -333,31 +335,26 @@ class KeyChecks:
                 shown,
             )
 
-        self._reporter.at(path, shown_by=self._store).add_rows(
-            "RMQDISK-31", offsets - block.start + position, describe
-        )
+        self._reporter.at(path).add_rows("RMQDISK-31", offsets - block.start + position, describe)
 
     def _twice(self, codes: Int64Array, offsets: Int64Array) -> None:
         for place in sorted(set((codes // HASHES).tolist())):
             path, position = self._records.file_of(int(offsets[place]))
-            self._reporter.at(path, shown_by=self._store).add(
+            self._reporter.at(path).add(
                 "RMQDISK-34",
                 f"the keys of the message at offset {int(offsets[place])} are indexed more than"
                 " once: lookups give it more than once",
                 position=position,
             )
 
-    def finish(self, reached: int) -> None:
-        """Report what leads out of the log, and how much of it the index covers.
-
-        `reached` is the last offset that a queue knows. Raises: OSError.
-        """
+    def finish(self) -> None:
+        """Report what leads out of the log, and how much of it the index covers."""
         for entries in self._below(None):
             for rows in entries.below(None):
                 self._behind(entries.summary, rows)
         for path, count in self._expired.items():
             if count:
-                self._reporter.at(path, shown_by=self._store).add(
+                self._reporter.at(path).add(
                     "RMQDISK-28",
                     f"{count} entries lead to messages before the first one of the commit log,"
                     f" {BEFORE_LOG}",
@@ -365,7 +362,7 @@ class KeyChecks:
                     severity=Severity.NOTE,
                     hint=f"nothing where log files expire: an index file {BEFORE_LOG_HINT}",
                 )
-        self._coverage(reached)
+        self._coverage()
 
     def _behind(self, summary: IndexSummary, rows: _Rows) -> None:
         rows = self._in_log(summary, rows, 0)
@@ -383,7 +380,7 @@ class KeyChecks:
             "RMQDISK-28", summary, rows, np.arange(len(rows.number), dtype=np.int64), describe
         )
 
-    def _coverage(self, reached: int) -> None:
+    def _coverage(self) -> None:
         for where, count in self._outside.items():
             if not count or not self._is_whole:
                 continue
@@ -394,7 +391,7 @@ class KeyChecks:
             if not has_index:
                 words = f"{count} messages have keys, and no index file has an entry"
             is_behind = where == "behind" and self._is_running
-            if is_behind and self._first_behind < reached:
+            if is_behind and self._first_behind < self._reached:
                 is_behind = self._end_now() >= self._first_behind
             self._reporter.at(self._store).add(
                 "RMQDISK-33",

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from struct import Struct
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,9 +36,8 @@ from segproof.verifying.reporting import Reporter
 from segproof.verifying.rocketmq.store_checks import numbered_files
 from segproof.verifying.segment_files import PAUSES_SECONDS, wait_for_a_step
 
-__all__ = ["BEFORE_LOG", "BEFORE_LOG_HINT", "LogBlock", "LogRecords", "list_log"]
+__all__ = ["BEFORE_LOG", "BEFORE_LOG_HINT", "LogBlock", "LogRecords", "RecordsCheck", "list_log"]
 
-SERVICE = "index-service"
 BEFORE_LOG = "which expired with their file or were lost with it: no file tells which"
 """A broker removes its oldest log files itself, and corrects where the queues begin (RocketMQ,
 CommitLog.deleteExpiredFile, ConsumeQueue.correctMinOffset): a lost first file looks the same."""
@@ -67,10 +67,20 @@ class LogBlock:
     """Where each lies."""
 
 
+class RecordsCheck(Protocol):
+    """What is compared with the records of a log. Its methods may raise OSError."""
+
+    def add(self, block: LogBlock) -> None:
+        """Take the next block."""
+
+    def finish(self) -> None:
+        """Judge what only the end of the log shows."""
+
+
 def list_log(store: str, files: Files, reporter: Reporter) -> tuple[CommitLog, list[int]]:
     """Return the commit log, and where its unreadable files begin; report these."""
     folder = posixpath.join(store, COMMIT_LOG)
-    found, unread = numbered_files(folder, files, reporter, store)
+    found, unread = numbered_files(folder, files, reporter)
     size = inferred_size(found)
     cut = tuple(one._replace(size_bytes=min(one.size_bytes, size)) for one in found)
     return CommitLog(store, size, cut, files), unread
@@ -154,9 +164,7 @@ class LogRecords:
                     self._dark.append((before, one.start))
 
     def _report(self, law: str, path: str, words: str, expected: int, actual: int) -> None:
-        self._reporter.at(path, shown_by=self._store).add(
-            law, words, expected=expected, actual=actual
-        )
+        self._reporter.at(path).add(law, words, expected=expected, actual=actual)
 
     def blocks(self) -> Iterator[LogBlock]:
         """Yield all records, checked."""
@@ -167,7 +175,7 @@ class LogRecords:
                 if self._is_ended:
                     return
             except OSError as error:
-                self._reporter.at(one.path, SERVICE).failed(error)
+                self._reporter.at(one.path, shown_by=one.path).failed(error)
                 self._dark.append((one.start, one.start + self.log.mapped_file_size))
 
     def _find_last_written(self) -> int:
@@ -257,7 +265,7 @@ class LogRecords:
 
     def _check_offset(self, one: LogFile, offset: int, message: Message) -> None:
         if message.physical_offset != offset:
-            self._reporter.at(one.path).add(
+            self._reporter.at(one.path, shown_by=one.path).add(
                 "RMQDISK-25",
                 f"the record says that it lies at offset {message.physical_offset} of the log, and"
                 f" lies at {offset}",
@@ -300,7 +308,7 @@ class LogRecords:
     def _damaged(self, one: LogFile, offset: int, words: str, is_last: bool) -> None:
         rest = "reads nothing behind it" if is_last else "reads nothing more of this file"
         is_end = is_last and offset > self.known_end
-        self._reporter.at(one.path, shown_by=self._store).add(
+        self._reporter.at(one.path).add(
             "RMQDISK-24",
             f"{words}; RocketMQ {rest}",
             position=offset - one.start,
@@ -315,7 +323,7 @@ class LogRecords:
         message = check_message_and_return_size(data, 0, False).message
         assert message is not None
         found = zlib.crc32(message.body) & CRC_MASK
-        self._reporter.at(one.path).add(
+        self._reporter.at(one.path, shown_by=one.path).add(
             "RMQDISK-26",
             f"the body's checksum is {found}, the record says {message.body_crc}",
             position=position,
@@ -326,7 +334,7 @@ class LogRecords:
     def _zeros(self, one: LogFile, position: int, is_last: bool) -> None:
         """Judge a file whose records end in zeros: the last one may, if nothing follows."""
         if not is_last:
-            self._reporter.at(one.path, shown_by=self._store).add(
+            self._reporter.at(one.path).add(
                 "RMQDISK-27",
                 "the records end here without a blank end, and a later file follows",
                 position=position,
@@ -334,7 +342,7 @@ class LogRecords:
             return
         found = self._first_byte(one, position)
         if found is not None and not self._holds_more(one, one.start + position):
-            self._reporter.at(one.path).add(
+            self._reporter.at(one.path, shown_by=one.path).add(
                 "RMQDISK-27",
                 f"zeros follow the last record, and other bytes from byte {found} on:"
                 " records that RocketMQ does not reach",

@@ -43,7 +43,6 @@ from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES
 
 __all__ = ["UNIT_BYTES", "QueueChecks", "check_queue_file"]
 
-SERVICE = "index-service"
 UNIT_BYTES = 20
 UNIT = np.dtype([("offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 PIECE_UNITS = 1 << 18
@@ -134,11 +133,8 @@ def check_queue_file(path: str, files: Files, reporter: Reporter) -> None:
 class _Walk:
     """Reads the units of one queue once."""
 
-    def __init__(
-        self, queue: Queue, files: Files, reporter: Reporter, store: str | None = None
-    ) -> None:
+    def __init__(self, queue: Queue, files: Files, reporter: Reporter) -> None:
         self._queue = queue
-        self._store = store
         self._files = files
         self._reporter = reporter
         self._last = -1
@@ -164,7 +160,7 @@ class _Walk:
             try:
                 one.units = self._file(one, one is queue.queue_files[-1])
             except OSError as error:
-                self._reporter.at(one.path, SERVICE).failed(error)
+                self._reporter.at(one.path, shown_by=one.path).failed(error)
                 queue.is_whole = False
 
     def _file(self, one: QueueFile, is_last: bool) -> int:
@@ -222,12 +218,12 @@ class _Walk:
                 int(offsets[at]),
             )
 
-        self._reporter.at(one.path, shown_by=self._store).add_rows(
+        self._reporter.at(one.path).add_rows(
             "RMQDISK-36", (kept[wrong] + first) * UNIT_BYTES, describe
         )
 
     def _report(self, law: str, path: str, words: str, position: int) -> None:
-        self._reporter.at(path, shown_by=self._store).add(law, words, position=position)
+        self._reporter.at(path).add(law, words, position=position)
 
 
 def _are_units(units: Units) -> NDArray[np.bool_]:
@@ -254,7 +250,6 @@ class QueueChecks:
     """All queues of a store; takes the blocks of the log, if there is one."""
 
     def __init__(self, store: str, files: Files, reporter: Reporter, is_running: bool) -> None:
-        self._store = store
         self._folder = posixpath.join(store, "consumequeue")
         self._files = files
         self._reporter = reporter
@@ -269,8 +264,11 @@ class QueueChecks:
         """The folders of the topics that have a queue."""
         self.furthest = -1
         """The largest offset in the log that a unit of any queue leads to."""
-        self.reached = -1
+        self._reached = -1
         """The same of queues and index."""
+        self._records: LogRecords | None = None
+        self._time = 0
+        """The checkpoint's time for queues."""
         self._folderless = 0
         """Queues without a folder beside others of their topic."""
         self._lost: Counter[str] = Counter()
@@ -291,12 +289,12 @@ class QueueChecks:
                     self._queue(Queue(topic.name, int(one.name), one.path), topic.path, with_log)
                 else:
                     words = "RocketMQ passes over a folder that is no number"
-                    report_stray(one.path, self._reporter, self._store, words, Severity.WARNING)
+                    report_stray(one.path, self._reporter, words, Severity.WARNING)
         times = Counter(self._lengths.values())
         usual = max(times, key=lambda size: (times[size], size), default=0)
         for path, size in self._lengths.items():
             if size not in (0, usual):
-                self._reporter.at(path, shown_by=self._store).add(
+                self._reporter.at(path).add(
                     "RMQDISK-35",
                     f"it has {size} bytes and the other files of queues have {usual}: RocketMQ"
                     " loads files of one length, and ends its start at another",
@@ -308,11 +306,11 @@ class QueueChecks:
     def _folders(self, path: str) -> list[Inside]:
         """Return the folders in a folder; report what else is there."""
         found = []
-        for one in look_inside(path, self._files, self._reporter, self._store):
+        for one in look_inside(path, self._files, self._reporter):
             if one.status is not None and one.status.is_regular:
                 words = "RocketMQ passes over a file beside folders"
-                report_stray(one.path, self._reporter, self._store, words, Severity.WARNING)
-            elif is_folder(one, self._reporter, self._store):
+                report_stray(one.path, self._reporter, words, Severity.WARNING)
+            elif is_folder(one, self._reporter):
                 found.append(one)
             else:
                 self.is_whole = False
@@ -331,12 +329,19 @@ class QueueChecks:
         self._topics[queue.topic] = topic_folder
 
     def _walk(self, queue: Queue, reporter: Reporter) -> None:
-        found, unread = numbered_files(queue.folder, self._files, reporter, self._store)
+        found, unread = numbered_files(queue.folder, self._files, reporter)
         queue.queue_files = [QueueFile(*one) for one in found]
         queue.is_whole = not unread
-        _Walk(queue, self._files, reporter, self._store).check()
+        _Walk(queue, self._files, reporter).check()
         queue.firsts = np.array([one.first for one in queue.queue_files], np.int64)
         queue.stops = np.array([one.stop for one in queue.queue_files], np.int64)
+
+    def compare_with(self, records: LogRecords, time: int, reached: int) -> None:
+        """Say what `add` and `finish` will compare the queues with.
+
+        `time` is the checkpoint's for queues; `reached` the last offset that queues or index know.
+        """
+        self._records, self._time, self._reached = records, time, reached
 
     def add(self, block: LogBlock) -> None:
         """Compare the records of a block with their units."""
@@ -351,19 +356,19 @@ class QueueChecks:
                 queue = self._queues[key] = Queue(*key, folder)
                 self._folderless += 1
             if queue is not None:
-                self._records(queue, block, rows)
+                self._compare(queue, block, rows)
             elif SPOKEN_FOR_OTHERS not in key[0]:
                 self._lose(key[0], [block.offsets[row] for row in rows])
 
     def _lose(self, topic: str, offsets: list[int]) -> None:
         """Count records without a queue; for the newest ones a broker that runs may make it yet."""
-        lost = [one for one in offsets if one < self.reached or not self._is_running]
+        lost = [one for one in offsets if one < self._reached or not self._is_running]
         if lost:
             is_named = topic in self._lost or len(self._lost) < LOST_MAX
             self._lost[topic if is_named else ""] += len(lost)
             self._last_lost = lost[-1]
 
-    def _records(self, queue: Queue, block: LogBlock, rows: list[int]) -> None:
+    def _compare(self, queue: Queue, block: LogBlock, rows: list[int]) -> None:
         wanted = np.array([block.requests[row].consume_queue_offset for row in rows], np.int64)
         offsets = np.array([block.offsets[row] for row in rows], np.int64)
         sizes = np.array([block.requests[row].msg_size for row in rows], np.int64)
@@ -407,13 +412,12 @@ class QueueChecks:
             file.close()
         return found
 
-    def finish(self, records: LogRecords, time: int) -> None:
-        """Report units that no record has accounted for, and records without a unit.
-
-        `time` is the checkpoint's for queues. Raises: OSError.
-        """
+    def finish(self) -> None:
+        """Report units that no record has accounted for, and records without a unit."""
+        records = self._records
+        assert records is not None
         if self.is_whole:
-            self._report_lost(records, time)
+            self._report_lost(records, self._time)
         for queue in self._queues.values():
             if queue.is_whole and queue.lacking:
                 self._report_lacking(queue, records)
@@ -422,7 +426,7 @@ class QueueChecks:
                     part = one.seen[first : first + PIECE_UNITS]
                     self._unseen(queue, one, np.flatnonzero(~part) + first, records)
         if self._expired:
-            self._reporter.at(self._folder, shown_by=self._store).add(
+            self._reporter.at(self._folder).add(
                 "RMQDISK-37",
                 f"{self._expired} units lead to messages before the first one of the commit log,"
                 f" {BEFORE_LOG}",
@@ -446,7 +450,7 @@ class QueueChecks:
             words = f"{self._lost.total()} messages are in the commit log, and no queue is here"
             if time > 0:
                 words = f"the checkpoint calls queues durable up to {time}, and there are none"
-            self._reporter.at(self._folder, shown_by=self._store).add(
+            self._reporter.at(self._folder).add(
                 "RMQDISK-37",
                 f"{words}: no message of the log can be consumed until they are made new",
                 actual=time,
@@ -455,7 +459,7 @@ class QueueChecks:
             )
         elif is_there:
             names = ", ".join(one[:NAME_MAX] for one in sorted(self._lost)[:3] if one)
-            self._reporter.at(self._folder, shown_by=self._store).add(
+            self._reporter.at(self._folder).add(
                 "RMQDISK-37",
                 f"{self._lost.total()} messages are in the commit log, and no queue of their"
                 f" topics is here; these are {len(self._lost)}, such as {names}",
@@ -469,12 +473,12 @@ class QueueChecks:
         if queue.lacks is None and queue.lacks_before < records.first_now():
             return
         is_late = self._is_running and queue.lacks_before < records.first_now()
-        if is_late and queue.lacks is not None and queue.lacks[1] < self.reached:
+        if is_late and queue.lacks is not None and queue.lacks[1] < self._reached:
             again = Queue(queue.topic, queue.queue_id, queue.folder)
             self._walk(again, Reporter(Wanted()))
             is_late = again.stop > queue.lacks[0]
         path = queue.queue_files[-1].path if queue.queue_files else queue.folder
-        self._reporter.at(path, shown_by=self._store).add(
+        self._reporter.at(path).add(
             "RMQDISK-37",
             f"{queue.lacking} messages of this queue are in the commit log, and have no unit here"
             + (": the broker makes them when it runs" if is_late else ""),
@@ -508,6 +512,4 @@ class QueueChecks:
                 offset,
             )
 
-        self._reporter.at(one.path, shown_by=self._store).add_rows(
-            "RMQDISK-37", places[wrong] * UNIT_BYTES, describe
-        )
+        self._reporter.at(one.path).add_rows("RMQDISK-37", places[wrong] * UNIT_BYTES, describe)

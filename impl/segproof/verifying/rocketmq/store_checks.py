@@ -35,7 +35,6 @@ __all__ = [
     "report_stray",
 ]
 
-SERVICE = "index-service"
 DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 KNOWN_BYTES = 40
 """What each release writes; with fewer bytes nothing is judged."""
@@ -54,7 +53,6 @@ def look_inside(
     folder: str,
     files: Files,
     reporter: Reporter,
-    store: str,
     is_wanted: Callable[[str], bool] = lambda name: True,
 ) -> list[Inside]:
     """Return what is in a folder, sorted; report what can't be looked at, the folder too.
@@ -70,38 +68,36 @@ def look_inside(
             try:
                 found.append(Inside(name, path, files.status(path)))
             except OSError as error:
-                reporter.at(path, SERVICE, shown_by=store).unreadable(error)
+                reporter.at(path).unreadable(error)
                 found.append(Inside(name, path, None))
                 continue
             if found[-1].status is None:
                 lost.append(len(found) - 1)
         still = set(files.list_directory(folder)) if lost else set()
     except OSError as error:
-        reporter.at(folder, SERVICE, shown_by=store).unreadable(error)
+        reporter.at(folder).unreadable(error)
         return [*found, Inside("", folder, None)]
     for place in reversed(lost):
         if found[place].name in still:
-            _report_kind(found[place].path, "it leads to nothing", reporter, store)
+            _report_kind(found[place].path, "it leads to nothing", reporter)
         else:
             del found[place]
     return found
 
 
-def _report_kind(path: str, words: str, reporter: Reporter, store: str) -> None:
-    reporter.at(path, SERVICE, shown_by=store).add(
-        "DISK-1", f"it cannot be read: {words}", actual=words
-    )
+def _report_kind(path: str, words: str, reporter: Reporter) -> None:
+    reporter.at(path).add("DISK-1", f"it cannot be read: {words}", actual=words)
 
 
-def is_folder(one: Inside, reporter: Reporter, store: str) -> bool:
+def is_folder(one: Inside, reporter: Reporter) -> bool:
     """Return whether a name that should be that of a folder is; report another kind of file."""
     if one.status is not None and not one.status.is_directory:
-        _report_kind(one.path, "it is no folder", reporter, store)
+        _report_kind(one.path, "it is no folder", reporter)
     return one.status is not None and one.status.is_directory
 
 
 def numbered_files(
-    folder: str, files: Files, reporter: Reporter, store: str
+    folder: str, files: Files, reporter: Reporter
 ) -> tuple[list[LogFile], list[int]]:
     """Return the files of a log or queue, and where those begin that can't be read.
 
@@ -109,26 +105,24 @@ def numbered_files(
     """
     found: list[LogFile] = []
     unread: list[int] = []
-    for one in look_inside(folder, files, reporter, store):
+    for one in look_inside(folder, files, reporter):
         start = named_offset(one.name) if one.name else 0
         if start is None:
-            report_stray(one.path, reporter, store, "no broker starts with it")
+            report_stray(one.path, reporter, "no broker starts with it")
         elif one.status is not None and one.status.is_regular:
             found.append(LogFile(start, one.path, one.status.size_bytes))
         else:
             unread.append(start)
             if one.status is not None:
-                _report_kind(one.path, NOT_REGULAR, reporter, store)
+                _report_kind(one.path, NOT_REGULAR, reporter)
     return found, unread
 
 
 def report_stray(
-    path: str, reporter: Reporter, store: str, words: str, severity: Severity | None = None
+    path: str, reporter: Reporter, words: str, severity: Severity | None = None
 ) -> None:
     """Report what does not belong into a folder of the log or of queues."""
-    reporter.at(path, shown_by=store).add(
-        "RMQDISK-39", f"this does not belong here: {words}", severity=severity
-    )
+    reporter.at(path).add("RMQDISK-39", f"this does not belong here: {words}", severity=severity)
 
 
 def is_time_name(name: str) -> bool:
@@ -159,7 +153,7 @@ def check_index_names(folder: str, files: Files, reporter: Reporter) -> list[str
         path = posixpath.join(folder, name)
         if name not in found:
             is_number = is_loaded(name)
-            reporter.at(path, shown_by=folder).add(
+            reporter.at(path).add(
                 "RMQDISK-38",
                 "no index file has this name; RocketMQ loads it all the same, and grows it, since"
                 " it is a number"
@@ -168,16 +162,16 @@ def check_index_names(folder: str, files: Files, reporter: Reporter) -> list[str
                 severity=Severity.WARNING if is_number else None,
             )
         elif not is_time_name(name):
-            reporter.at(path, shown_by=folder).add("RMQDISK-3", "its name is no time")
+            reporter.at(path).add("RMQDISK-3", "its name is no time")
     return found
 
 
-def check_order(summaries: Sequence[IndexSummary], folder: str, reporter: Reporter) -> None:
+def check_order(summaries: Sequence[IndexSummary], reporter: Reporter) -> None:
     """Judge files beside each other, given in the order of their names."""
     written = [one for one in summaries if not one.is_empty]
     for before, after in pairwise(written):
         if after.header.begin_phy_offset < before.header.end_phy_offset:
-            reporter.at(after.path, shown_by=folder).add(
+            reporter.at(after.path).add(
                 "RMQDISK-17",
                 f"it begins with offset {after.header.begin_phy_offset}, and the file before,"
                 f" {posixpath.basename(before.path)}, ends with {before.header.end_phy_offset}",
@@ -190,7 +184,7 @@ def check_order(summaries: Sequence[IndexSummary], folder: str, reporter: Report
     usual = max(times, key=lambda size: (times[size], size), default=0)
     for one in summaries:
         if one.size_bytes != usual:
-            reporter.at(one.path, shown_by=folder).add(
+            reporter.at(one.path).add(
                 "RMQDISK-18",
                 f"it has {one.size_bytes} bytes and the other index files have {usual}: RocketMQ"
                 " reads all of them with one number of slots",
@@ -199,16 +193,16 @@ def check_order(summaries: Sequence[IndexSummary], folder: str, reporter: Report
             )
     for one in summaries[:-1]:
         if one.geometry is not None and not one.is_full:
-            _report_room(one, folder, reporter)
+            _report_room(one, reporter)
 
 
-def _report_room(one: IndexSummary, folder: str, reporter: Reporter) -> None:
+def _report_room(one: IndexSummary, reporter: Reporter) -> None:
     assert one.geometry is not None
     words = f"a later file follows, and it has room for {one.geometry.index_num - one.stop} entries"
     if one.header.begin_timestamp == 0:
         words = "a later file follows, and it has no entry: it hides all earlier files from every"
         words += " query whose time begins above 0"
-    reporter.at(one.path, shown_by=folder).add(
+    reporter.at(one.path).add(
         "RMQDISK-19",
         words,
         position=36,
@@ -230,25 +224,24 @@ def check_checkpoint(
     `index_time` is its time for indexes from before these were read: a broker raises it.
     `is_complete`: whether each index file could be read.
     """
-    file = open_guarded(files, reporter.at(path, SERVICE))
+    report = reporter.at(path, shown_by=path)
+    file = open_guarded(files, report)
     if file is None:
         return
     try:
         size, stored = file.size(), StoredCheckpoint.read_from(file)
     except OSError as error:
-        reporter.at(path, SERVICE).unreadable(error)
+        report.unreadable(error)
         return
     finally:
         file.close()
     if size != CHECKPOINT_BYTES:
-        reporter.at(path).add(
-            "RMQDISK-20", f"it has {size} bytes", expected=CHECKPOINT_BYTES, actual=size
-        )
+        report.add("RMQDISK-20", f"it has {size} bytes", expected=CHECKPOINT_BYTES, actual=size)
     if size < KNOWN_BYTES:
         return
     for place, value in enumerate(stored[:3]):
         if value < 0:
-            reporter.at(path).add(
+            report.add(
                 "RMQDISK-20",
                 f"the time {value} is below 0",
                 position=8 * place,
@@ -261,9 +254,8 @@ def check_checkpoint(
 
 def report_no_checkpoint(path: str, is_log_alone: bool, reporter: Reporter) -> None:
     """Report that there is none; `is_log_alone`: nothing but a commit log is there."""
-    store = posixpath.dirname(path) or "."
     if is_log_alone:
-        reporter.at(path, shown_by=store).add(
+        reporter.at(path).add(
             "RMQDISK-20",
             "it is not here, and no index and no queues: the log lies alone",
             severity=Severity.NOTE,
@@ -271,7 +263,7 @@ def report_no_checkpoint(path: str, is_log_alone: bool, reporter: Reporter) -> N
             " the others in lost+found or on a replica",
         )
         return
-    reporter.at(path, shown_by=store).add(
+    reporter.at(path).add(
         "RMQDISK-20",
         "it is not here, and each broker makes it before it takes a message: the next start makes"
         " one of zeros, by which nothing is durable, so after an abnormal stop 5.1.0 and later"
@@ -290,9 +282,8 @@ def _compare_index_time(
     reporter: Reporter,
 ) -> None:
     ends = [one.header.end_timestamp for one in summaries if not one.is_empty]
-    store = posixpath.dirname(path) or "."
     if not summaries and stored > 0 and is_complete:
-        reporter.at(path, shown_by=store).add(
+        reporter.at(path).add(
             "RMQDISK-21",
             f"it calls index files durable up to {stored}, and there is none: a broker keeps"
             " the last one when files expire",
@@ -303,7 +294,7 @@ def _compare_index_time(
         )
         return
     if ends and stored > max(ends):
-        reporter.at(path, shown_by=store).add(
+        reporter.at(path).add(
             "RMQDISK-21",
             f"it calls index files durable up to {stored}, and the newest ends at {max(ends)}",
             position=16,
@@ -314,7 +305,7 @@ def _compare_index_time(
     closed = [one for one in summaries[:-1] if one.is_full]
     if closed and stored < closed[-1].header.end_timestamp:
         end = closed[-1].header.end_timestamp
-        reporter.at(path, shown_by=store).add(
+        reporter.at(path).add(
             "RMQDISK-21",
             f"a full index file ends at {end}, and the checkpoint says {stored}: after an abnormal"
             " stop RocketMQ deletes the index files that end later, and makes them new as far as"

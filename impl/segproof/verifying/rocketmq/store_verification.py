@@ -2,8 +2,7 @@
 """Running all checks of RocketMQ's files at one place."""
 
 import posixpath
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
 
 from segproof.files import Files
 from segproof.findings import Finding, Severity
@@ -12,7 +11,7 @@ from segproof.rocketmq.geometry import find_geometries, find_geometry
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.rocketmq.index_file_checks import IndexSummary, check_index_file
 from segproof.verifying.rocketmq.key_checks import KeyChecks
-from segproof.verifying.rocketmq.log_records import LogRecords, list_log
+from segproof.verifying.rocketmq.log_records import LogRecords, RecordsCheck, list_log
 from segproof.verifying.rocketmq.queue_checks import QueueChecks, check_queue_file
 from segproof.verifying.rocketmq.store_checks import (
     check_abort,
@@ -30,7 +29,7 @@ from segproof.verifying.rocketmq.store_paths import PARTS, Place, PlaceKind
 
 __all__ = ["check_place", "size_of"]
 
-SERVICE = "index-service"
+STORE = "index-service"
 KNOWN_NAMES = (*PARTS, "checkpoint", "abort")
 """What of a store is looked at."""
 Advance = Callable[[int], None]
@@ -42,7 +41,7 @@ def check_place(
 ) -> Iterator[Finding]:
     """Yield the findings of one place. Bad data and unreadable files are findings, never raised."""
     if place.kind is PlaceKind.STORE:
-        yield from _store(place.path, wanted, files, advance)
+        yield from _Store(place.path, wanted, files, advance).run()
     elif place.kind is PlaceKind.INDEX_FOLDER:
         yield from _index_folder(place.path, wanted, files, advance)[1]
     else:
@@ -76,7 +75,7 @@ def _size(path: str, files: Files) -> int:
 
 
 def _single(place: Place, wanted: Wanted, files: Files, advance: Advance) -> Iterator[Finding]:
-    path, reporter = place.path, Reporter(wanted)
+    path, reporter = place.path, Reporter(wanted, structure=STORE)
     if place.kind is PlaceKind.INDEX_FILE:
         try:
             answer = find_geometry(path, hash_slot_num=wanted.hash_slots, files=files)
@@ -99,7 +98,7 @@ def _single(place: Place, wanted: Wanted, files: Files, advance: Advance) -> Ite
             pass
     name = posixpath.basename(path)
     if place.kind in (PlaceKind.QUEUE_FILE, PlaceKind.LOG_FILE) and named_offset(name) is None:
-        report_stray(path, reporter, path, "no broker starts with it")
+        report_stray(path, reporter, "no broker starts with it")
     advance(_size(path, files))
     yield from reporter.finish()
 
@@ -108,11 +107,11 @@ def _index_folder(
     folder: str, wanted: Wanted, files: Files, advance: Advance
 ) -> tuple[list[IndexSummary], list[Finding], bool]:
     """Return the index files of a folder, all findings, and whether each file could be read."""
-    reporter = Reporter(wanted)
+    reporter = Reporter(wanted, structure="index-file", shown_by=folder)
     try:
         names = check_index_names(folder, files, reporter)
     except OSError as error:
-        reporter.at(folder, SERVICE).unreadable(error)
+        reporter.at(folder, STORE).unreadable(error)
         return [], reporter.finish(), False
     answers = find_geometries(folder, names, hash_slot_num=wanted.hash_slots, files=files)
     summaries, found = [], reporter.drain()
@@ -127,7 +126,7 @@ def _index_folder(
         advance(_size(path, files))
         if summary is not None:
             summaries.append(summary)
-    check_order(summaries, folder, reporter)
+    check_order(summaries, reporter)
     return summaries, [*found, *reporter.finish()], len(answers) == len(names)
 
 
@@ -138,119 +137,127 @@ def _unreadable(path: str, files: Files, reporter: Reporter, folder: str) -> Non
     except OSError as error:
         is_gone = isinstance(error, FileNotFoundError)
         if not is_gone or posixpath.basename(path) in files.list_directory(folder):
-            reporter.at(path, "index-file", shown_by=folder).unreadable(error)
+            reporter.at(path).unreadable(error)
             return
-        reporter.at(path, "index-file", shown_by=folder).add(
+        reporter.at(path).add(
             "DISK-2", "it was removed while the folder was read", severity=Severity.NOTE
         )
 
 
-def _store(store: str, wanted: Wanted, files: Files, advance: Advance) -> Iterator[Finding]:
-    reporter = Reporter(wanted)
-    checkpoint = posixpath.join(store, "checkpoint")
-    stored = read_checkpoint(checkpoint, files)  # first: what it knows of is there already
-    inside = look_inside(store, files, reporter, store, KNOWN_NAMES.__contains__)
-    folders = {one.name for one in inside if one.name in PARTS and is_folder(one, reporter, store)}
-    there = {one.name: one.status for one in inside if one.status is not None}
-    names = {one.name for one in inside}
-    is_log_alone = names == {COMMIT_LOG}
-    time = stored.index_msg_timestamp
-    summaries: list[IndexSummary] = []
-    is_complete = True
-    if "index" in folders:
-        folder = posixpath.join(store, "index")
-        summaries, found, is_complete = _index_folder(folder, wanted, files, advance)
-        yield from found
-    if "checkpoint" in there:
-        is_told = is_complete and ("index" in folders or "index" not in names)
-        check_checkpoint(checkpoint, summaries, files, reporter, time, is_told)
-    elif "checkpoint" not in names and not names.isdisjoint((COMMIT_LOG, "consumequeue")):
-        report_no_checkpoint(checkpoint, is_log_alone, reporter)
-    is_running = "abort" in there
-    if is_running:
-        abort = posixpath.join(store, "abort")
-        check_abort(abort, there["abort"], summaries, reporter, time)
-    yield from reporter.drain()
-    # Before the log is listed: what a queue leads to is in the log, also beside a writer.
-    queues = QueueChecks(store, files, reporter, is_running)
-    if "consumequeue" in folders:
-        queues.check("commitlog" in folders)
-    else:
-        queues.is_whole = "consumequeue" not in names and not is_log_alone
-    has_entries = any(not one.is_empty for one in summaries)
-    if COMMIT_LOG not in names and (
-        queues.furthest >= 0 or (has_entries and "checkpoint" in names)
-    ):
-        reporter.at(posixpath.join(store, COMMIT_LOG), shown_by=store).add(
-            "RMQDISK-23",
-            "it is not here, and index or queues lead into it: they are judged by themselves",
-            severity=Severity.NOTE,
-            hint="nothing if the broker keeps it elsewhere (storePathCommitLog); else look for it"
-            " in lost+found or on a replica",
-        )
-    if "commitlog" in folders:
-        log, unread = list_log(store, files, reporter)
-        if log.log_files:
-            records = LogRecords(store, files, reporter, log, unread)
-            has_place = "index" in folders or ("index" not in names and not is_log_alone)
-            index = summaries if has_place and (is_complete or summaries) else None
-            checks = _Checks(store, files, reporter, queues, is_running, is_complete)
-            yield from checks.run(records, index, advance, stored.logics_msg_timestamp)
-        elif not unread and (queues.furthest >= 0 or has_entries):
-            reporter.at(posixpath.join(store, COMMIT_LOG), shown_by=store).add(
-                "RMQDISK-23", "it holds no file, and index or queues lead into it"
+class _Store:
+    """All checks of one store."""
+
+    def __init__(self, store: str, wanted: Wanted, files: Files, advance: Advance) -> None:
+        self._store = store
+        self._wanted = wanted
+        self._files = files
+        self._advance = advance
+        self._reporter = Reporter(wanted, structure=STORE, shown_by=store)
+        self._summaries: list[IndexSummary] = []
+        self._is_complete = True
+        """Whether each index file could be read."""
+        # First: what the checkpoint knows of is there already, beside a writer.
+        self._stored = read_checkpoint(self._path("checkpoint"), files)
+        inside = look_inside(store, files, self._reporter, KNOWN_NAMES.__contains__)
+        self._names = {one.name for one in inside}
+        self._statuses = {one.name: one.status for one in inside if one.status is not None}
+        self._folders = {
+            one.name for one in inside if one.name in PARTS and is_folder(one, self._reporter)
+        }
+        self._is_log_alone = self._names == {COMMIT_LOG}
+        self._is_running = "abort" in self._statuses
+        self._queues = QueueChecks(store, files, self._reporter, self._is_running)
+
+    def _path(self, name: str) -> str:
+        return posixpath.join(self._store, name)
+
+    def run(self) -> Iterator[Finding]:
+        """Yield all findings."""
+        if "index" in self._folders:
+            self._summaries, found, self._is_complete = _index_folder(
+                self._path("index"), self._wanted, self._files, self._advance
             )
-    yield from reporter.finish()
+            yield from found
+        self._check_checkpoint()
+        if self._is_running:
+            path, time = self._path("abort"), self._stored.index_msg_timestamp
+            check_abort(path, self._statuses["abort"], self._summaries, self._reporter, time)
+        yield from self._reporter.drain()
+        # Before the log is listed: what a queue leads to is in the log, also beside a writer.
+        if "consumequeue" in self._folders:
+            self._queues.check(COMMIT_LOG in self._folders)
+        else:
+            self._queues.is_whole = "consumequeue" not in self._names and not self._is_log_alone
+        has_entries = any(not one.is_empty for one in self._summaries)
+        leads = self._queues.furthest >= 0 or (has_entries and "checkpoint" in self._names)
+        if COMMIT_LOG not in self._names and leads:
+            self._reporter.at(self._path(COMMIT_LOG)).add(
+                "RMQDISK-23",
+                "it is not here, and index or queues lead into it: they are judged by themselves",
+                severity=Severity.NOTE,
+                hint="nothing if the broker keeps it elsewhere (storePathCommitLog); else look for"
+                " it in lost+found or on a replica",
+            )
+        if COMMIT_LOG in self._folders:
+            log, unread = list_log(self._store, self._files, self._reporter)
+            if log.log_files:
+                records = LogRecords(self._store, self._files, self._reporter, log, unread)
+                yield from self._check_log(records)
+            elif not unread and (self._queues.furthest >= 0 or has_entries):
+                self._reporter.at(self._path(COMMIT_LOG)).add(
+                    "RMQDISK-23", "it holds no file, and index or queues lead into it"
+                )
+        yield from self._reporter.finish()
 
+    def _check_checkpoint(self) -> None:
+        path, names = self._path("checkpoint"), self._names
+        if "checkpoint" in self._statuses:
+            is_told = self._is_complete and ("index" in self._folders or "index" not in names)
+            time = self._stored.index_msg_timestamp
+            check_checkpoint(path, self._summaries, self._files, self._reporter, time, is_told)
+        elif "checkpoint" not in names and not names.isdisjoint((COMMIT_LOG, "consumequeue")):
+            report_no_checkpoint(path, self._is_log_alone, self._reporter)
 
-class _Checks(NamedTuple):
-    """What a log is compared with."""
-
-    store: str
-    files: Files
-    reporter: Reporter
-    queues: QueueChecks
-    is_running: bool
-    is_complete: bool
-    """Whether each index file could be read."""
-
-    def run(
-        self,
-        records: LogRecords,
-        index: Sequence[IndexSummary] | None,
-        advance: Advance,
-        queue_time: int,
-    ) -> Iterator[Finding]:
+    def _check_log(self, records: LogRecords) -> Iterator[Finding]:
         """Yield the findings of the commit log, and of what is compared with it."""
-        yield from self.reporter.drain()
-        summaries = index or []
-        ends = [one.header.end_phy_offset for one in summaries if not one.is_empty]
+        yield from self._reporter.drain()
+        try:
+            records.check_names()
+            checks = self._checks_of(records)
+            for block in records.blocks():
+                for check in checks:
+                    check.add(block)
+                self._advance(records.take_read())
+                yield from self._reporter.drain()
+            for check in checks:
+                check.finish()
+        except OSError as error:
+            self._reporter.at(_path_of(error, self._store)).add(
+                "DISK-2",
+                "it vanished, or could not be read any more, while the store was read:"
+                f" {error.strerror or error}",
+            )
+
+    def _checks_of(self, records: LogRecords) -> list[RecordsCheck]:
+        """Return what is compared with the log: index, if it is judged, and queues."""
+        has_place = "index" in self._folders or (
+            "index" not in self._names and not self._is_log_alone
+        )
+        has_index = has_place and (self._is_complete or bool(self._summaries))
+        summaries = self._summaries if has_index else []
         usable = (one.header.end_phy_offset for one in summaries if one.stop > 1)
         records.known_end = max(usable, default=-1)
-        self.queues.reached = max(self.queues.furthest, max(ends, default=-1))
-        records.check_names()
-        keys = None
-        try:
-            if index is not None:
-                keys = KeyChecks(
-                    self.store, index, records, self.is_running, self.files, self.reporter,
-                    self.is_complete,
-                )  # fmt: skip
-            for block in records.blocks():
-                if keys is not None:
-                    keys.add(block)
-                self.queues.add(block)
-                advance(records.take_read())
-                yield from self.reporter.drain()
-            if keys is not None:
-                keys.finish(self.queues.furthest)
-            self.queues.finish(records, queue_time)
-        except OSError as error:
-            self.reporter.at(_path_of(error, self.store), SERVICE, shown_by=self.store).add(
-                "DISK-2",
-                "it vanished, or could not be read any more,"
-                f" while the store was read: {error.strerror or error}",
-            )
+        ends = (one.header.end_phy_offset for one in summaries if not one.is_empty)
+        furthest = self._queues.furthest
+        time = self._stored.logics_msg_timestamp
+        self._queues.compare_with(records, time, max(furthest, max(ends, default=-1)))
+        if not has_index:
+            return [self._queues]
+        keys = KeyChecks(
+            self._store, summaries, records, self._is_running, furthest, self._files,
+            self._reporter, self._is_complete,
+        )  # fmt: skip
+        return [keys, self._queues]
 
 
 def _path_of(error: OSError, store: str) -> str:
