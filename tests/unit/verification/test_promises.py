@@ -146,7 +146,7 @@ def test_many_findings_are_counted() -> None:
         return Described("wrong")
 
     reporter = Reporter(Wanted())
-    reporter.add_rows("SEG-7", "/x", np.arange(10_000), describe)
+    reporter.at("/x").add_rows("SEG-7", np.arange(10_000), describe)
     found = reporter.finish()
     assert FINDINGS_PER_LAW == len(made)
     assert FINDINGS_PER_LAW + 1 == len(found)
