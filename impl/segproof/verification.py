@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one verifier: is what lies on this disk what the files of Kafka and RocketMQ promise to be?
+"""The one verifier: do these files keep what the formats of Kafka and RocketMQ promise?
 
 The command line, continuous integration and Spark all drive `verify`. It reads by `pread` into
 private memory, maps nothing, writes nothing, and holds its memory constant for files of any size.

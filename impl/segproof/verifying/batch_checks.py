@@ -313,9 +313,9 @@ class BatchCheck(LogCheck):
         )
 
     def _told_batches_behind(self, position: int) -> str:
-        """Return in words which sound batch follows what can't be read; empty if there is none.
+        """Return in words which sound batch follows the unreadable bytes; empty without one.
 
-        A batch whose size is wrong may have led past it.
+        A batch with a wrong size may have led past it.
         """
         start = position if self._bad_from is None else self._bad_from
         found, searched_to = next_sound_batch(self._file, start + 1, self._log.size, self._reached)
@@ -335,10 +335,10 @@ class BatchCheck(LogCheck):
 def next_sound_batch(
     file: File, start: int, end: int, reached: int
 ) -> tuple[tuple[int, int] | None, int]:
-    """Return position and offset of the first batch in [start, end) that is whole and right.
+    """Return position and offset of the first sound batch in [start, end), and the search's end.
 
-    Its offset is above `reached`: a value may hold a whole batch. The second number is where the
-    search ended, before `end` if there is none in SEARCH_BYTES, or too much looks like one.
+    Its offset is above `reached`: the value of a record may hold a whole batch. The search ends
+    before `end` if the first SEARCH_BYTES hold no sound batch, or if too much looks like one.
     Raises: OSError.
     """
     to_read = MAX_CRC_BYTES

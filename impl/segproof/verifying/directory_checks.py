@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a path to the partitions and segments in it; what the names alone say.
+"""Find the partitions and segments at or below a path; check their names.
 
 A directory is what its content says: one with files of segments is a partition, one with partitions
 or a broker's own files a data directory; others are searched, a bounded number of levels deep.
@@ -135,7 +135,7 @@ def find_partitions(path: str, files: Files, reporter: Reporter) -> Iterator[Par
     found = False
     names = files.list_directory(path)
     for pause in PAUSES_SECONDS:
-        # A log that begins, or begins anew, has no segment for a moment.
+        # A log that begins, or begins again, has no segment for a moment.
         if not _has_traces_only(names) or not wait_for_a_step([path], files, pause):
             break
         names = files.list_directory(path)
@@ -219,7 +219,7 @@ def _partition(path: str, kinds: dict[str, FileName], walk: _Walk) -> Partition:
 def _whole(
     path: str, kinds: Mapping[str, FileName], files: Files, offsets: dict[str, int]
 ) -> Partition:
-    """Return a partition of which everything is to be checked."""
+    """Return a partition that is checked as a whole."""
     others = tuple(
         name
         for name, known in kinds.items()

@@ -165,7 +165,7 @@ class OffsetEntriesCheck(LogCheck):
 
 
 class TimeEntriesCheck(LogCheck):
-    """Judges whether each entry of a time index tells where a largest timestamp so far is met."""
+    """Judges whether each time index entry has the largest timestamp up to its offset."""
 
     def __init__(self, log: LogPass) -> None:
         super().__init__(log)

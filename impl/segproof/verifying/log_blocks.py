@@ -53,17 +53,17 @@ class Block:
     end_position: int
     """Where the batch behind the last row begins."""
     first: Int64Array
-    """Distance of each base offset from the segment's; of a compressed message, of what follows
-    the batch before it, since its own is not known."""
+    """Distance of each base offset from the segment's. A compressed message of magic 0 or 1 does
+    not say its base offset: here it has the offset that follows the batch before it."""
     last: Int64Array
     """Distance of each last offset, of loose batches bounded by the following batch."""
     before: Int64Array
-    """The largest `last` of all earlier batches; -1 if there is none."""
+    """The largest `last` of all earlier batches; -1 for the first batch."""
     reach: Int64Array
     """The largest `last` up to and including the row."""
     is_loose: Bools
     is_doubtful: Bools
-    """Whether the batch or the one before it is loose: then the offsets between are not certain."""
+    """Whether the batch or the one before it is loose, so that its first offset is uncertain."""
     stored_first: Int64Array
     """Distance of each base offset as stored."""
     stored_last: Int64Array
@@ -114,7 +114,7 @@ def distances(offsets: Int64Array, base_offset: int) -> Int64Array:
 def blocks_of(scan: LogScan, segment: Segment) -> Iterator[Block]:
     """Yield the batches of a scan in blocks; each row knows the row behind it.
 
-    Where a block ends follows from the batches alone, not from how the scan came by them.
+    The batches alone decide where a block ends, however the scan reads them.
     """
     waiting: list[CheckedBatches] = []
     rows, carried = 0, _Carried()

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offsets that are missing between two segments, and that compaction can't have taken.
+"""Offsets that are missing between two segments, and that compaction can't have removed.
 
-Compaction leaves gaps as large as segments, and between them, so a gap alone is no defect. But it
-goes from the start of a log, and takes every record without a key that it passes; a topic that is
-compacted accepts none. So behind such a record nothing has been compacted.
+Compaction leaves gaps, also between segments and as large as a segment. So a gap alone is no
+defect. But compaction goes from the start of a log, and removes each record without a key on its
+way; a compacted topic accepts no such record. So behind a record without a key nothing was
+compacted.
 
 Upstream: Kafka 4.3.1: Cleaner.shouldRetainRecord, LogValidator; the same since 0.11.0.
 Laws: DISK-25.

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The transactions of a log across its segments: what ends, what stays open, and for how long.
 
-An open transaction is what every running producer has. One that a broker's own clock says has been
-open for longer than the usual limit hangs: the markers behind its beginning bear that clock.
+Every running producer has an open transaction. A transaction hangs if it is open for longer than
+the usual limit. Its age comes from the markers behind its beginning: a broker's clock set their
+time.
 
 Upstream: Kafka 4.3.1: ProducerStateManager, TransactionsCommand (find-hanging).
 Laws: DISK-12, DISK-32, DISK-33, DISK-34.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What takes the whole log of a partition to see: producers, epochs, snapshots, checkpoints.
+"""Verify what only the whole log of a partition shows: producers, epochs, snapshots, checkpoints.
 
-The segments hand on what they saw, in order; here it is joined, and held against the small files.
-Defects of a partition whose files are no longer those that were listed are reported only if a
-second look at all of it finds them too.
+Each segment hands on what it saw; here this is joined in order, and compared with the small files.
+If the files of the partition have changed since they were listed, a defect is reported only if a
+second look at the whole partition finds it too.
 
 Upstream: Kafka since 0.11.0: LogManager, LogLoader, UnifiedLog, ProducerStateManager.
 Laws: DISK-28 to DISK-34, DISK-36 to DISK-38, DISK-43, DISK-44; PROD-14, and those of small_files.
@@ -57,7 +57,7 @@ OF_ONE_STEP = frozenset({"DISK-36", "DISK-37"})
 
 
 class PartitionCheck:
-    """Joins the segments of one partition, given in order; `finish` tells what they show."""
+    """Verifies one partition: `add` its segments in order, then `finish` returns the findings."""
 
     def __init__(self, partition: Partition, wanted: Wanted, files: Files) -> None:
         self._partition = partition
@@ -72,7 +72,7 @@ class PartitionCheck:
         self._log.add(segment, carry)
 
     def finish(self) -> list[Finding]:
-        """Return the findings; look at the partition again, and again, where it takes that."""
+        """Return the findings; look at the partition again where needed."""
         self._partition = replace(self._partition, segments=tuple(self._segments))
         found = self._without_removed(self._log.finish())
         for number, pause in enumerate(PAUSES_SECONDS):

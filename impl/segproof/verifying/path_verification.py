@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running the checks of many segments, here or in several processes, with one order of findings."""
+"""Verify all that lies at or below a path: find it, then check it, here or in several processes.
+
+The findings and their order are the same in one process and in many.
+"""
 
 import os
 from collections import deque
@@ -49,7 +52,7 @@ class Result(NamedTuple):
 
 @dataclass(slots=True)
 class _Meter:
-    """Counts bytes for whoever wants to see progress."""
+    """Counts the bytes that were read, and tells them."""
 
     on_progress: Progress | None
     total: int
@@ -85,7 +88,7 @@ def run(
 
 
 def plan(path: str, wanted: Wanted, files: Files) -> tuple[list[Work], list[Finding]]:
-    """Return what lies at or below `path`, and what names and directories alone say.
+    """Return what lies at or below `path`, and the findings of names and directories.
 
     Raises: OSError where `path` itself can't be read.
     """
@@ -94,7 +97,7 @@ def plan(path: str, wanted: Wanted, files: Files) -> tuple[list[Work], list[Find
 
 
 def walk(path: str, wanted: Wanted, files: Files, findings: list[Finding]) -> Iterator[Work]:
-    """Yield what lies at or below `path`; at the end `findings` has what the names alone say.
+    """Yield what lies at or below `path`. At the end `findings` has those of names and directories.
 
     Raises: OSError where `path` itself can't be read.
     """
@@ -125,7 +128,7 @@ def check(works: Sequence[Work], wanted: Wanted, files: Files) -> Iterator[Findi
 
 
 def _announced(works: Sequence[Work], wanted: Wanted) -> int:
-    """Return the bytes that will be read, and let what pays for so many be compiled."""
+    """Return the bytes that will be read; compile first what pays for so many."""
     total = sum(one.size_bytes for one in works)
     if wanted.deep and any(isinstance(one, Partition) for one in works):
         # Now, not when so many were read: what is compiled here every process has from its birth.

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The producers of a log: epochs, sequence numbers, transactions, in order, along all segments.
+"""The producers of a log: their epochs, sequence numbers and transactions must follow each other.
 
-The batches of one block are sorted by producer, so that a few passes compare each with the one
-before it. What is known of each producer is one row of a table, which a block hands on to the next,
-and a segment to the next.
+The batches of one block are sorted by producer; a few passes over arrays then compare each batch
+with the one before it. A table has one row for each producer. A block hands the table on to the
+next block, and a segment to the next segment.
 
 Upstream: Kafka since 0.11.0: ProducerAppendInfo, ProducerStateManager.
 Laws: DISK-29, DISK-30, DISK-31, DISK-44.
-Not covered: producers beyond PRODUCERS_MAX, of which a note speaks; the sequence numbers of
+Not covered: producers beyond PRODUCERS_MAX (a note says so); the sequence numbers of
     `__consumer_offsets`, whose coordinator writes 0 each time.
 """
 
@@ -48,7 +48,7 @@ LAST_DATA = ("data_epoch", "base_sequence", "last_sequence", "last_offset", "mis
 
 
 def has_numbers(directory: str) -> bool:
-    """Return whether the batches of a partition's producers are numbered one after the other."""
+    """Return whether producers number their batches in this partition."""
     known = read_partition_name(posixpath.basename(posixpath.normpath(directory)))
     return known is None or known.topic != OFFSETS_TOPIC
 

@@ -33,7 +33,7 @@ STRUCTURES = {
 """The structure that findings name, by the suffix of the file."""
 FILE_SIZE_MAX_BYTES = (1 << 31) - 1
 PAUSES_SECONDS = (0.1, 0.2, 0.4, 0.8)
-"""How long a broker that may be in the middle of a step is waited for, again and again."""
+"""The pauses, one after the other, for a broker that may be in the middle of a step."""
 
 
 class FileState(NamedTuple):
@@ -62,7 +62,7 @@ class Segment:
     seen: tuple[FileState, ...] = ()
     """What its files were when the directory was listed."""
     snapshots: tuple[int, ...] = ()
-    """Offsets inside it of which there is a snapshot of the producers; the first few."""
+    """Offsets of the first few producer snapshots that lie inside the segment."""
 
     def path(self, suffix: str) -> str:
         """Return the path of one of its files."""
@@ -110,7 +110,7 @@ def state_of(files: Files, path: str) -> FileState:
 
 
 def wait_for_a_step(paths: Iterable[str], files: Files, pause_seconds: float) -> bool:
-    """Wait so long if one of the paths was changed a moment ago; return whether it was."""
+    """Pause if one of the paths was changed a moment ago; return whether it was."""
     is_recent = changed_recently(paths, files)
     if is_recent:
         sleep(pause_seconds)

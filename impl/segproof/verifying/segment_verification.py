@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checking a segment that a broker may be changing meanwhile: what is found is looked at again.
+"""Verify a segment that a broker may be changing: look again before a defect is reported.
 
-No order of reading keeps the files of a segment as of one moment: a broker appends to the last one,
-truncates, and puts compacted files in the place of others. So defects of a segment that is open, or
-whose files are no longer those that were listed, are reported only if two looks in a row, each with
-the directory listed anew, find them. What one look alone finds is looked for once more, a few times
-at most. Where a file was changed a moment ago the writer may be between two files of one step, and
-kept waiting there by a busy machine: then a defect must outlast several pauses.
+The files of a segment can't be read as of one moment: a broker appends to the last segment,
+truncates it, and replaces files by compacted ones. A defect of a closed, unchanged segment is
+reported at once. Of an open or changed segment it is reported only if two looks in a row find it;
+each look lists the directory again, and there are a few looks at most. Where a file was changed a
+moment ago, the broker may be between two files of one step; then a defect must outlast several
+pauses.
 
 Laws: DISK-2.
 """
@@ -37,9 +37,9 @@ Key = tuple[str, str, int | None, int | str | None]
 
 
 class SteadyCheck:
-    """Checks one segment; iterate `run` to the end, then `findings` and `carry` are there.
+    """Verifies one segment; iterate `run` to the end, then read `findings` and `carry`.
 
-    `scan` is for the first look only: the others read the log themselves.
+    `scan` serves the first look only; later looks read the log themselves.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class SteadyCheck:
         self.carry = LogCarry()
 
     def run(self) -> Iterator[int]:
-        """Do all checks, again where it takes that; yield the bytes read since the last time."""
+        """Look, and look again where needed; yield the bytes read since the last time."""
         yield from self._look(self._segment, self._scan)
         first = self.findings
         is_named = not any(one.law in OF_NAMES for one in first)
@@ -73,7 +73,7 @@ class SteadyCheck:
             kept, dropped = self.findings, 0
             if not self._is_certain(segment):
                 kept, dropped = self._found_twice(before, ended)
-            # A file that vanishes twice was made anew between; one that is a link to nothing stays.
+            # A file that vanishes twice was made again between; a link to nothing stays.
             is_same = not dropped and not any(is_vanished(one) for one in kept)
             if is_same and (has_rested or not self._has_defects(kept)):
                 break
@@ -147,7 +147,7 @@ class SteadyCheck:
         self.findings, self.carry = reporter.finish(), LogCarry()
 
     def _report_unsteady(self, dropped: int) -> None:
-        """Say that there were defects in the last look, other ones than in the look before."""
+        """Say that the last two looks found different defects."""
         reporter = _reporter(self._segment, self._wanted)
         reporter.at(self._segment.path(min(self._segment.judged & self._segment.suffixes))).add(
             "DISK-2",
@@ -158,10 +158,11 @@ class SteadyCheck:
         self.findings += reporter.finish()
 
     def _explain_by_shrinking(self, first: list[Finding], segment: Segment) -> None:
-        """Keep what says that a file became shorter, where nothing that a broker does explains it.
+        """Keep the finding that a file became shorter, if no work of a broker explains it.
 
-        A broker cuts the last segment only, and what it closes; elsewhere it explains what else was
-        found. One that was cut, and appended to and closed again, is followed by another file.
+        A broker cuts the last segment, and a segment that it closes. If another segment became
+        shorter, or other defects were found, the finding is kept. A segment that was cut, appended
+        to and closed again is followed by another file than before.
         """
         was_closed = self._segment.is_closed and segment.is_closed
         is_cut = was_closed and self._next_seen == self._next_log(segment)
@@ -171,12 +172,12 @@ class SteadyCheck:
 
 
 def key_of(finding: Finding) -> Key:
-    """Return what two findings of one place have in common; the words tell sizes, which grow."""
+    """Return what two findings of one defect share; their words may differ in sizes that grow."""
     return finding.law, finding.path, finding.position, finding.expected
 
 
 def is_vanished(finding: Finding) -> bool:
-    """Return whether it says that a file is gone which was listed."""
+    """Return whether the finding is that a listed file is gone."""
     return finding.law == "DISK-2" and finding.position is None and finding.is_defect
 
 

@@ -6,7 +6,7 @@ Nothing is created: the classes that keep these files make missing ones, the rea
 Upstream: Kafka 4.3.1: ProducerStateManager, LeaderEpochCheckpointFile, PartitionMetadataFile,
     OffsetCheckpointFile, CleanShutdownFileHandler.
 Laws: PROD-3, CKPT-3, CKPT-4, EPOCH-1, META-2; DISK-35, DISK-40.
-Not covered: files above SMALL_FILE_BYTES, of which a note speaks.
+Not covered: files above SMALL_FILE_BYTES; a warning says so.
 """
 
 import json

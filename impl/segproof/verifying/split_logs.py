@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One log read in several pieces, each perhaps on another machine, and judged as a whole.
+"""One log split into pieces that several machines read, and checked as a whole.
 
-The entries of the offset index say where to cut. They may be wrong, so a cut is proved: a piece
-counts only where the batches before it end exactly at its first byte. Otherwise whoever judges the
-log reads on by himself, up to the next piece that fits. So the batches that are judged, and all
-findings, are those of one scan of the whole log, whatever the index says. Only what bombs may
-inflate to together, `Inflation`, is counted for each piece by itself.
+The entries of the offset index say where to cut. An entry may be wrong, so each cut is proved: a
+piece counts only if the batches before it end exactly at its first byte. Otherwise the check of the
+log reads on by itself, up to the next piece that fits. So the batches and all findings are those of
+one scan of the whole log, even if the index is wrong. One bound differs: `Inflation`, the bytes
+that compressed batches may inflate to together, counts for each piece by itself.
 
 Laws: none of its own; see verifying/segment_checks.py.
 """
@@ -221,7 +221,7 @@ def _error_to_json(error: SegproofError) -> list[int | str | bool | None]:
 
 
 def _error_from_json(told: Sequence[Any]) -> SegproofError:
-    """Return an error of which all is the same that a finding tells."""
+    """Return an error that gives the same finding as the one that was told."""
     is_too_large, message, law, hint, position, expected, actual = told
     kind = TooLargeError if is_too_large else SegproofError
     return kind(message, law=law, hint=hint, position=position, expected=expected, actual=actual)

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Index entries that a truncation left behind the broker's last one, told from damage.
+"""Tell index entries that a truncation left from damaged entries.
 
 A broker counts its entries in memory. When it truncates, it lowers the count and leaves the bytes;
-the file of the last segment keeps its full size. Behind the count there may so be entries of
-batches that are no longer in the log, until new ones are written over them. Closing trims them and
-recovery makes the index new, so only an index with a preallocated tail, of a segment that is not
-closed, is looked at here: entries that are broken up to the last one become one note for each law,
-where all before them are sound and the log behind those is no longer than a broker leaves without
-an entry. A truncation cuts the log: entries for what is zeros now tell of batches that were lost.
+the file of the last segment keeps its full size. So behind the counted entries there may be entries
+of batches that were cut off, until new entries are written over them. Closing a segment trims them,
+and recovery makes the index new.
+
+This check looks only at an index with a preallocated tail, in a segment that is not closed. If the
+entries from one on up to the last are broken, all before them are sound, and the log behind the
+sound ones is no longer than a broker leaves without an entry, then the findings of each law become
+one note. It is a warning if entries lead to zeros: there were batches, and they are lost.
 
 Upindex: Kafka since 0.11.0: AbstractIndex.truncateToEntries, resize, trimToValidSize.
 Laws: ABSIDX-20; SEG-7, OFFIDX-2, DISK-8; DISK-9, TIMEIDX-7.
@@ -22,7 +24,7 @@ from segproof.verifying.log_check import LogCheck
 __all__ = ["TruncatedEntriesCheck"]
 
 LAWS = {".index": ("SEG-7", "OFFIDX-2", "DISK-8"), ".timeindex": ("DISK-9", "TIMEIDX-7")}
-"""Laws that leftover entries break; the first of each speaks of one entry and the log."""
+"""Laws that truncated entries break; the first compares an entry with the log."""
 WITHOUT_ENTRY_BYTES = 2 << 20
 """What a follower may append at once, and so without an entry inside it, twice."""
 GAPS = 8
@@ -62,7 +64,7 @@ class TruncatedEntriesCheck(LogCheck):
         first = min(each.first for each in broken.values() if each.places) // entry_bytes
         beside = broken[laws[0]]
         if beside.places * 2 < index.count - beside.first // entry_bytes and beside.places:
-            return  # sound entries follow: they were not left behind
+            return  # sound entries follow, so it was no truncation
         if isinstance(index, OffsetIndexFile) and _goes_on(index, first, log_end):
             return
         are_lost = False

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of one index file by itself: header, slots, entries, chains.
 
-A chain is right if each entry is named once, by its slot or by a later entry of the same slot: this
-is seen without walking any chain, so a cycle costs nothing. A broker may be writing meanwhile: what
-it adds behind the header that was read first is left out, and defects of a file that was changed a
-moment ago must be found again.
+The chains are right if each entry is named once, by its slot or by a later entry of the same slot.
+This needs no walk along a chain, so a cycle costs nothing. A broker may be writing meanwhile: what
+it adds after the header was read is left out, and a defect of a file that was changed a moment ago
+is reported only if a second look finds it too.
 
 Cost: 9 bytes of memory for each entry and 4 for each slot (200 MB for a full file of the default
 size), each byte read once.
@@ -62,7 +62,7 @@ class IndexSummary:
 
     @property
     def stop(self) -> int:
-        """The index behind the last entry; 1 if there is none."""
+        """The index behind the last entry; 1 without entries."""
         if self.geometry is None:
             return 1
         return min(max(self.header.index_count, 1), self.geometry.index_num)

@@ -46,7 +46,7 @@ class RowChecks:
         self.is_ordered = True
         """Whether no offset was below the one before."""
         self.slots: NDArray[np.int32] = np.zeros(0, np.int32)
-        """The slot of each entry of the last block; -1 where there is none."""
+        """The slot of each entry of the last block; -1 for an entry without a lawful hash."""
 
     def check(self, first: int, block: NDArray[Any]) -> None:
         """Judge one block, which begins with entry `first`; sets `slots`."""

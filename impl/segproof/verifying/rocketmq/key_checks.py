@@ -5,8 +5,8 @@ Log and entries are read once, side by side, in the order of their offsets. An e
 there is a message at its offset, and one of the message's keys has its hash: keys of the same hash
 are the format's way, not damage. Files whose offsets fall (RMQDISK-15) are left out.
 
-What a broker that runs, or was killed, may have left undone is the end of the newest file: its end
-timestamp, the keys of the last message, and the messages behind it, as far as no queue has them.
+A broker that runs, or was killed, may have left the end of the newest file undone: its end
+timestamp, the keys of the last message, and later messages that no queue has either.
 
 Laws: RMQDISK-28 to RMQDISK-34.
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The records of a store's commit log, checked, in blocks, for who compares an index with them.
+"""The records of a store's commit log, checked, in blocks that index and queues are compared with.
 
-Each file is read once. Where a record is damaged the rest of its file is dark, and so is a file
-that is missing or can't be read: nothing is said of what an index or a queue tells of it.
+Each file is read once. Behind a damaged record the rest of its file is dark; a file that is missing
+or can't be read is dark too. Entries and units that lead into the dark are not judged.
 
 Laws: RMQDISK-23 to RMQDISK-27, RMQDISK-39.
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The consume queues of a store: their units, in order, and against the commit log.
 
-A broker that runs, or was killed, may not have entered the newest messages yet. It goes through the
-log in order: what lies before a message that some queue, or the index, knows is entered, or lost.
+A broker that runs, or was killed, may not have entered the newest messages yet. It enters them in
+the order of the log. So each message before one that a queue or the index knows must be entered.
 
 Cost: one byte of memory for each unit that is there, where the log is at hand; names of LOST_MAX
   queues, and as many topics, that are in the log alone.
@@ -50,7 +50,7 @@ NEAR_UNITS = 64
 """Units that lie no further apart are read together."""
 FILLER_SIZE = (1 << 31) - 1
 PLACES_MAX = 1000
-"""Units of one queue of which the record that should be there is remembered, for its words."""
+"""Wrong units of one queue whose right record is kept, so that a finding can name it."""
 LOST_MAX = 10_000
 """Queues without a folder, and topics without any queue, that are told apart; the messages of
 further ones are counted together."""
@@ -436,7 +436,7 @@ class QueueChecks:
             )
 
     def _report_lost(self, records: LogRecords, time: int) -> None:
-        """Report records whose topics have no queue, and that there is none at all."""
+        """Report records whose topics have no queue, or that the store has no queue at all."""
         if self._is_running and self._listed:  # some may have been made meanwhile
             for topic in set(self._files.list_directory(self._folder)) - self._listed:
                 self._lost.pop(topic, None)

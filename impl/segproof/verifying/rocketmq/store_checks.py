@@ -143,7 +143,7 @@ def is_loaded(name: str) -> bool:
 
 
 def check_index_names(folder: str, files: Files, reporter: Reporter) -> list[str]:
-    """Return the names of the index files in a folder, in order; report what is none.
+    """Return the names of the index files in a folder, in order; report all other names.
 
     Raises: OSError if the folder can't be listed.
     """
@@ -253,7 +253,7 @@ def check_checkpoint(
 
 
 def report_no_checkpoint(path: str, is_log_alone: bool, reporter: Reporter) -> None:
-    """Report that there is none; `is_log_alone`: nothing but a commit log is there."""
+    """Report that the checkpoint is missing; `is_log_alone`: the store has a commit log only."""
     if is_log_alone:
         reporter.at(path).add(
             "RMQDISK-20",

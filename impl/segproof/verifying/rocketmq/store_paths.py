@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of RocketMQ's lies at or below a path: stores, folders of index files, single files.
+"""Find the stores, folders of index files and single files of RocketMQ at or below a path.
 
-A folder is what its content says: a store has `commitlog`, `index` or `consumequeue` in it; a
-folder of index files has files with names of 17 digits. Links are followed, each folder is looked
-into once, and partitions of Kafka are passed over.
+The content of a folder decides what it is: a store has `commitlog`, `index` or `consumequeue` in
+it; a folder of index files has files with names of 17 digits. Links are followed, each folder is
+looked into once, and partitions of Kafka are passed over.
 
 Laws: RMQDISK-3.
 """

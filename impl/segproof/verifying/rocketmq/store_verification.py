@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running all checks of RocketMQ's files at one place."""
+"""Verify a store of RocketMQ, a folder of index files, or one file."""
 
 import posixpath
 from collections.abc import Callable, Iterator
