@@ -14,8 +14,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
 from segproof_spark.tables.findings import FindingsReader
+from segproof_spark.tables.options import columns_of, flag, number, request_of, table_of
 from segproof_spark.tables.reader import PushingTableReader, TableReader, places_of
-from segproof_spark.tables.request import columns_of, flag, number, request_of, table_of
 from segproof_spark.tables.schemas import TABLES, ddl_of
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 
 The paths are walked by the program that asks, as `verify` walks them. Then units of about the same
 cost are checked in parallel; large partitions are cut into segments, large segments into pieces,
-and joined afterwards: see verify/units.py and verify/running.py. Findings are kept on the disks of
+and joined afterwards: see verify/plan.py and verify/tasks.py. Findings are kept on the disks of
 the workers until they are told: a sort over several parts looks at all rows first, and must not
 make them anew. The program holds one part of them at a time.
 """
@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from segproof.verifying.reporting import Wanted
 from segproof_spark.arrow_files import is_url
-from segproof_spark.findings import finding_of_row
+from segproof_spark.result_rows import finding_of_row
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from segproof_spark.verify.units import Plan
+    from segproof_spark.verify.plan import Plan
 
 __all__ = ["Totals", "findings_frame", "verify_on_spark"]
 
@@ -131,7 +131,7 @@ def _rows(
     """Return the rows of all stages, see verify/rows.py."""
     from segproof_spark.session import cores_of
     from segproof_spark.verify.checkpoint import open_checkpoint
-    from segproof_spark.verify.units import make_plan
+    from segproof_spark.verify.plan import make_plan
 
     places = [os.fspath(path) for path in paths]
     places = [path if is_url(path) else os.path.abspath(path) for path in places]
@@ -145,7 +145,7 @@ def _stages(
     session: "SparkSession", plan: "Plan", wanted: Wanted, checkpoint: Any, cores: int
 ) -> "DataFrame":
     from segproof_spark.verify.rows import KEYS, ROW_DDL, batches_of_rows, rows_of_batches
-    from segproof_spark.verify.running import Verifying
+    from segproof_spark.verify.tasks import Verifying
 
     tasks = plan.tasks
     verifying = Verifying(wanted, tuple(plan.partitions), checkpoint)

@@ -22,7 +22,7 @@ from segproof_spark.lookups.job import (
 )
 from segproof_spark.lookups.real_files import real_units
 from segproof_spark.lookups.structures import STRUCTURES, run_unit
-from segproof_spark.results import ResultsLostError
+from segproof_spark.result_rows import ResultsLostError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +48,7 @@ def test_same_figures_as_in_one_process(spark: "SparkSession", tmp_path: Path) -
     (place / "00000000000000000060.index").write_bytes(b"\0\0\0\5\0\0\0\0\0\0\0\3\0\0\0\7")
     units += real_units([str(place)], ["offset-index", "time-index"], 10_000)
     out = tmp_path / "rows of all"
-    local = summary_of(run_unit(unit) for unit in units)
+    local = summary_of(run_unit(unit).row() for unit in units)
     found = lookups_on_spark(spark, units, out=str(out))
     assert figures(local) == figures(found)
     assert local.lookups == found.lookups > 20_000

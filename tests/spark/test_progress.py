@@ -8,7 +8,7 @@ import sys
 
 CODE = """
 from types import SimpleNamespace
-from segproof_spark.cli.running import progress_of
+from segproof_spark.cli.common import progress_of
 
 tracker = SimpleNamespace(getActiveStageIds=list)
 session = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: tracker))

@@ -92,7 +92,7 @@ def test_the_report_says_the_same_without_spark(found: "Summary", out: str) -> N
 
 def test_the_report_starts_no_java(found: "Summary", out: str) -> None:
     """Neither a JVM nor PySpark is needed to read results."""
-    code = "import sys; from segproof_spark.report import report; report(sys.argv[1]); "
+    code = "import sys; from segproof_spark.replay.report import report; report(sys.argv[1]); "
     code += "assert not {'pyspark', 'py4j'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code, out], check=True)
 
@@ -146,7 +146,7 @@ def test_findings_beyond_the_most_are_counted(spark: "SparkSession", tmp_path: P
     """Findings that are not brought to the driver are counted, and the summary says so."""
     from segproof_spark.cli.replay import counted
     from segproof_spark.replay import replay_on_spark
-    from segproof_spark.report import report
+    from segproof_spark.replay.report import report
 
     place = str(tmp_path / "red")
     cut = replay_on_spark(
@@ -173,7 +173,7 @@ def test_results_that_are_lost_are_missed(spark: "SparkSession", tmp_path: Path)
     """A place that is another one on each worker gives back a part only."""
     from segproof_spark.replay import histories_frame, replay_frame
     from segproof_spark.replay.job import written
-    from segproof_spark.results import ResultsLostError
+    from segproof_spark.result_rows import ResultsLostError
 
     frame = histories_frame(spark, ["time-index"], "segproof", range(9), 5)
     read = SimpleNamespace(parquet=lambda place: spark.read.parquet(place).limit(4))

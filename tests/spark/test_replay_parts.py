@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 from segproof_harness.histories.replay import replay_seeds
 from segproof_harness.structures.structure import STRUCTURE_IDS
 from segproof_spark.cli import app as spark_app
-from segproof_spark.memory import peak_bytes
 from segproof_spark.replay.histories import (
     COSTS_US,
     TASK_SECONDS,
@@ -23,9 +22,10 @@ from segproof_spark.replay.histories import (
     planned,
     shared,
 )
-from segproof_spark.replay.running import ROWS_A_BATCH, Runner
+from segproof_spark.replay.job import ROWS_A_BATCH, Runner
+from segproof_spark.replay.report import NoResultsError, is_finished, report
 from segproof_spark.replay.summary import Summary
-from segproof_spark.report import NoResultsError, is_finished, report
+from segproof_spark.result_rows import peak_bytes
 
 FEW = ("segproof", range(3), 5, None, 1)
 

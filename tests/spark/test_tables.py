@@ -24,8 +24,8 @@ from segproof.verification import verify
 from segproof.verifying.rocketmq.store_paths import Place, PlaceKind
 from segproof_harness.reading.segment_file_rows import batch_row, rows_of, segment_file
 from segproof_harness.reading.store_file_rows import store_rows
+from segproof_spark.tables.options import request_of
 from segproof_spark.tables.reader import FilesTask, TableReader, places_of
-from segproof_spark.tables.request import request_of
 from segproof_spark.tables.schemas import TABLES
 
 KAFKA = {

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import datasource as spark_filters
 
 from segproof_spark.tables import logs
+from segproof_spark.tables.options import Filters, Range, request_of
 from segproof_spark.tables.reader import FilesTask, PushingTableReader, places_of
-from segproof_spark.tables.request import Filters, Range, request_of
 from segproof_spark.tables.schemas import OPTIONS, TABLES
 
 Rows = list[dict[str, Any]]

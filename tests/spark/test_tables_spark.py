@@ -16,8 +16,8 @@ import pytest
 
 from segproof.rocketmq.geometry import find_geometry
 from segproof_spark.data_source import register
+from segproof_spark.tables.options import request_of
 from segproof_spark.tables.reader import TableReader, places_of
-from segproof_spark.tables.request import request_of
 from segproof_spark.tables.schemas import TABLES
 
 if TYPE_CHECKING:

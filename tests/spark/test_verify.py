@@ -24,10 +24,10 @@ from segproof_harness.cli.verify import command as in_processes
 from segproof_spark.cli import app
 from segproof_spark.cli.verify import command as on_spark
 from segproof_spark.data_source import SegproofDataSource
-from segproof_spark.findings import FINDING_FIELDS, finding_row
+from segproof_spark.result_rows import FINDING_FIELDS, finding_row
 from segproof_spark.tables import findings
 from segproof_spark.tables.findings import FindingsReader, Task
-from segproof_spark.verify.units import SEGMENT_BYTES, WholeUnit, units_of
+from segproof_spark.verify.plan import SEGMENT_BYTES, WholeUnit, units_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -277,10 +277,10 @@ def test_a_large_directory_with_fifty_corruptions(
 ) -> None:
     """All are found, in the same words as by one process, and nothing else; logs are cut."""
     from segproof_spark.verification import Totals, verify_on_spark
-    from segproof_spark.verify import units
+    from segproof_spark.verify import plan
     from segproof_tests.big_dump import write_dump
 
-    monkeypatch.setattr(units, "SEGMENT_BYTES", 1 << 10)
+    monkeypatch.setattr(plan, "SEGMENT_BYTES", 1 << 10)
     expected = write_dump(tmp_path / "data", 40_000_000)
     totals = Totals()
     found = list(verify_on_spark(spark, [tmp_path / "data"], task_bytes=1_200_000, totals=totals))

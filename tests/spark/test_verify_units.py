@@ -14,12 +14,10 @@ import pytest
 
 from segproof.verification import verify
 from segproof.verifying.reporting import Wanted
-from segproof_spark.findings import finding_of_row
-from segproof_spark.verify import checkpoint, running
+from segproof_spark.result_rows import finding_of_row
+from segproof_spark.verify import checkpoint
 from segproof_spark.verify.checkpoint import Checkpoint, open_checkpoint
-from segproof_spark.verify.rows import LOG_END, Row, batches_of_rows, rows_of_batches
-from segproof_spark.verify.running import Verifying
-from segproof_spark.verify.units import (
+from segproof_spark.verify.plan import (
     Known,
     PieceUnit,
     Plan,
@@ -28,6 +26,8 @@ from segproof_spark.verify.units import (
     make_plan,
     units_of,
 )
+from segproof_spark.verify.rows import LOG_END, Row, batches_of_rows, rows_of_batches
+from segproof_spark.verify.tasks import Verifying, with_command
 
 OLD_NS = 10**18
 SMALL = 16_000
@@ -361,6 +361,6 @@ def test_findings_behind_a_url_name_the_verb_that_reads_it(data_directory: Path)
         assert all(one["reproduce"].startswith("segproof spark verify file:///") for one in told)
         laws = sorted((one["law"], one["path"].removeprefix("file://")) for one in told)
         assert sorted((one.law, one.path) for one in verify(path)) == laws
-    assert running.with_command(
+    assert with_command(
         {"reproduce": "segproof verify 's3://b/a b/0.log' --law X-1"}, "s3://b/a?region=eu"
     ) == {"reproduce": "segproof spark verify 's3://b/a b/0.log?region=eu' --law X-1"}

@@ -17,7 +17,7 @@ from segproof_harness.cli.common import (
     summarise,
 )
 from segproof_harness.cli.histories import ALL, SeedOption
-from segproof_spark.cli.running import Master, Remote, check_new, running
+from segproof_spark.cli.common import Master, Remote, check_new, running
 from segproof_spark.session import NO_RETRIES
 
 if TYPE_CHECKING:
@@ -178,14 +178,14 @@ def _here(units: "Sequence[Unit]") -> "Summary":
             show(number, len(units))
             return unit
 
-        return summary_of(run_unit(shown(number, unit)) for number, unit in enumerate(units))
+        return summary_of(run_unit(shown(number, unit)).row() for number, unit in enumerate(units))
 
 
 def _on_spark(
     units: "Sequence[Unit]", master: str, remote: str | None, out: str | None
 ) -> "Summary":
     from segproof_spark.lookups.job import lookups_on_spark
-    from segproof_spark.results import ResultsLostError
+    from segproof_spark.result_rows import ResultsLostError
 
     # Nothing is tried twice, so that a comparison that fails once in a while is seen.
     settings = NO_RETRIES.by_name()

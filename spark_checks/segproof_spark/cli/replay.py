@@ -24,7 +24,7 @@ from segproof_harness.cli.histories import (
     subjects_of,
     weights_of,
 )
-from segproof_spark.cli.running import Master, Remote, check_new, running
+from segproof_spark.cli.common import Master, Remote, check_new, running
 from segproof_spark.session import NO_RETRIES
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def command(
     from segproof_spark.replay import replay_on_spark
     from segproof_spark.replay.histories import Seeds, shared
     from segproof_spark.replay.table import write_table
-    from segproof_spark.results import ResultsLostError
+    from segproof_spark.result_rows import ResultsLostError
 
     names = subjects_of(subjects)
     structures = structures_of(structure, profile, names)

@@ -33,8 +33,8 @@ def command(
       segproof spark report replayed
     """
     from segproof_harness.reports import write_jsonl, write_text
+    from segproof_spark.replay.report import NoResultsError, is_finished, report
     from segproof_spark.replay.table import write_rows, write_table
-    from segproof_spark.report import NoResultsError, is_finished, report
 
     try:
         result, finished = report(place), is_finished(place)

@@ -24,7 +24,7 @@ from segproof_harness.cli.common import (
     summarise,
 )
 from segproof_harness.cli.verify import FailOn, known_laws
-from segproof_spark.cli.running import Master, Remote, running
+from segproof_spark.cli.common import Master, Remote, running
 from segproof_spark.session import LOCAL, RETRIES
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ Upstream: Kafka 4.3.1: FileLogInputStream.nextBatch, DefaultRecordBatch.
 
 import struct
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,24 +16,16 @@ from segproof_spark.lookups.read_only_files import shorter
 
 __all__ = ["Headers", "walk_headers"]
 
-HEADER: np.dtype[Any] = np.dtype(
-    [
-        ("base_offset", ">i8"),
-        ("length", ">i4"),
-        ("partition_leader_epoch", ">i4"),
-        ("magic", "i1"),
-        ("crc", ">u4"),
-        ("attributes", ">i2"),
-        ("last_offset_delta", ">i4"),
-        ("base_timestamp", ">i8"),
-        ("max_timestamp", ">i8"),
-        ("producer_id", ">i8"),
-        ("producer_epoch", ">i2"),
-        ("base_sequence", ">i4"),
-        ("record_count", ">i4"),
-    ]
+HEADER_BYTES = 61
+"""A batch of magic 2 up to its records."""
+HEADER = np.dtype(
+    {
+        "names": ["base_offset", "length", "last_offset_delta", "max_timestamp"],
+        "formats": [">i8", ">i4", ">i4", ">i8"],
+        "offsets": [0, 8, 23, 35],
+        "itemsize": HEADER_BYTES,
+    }
 )
-"""A batch of magic 2 up to its records: 61 bytes."""
 OVERHEAD = 12
 """Bytes of a batch that its length does not count."""
 TO_MAGIC = 17
@@ -66,8 +57,8 @@ def walk_headers(file: File, limit: int) -> Headers | None:
         if len(starts) >= limit:
             reason = "enough batches"
             break
-        header = file.pread(HEADER.itemsize, position)
-        if len(header) < min(HEADER.itemsize, size - position):
+        header = file.pread(HEADER_BYTES, position)
+        if len(header) < min(HEADER_BYTES, size - position):
             raise shorter(file.path)
         length, magic = LENGTH_AND_MAGIC.unpack_from(header)
         if length < LENGTH_LEAST:
@@ -77,7 +68,7 @@ def walk_headers(file: File, limit: int) -> Headers | None:
             break  # the file ends inside
         if magic in (0, 1):
             return None
-        if magic != 2 or length + OVERHEAD < HEADER.itemsize:
+        if magic != 2 or length + OVERHEAD < HEADER_BYTES:
             reason = f"magic {magic}, a length of {length}"
             break
         starts.append(position)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from segproof.findings import Finding, Severity
-from segproof_spark.findings import finding_row
 from segproof_spark.lookups.ranges import rows_of
+from segproof_spark.result_rows import finding_row
 
 __all__ = ["FINDINGS_MAX", "Comparison", "Question", "Unit", "named_class", "one_by_one"]
 

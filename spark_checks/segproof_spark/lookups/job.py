@@ -10,16 +10,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from segproof_spark.findings import (
+from segproof_spark.lookups.comparison import Unit
+from segproof_spark.lookups.structures import STRUCTURES, packed, run_unit
+from segproof_spark.result_rows import (
     FINDING_COLUMNS,
     FINDING_STRUCT,
     arrow_fields,
+    check_all_read,
     ddl,
     finding_of_row,
+    place_of,
 )
-from segproof_spark.lookups.comparison import Comparison, Unit
-from segproof_spark.lookups.structures import STRUCTURES, packed, run_unit
-from segproof_spark.results import check_all_read, place_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Summary", "Total", "lookups_frame", "lookups_on_spark", "summary_of", "written"]
 
 FINDINGS_SHOWN = 100
+ROWS_A_PART = 10_000
 ADDED = ("lookups", "by_model", "by_single", "differing", "seconds")
 RESULT_COLUMNS = {
     "structure": "string",
@@ -80,29 +82,24 @@ class Summary:
         """Answers that differ, and what could not be asked."""
         return sum(total.differing for total in self.totals)
 
-    def add_findings(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Add findings while there is room."""
-        room = FINDINGS_SHOWN - len(self.findings)
-        self.findings += [finding_of_row(row) for row in rows][:room]
 
-
-def summary_of(results: Iterable[Comparison]) -> Summary:
-    """Add up results, in the order in which structures come."""
-    totals: dict[str, Total] = {}
+def summary_of(rows: Iterable[Mapping[str, Any]]) -> Summary:
+    """Add up rows of results, of which one at a time is held."""
+    totals = {name: Total(name) for name in STRUCTURES}
     summary = Summary()
-    for result in results:
-        row = result.row()
-        total = totals.setdefault(row["structure"], Total(row["structure"]))
+    for row in rows:
+        total = totals[row["structure"]]
         total.units += 1
         for name in ADDED:
             setattr(total, name, getattr(total, name) + row[name])
         total.worker_peak_bytes = max(total.worker_peak_bytes, row["worker_peak_bytes"])
-        summary.add_findings(row["findings"])
+        room = FINDINGS_SHOWN - len(summary.findings)
+        summary.findings += [finding_of_row(finding) for finding in row["findings"][:room]]
         if row["notes"]:
             summary.left_out += 1
             if len(summary.notes) < FINDINGS_SHOWN:
                 summary.notes.append((row["source"], row["notes"]))
-    summary.totals = list(totals.values())
+    summary.totals = [total for total in totals.values() if total.units]
     return summary
 
 
@@ -132,7 +129,7 @@ def lookups_on_spark(
     """Do the units on Spark and add up what they found.
 
     With `out`, a path or URL that every worker sees and where nothing is yet, the rows stay there
-    as Parquet. At most FINDINGS_SHOWN findings and notes are brought to the driver.
+    as Parquet. The driver holds ROWS_A_PART of them at a time.
     Raises: ResultsLostError.
     """
     from segproof_spark.session import cores_of
@@ -142,7 +139,8 @@ def lookups_on_spark(
         return written(session, rows, units, out)
     kept = rows.persist()
     try:
-        return _added(kept)
+        kept.count()  # does all of them in parallel; the rows are brought one part at a time
+        return _added(kept, units)
     finally:
         kept.unpersist()
 
@@ -155,25 +153,12 @@ def written(session: "SparkSession", rows: "DataFrame", units: Sequence[Unit], o
     place = place_of(out)
     rows.write.parquet(place)
     # Where no file can be read, no schema can be found either: so it is given.
-    summary = _added(session.read.schema(RESULT_DDL).parquet(place))
+    summary = _added(session.read.schema(RESULT_DDL).parquet(place), units)
     found = {total.structure: total.units for total in summary.totals}
     check_all_read(out, "units", found, Counter(unit.structure for unit in units))
     return summary
 
 
-def _added(rows: "DataFrame") -> Summary:
-    from pyspark.sql import functions
-
-    added = [functions.sum(name).alias(name) for name in ADDED]
-    added.append(functions.count("*").alias("units"))
-    added.append(functions.max("worker_peak_bytes").alias("worker_peak_bytes"))
-    grouped = rows.groupBy("structure").agg(*added).collect()
-    totals = {row["structure"]: Total(**row.asDict()) for row in grouped}
-    noted = rows.filter("notes != ''").select("source", "notes")
-    shown = [(row["source"], row["notes"]) for row in noted.limit(FINDINGS_SHOWN).collect()]
-    known = [totals[name] for name in STRUCTURES if name in totals]
-    summary = Summary(known, notes=shown, left_out=noted.count())
-    red = rows.filter("size(findings) > 0").select("findings").limit(FINDINGS_SHOWN)
-    for row in red.collect():
-        summary.add_findings(each.asDict() for each in row["findings"])
-    return summary
+def _added(rows: "DataFrame", units: Sequence[Unit]) -> Summary:
+    parts = rows.coalesce(1 + len(units) // ROWS_A_PART)
+    return summary_of(row.asDict(recursive=True) for row in parts.toLocalIterator())

@@ -89,8 +89,8 @@ class Log:
     segment, position, size in bytes); -1: none."""
     times: Ranges
     """Timestamps to (segment, timestamp, offset) of the first record at or after; -1: none."""
-    add_to: Callable[[LogSegments], None]
-    """Adds its segments, open."""
+    segments: LogSegments
+    """Of a drawn log, still open as they were written; none of a real one."""
     config: LogConfig | None = None
     """Of a drawn log; None: real."""
     is_slow: bool = True
@@ -99,9 +99,11 @@ class Log:
 
     def questions(self, unit: Unit, draw: Draw) -> Iterator[Question]:
         """Yield offsets, then timestamps, then a sample of both one by one."""
-        segments = LogSegments()
+        segments, real = self.segments, () if self.config else self.base_offsets
         try:
-            self.add_to(segments)
+            for base in real:
+                kind, files = unit.opened(LogSegment), read_only(self.files)
+                segments.add(kind.open(self.directory, base, LogConfig(), True, files=files))
             by_time = unit.count // (SLOW_TIME_SHARE if self.is_slow else TIME_SHARE)
             offsets: list[Asked] = []
             for asked in self.offsets.blocks(draw, _borders(self.offsets), unit.count - by_time):
@@ -327,16 +329,9 @@ def read_log(unit: Unit, files: Files, draw: Draw, notes: list[str]) -> Log | No
         return None
     offsets = ranges_of_offsets(first, batches[:4], not is_cut)
     times = ranges_of_times(_records_of(paths, files, batches), False)
-
-    def add_to(segments: LogSegments) -> None:
-        kind = unit.opened(LogSegment)
-        for base in unit.segments:
-            opened = kind.open(unit.path, base, LogConfig(), True, files=read_only(files))
-            segments.add(opened)
-
     offsets = offsets.cut_at(np.array(unit.segments))
-    entries = len(last_offsets)
-    return Log(unit.path, files, unit.segments, entries, offsets, times, add_to, notes=notes)
+    count, segments = len(last_offsets), LogSegments()
+    return Log(unit.path, files, unit.segments, count, offsets, times, segments, notes=notes)
 
 
 def _headers(path: str, files: Files, limit: int, notes: list[str]) -> Headers:
@@ -426,7 +421,7 @@ def draw_log(unit: Unit, draw: Draw) -> Log:
         contents[base] = bytes(data)
         offset += draw.number(0, gaps - 1)
     config = LogConfig(index_interval_bytes=draw.one_of(INTERVALS), segment_index_bytes=1 << 20)
-    files, add_to = _written(contents, config, unit.opened(LogSegment))
+    files, segments = _written(contents, config, unit.opened(LogSegment))
     bases = tuple(contents)
     offsets = ranges_of_offsets(bases[0], np.array(batches).T, True).cut_at(np.array(bases))
     return Log(
@@ -436,7 +431,7 @@ def draw_log(unit: Unit, draw: Draw) -> Log:
         count,
         offsets,
         ranges_of_times(np.array(times).T, True),
-        add_to,
+        segments,
         config,
         magic == 1 or len(compressions) > 1,
     )
@@ -461,20 +456,14 @@ def _batch(records: list[Record], base: int, last: int, magic: int, codec: str) 
 
 def _written(
     contents: dict[int, bytes], config: LogConfig, opened: Any
-) -> tuple[MemoryFiles, Callable[[LogSegments], None]]:
-    """Write a log into memory; return its files, and what adds its segments, still open."""
-    files = MemoryFiles(clock_ms=lambda: 0)
+) -> tuple[MemoryFiles, LogSegments]:
+    """Write a log into memory; `opened` is the class of its segments."""
+    files, segments = MemoryFiles(clock_ms=lambda: 0), LogSegments()
     files.make_directory(DIRECTORY)
-    written = []
     for base, data in contents.items():
         segment = opened.open(DIRECTORY, base, config, files=files, time=lambda: 0)
+        segments.add(segment)
         segment.append_many(data)
         if base != max(contents):
             segment.on_become_inactive_segment()
-        written.append(segment)
-
-    def add_to(segments: LogSegments) -> None:
-        for segment in written:
-            segments.add(segment)
-
-    return files, add_to
+    return files, segments

@@ -65,33 +65,13 @@ ENTRY = np.dtype(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """What is asked beside the key; both times are inclusive, in ms."""
-
-    max_num: int
-    begin: int
-    end: int
+Window = tuple[int, int, int]
+"""What is asked beside the key: `max_num`, begin and end; both times are inclusive, in ms."""
+Found = tuple[Int64Array, Int64Array]
+"""(starts, offsets) as the bulk lookup answers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What each of some hashes finds: of hash n the `counts[n]` offsets from `starts[n]` on."""
-
-    phy_offsets: Int64Array
-    starts: Int64Array
-    counts: Int64Array
-
-    def of(self, groups: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """Return (starts, offsets) for some hashes by number, as the bulk lookup answers."""
-        counts = self.counts[groups]
-        starts = np.zeros(len(groups) + 1, np.int64)
-        np.cumsum(counts, out=starts[1:])
-        places = np.arange(starts[-1]) + np.repeat(self.starts[groups] - starts[:-1], counts)
-        return starts, self.phy_offsets[places]
-
-
-def lists_of(found: tuple[Int64Array, Int64Array]) -> list[list[int]]:
+def lists_of(found: Found) -> list[list[int]]:
     """Return the offsets of each key."""
     starts, offsets = (np.asarray(part).tolist() for part in found)
     return [offsets[low:high] for low, high in pairwise(starts)]
@@ -133,21 +113,21 @@ class KeyIndex:
         with closing(self.opened()) as index:
             while done < unit.count or number < WINDOWS:
                 window, borders = self._window(draw, number)
-                found = self._found(entry_groups, len(known), window)
+                counts, found = self._found(entry_groups, len(known), window)
                 wanted = max(min(each, unit.count - done), LEAST_ASKED)
                 asked = draw.below(len(self.keys), wanted) if number else np.arange(len(self.keys))
                 asked = np.concatenate([key_of_group[entry_groups[borders]], asked])
                 if number % 2:
                     asked = np.sort(asked)
-                for part in _parts(asked, found.counts[groups]):
-                    yield _many(index, self.keys[part], found.of(groups[part]), window)
+                for part in _parts(asked, counts[groups]):
+                    keys, call = self.keys[part], f"select_phy_offset_many{window}"
+                    ask = partial(index.select_phy_offset_many, keys, *window)
+                    yield Question(LAW, call, keys, found(groups[part]), ask, rows=lists_of)
                 if number < WINDOWS:
                     some = asked[:: max(len(asked) * WINDOWS // SAMPLES, 1)]
-                    rights = lists_of(found.of(groups[some]))
-                    yield _single("", index, self.keys[some], rights, window, "by_single")
-                    yield _single(
-                        "the model's ", model, self.keys[some], rights, window, "by_model"
-                    )
+                    keys, rights = self.keys[some], lists_of(found(groups[some]))
+                    yield _single("", index, keys, rights, window, "by_single")
+                    yield _single("the model's ", model, keys, rights, window, "by_model")
                 done += len(asked)
                 number += 1
 
@@ -161,32 +141,46 @@ class KeyIndex:
         All times first, then windows that begin or end at an entry, or between two.
         """
         if number == 0 or not self.entries:
-            return Window(64, 0, INT64_MAX), []
+            return (64, 0, INT64_MAX), []
         max_num = draw.one_of((1, 2, 32, 64, 1000, 0 if number % 8 == 7 else 3))
         pair = sorted(draw.below(self.entries, 2).tolist(), key=self.times.item)
         begin, end = (int(self.times[one]) + draw.one_of((-1, 0, 0, 1, 500)) for one in pair)
         bounds = ((0, INT64_MAX), (begin, INT64_MAX), (INT64_MIN, end), (begin, end))
-        return Window(max_num, *bounds[draw.number(0, 3)]), pair
+        return (max_num, *bounds[draw.number(0, 3)]), pair
 
-    def _found(self, groups: Int64Array, count: int, window: Window) -> Found:
-        """Return what each of `count` distinct hashes finds; entry n has the hash groups[n]."""
+    def _found(
+        self, groups: Int64Array, count: int, window: Window
+    ) -> tuple[Int64Array, Callable[[Int64Array], Found]]:
+        """Return how much each of `count` distinct hashes finds, and what tells what some find.
+
+        Entry n has the hash of number groups[n].
+        """
+        max_num, begin, end = window
         slots = self.hashes % self.hash_slot_num
         newest_first = np.arange(len(slots))[::-1]
         by_slot = newest_first[np.argsort(slots[::-1], kind="stable")]
         times = self.times[by_slot]
         # In each slot: how many newer entries than this one are older than the window.
-        is_old = times < window.begin
+        is_old = times < begin
         old_before: Int64Array = np.cumsum(is_old) - is_old
         is_first = np.ones(len(by_slot), bool)
         is_first[1:] = slots[by_slot[1:]] != slots[by_slot[:-1]]
         old_at_first = np.maximum.accumulate(np.where(is_first, old_before, 0))
-        is_found = (old_before == old_at_first) & (times >= window.begin) & (times <= window.end)
+        is_found = (old_before == old_at_first) & (times >= begin) & (times <= end)
         kept = by_slot[is_found]
         # A stable sort by hash keeps the newest first.
         kept = kept[np.argsort(groups[kept], kind="stable")]
         counts = np.bincount(groups[kept], minlength=count)
-        starts = np.cumsum(counts) - counts
-        return Found(self.phy_offsets[kept], starts, np.minimum(counts, max(window.max_num, 0)))
+        first, phy_offsets = np.cumsum(counts) - counts, self.phy_offsets[kept]
+        counts = np.minimum(counts, max(max_num, 0))
+
+        def of(some: Int64Array) -> Found:
+            each = counts[some]
+            starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(each)])
+            places = np.arange(starts[-1]) + np.repeat(first[some] - starts[:-1], each)
+            return starts, phy_offsets[places]
+
+        return counts, of
 
 
 def _parts(asked: Int64Array, counts: Int64Array) -> Iterator[Int64Array]:
@@ -197,21 +191,14 @@ def _parts(asked: Int64Array, counts: Int64Array) -> Iterator[Int64Array]:
         yield from np.array_split(part, min(total // FOUND_MAX + 1, len(part)))
 
 
-def _many(index: Any, keys: Any, expected: tuple[Int64Array, Int64Array], at: Window) -> Question:
-    call = f"select_phy_offset_many(max_num={at.max_num}, {at.begin}, {at.end})"
-    ask = partial(index.select_phy_offset_many, keys, at.max_num, at.begin, at.end)
-    return Question(LAW, call, keys, expected, ask, rows=lists_of)
-
-
 def _single(
-    whose: str, index: Any, keys: Any, expected: list[list[int]], at: Window, counted: str
+    whose: str, index: Any, keys: Any, expected: list[list[int]], window: Window, counted: str
 ) -> Question:
-    call = f"{whose}select_phy_offset(max_num={at.max_num}, {at.begin}, {at.end})"
-
     def ask(key: str) -> list[int]:
-        return list(index.select_phy_offset([], key, at.max_num, at.begin, at.end))
+        return list(index.select_phy_offset([], key, *window))
 
-    return one_by_one(LAW, call, [key.decode() for key in keys.tolist()], expected, ask, counted)
+    texts = [key.decode() for key in keys.tolist()]
+    return one_by_one(LAW, f"{whose}select_phy_offset{window}", texts, expected, ask, counted)
 
 
 # --- real files

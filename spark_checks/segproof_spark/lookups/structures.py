@@ -14,7 +14,7 @@ from segproof_spark.arrow_files import files_of
 from segproof_spark.lookups import kafka_indexes, kafka_logs, rocketmq_keys
 from segproof_spark.lookups.comparison import Comparison, Question, Unit
 from segproof_spark.lookups.random_numbers import Draw
-from segproof_spark.memory import peak_bytes
+from segproof_spark.result_rows import peak_bytes
 
 __all__ = ["LOG", "STRUCTURES", "Structure", "drawn_units", "packed", "parts_of", "run_unit"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from segproof_spark.findings import finding_of_row
+from segproof_spark.result_rows import finding_of_row
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -14,9 +14,9 @@ from segproof.kafka.batch_writing import TIMESTAMP_TYPES
 from segproof.kafka.record_file import RecordFile
 from segproof_harness.reading.segment_file_rows import BATCH_FIELDS, LARGE_BATCH_BYTES, field_of
 from segproof_spark.tables.columns import Make, arrow_schema, batch_of, names_of
+from segproof_spark.tables.files_below import Unit
 from segproof_spark.tables.logs import Headers, LogReader, is_too_old, opened, start_position
-from segproof_spark.tables.request import Request
-from segproof_spark.tables.walk import Unit
+from segproof_spark.tables.options import Request
 
 __all__ = ["batches", "one_by_one"]
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from segproof_spark.tables.request import Request
+from segproof_spark.tables.files_below import Unit
+from segproof_spark.tables.options import Request
 from segproof_spark.tables.schemas import TABLES
-from segproof_spark.tables.walk import Unit
 
 __all__ = ["HEADERS_TYPE", "arrow_schema", "batch_of", "merged", "names_of", "slices_of"]
 

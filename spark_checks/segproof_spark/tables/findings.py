@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table `findings`: verify files in parallel.
 
-The tasks are those of `spark verify`, see verify/units.py and verify/running.py. A data source has
+The tasks are those of `spark verify`, see verify/plan.py and verify/tasks.py. A data source has
 one stage, and what concerns several segments of one partition is judged in the task that has it, so
 a partition is never cut here; `spark verify` and `findings_frame` cut large ones, and find the
 same. Findings name files by their absolute paths.
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from segproof.verifying.reporting import Wanted
-from segproof_spark.findings import FINDING_FIELDS
-from segproof_spark.verify.running import Verifying
-from segproof_spark.verify.units import make_plan
+from segproof_spark.result_rows import FINDING_FIELDS
+from segproof_spark.verify.plan import make_plan
+from segproof_spark.verify.tasks import Verifying
 
 TASK_BYTES = 1 << 30
 """Bytes of files that one task is given, unless a single partition has more."""

@@ -16,8 +16,8 @@ from segproof.errors import CorruptIndexError, SegproofError
 from segproof.files import File, Files
 from segproof.kafka.transaction_index import read_aborted_txns
 from segproof_spark.tables.columns import batch_of
-from segproof_spark.tables.request import Request
-from segproof_spark.tables.walk import Unit
+from segproof_spark.tables.files_below import Unit
+from segproof_spark.tables.options import Request
 
 __all__ = ["aborted_transactions", "genuine_entries", "index_entries", "whole_entries"]
 

@@ -21,10 +21,10 @@ from segproof.files import Files, holds_zeros
 from segproof.kafka.batch_table import BATCH_DTYPE, BatchScan, CheckedBatches, check_batches
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES
 from segproof.kafka.record_file import LogAsFound, RecordFile
+from segproof_spark.tables.files_below import Unit
 from segproof_spark.tables.index_files import genuine_entries
-from segproof_spark.tables.request import Request
+from segproof_spark.tables.options import Request
 from segproof_spark.tables.schemas import TABLES
-from segproof_spark.tables.walk import Unit
 
 __all__ = [
     "Headers",

@@ -14,9 +14,9 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof_harness.cli.common import reason_of
-from segproof_spark.tables.request import Request
-from segproof_spark.tables.walk import Unit, is_foreign, units_below
-from segproof_spark.tables.where import passing
+from segproof_spark.tables.conditions import passing
+from segproof_spark.tables.files_below import Unit, is_foreign, units_below
+from segproof_spark.tables.options import Request
 
 __all__ = ["DamagedFileError", "FilesTask", "PushingTableReader", "TableReader", "places_of"]
 

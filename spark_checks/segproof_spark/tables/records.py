@@ -25,9 +25,9 @@ from segproof.kafka.record_batch import BATCH_HEADER_BYTES
 from segproof.kafka.record_file import RecordFile
 from segproof.kernels import records as kernels
 from segproof_spark.tables.columns import HEADERS_TYPE, Make, batch_of, slices_of
+from segproof_spark.tables.files_below import Unit
 from segproof_spark.tables.logs import Headers, LogReader, is_too_old, opened, start_position
-from segproof_spark.tables.request import Request
-from segproof_spark.tables.walk import Unit
+from segproof_spark.tables.options import Request
 
 __all__ = ["records"]
 

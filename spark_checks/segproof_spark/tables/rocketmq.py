@@ -21,8 +21,8 @@ from segproof.rocketmq.index_table import (
     read_stored_header,
 )
 from segproof_spark.tables.columns import batch_of
-from segproof_spark.tables.request import Request
-from segproof_spark.tables.walk import Unit
+from segproof_spark.tables.files_below import Unit
+from segproof_spark.tables.options import Request
 
 __all__ = ["rocketmq_entries"]
 

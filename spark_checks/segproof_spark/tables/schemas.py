@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from segproof_spark.findings import FINDING_COLUMNS
+from segproof_spark.result_rows import FINDING_COLUMNS
 
 __all__ = ["OPTIONS", "TABLES", "Column", "Option", "Table", "ddl_of"]
 

@@ -36,7 +36,7 @@ from segproof.verifying.segment_files import Segment
 from segproof_harness.cli.common import release
 from segproof_spark.arrow_files import errors_name, is_url, open_filesystem, shown
 from segproof_spark.bundle import digest_of_sources
-from segproof_spark.findings import FINDING_FIELDS
+from segproof_spark.result_rows import FINDING_FIELDS
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem

@@ -10,14 +10,14 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from segproof_spark.findings import (
+from segproof_spark.result_rows import (
     FINDING_COLUMNS,
     FINDING_FIELDS,
     FINDING_STRUCT,
     arrow_fields,
     finding_row,
+    peak_bytes,
 )
-from segproof_spark.memory import peak_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -38,6 +38,16 @@ from segproof.verifying.split_logs import (
 )
 from segproof_spark.arrow_files import is_url
 from segproof_spark.verify.checkpoint import Checkpoint, Mark
+from segproof_spark.verify.plan import (
+    Known,
+    PieceUnit,
+    SegmentUnit,
+    Unit,
+    WholeUnit,
+    open_place,
+    partition_of,
+    units_of,
+)
 from segproof_spark.verify.rows import (
     CARRY,
     LOG_BATCHES,
@@ -47,16 +57,6 @@ from segproof_spark.verify.rows import (
     chunked,
     finding,
     task_row,
-)
-from segproof_spark.verify.units import (
-    Known,
-    PieceUnit,
-    SegmentUnit,
-    Unit,
-    WholeUnit,
-    open_place,
-    partition_of,
-    units_of,
 )
 
 __all__ = ["Verifying", "with_command"]

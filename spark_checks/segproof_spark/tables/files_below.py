@@ -19,7 +19,7 @@ from segproof.verifying.file_names import NameKind, read_file_name, read_partiti
 from segproof.verifying.rocketmq.store_paths import PlaceKind, find_places
 from segproof_harness.reading.segment_file_rows import segment_file
 from segproof_harness.reading.store_file_rows import files_of as store_files
-from segproof_spark.tables.request import Request
+from segproof_spark.tables.options import Request
 from segproof_spark.tables.schemas import TABLES
 
 __all__ = ["Unit", "is_foreign", "units_below"]

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schema of findings, and how a finding becomes a row.
+"""What rows of results hold: findings, and a worker's memory; and where a job writes them.
 
-`expected` and `actual` hold whatever is compared, so they travel as JSON text.
+`expected` and `actual` of a finding hold whatever is compared, so they travel as JSON text.
 """
 
 import json
+import resource
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -57,3 +60,32 @@ def finding_of_row(row: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("expected", "actual"):
         finding[name] = None if finding[name] is None else json.loads(finding[name])
     return finding
+
+
+def peak_bytes() -> int:
+    """Return the most memory that this process has held, in bytes."""
+    # The system tells kilobytes, but bytes on macOS.
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+class ResultsLostError(Exception):
+    """The results that can be read are not all that were written."""
+
+
+def place_of(out: str) -> str:
+    """Return the URL under which Hadoop finds the place that a user named."""
+    # Hadoop takes the path behind file:// as it is, spaces included.
+    return out if "://" in out else f"file://{Path(out).absolute()}"
+
+
+def check_all_read(
+    out: str, what: str, found: Mapping[str, int], wanted: Mapping[str, int]
+) -> None:
+    """Raise ResultsLostError unless the sums of what can be read are those of what was written."""
+    if dict(found) != dict(wanted):
+        told = ", ".join(f"{name} {found.get(name, 0)} of {many}" for name, many in wanted.items())
+        raise ResultsLostError(
+            f"{out}: not all {what} can be read again ({told}): "
+            "the driver and every worker must see the same place under this name"
+        )

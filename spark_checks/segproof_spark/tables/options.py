@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from segproof.compression import UNCOMPRESSED_LIMIT_BYTES
+from segproof_spark.tables.conditions import Condition, conditions_of
 from segproof_spark.tables.schemas import OPTIONS, TABLES, Column, Table
-from segproof_spark.tables.where import Condition, conditions_of
 
 __all__ = ["Filters", "Range", "Request", "request_of", "table_of"]
 
