@@ -46,9 +46,9 @@ Scope = Literal["state", "step", "file", "disk", "pure"]
 Behaviours = type[Behaviour] | tuple[type[Behaviour], ...]
 """One, or several."""
 ONE_FILE = frozenset(
-    {"image", "index_file", "log", "offset_index", "time_index", "transaction_index"}
-)
-MANY_FILES = frozenset({"files", "logs", "next_base_offset", "store"})
+    {"image", "index_file", "log", "offset_index", "raw_image", "raw_index_file", "time_index"}
+) | {"transaction_index"}
+MANY_FILES = frozenset({"entire", "files", "followed", "logs", "next_base_offset", "store"})
 """Names of what only files beside each other tell."""
 
 

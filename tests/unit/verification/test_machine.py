@@ -36,7 +36,7 @@ from segproof.kafka.record_batch import (
 from segproof.verification import VERIFIED_LAWS, verify
 from segproof_harness.files.memory_files import MemoryFiles
 from segproof_harness.laws.every_law import LAWS, RETIRED
-from segproof_harness.laws.judged_directory import Judge
+from segproof_harness.laws.judged_directory import DirectoryJudge
 from segproof_model.kafka.format.transaction_index import AbortedTxn
 from segproof_model.laws.kafka.format.log_bytes import batches_of, valid_batches
 
@@ -439,7 +439,7 @@ class VerificationMachine(RuleBasedStateMachine):
             handle.pwrite(image, 0)
             handle.close()
         findings = list(verify(FOLDER, deep=True, files=files))
-        judge = Judge(images)
+        judge = DirectoryJudge(images)
         for finding in findings:
             if finding.severity is Severity.NOTE and finding.law in ("SEG-7", "DISK-9"):
                 continue  # entries that could not be compared

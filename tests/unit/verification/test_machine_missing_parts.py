@@ -24,7 +24,7 @@ from segproof.kafka.record_batch import (
 from segproof.verification import verify
 from segproof_harness.files.codecs import CODECS
 from segproof_harness.files.memory_files import MemoryFiles
-from segproof_harness.laws.judged_directory import Judge
+from segproof_harness.laws.judged_directory import DirectoryJudge
 from segproof_model.laws.kafka.broker.partition_on_disk import (
     directories_are_met_once,
     no_offsets_are_lost_between_segments,
@@ -94,7 +94,7 @@ def test_end_of_an_offset_index(
     }
     if is_closed:
         images[name_of(base + len(sizes), ".log")] = b""
-    broken = Judge(images).breaks("DISK-24")
+    broken = DirectoryJudge(images).breaks("DISK-24")
     event(f"broken: {broken}")
     assert broken == bool(list(verify(FOLDER, laws=["DISK-24"], files=in_memory(images))))
 
@@ -118,7 +118,7 @@ def test_stretches_of_megabytes(places: list[int], end: int) -> None:
     widest = max((after - before for before, after in pairwise(held)), default=0)
     expected = end - 1 - held[-1] > max(16, 8 * widest)
     event(f"broken: {expected}")
-    assert expected == Judge(images).breaks("DISK-24")
+    assert expected == DirectoryJudge(images).breaks("DISK-24")
     assert expected == bool(list(verify(FOLDER, laws=["DISK-24"], files=in_memory(images))))
 
 
@@ -164,7 +164,7 @@ def test_offsets_between_segments(
     images = {name_of(10, ".log"): log, name_of(following, ".log"): b""}
     broken = not no_offsets_are_lost_between_segments(log, following, CODECS)
     event(f"broken: {broken}")
-    assert broken == Judge(images).breaks("DISK-25")
+    assert broken == DirectoryJudge(images).breaks("DISK-25")
     assert broken == bool(list(verify(FOLDER, laws=["DISK-25"], files=in_memory(images))))
 
 

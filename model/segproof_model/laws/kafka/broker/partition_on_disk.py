@@ -156,10 +156,10 @@ def no_offsets_are_lost_between_segments(
 
 
 @law("DISK-38", PartitionLog, DIRECTORIES)
-def checkpointed_offset_is_in_the_log(offset: int, log_end_offset: int) -> bool:
+def checkpointed_offset_is_in_the_log(checkpointed_offset: int, log_end_offset: int) -> bool:
     """Recovery point, high watermark and cleaner offset of a partition, as its data directory's
     checkpoints have them, are not behind the end of its log. For the cleaner's a note."""
-    return offset <= log_end_offset
+    return checkpointed_offset <= log_end_offset
 
 
 @law("DISK-39", PartitionLog, DIRECTORIES)

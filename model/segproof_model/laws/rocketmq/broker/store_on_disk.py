@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of a store on disk: checkpoint, log, index and queues side by side."""
+"""The laws of a store on disk: checkpoint, log, index and queues side by side.
+
+Laws about entries judge the store as it is `followed`: an index file that can't be followed counts
+as empty. Laws that no entry is missing judge an `entire` store, whose every file can be followed.
+"""
 
 from collections import Counter
 from itertools import pairwise
@@ -133,56 +137,56 @@ def folders_hold_their_files(store: StoreFiles) -> bool:
 
 
 @law("RMQDISK-28", MessageStore, BUILD_INDEX)
-def entries_lie_in_the_log(store: StoreFiles) -> bool:
+def entries_lie_in_the_log(followed: StoreFiles) -> bool:
     """No entry leads behind the end of the commit log."""
-    return all(entry.phy_offset < store.end for _, entry in store.entries)
+    return all(entry.phy_offset < followed.end for _, entry in followed.entries)
 
 
 @law("RMQDISK-29", MessageStore, BUILD_INDEX)
-def entries_lead_to_messages(store: StoreFiles) -> bool:
+def entries_lead_to_messages(followed: StoreFiles) -> bool:
     """At the offset of each entry inside the commit log a message begins."""
-    offsets = {entry.phy_offset for _, entry in store.entries}
-    return {offset for offset in offsets if offset < store.end} <= store.messages.keys()
+    offsets = {entry.phy_offset for _, entry in followed.entries}
+    return {offset for offset in offsets if offset < followed.end} <= followed.messages.keys()
 
 
 @law("RMQDISK-30", MessageStore, BUILD_INDEX)
-def entries_have_a_key_of_the_message(store: StoreFiles) -> bool:
+def entries_have_a_key_of_the_message(followed: StoreFiles) -> bool:
     """The hash of each entry is that of a key, or of the tags, of the message that it leads to."""
-    found = [(store.messages.get(entry.phy_offset), entry) for _, entry in store.entries]
+    found = [(followed.messages.get(entry.phy_offset), entry) for _, entry in followed.entries]
     return all(
         one is None or entry.key_hash in read.hashes_of(one, tags=True) for one, entry in found
     )
 
 
 @law("RMQDISK-31", MessageStore, BUILD_INDEX)
-def keys_have_entries(store: StoreFiles) -> bool:
+def keys_have_entries(entire: StoreFiles) -> bool:
     """From the first to the last indexed message each key of each message has its entry.
 
     Of the first one some may be in an index file that has expired, if messages before it have; of
     the last one some may be missing beside `abort`.
     """
     wanted = Counter[tuple[int, int]]()
-    for at, message in store.messages.items():
-        is_inside = store.begin < at <= store.end_of_index or at == store.begin <= store.first
-        if is_inside and not (store.is_running and at == store.end_of_index):
+    for at, message in entire.messages.items():
+        is_inside = entire.begin < at <= entire.end_of_index or at == entire.begin <= entire.first
+        if is_inside and not (entire.is_running and at == entire.end_of_index):
             wanted.update((at, key_hash) for key_hash in read.hashes_of(message))
-    return wanted <= store.pairs
+    return wanted <= entire.pairs
 
 
 @law("RMQDISK-32", MessageStore, BUILD_INDEX)
-def times_are_those_of_the_messages(store: StoreFiles) -> bool:
+def times_are_those_of_the_messages(followed: StoreFiles) -> bool:
     """Begin and end timestamp are the store times of the messages of the first and last entry, and
     each difference behind the first is the seconds from the begin to its message's store time.
 
     Beside `abort` the end timestamp of the newest file may be that of the entry before.
     """
-    for file, entry in store.entries:
-        message, begin = store.messages.get(entry.phy_offset), file.header.begin_timestamp
+    for file, entry in followed.entries:
+        message, begin = followed.messages.get(entry.phy_offset), file.header.begin_timestamp
         if message is None or entry.key_hash not in read.hashes_of(message, tags=True):
             continue
         time = message.store_timestamp
         is_last = entry.number == len(file.entries)
-        is_open = store.is_running and file.image == store.index[-1].image
+        is_open = followed.is_running and file.image == followed.index[-1].image
         if is_last and not is_open and time != file.header.end_timestamp:
             return False
         found = entry.time_diff if entry.number > 1 else begin
@@ -192,25 +196,25 @@ def times_are_those_of_the_messages(store: StoreFiles) -> bool:
 
 
 @law("RMQDISK-33", MessageStore, BUILD_INDEX)
-def index_covers_the_log(store: StoreFiles) -> bool:
+def index_covers_the_log(entire: StoreFiles) -> bool:
     """No message with keys lies before the first or behind the last message that is indexed.
 
     Beside `abort` those behind the last may, from the last one on that a queue knows. Of a log that
     lies alone nothing is asked.
     """
-    return store.lies_alone or not any(
+    return entire.lies_alone or not any(
         read.hashes_of(message)
-        and (at < store.begin or (at > store.end_of_index and store.is_due(at)))
-        for at, message in store.messages.items()
+        and (at < entire.begin or (at > entire.end_of_index and entire.is_due(at)))
+        for at, message in entire.messages.items()
     )
 
 
 @law("RMQDISK-34", MessageStore, BUILD_INDEX)
-def messages_are_indexed_once(store: StoreFiles) -> bool:
+def messages_are_indexed_once(followed: StoreFiles) -> bool:
     """No key of a message has more entries than the message has it."""
     return all(
-        store.pairs[at, key_hash] <= often
-        for at, message in store.messages.items()
+        followed.pairs[at, key_hash] <= often
+        for at, message in followed.messages.items()
         for key_hash, often in Counter(read.hashes_of(message, tags=True)).items()
     )
 

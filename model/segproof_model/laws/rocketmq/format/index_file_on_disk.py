@@ -14,19 +14,19 @@ INDEX_NAME = re.compile(r"[0-9]{17}")
 
 
 @law("RMQDISK-1", IndexFile, INDEX_FILE)
-def length_fits(index_file: IndexBytes) -> bool:
+def length_fits(raw_index_file: IndexBytes) -> bool:
     """An index file of H slots has 40 + 4H + 20N bytes, for one slot or more and N of 2 or more."""
-    room = len(index_file.image) - index_file.start
-    return index_file.hash_slot_num >= 1 and room >= 40 and room % 20 == 0
+    room = len(raw_index_file.image) - raw_index_file.start
+    return raw_index_file.hash_slot_num >= 1 and room >= 40 and room % 20 == 0
 
 
 @law("RMQDISK-2", IndexFile, "segproof")
-def slots_can_be_told(image: bytes) -> bool:
+def slots_can_be_told(raw_image: bytes) -> bool:
     """Of all numbers of slots that fit the length one alone fits header and chains too."""
     of_header = length_fits, count_has_room, header_has_the_ends
     of_chains = slots_lead_to_entries, chains_lead_back, chains_keep_to_their_slot
     laws = *of_header, *of_chains, each_entry_is_named_once
-    readings = [IndexBytes(image, slots) for slots in range(1, (len(image) - 40) // 4 - 9)]
+    readings = [IndexBytes(raw_image, slots) for slots in range(1, (len(raw_image) - 40) // 4 - 9)]
     fitting = [one for one in readings if all(holds(one) for holds in laws)]
     return len(fitting) == 1 and not fitting[0].is_empty
 
