@@ -10,6 +10,7 @@ import os
 import shutil
 import tempfile
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -115,65 +116,6 @@ def _uncounted() -> bytes:
     return bytes(batch)
 
 
-def _name_examples() -> dict[str, tuple[str, Damage]]:
-    return {
-        "FILE-1": ("the log is named 0.log", rename(LOG, "0.log")),
-        "FILE-2": ("a log is named first.log", rename(LOG, "first.log")),
-        "DISK-3": ("a file notes.txt lies among the segments", add("notes.txt", b"remember")),
-        "DISK-4": ("the log is gone, its indexes are there", remove(LOG)),
-        "DISK-5": ("the offset index is gone", remove(INDEX)),
-        "DISK-6": ("64 zeros behind the index of a closed segment", add(INDEX, bytes(64))),
-        "DISK-19": ("a segment in the middle is gone", _remove_segment(SECOND)),
-        "LOAD-1": ("a log waits for its removal", add(LOG + ".deleted", b"")),
-    }
-
-
-def _index_examples() -> dict[str, tuple[str, Damage]]:
-    return {
-        "OFFIDX-1": ("5 bytes behind the last entry of the offset index", add(INDEX, b"\1" * 5)),
-        "OFFIDX-2": ("two entries of the offset index are swapped", swap(INDEX, 8, 16, 8)),
-        "DISK-8": ("an entry's position falls", overwrite(INDEX, 12, int32(0))),
-        "SEG-7": ("an entry points one byte behind the start of its batch", flip(INDEX, 7)),
-        "TIMEIDX-1": ("5 bytes behind the last entry of the time index", add(TIMES, b"\1" * 5)),
-        "TIMEIDX-7": ("two entries of the time index are swapped", swap(TIMES, 0, 12, 12)),
-        "DISK-24": ("the offset index of a closed segment is empty", cut(f"{SECOND}.index", 128)),
-        "DISK-22": ("an entry's timestamp is negative", overwrite(TIMES, 0, int64(-2))),
-        "DISK-9": ("an entry's timestamp is one millisecond off", flip(TIMES, 7)),
-        "DISK-10": ("the last entry of a closed segment's time index is cut off", cut(TIMES, 12)),
-    }
-
-
-def _log_examples() -> dict[str, tuple[str, Damage]]:
-    short = _batch(0)[:8] + int32(20) + _batch(0)[12:32]
-    control = write_batch([Record(0, 1, b"?", b"")], base_offset=0, is_control=True)
-    return {
-        "SCAN-2": ("the size field of the first batch is 3", overwrite(LOG, 8, int32(3))),
-        "DISK-23": ("the magic of the first batch is 9", overwrite(LOG, 16, b"\x09")),
-        "DUMP-6": ("the last 10 bytes of the log are cut off", cut(LOG, 10)),
-        "BATCH-3": ("one bit of a record is flipped", flip(LOG, 100)),
-        "SCAN-10": ("the log ends inside the header of its only batch", replace_log(LOG, short)),
-        "BATCH-11": ("a message of magic 1 says zstd", replace_log(LOG, _zstd_message())),
-        "BATCH-14": ("the size field of a batch is 20", replace_log(LOG, short, _batch(0))),
-        "BATCH-15": ("a batch counts no record and holds some", replace_log(LOG, _uncounted())),
-        "BATCH-16": ("a batch counts a million records", patch_batch(LOG, 57, int32(10**6))),
-        "BATCH-19": ("the key of a control record has one byte", replace_log(LOG, control)),
-        "BATCH-18": ("a batch has codec 7", patch_batch(LOG, 21, int16(7))),
-        "DISK-13": ("a batch is in the log twice", replace_log(LOG, _batch(0), _batch(0))),
-        "DISK-14": ("a batch has more records than offsets", patch_batch(LOG, 23, int32(0))),
-        "DISK-15": ("a bit is set that no release uses", patch_batch(LOG, 21, int16(128))),
-        "LOG-4": ("a batch reaches into the next segment", _reach_over),
-    }
-
-
-def _transaction_examples() -> dict[str, tuple[str, Damage]]:
-    return {
-        "TXNIDX-1": ("5 bytes behind the last entry of the index", add(ABORTED, bytes(5))),
-        "DISK-11": ("an entry's producer is another one", overwrite(ABORTED, 2, int64(77))),
-        "DISK-12": ("the last entry of the index is cut off", cut(ABORTED, 34)),
-        "DISK-21": ("an entry's first offset is negative", overwrite(ABORTED, 10, int64(-1))),
-    }
-
-
 def _producer_batch(offset: int, sequence: int, *, is_transactional: bool = False) -> bytes:
     return write_batch(
         [Record(offset, 1, None, b"value")], base_offset=offset, producer_id=7, producer_epoch=0,
@@ -200,91 +142,6 @@ def _swap_first_log(folder: Path) -> None:
     """Let the first log wait for its place, and another one be cleaned."""
     rename(LOG, LOG + ".swap")(folder)
     add(LOG + ".cleaned", b"")(folder)
-
-
-def _producer_examples() -> dict[str, tuple[str, Damage]]:
-    """On the log of transactions."""
-    two = replace_log(LOG, _producer_batch(0, 0), _producer_batch(1, 5))
-    begun = replace_log(LOG, _producer_batch(0, 0, is_transactional=True))
-    markers = replace_log(LOG, _marker(0, 7), _marker(1, 6))
-    left = replace_log(LOG, _producer_batch(0, 0, is_transactional=True), _producer_batch(1, 1))
-    return {
-        "DISK-29": ("the epoch of a producer's batch is 9", patch_batch(LOG, 51, int16(9))),
-        "DISK-30": ("the sequence of a batch is 1000", patch_batch(LOG, 53, int32(1000))),
-        "DISK-31": ("a batch of sequence 5 follows one of 0", two),
-        "DISK-32": ("a transaction has no marker", begun),
-        "DISK-33": ("a log begins with a marker", replace_log(LOG, _marker(0, 7))),
-        "DISK-34": ("a marker of coordinator epoch 6 follows one of 7", markers),
-        "DISK-44": ("a batch of no transaction follows one of an open one", left),
-        "PROD-3": ("one bit of a snapshot is flipped", flip(SNAPSHOT, 20)),
-        "PROD-14": (
-            "a producer's last sequence number in a snapshot is one more",
-            _change_snapshot,
-        ),
-    }
-
-
-def _log_directory_examples() -> dict[str, tuple[str, Damage]]:
-    far = [ProducerStateEntry(7, 0, batch_metadata=(BatchMetadata(0, 99, 0, 1),))]
-    second, behind = f"{SECOND}.snapshot", "00000000000000099999.snapshot"
-    return {
-        "DISK-27": ("a log 0.log lies beside that of 20 digits", add("0.log", b"")),
-        "DISK-28": ("the first batch is of leader epoch 5", patch_batch(LOG, 12, int32(5))),
-        "DISK-35": ("a snapshot of offset 60 knows offset 99", write(second, write_snapshot(far))),
-        "DISK-36": ("a snapshot is behind the log's end", write(behind, write_snapshot(()))),
-        "DISK-37": ("the checkpoint begins with epoch 3", write(EPOCHS, b"0\n1\n3 0\n")),
-        "DISK-38": ("the recovery point is far behind", write(f"../{RECOVERY}", FAR)),
-        "DISK-41": ("a checkpoint was being written", write(EPOCHS + ".tmp", b"")),
-        "DISK-42": ("a log waits as .swap beside a .cleaned file", _swap_first_log),
-        "DISK-43": ("the log start is far behind", write(f"../{START}", FAR)),
-        "CKPT-3": ("the version of the checkpoint is 1", write(EPOCHS, b"1\n0\n")),
-        "CKPT-4": ("an offset in the checkpoint is no number", write(EPOCHS, b"0\n1\n0 zero\n")),
-        "EPOCH-1": ("the epochs in the checkpoint fall", write(EPOCHS, b"0\n2\n1 0\n0 60\n")),
-        "META-2": ("the topic id is zero", write(METADATA, ZERO_TOPIC)),
-    }
-
-
-def _deep_examples() -> dict[str, tuple[str, Damage]]:
-    wrapper = _compressed_messages(1)
-    absolute = _compressed_messages(0)
-    return {
-        "BATCH-9": (
-            "the offset of a wrapper of magic 0 is not that of its last message",
-            replace_log(LOG, int64(7) + absolute[8:]),
-        ),
-        "BATCH-10": (
-            "the offset of a wrapper of magic 1 is below its last message's",
-            replace_log(LOG, int64(1) + wrapper[8:]),
-        ),
-        "DISK-16": ("a record's offset is beyond its batch", _wrong_delta),
-        "DISK-17": ("the largest timestamp is no record's", patch_batch(LOG, 35, int64(10**12))),
-    }
-
-
-def _examples() -> dict[str, Example]:
-    plain = _name_examples() | _index_examples() | _log_examples()
-    examples = {law: Example(words, PLAIN, do) for law, (words, do) in plain.items()}
-    for law, (words, do) in _transaction_examples().items():
-        examples[law] = Example(words, TRANSACTIONS, do)
-    for law, (words, do) in _deep_examples().items():
-        examples[law] = Example(words, PLAIN, do, deep=True)
-    for law, (words, do) in _producer_examples().items():
-        examples[law] = Example(words, TRANSACTIONS, do)
-    for law, (words, do) in _log_directory_examples().items():
-        examples[law] = Example(words, PLAIN, do)
-    gone_topic = write(f"../{RECOVERY}", b"0\n1\ngone 0 5\n")
-    words = "a checkpoint has a partition without a directory"
-    examples["DISK-39"] = Example(words, PLAIN, gone_topic, below="..")
-    stopped = write("../.kafka_cleanshutdown", b"yes")
-    examples["DISK-40"] = Example("the marker holds a word", PLAIN, stopped, below="..")
-    flipped = flip("00000000000000001000.log", 40)
-    examples["BATCH-2"] = Example("one bit of a message of magic 1 is flipped", LEGACY, flipped)
-    gone = _remove_segment("00000000000000001080")
-    examples["DISK-25"] = Example("a segment among records without keys is gone", KEYLESS, gone)
-    examples["DISK-26"] = Example("a link leads back to its directory", PLAIN, _loop, below="all")
-    named = add("notes.txt", b"x")
-    examples["DISK-20"] = Example("the path is no part of a log", PLAIN, named, below="notes.txt")
-    return examples
 
 
 def _remove_segment(base: str) -> Damage:
@@ -315,7 +172,128 @@ def _wrong_delta(folder: Path) -> None:
     replace_log(f"{FIRST}.log", bytes(batch))(folder)
 
 
-EXAMPLES = _examples() | STORE_EXAMPLES
+plain = partial(Example, scenario=PLAIN)
+deep = partial(plain, deep=True)
+transactions = partial(Example, scenario=TRANSACTIONS)
+
+SHORT = _batch(0)[:8] + int32(20) + _batch(0)[12:32]
+CONTROL = write_batch([Record(0, 1, b"?", b"")], base_offset=0, is_control=True)
+WRAPPER = _compressed_messages(1)
+ABSOLUTE = _compressed_messages(0)
+FAR_STATE = [ProducerStateEntry(7, 0, batch_metadata=(BatchMetadata(0, 99, 0, 1),))]
+GAP = replace_log(LOG, _producer_batch(0, 0), _producer_batch(1, 5))
+BEGUN = replace_log(LOG, _producer_batch(0, 0, is_transactional=True))
+MARKERS = replace_log(LOG, _marker(0, 7), _marker(1, 6))
+LEFT = replace_log(LOG, _producer_batch(0, 0, is_transactional=True), _producer_batch(1, 1))
+
+EXAMPLES: dict[str, Example] = {
+    # names
+    "FILE-1": plain("the log is named 0.log", rename(LOG, "0.log")),
+    "FILE-2": plain("a log is named first.log", rename(LOG, "first.log")),
+    "DISK-3": plain("a file notes.txt lies among the segments", add("notes.txt", b"remember")),
+    "DISK-4": plain("the log is gone, its indexes are there", remove(LOG)),
+    "DISK-5": plain("the offset index is gone", remove(INDEX)),
+    "DISK-6": plain("64 zeros behind the index of a closed segment", add(INDEX, bytes(64))),
+    "DISK-19": plain("a segment in the middle is gone", _remove_segment(SECOND)),
+    "LOAD-1": plain("a log waits for its removal", add(LOG + ".deleted", b"")),
+    # indexes
+    "OFFIDX-1": plain("5 bytes behind the last entry of the offset index", add(INDEX, b"\1" * 5)),
+    "OFFIDX-2": plain("two entries of the offset index are swapped", swap(INDEX, 8, 16, 8)),
+    "DISK-8": plain("an entry's position falls", overwrite(INDEX, 12, int32(0))),
+    "SEG-7": plain("an entry points one byte behind the start of its batch", flip(INDEX, 7)),
+    "TIMEIDX-1": plain("5 bytes behind the last entry of the time index", add(TIMES, b"\1" * 5)),
+    "TIMEIDX-7": plain("two entries of the time index are swapped", swap(TIMES, 0, 12, 12)),
+    "DISK-24": plain("the offset index of a closed segment is empty", cut(f"{SECOND}.index", 128)),
+    "DISK-22": plain("an entry's timestamp is negative", overwrite(TIMES, 0, int64(-2))),
+    "DISK-9": plain("an entry's timestamp is one millisecond off", flip(TIMES, 7)),
+    "DISK-10": plain("the last entry of a closed segment's time index is cut off", cut(TIMES, 12)),
+    # logs
+    "SCAN-2": plain("the size field of the first batch is 3", overwrite(LOG, 8, int32(3))),
+    "DISK-23": plain("the magic of the first batch is 9", overwrite(LOG, 16, b"\x09")),
+    "DUMP-6": plain("the last 10 bytes of the log are cut off", cut(LOG, 10)),
+    "BATCH-3": plain("one bit of a record is flipped", flip(LOG, 100)),
+    "SCAN-10": plain("the log ends inside the header of its only batch", replace_log(LOG, SHORT)),
+    "BATCH-11": plain("a message of magic 1 says zstd", replace_log(LOG, _zstd_message())),
+    "BATCH-14": plain("the size field of a batch is 20", replace_log(LOG, SHORT, _batch(0))),
+    "BATCH-15": plain("a batch counts no record and holds some", replace_log(LOG, _uncounted())),
+    "BATCH-16": plain("a batch counts a million records", patch_batch(LOG, 57, int32(10**6))),
+    "BATCH-19": plain("the key of a control record has one byte", replace_log(LOG, CONTROL)),
+    "BATCH-18": plain("a batch has codec 7", patch_batch(LOG, 21, int16(7))),
+    "DISK-13": plain("a batch is in the log twice", replace_log(LOG, _batch(0), _batch(0))),
+    "DISK-14": plain("a batch has more records than offsets", patch_batch(LOG, 23, int32(0))),
+    "DISK-15": plain("a bit is set that no release uses", patch_batch(LOG, 21, int16(128))),
+    "LOG-4": plain("a batch reaches into the next segment", _reach_over),
+    # records
+    "BATCH-9": deep(
+        "the offset of a wrapper of magic 0 is not that of its last message",
+        replace_log(LOG, int64(7) + ABSOLUTE[8:]),
+    ),
+    "BATCH-10": deep(
+        "the offset of a wrapper of magic 1 is below its last message's",
+        replace_log(LOG, int64(1) + WRAPPER[8:]),
+    ),
+    "DISK-16": deep("a record's offset is beyond its batch", _wrong_delta),
+    "DISK-17": deep("the largest timestamp is no record's", patch_batch(LOG, 35, int64(10**12))),
+    # the directory of a log
+    "DISK-27": plain("a log 0.log lies beside that of 20 digits", add("0.log", b"")),
+    "DISK-28": plain("the first batch is of leader epoch 5", patch_batch(LOG, 12, int32(5))),
+    "DISK-35": plain(
+        "a snapshot of offset 60 knows offset 99",
+        write(f"{SECOND}.snapshot", write_snapshot(FAR_STATE)),
+    ),
+    "DISK-36": plain(
+        "a snapshot is behind the log's end",
+        write("00000000000000099999.snapshot", write_snapshot(())),
+    ),
+    "DISK-37": plain("the checkpoint begins with epoch 3", write(EPOCHS, b"0\n1\n3 0\n")),
+    "DISK-38": plain("the recovery point is far behind", write(f"../{RECOVERY}", FAR)),
+    "DISK-41": plain("a checkpoint was being written", write(EPOCHS + ".tmp", b"")),
+    "DISK-42": plain("a log waits as .swap beside a .cleaned file", _swap_first_log),
+    "DISK-43": plain("the log start is far behind", write(f"../{START}", FAR)),
+    "CKPT-3": plain("the version of the checkpoint is 1", write(EPOCHS, b"1\n0\n")),
+    "CKPT-4": plain("an offset in the checkpoint is no number", write(EPOCHS, b"0\n1\n0 zero\n")),
+    "EPOCH-1": plain("the epochs in the checkpoint fall", write(EPOCHS, b"0\n2\n1 0\n0 60\n")),
+    "META-2": plain("the topic id is zero", write(METADATA, ZERO_TOPIC)),
+    # transactions
+    "TXNIDX-1": transactions("5 bytes behind the last entry of the index", add(ABORTED, bytes(5))),
+    "DISK-11": transactions("an entry's producer is another one", overwrite(ABORTED, 2, int64(77))),
+    "DISK-12": transactions("the last entry of the index is cut off", cut(ABORTED, 34)),
+    "DISK-21": transactions(
+        "an entry's first offset is negative", overwrite(ABORTED, 10, int64(-1))
+    ),
+    "DISK-29": transactions("the epoch of a producer's batch is 9", patch_batch(LOG, 51, int16(9))),
+    "DISK-30": transactions("the sequence of a batch is 1000", patch_batch(LOG, 53, int32(1000))),
+    "DISK-31": transactions("a batch of sequence 5 follows one of 0", GAP),
+    "DISK-32": transactions("a transaction has no marker", BEGUN),
+    "DISK-33": transactions("a log begins with a marker", replace_log(LOG, _marker(0, 7))),
+    "DISK-34": transactions("a marker of coordinator epoch 6 follows one of 7", MARKERS),
+    "DISK-44": transactions("a batch of no transaction follows one of an open one", LEFT),
+    "PROD-3": transactions("one bit of a snapshot is flipped", flip(SNAPSHOT, 20)),
+    "PROD-14": transactions(
+        "a producer's last sequence number in a snapshot is one more",
+        _change_snapshot,
+    ),
+    # elsewhere
+    "BATCH-2": Example(
+        "one bit of a message of magic 1 is flipped", flip("00000000000000001000.log", 40), LEGACY
+    ),
+    "DISK-20": plain("the path is no part of a log", add("notes.txt", b"x"), below="notes.txt"),
+    "DISK-25": Example(
+        "a segment among records without keys is gone",
+        _remove_segment("00000000000000001080"),
+        KEYLESS,
+    ),
+    "DISK-26": plain("a link leads back to its directory", _loop, below="all"),
+    "DISK-39": plain(
+        "a checkpoint has a partition without a directory",
+        write(f"../{RECOVERY}", b"0\n1\ngone 0 5\n"),
+        below="..",
+    ),
+    "DISK-40": plain(
+        "the marker holds a word", write("../.kafka_cleanshutdown", b"yes"), below=".."
+    ),
+    **STORE_EXAMPLES,
+}
 """An example for each law that a small damage can break."""
 
 

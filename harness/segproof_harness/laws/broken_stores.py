@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How to break a law of a RocketMQ store: for each that `verify` checks a small damage."""
 
+from functools import partial
+
 from segproof_harness.laws.file_damages import (
-    Damage,
     Example,
     add,
     cut,
@@ -31,97 +32,82 @@ def entry(index: int, field: int = 0) -> int:
     return 40 + 4 * 16 + 20 * index + field
 
 
-def _index_examples() -> dict[str, tuple[str, Damage]]:
-    return {
-        "RMQDISK-1": ("the last 7 bytes of the file are cut off", cut(INDEX, 7)),
-        "RMQDISK-2": (
-            "begin and end offset are those of no entry",
-            overwrite(INDEX, 16, int64(77) + int64(78)),
-        ),
-        "RMQDISK-3": ("the file has a 13th month", rename(INDEX, "index/20261321011453849")),
-        "RMQDISK-4": ("the header counts more than there is room", overwrite(INDEX, 36, int32(65))),
-        "RMQDISK-5": ("the header is all zero", overwrite(INDEX, 0, bytes(40))),
-        "RMQDISK-6": ("a byte far behind the last entry", overwrite(INDEX, entry(40), b"\1")),
-        "RMQDISK-7": ("entry 0 is not zero", overwrite(INDEX, entry(0), b"\1")),
-        "RMQDISK-8": ("a slot leads behind the last entry", overwrite(INDEX, 40, int32(50))),
-        "RMQDISK-9": ("an entry leads to itself", overwrite(INDEX, entry(5, 16), int32(5))),
-        "RMQDISK-10": ("one bit of a key hash is flipped", flip(INDEX, entry(5, 3))),
-        "RMQDISK-11": ("a slot is empty that was in use", overwrite(INDEX, 40, int32(0))),
-        "RMQDISK-12": ("the slot count is 99", overwrite(INDEX, 32, int32(99))),
-        "RMQDISK-13": ("a time difference is -1", overwrite(INDEX, entry(5, 12), int32(-1))),
-        "RMQDISK-14": ("a time difference is 100 s", overwrite(INDEX, entry(5, 12), int32(100))),
-        "RMQDISK-15": ("an offset falls", overwrite(INDEX, entry(5, 4), int64(0))),
-        "RMQDISK-16": ("the end offset is another one", overwrite(INDEX, 24, int64(9))),
-    }
+small = partial(Example, scenario=SMALL, system="rocketmq")
+rolled = partial(Example, scenario=ROLLED, system="rocketmq")
 
-
-def _file_examples() -> dict[str, tuple[str, Damage]]:
-    return {
-        "RMQDISK-17": (
-            "the oldest index file has the newest name",
-            rename(OLDEST, "index/20991121011525806"),
-        ),
-        "RMQDISK-18": ("an index file has another length", add(OLDEST, bytes(20))),
-        "RMQDISK-19": ("the oldest file counts fewer entries", overwrite(OLDEST, 36, int32(50))),
-        "RMQDISK-33": ("the oldest index file is gone", remove(OLDEST)),
-    }
-
-
-def _store_examples() -> dict[str, tuple[str, Damage]]:
-    return {
-        "RMQDISK-20": ("the checkpoint is cut", cut("checkpoint", 4000)),
-        "RMQDISK-21": (
-            "the checkpoint speaks of the year 2100",
-            overwrite("checkpoint", 16, int64(4102444800000)),
-        ),
-        "RMQDISK-22": ("the marker of a running broker is there", write("abort", b"")),
-        "RMQDISK-23": (
-            "a second file of the commit log begins too far away",
-            write("commitlog/00000000000000099999", bytes(16384)),
-        ),
-        "RMQDISK-24": ("the magic of a record is 0", overwrite(LOG, 298, int32(0))),
-        "RMQDISK-25": ("a record says that it lies elsewhere", overwrite(LOG, 170, int64(7))),
-        "RMQDISK-26": ("one bit of a body is flipped", flip(LOG, 142 + 88)),
-        "RMQDISK-27": ("a byte behind the zeros at the log's end", overwrite(LOG, 10000, b"x")),
-        "RMQDISK-28": ("the last record is zeros", overwrite(LOG, 1628, bytes(150))),
-        "RMQDISK-29": (
-            "an entry leads one byte behind its message",
-            overwrite(INDEX, entry(4, 4), int64(143)),
-        ),
-        "RMQDISK-30": (
-            "an entry has another hash of the same slot",
-            overwrite(INDEX, entry(4), int32(1829193439)),
-        ),
-        "RMQDISK-31": (
-            "the entry of a key has another hash of the same slot",
-            overwrite(INDEX, entry(4), int32(1829193439)),
-        ),
-        "RMQDISK-32": (
-            "the begin timestamp is one millisecond off",
-            overwrite(INDEX, 0, int64(1795223693837)),
-        ),
-        "RMQDISK-34": (
-            "an entry has the hash of the message's other key",
-            overwrite(INDEX, entry(1), int32(1829193424)),
-        ),
-        "RMQDISK-35": ("a unit of the queue has no size", overwrite(QUEUE, 68, int32(0))),
-        "RMQDISK-36": ("a unit's offset falls", overwrite(QUEUE, 60, int64(0))),
-        "RMQDISK-37": ("a unit leads one byte behind its record", overwrite(QUEUE, 60, int64(454))),
-        "RMQDISK-38": ("a file of notes lies among the index files", write("index/notes", b"x")),
-        "RMQDISK-39": ("a file of notes lies in the log's folder", write("commitlog/notes", b"x")),
-    }
-
-
-def _examples() -> dict[str, Example]:
-    found = {}
-    for scenario, examples in (
-        (SMALL, {**_index_examples(), **_store_examples()}),
-        (ROLLED, _file_examples()),
-    ):
-        for law, (damage, do) in examples.items():
-            found[law] = Example(damage, scenario, do, system="rocketmq")
-    return found
-
-
-STORE_EXAMPLES = _examples()
+STORE_EXAMPLES: dict[str, Example] = {
+    # an index file
+    "RMQDISK-1": small("the last 7 bytes of the file are cut off", cut(INDEX, 7)),
+    "RMQDISK-2": small(
+        "begin and end offset are those of no entry",
+        overwrite(INDEX, 16, int64(77) + int64(78)),
+    ),
+    "RMQDISK-3": small("the file has a 13th month", rename(INDEX, "index/20261321011453849")),
+    "RMQDISK-4": small(
+        "the header counts more than there is room", overwrite(INDEX, 36, int32(65))
+    ),
+    "RMQDISK-5": small("the header is all zero", overwrite(INDEX, 0, bytes(40))),
+    "RMQDISK-6": small("a byte far behind the last entry", overwrite(INDEX, entry(40), b"\1")),
+    "RMQDISK-7": small("entry 0 is not zero", overwrite(INDEX, entry(0), b"\1")),
+    "RMQDISK-8": small("a slot leads behind the last entry", overwrite(INDEX, 40, int32(50))),
+    "RMQDISK-9": small("an entry leads to itself", overwrite(INDEX, entry(5, 16), int32(5))),
+    "RMQDISK-10": small("one bit of a key hash is flipped", flip(INDEX, entry(5, 3))),
+    "RMQDISK-11": small("a slot is empty that was in use", overwrite(INDEX, 40, int32(0))),
+    "RMQDISK-12": small("the slot count is 99", overwrite(INDEX, 32, int32(99))),
+    "RMQDISK-13": small("a time difference is -1", overwrite(INDEX, entry(5, 12), int32(-1))),
+    "RMQDISK-14": small("a time difference is 100 s", overwrite(INDEX, entry(5, 12), int32(100))),
+    "RMQDISK-15": small("an offset falls", overwrite(INDEX, entry(5, 4), int64(0))),
+    "RMQDISK-16": small("the end offset is another one", overwrite(INDEX, 24, int64(9))),
+    # index files beside each other
+    "RMQDISK-17": rolled(
+        "the oldest index file has the newest name",
+        rename(OLDEST, "index/20991121011525806"),
+    ),
+    "RMQDISK-18": rolled("an index file has another length", add(OLDEST, bytes(20))),
+    "RMQDISK-19": rolled("the oldest file counts fewer entries", overwrite(OLDEST, 36, int32(50))),
+    "RMQDISK-33": rolled("the oldest index file is gone", remove(OLDEST)),
+    # checkpoint, log and queues
+    "RMQDISK-20": small("the checkpoint is cut", cut("checkpoint", 4000)),
+    "RMQDISK-21": small(
+        "the checkpoint speaks of the year 2100",
+        overwrite("checkpoint", 16, int64(4102444800000)),
+    ),
+    "RMQDISK-22": small("the marker of a running broker is there", write("abort", b"")),
+    "RMQDISK-23": small(
+        "a second file of the commit log begins too far away",
+        write("commitlog/00000000000000099999", bytes(16384)),
+    ),
+    "RMQDISK-24": small("the magic of a record is 0", overwrite(LOG, 298, int32(0))),
+    "RMQDISK-25": small("a record says that it lies elsewhere", overwrite(LOG, 170, int64(7))),
+    "RMQDISK-26": small("one bit of a body is flipped", flip(LOG, 142 + 88)),
+    "RMQDISK-27": small("a byte behind the zeros at the log's end", overwrite(LOG, 10000, b"x")),
+    "RMQDISK-28": small("the last record is zeros", overwrite(LOG, 1628, bytes(150))),
+    "RMQDISK-29": small(
+        "an entry leads one byte behind its message",
+        overwrite(INDEX, entry(4, 4), int64(143)),
+    ),
+    "RMQDISK-30": small(
+        "an entry has another hash of the same slot",
+        overwrite(INDEX, entry(4), int32(1829193439)),
+    ),
+    "RMQDISK-31": small(
+        "the entry of a key has another hash of the same slot",
+        overwrite(INDEX, entry(4), int32(1829193439)),
+    ),
+    "RMQDISK-32": small(
+        "the begin timestamp is one millisecond off",
+        overwrite(INDEX, 0, int64(1795223693837)),
+    ),
+    "RMQDISK-34": small(
+        "an entry has the hash of the message's other key",
+        overwrite(INDEX, entry(1), int32(1829193424)),
+    ),
+    "RMQDISK-35": small("a unit of the queue has no size", overwrite(QUEUE, 68, int32(0))),
+    "RMQDISK-36": small("a unit's offset falls", overwrite(QUEUE, 60, int64(0))),
+    "RMQDISK-37": small(
+        "a unit leads one byte behind its record", overwrite(QUEUE, 60, int64(454))
+    ),
+    "RMQDISK-38": small("a file of notes lies among the index files", write("index/notes", b"x")),
+    "RMQDISK-39": small("a file of notes lies in the log's folder", write("commitlog/notes", b"x")),
+}
 """An example for each law of a store that a small damage can break."""

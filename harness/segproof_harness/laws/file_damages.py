@@ -18,9 +18,9 @@ class Example:
 
     damage: str
     """What was done, in words."""
+    do: Damage
     scenario: str
     """The directory whose copy is damaged."""
-    do: Damage
     deep: bool = False
     """Whether only a deep run sees it."""
     below: str = ""

@@ -159,7 +159,7 @@ def test_broken_law_is_reported(law: str, tmp_path: Path) -> None:
 def test_corruption_is_reported(name: str, tmp_path: Path) -> None:
     """So do the findings of further corruptions."""
     law, damage = MORE[name]
-    check_reported(law, Example(name, SMALL, damage, system="rocketmq"), tmp_path)
+    check_reported(law, Example(name, damage, SMALL, system="rocketmq"), tmp_path)
 
 
 @pytest.mark.checks("RMQDISK-38")
@@ -178,7 +178,7 @@ def test_a_name_that_java_does_not_parse_is_passed_over(
 ) -> None:
     """Verify said that RocketMQ loads it: a digit above U+FFFF, two signs, more than 63 bits."""
     store = damaged_copy(
-        Example(name, SMALL, write(f"index/{name}", b""), system="rocketmq"), tmp_path
+        Example(name, write(f"index/{name}", b""), SMALL, system="rocketmq"), tmp_path
     )
     assert [severity] == [one.severity for one in verify(store) if one.law == "RMQDISK-38"]
 
@@ -206,7 +206,7 @@ def test_no_verb_ends_in_a_traceback(
     """Whatever is damaged, each verb ends with 0, 1 or 2 in clear lines, and writes nothing."""
     example = STORE_EXAMPLES.get(name)
     if example is None:
-        example = Example(name, SMALL, MORE[name][1], system="rocketmq")
+        example = Example(name, MORE[name][1], SMALL, system="rocketmq")
     store = damaged_copy(example, tmp_path)
     before = state_of(store)
     asked = ["--key", "TopicTest#order-1", "--phy-offset", "1628"] if verb == "lookup" else []
