@@ -14,18 +14,19 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from segproof.errors import SegproofError
 from segproof.kafka.offset_index import OffsetPosition
 from segproof.lookup import SegmentReader
 from segproof_harness.files.shipped_directories import load_expected, partition_of, scenarios_below
-from segproof_harness.reading.partition_under_profile import SegmentAsFound, entries_of
+from segproof_harness.reading.partition_under_profile import SegmentAsFound, answered, entries_of
 from segproof_harness.reading.segment_file_rows import field_of
 from segproof_model.language.behaviours import Release
 from segproof_model.language.outcomes import ErrorKind, Raised
-from segproof_model.language.states import Refused, outcome_of, refusal
+from segproof_model.language.states import outcome_of, refusal
 from segproof_model.releases import RELEASES, release_named
 
 LARGE_READ_BYTES = 100_000
@@ -40,38 +41,101 @@ _SANITY = {
 """How expected.json records what a sanity check said."""
 
 
-class Answers(Protocol):
-    """One segment that can be asked."""
+class Answers:
+    """One segment that is asked, as a release or as the implementation reads it."""
 
-    zero_tails_count: bool
-    """Whether zero slots count as entries, so that every segment can be asked."""
+    def __init__(self, segment: SegmentAsFound | SegmentReader) -> None:
+        self._segment: Any = segment
+        self.is_release = isinstance(segment, SegmentAsFound)
+        """Whether zero slots count as entries, so that every segment can be asked."""
+
+    def _entries(self, index: Any) -> list[list[int]]:
+        found = entries_of(index) if self.is_release else index or ()
+        return [list(entry) for entry in found]
 
     def entries(self) -> list[list[int]]:
         """Return the offset index: offset, position."""
+        return self._entries(self._segment.offset_index)
 
     def times(self) -> list[list[int]]:
         """Return the time index: timestamp, offset."""
+        return self._entries(self._segment.time_index)
 
     def batches(self) -> list[list[Any]]:
         """Return the batches in the columns of expected.json."""
+        found: list[Any] = []
+        refusal(partial(found.extend, self._segment.log.batches()))
+        return [batch_columns(batch) for batch in found]
 
     def offset_query(self, target: int) -> list[Any]:
         """Return index offset, index position, a read of one byte, the size of a large read."""
+        entry = self._segment.lookup_offset_index(target)
+        found = self._segment.first_batch_reaching(target, entry)
+        if found is None:
+            return [*entry, None, None]
+        rest = self._segment.log.size_in_bytes() - found.position
+        small = [found.offset, found.position, min(1, rest), found.size_bytes > 1]
+        return [*entry, small, min(rest, LARGE_READ_BYTES)]
 
     def time_query(self, timestamp: int) -> list[Any]:
         """Return index timestamp, index offset, the record found."""
+        entry = self._segment.lookup_time_index(timestamp)
+        found = self._segment.find_offset_by_timestamp(timestamp, self._segment.base_offset)
+        return [*entry, None if found is None else [found.timestamp, found.offset]]
 
-    def fetch_upper_bound(self, position: int, size: int) -> list[int] | None:
+    def fetch_upper_bound(self, position: int, size: int) -> list[list[int] | None]:
         """Return the entry, or None."""
+        index = self._segment.offset_index
+        if index is None:
+            return [None]
+        fetched = OffsetPosition(self._segment.base_offset, position)
+        with answered(self._segment.path(".index")):
+            found = index.fetch_upper_bound_offset(fetched, size)
+        return [None if found is None else list(found)]
 
     def aborted(self) -> list[list[int]]:
         """Return producer id, first, last, last stable offset of each aborted transaction."""
+        found = outcome_of(self._segment.transaction_index.all_aborted_txns)
+        return [] if isinstance(found, Raised) else [list(entry[1:]) for entry in found]
 
     def collect_aborted(self, fetch_offset: int, upper_bound: int) -> list[Any]:
         """Return the producer ids and first offsets found, and whether that is all."""
+        index = self._segment.transaction_index
+        found = outcome_of(lambda: index.collect_aborted_txns(fetch_offset, upper_bound))
+        if isinstance(found, Raised):
+            return ["raised", found.kind]
+        pairs = [[entry.producer_id, entry.first_offset] for entry in found.aborted_transactions]
+        return [pairs, found.is_complete]
 
     def state(self) -> dict[str, Any]:
         """Return what is recorded once for a segment, by its name in expected.json."""
+        segment = self._segment
+        offsets, times, transactions = (
+            segment.offset_index, segment.time_index, segment.transaction_index,
+        )  # fmt: skip
+        if offsets is None or times is None:
+            return {}
+        found = {
+            "size": segment.log.size_in_bytes(),
+            "index_entries_count": offsets.entries,
+            "time_entries_count": times.entries,
+            "index_last_offset": offsets.last_offset,
+            "time_last": list(times.last_entry),
+            "index_sanity": _sanity(offsets),
+            "time_sanity": _sanity(times),
+            "txn_sanity": _sanity(transactions),
+        }
+        if self.is_release:
+            found["next_offset_as_found"] = segment.read_next_offset()
+            found["max_ts_so_far"] = segment.max_timestamp_so_far()
+            found["scan_error"] = segment.scan()[1]
+        return found
+
+
+def _sanity(index: Any) -> str:
+    """Return what its sanity check says. Raises: SegproofError, from the implementation."""
+    found = refusal(index.sanity_check)
+    return _SANITY[None if found is None else found.kind]
 
 
 @dataclass(slots=True)
@@ -122,23 +186,24 @@ def compare_scenario(scenario: Path, release: Release | None, recorded: str | No
     for segment in expected["segments"]:
         where = f"{scenario.name} {segment['base']}"
         if release is not None:
-            _compare_segment(tally, where, segment, _Model(directory, segment["base"], release))
+            answers = Answers(SegmentAsFound(directory, segment["base"], release))
+            _compare_segment(tally, where, segment, answers)
         else:
             with SegmentReader(directory, segment["base"]) as reader:
-                _compare_segment(tally, where, segment, _Implementation(reader))
+                _compare_segment(tally, where, segment, Answers(reader))
     return tally
 
 
 def _compare_segment(tally: Tally, where: str, segment: dict[str, Any], answers: Answers) -> None:
     has_tail = bool(segment["index_zero_tail"] or segment["time_zero_tail"])
-    indexes_differ = has_tail and not answers.zero_tails_count
+    indexes_differ = has_tail and not answers.is_release
     for kind, rows in _listed(segment, answers, indexes_differ):
         for number, (wanted, found) in enumerate(rows):
             tally.compare(kind, f"{where} {kind} {number}", wanted, found)
     for kind, (width, ask) in _asked(answers, indexes_differ).items():
         for row in segment.get(kind) or ():
             wanted = row[width:]
-            if kind == "fetch_upper_bound" and not answers.zero_tails_count:
+            if kind == "fetch_upper_bound" and not answers.is_release:
                 wanted = [_exact_upper_bound(segment["index"], *row)]
             found = _outcome(ask, row[:width])
             tally.compare(kind, f"{where} {kind} {row[:width]}", wanted, found)
@@ -156,7 +221,7 @@ def _listed(
     entries, times = answers.entries(), answers.times()
     wanted = segment["index"]
     wanted_times = segment["timeindex"]
-    if answers.zero_tails_count:
+    if answers.is_release:
         wanted = wanted + [[segment["base"], 0]] * segment["index_zero_tail"]
         wanted_times = wanted_times + [[0, segment["base"]]] * segment["time_zero_tail"]
     yield "index", _paired(wanted, entries)
@@ -184,7 +249,7 @@ def _asked(
     if not indexes_differ:
         asked["offset_queries"] = (1, answers.offset_query)
         asked["time_queries"] = (1, answers.time_query)
-        asked["fetch_upper_bound"] = (2, lambda *asked: [answers.fetch_upper_bound(*asked)])
+        asked["fetch_upper_bound"] = (2, answers.fetch_upper_bound)
     return asked
 
 
@@ -200,140 +265,6 @@ def _outcome(ask: Callable[..., list[Any]], question: list[int]) -> Any:
         return ask(*question)
     except SegproofError as error:
         return f"{type(error).__name__}: {error}"
-
-
-class _Model:
-    zero_tails_count = True
-
-    def __init__(self, directory: str, base_offset: int, release: Release) -> None:
-        self._segment = SegmentAsFound(directory, base_offset, release)
-
-    def entries(self) -> list[list[int]]:
-        return [list(entry) for entry in entries_of(self._segment.offset_index)]
-
-    def times(self) -> list[list[int]]:
-        return [list(entry) for entry in entries_of(self._segment.time_index)]
-
-    def batches(self) -> list[list[Any]]:
-        return [batch_columns(batch) for batch in self._segment.scan()[0]]
-
-    def offset_query(self, target: int) -> list[Any]:
-        entry = self._segment.lookup_offset_index(target)
-        small = self._segment.read(target, 1)
-        large = self._segment.read(target, LARGE_READ_BYTES)
-        found = None
-        if small is not None:
-            found = [small.offset, small.position, small.size_bytes, small.first_entry_incomplete]
-        return [entry.offset, entry.position, found, None if large is None else large.size_bytes]
-
-    def time_query(self, timestamp: int) -> list[Any]:
-        entry = self._segment.lookup_time_index(timestamp)
-        found = self._segment.find_offset_by_timestamp(timestamp, self._segment.base_offset)
-        return [*entry, None if found is None else [found.timestamp, found.offset]]
-
-    def fetch_upper_bound(self, position: int, size: int) -> list[int] | None:
-        found = self._segment.fetch_upper_bound_offset(position, size)
-        return None if found is None else list(found)
-
-    def aborted(self) -> list[list[int]]:
-        found = outcome_of(self._segment.transaction_index.all_aborted_txns)
-        return [] if isinstance(found, Raised) else [list(entry[1:]) for entry in found]
-
-    def collect_aborted(self, fetch_offset: int, upper_bound: int) -> list[Any]:
-        try:
-            index = self._segment.transaction_index
-            return _collected(index.collect_aborted_txns(fetch_offset, upper_bound))
-        except Refused as error:
-            return ["raised", error.kind]
-
-    def state(self) -> dict[str, Any]:
-        segment = self._segment
-        checks = {
-            "index_sanity": refusal(segment.offset_index.sanity_check),
-            "time_sanity": refusal(segment.time_index.sanity_check),
-            "txn_sanity": refusal(segment.transaction_index.sanity_check),
-        }
-        return {
-            "size": segment.log.size,
-            "index_entries_count": segment.offset_index.entries,
-            "time_entries_count": segment.time_index.entries,
-            "index_last_offset": segment.offset_index.last_offset,
-            "time_last": list(segment.time_index.last_entry),
-            "next_offset_as_found": segment.read_next_offset(),
-            "max_ts_so_far": segment.max_timestamp_so_far(),
-            "scan_error": segment.scan()[1],
-            **{
-                name: _SANITY[None if found is None else found.kind]
-                for name, found in checks.items()
-            },
-        }
-
-
-class _Implementation:
-    zero_tails_count = False
-
-    def __init__(self, reader: SegmentReader) -> None:
-        self._reader = reader
-
-    def entries(self) -> list[list[int]]:
-        return [list(entry) for entry in self._reader.offset_index or ()]
-
-    def times(self) -> list[list[int]]:
-        return [list(entry) for entry in self._reader.time_index or ()]
-
-    def batches(self) -> list[list[Any]]:
-        return [batch_columns(batch) for batch in self._reader.log.batches()]
-
-    def offset_query(self, target: int) -> list[Any]:
-        entry = self._reader.lookup_offset_index(target)
-        found = self._reader.translate_offset(target)
-        if found is None:
-            return [*entry, None, None]
-        rest = self._reader.log.size_in_bytes() - found.position
-        small = [found.offset, found.position, min(1, rest), found.size_bytes > 1]
-        return [*entry, small, min(rest, LARGE_READ_BYTES)]
-
-    def time_query(self, timestamp: int) -> list[Any]:
-        entry = self._reader.lookup_time_index(timestamp)
-        found = self._reader.find_offset_by_timestamp(timestamp, self._reader.base_offset)
-        return [*entry, None if found is None else [found.timestamp, found.offset]]
-
-    def fetch_upper_bound(self, position: int, size: int) -> list[int] | None:
-        index = self._reader.offset_index
-        if index is None:
-            return None
-        fetched = OffsetPosition(self._reader.base_offset, position)
-        found = index.fetch_upper_bound_offset(fetched, size)
-        return None if found is None else list(found)
-
-    def aborted(self) -> list[list[int]]:
-        return [list(entry[1:]) for entry in self._reader.transaction_index]
-
-    def collect_aborted(self, fetch_offset: int, upper_bound: int) -> list[Any]:
-        index = self._reader.transaction_index
-        return _collected(index.collect_aborted_txns(fetch_offset, upper_bound))
-
-    def state(self) -> dict[str, Any]:
-        reader = self._reader
-        if reader.offset_index is None or reader.time_index is None:
-            return {}
-        for index in (reader.offset_index, reader.time_index, reader.transaction_index):
-            index.sanity_check()
-        return {
-            "size": reader.log.size_in_bytes(),
-            "index_entries_count": reader.offset_index.entries,
-            "time_entries_count": reader.time_index.entries,
-            "index_last_offset": reader.offset_index.last_offset,
-            "time_last": list(reader.time_index.last_entry),
-            "index_sanity": "ok",
-            "time_sanity": "ok",
-            "txn_sanity": "ok",
-        }
-
-
-def _collected(found: Any) -> list[Any]:
-    pairs = [[entry.producer_id, entry.first_offset] for entry in found.aborted_transactions]
-    return [pairs, found.is_complete]
 
 
 def batch_columns(batch: Any) -> list[Any]:

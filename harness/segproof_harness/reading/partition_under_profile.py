@@ -12,7 +12,7 @@ indexes above 64 MiB, which are refused.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
@@ -53,17 +53,6 @@ class ModelRaisedError(SegproofError):
 
     def __init__(self, kind: ErrorKind, path: str) -> None:
         super().__init__(f"the release raises {kind}", path=path)
-
-
-@dataclass(frozen=True, slots=True)
-class FetchedBytes:
-    """What `read` of a segment hands out, without the bytes."""
-
-    offset: int
-    """Base offset of the first batch."""
-    position: int
-    size_bytes: int
-    first_entry_incomplete: bool
 
 
 @contextmanager
@@ -191,14 +180,6 @@ class SegmentAsFound(SegmentSearch):
             self._note_scan(start.position, len(batches), found)
         return found
 
-    def read(self, start_offset: int, max_size_bytes: int) -> FetchedBytes | None:
-        """Return what a read of at most so many bytes hands out (SEG-14 to SEG-17)."""
-        found = self.translate_offset(start_offset)
-        if found is None:
-            return None
-        size = min(self.log.size - found.position, max_size_bytes)
-        return FetchedBytes(found.offset, found.position, size, max_size_bytes < found.size_bytes)
-
     def read_next_offset(self) -> int:
         """Return the offset behind the last complete batch, as the index lets one find it.
 
@@ -210,12 +191,6 @@ class SegmentAsFound(SegmentSearch):
         batches, _ = self.scan(found.position)
         with answered(self.path(".log")):
             return batches[-1].next_offset
-
-    def fetch_upper_bound_offset(self, position: int, size_bytes: int) -> OffsetPosition | None:
-        """Return `OffsetIndex.fetch_upper_bound_offset` of a fetch of so many bytes (OFFIDX-15)."""
-        fetched = OffsetPosition(self.base_offset, position)
-        with answered(self.path(".index")):
-            return self.offset_index.fetch_upper_bound_offset(fetched, size_bytes)
 
     # --- by timestamp
 
