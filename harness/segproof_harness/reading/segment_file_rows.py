@@ -10,8 +10,7 @@ import base64
 import errno
 import os
 import re
-import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -23,6 +22,7 @@ from segproof.files import REAL_FILES, File, Files, first_byte_of, holds_zeros
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import MAX_FILE_BYTES, LogAsFound
 from segproof.kafka.transaction_index import TransactionIndex
+from segproof.reading.index_entries import ENTRY_TYPES, count_entries, genuine_entries
 from segproof_harness.reading.partition_under_profile import (
     BATCH_LIMIT_BYTES,
     SegmentAsFound,
@@ -67,17 +67,6 @@ MANY_HEADERS = 1 << 16
 HOLE_BYTES = 1 << 20
 """What follows a longer hole in an index is not shown; a piece is shorter."""
 HIGHER = "to see it, give a higher limit: --limit-bytes"
-INDEX_ENTRIES: dict[str, tuple[struct.Struct, Callable[[int, int, int], Row]]] = {
-    ".index": (
-        struct.Struct(">ii"),
-        lambda base, offset, position: {"offset": base + offset, "position": position},
-    ),
-    ".timeindex": (
-        struct.Struct(">qi"),
-        lambda base, timestamp, offset: {"timestamp": timestamp, "offset": base + offset},
-    ),
-}
-"""The layout of an entry, and its row."""
 _NAME = re.compile(r"(-?[0-9]+)(\.log|\.index|\.timeindex|\.txnindex)(\.(?:deleted|cleaned|swap))?")
 
 
@@ -201,10 +190,9 @@ def _rows_as_found(file: SegmentFile, limit: int | None, files: Files) -> Iterat
             inflation = Inflation(limit)
             for batch in log.batches():
                 batch.limit = inflation.limit_of(batch.size_bytes)
-                large = batch.size_bytes > (limit or LARGE_BATCH_BYTES)
-                yield _LargeBatch(batch, log.file) if large else batch
+                yield batch_to_show(batch, log.file, limit)
                 inflation.count(batch.size_bytes, batch.inflated_bytes)
-    elif file.suffix in INDEX_ENTRIES:
+    elif file.suffix in ENTRY_TYPES:
         yield from _genuine_entries(file, files)
     else:
         if files.status(file.path) is None:
@@ -230,25 +218,6 @@ def _shown_end(file: SegmentFile, files: Files) -> int:
 def _genuine_entries(file: SegmentFile, files: Files) -> Iterator[Row]:
     """Yield the entries of an offset or time index but for the zero slots at its end.
 
-    Read in pieces, so that a file of any size takes the same memory.
-    """
-    layout, to_row = INDEX_ENTRIES[file.suffix]
-    zeros = 0
-    for data in _pieces(file, layout.size * 8192, files):
-        whole = len(data) // layout.size * layout.size
-        for entry in layout.iter_unpack(data[:whole]):
-            if not any(entry):
-                zeros += 1
-                continue
-            while zeros:
-                yield to_row(file.base_offset, 0, 0)
-                zeros -= 1
-            yield to_row(file.base_offset, *entry)
-
-
-def _pieces(file: SegmentFile, size: int, files: Files) -> Iterator[bytes]:
-    """Yield the bytes of an index before its first long hole.
-
     Raises: CorruptIndexError if they are too many for an index.
     """
     end = _shown_end(file, files)
@@ -259,13 +228,22 @@ def _pieces(file: SegmentFile, size: int, files: Files) -> Iterator[bytes]:
             expected=f"at most {MAX_FILE_BYTES} bytes",
             actual=end,
         )
-    opened, position = files.open(file.path), 0
+    names = ENTRY_TYPES[file.suffix].names
+    opened = files.open(file.path)
     try:
-        while position < end and (data := opened.pread(size, position)):
-            yield data
-            position += len(data)
+        for _, block in genuine_entries(opened, file.suffix, end):
+            for entry in block.tolist():
+                row = dict(zip(names or (), entry, strict=True))
+                row["offset"] += file.base_offset
+                yield row
     finally:
         opened.close()
+
+
+def batch_to_show(batch: RecordBatch, source: File, limit: int | None = None) -> Any:
+    """Return a batch, or what stands for one that is too large to be read into memory."""
+    large = batch.size_bytes > (limit or LARGE_BATCH_BYTES)
+    return _LargeBatch(batch, source) if large else batch
 
 
 class _LargeBatch:
@@ -338,13 +316,13 @@ def _named(entry: Any) -> Row:
     return row
 
 
-def batch_row(batch: Any) -> Row:
-    """Return the row of a batch, of either package; None for what cannot be read.
+def batch_row(batch: Any, names: Container[str] = frozenset(BATCH_FIELDS)) -> Row:
+    """Return the wanted fields of a batch, of either package; None for what cannot be read.
 
     A message of magic 0 or 1 does not store its count: it is counted.
     """
-    row = {name: field_of(batch, attribute) for name, attribute in BATCH_FIELDS.items()}
-    if batch.is_legacy:
+    row = {name: field_of(batch, BATCH_FIELDS[name]) for name in BATCH_FIELDS if name in names}
+    if batch.is_legacy and "record_count" in row:
         row["record_count"] = _count(batch)
     return row
 
@@ -399,10 +377,11 @@ def unread_bytes(file: SegmentFile, release: Release | None, files: Files = REAL
         return f"{size - shown} bytes from byte {shown} on, behind a hole, are not shown"
     if partial := size % entry_size:
         return f"{partial} bytes behind the last whole entry"
-    if release is None and file.suffix in INDEX_ENTRIES:
-        shown = 0
-        for number, data in enumerate(_pieces(file, entry_size * 8192, files)):
-            if kept := data.rstrip(b"\0"):
-                shown = number * entry_size * 8192 + len(kept)
+    if release is None and file.suffix in ENTRY_TYPES:
+        opened = files.open(file.path)
+        try:
+            shown = entry_size * count_entries(opened, file.suffix, shown)
+        finally:
+            opened.close()
     used = -(-shown // entry_size) * entry_size
     return f"{size - used} bytes of zeros behind the last entry" if size > used else ""

@@ -8,11 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from segproof.compression import COMPRESSION_NAMES
-from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.kafka.batch_writing import TIMESTAMP_TYPES
 from segproof.kafka.record_file import RecordFile
-from segproof_harness.reading.segment_file_rows import BATCH_FIELDS, LARGE_BATCH_BYTES, field_of
+from segproof_harness.reading.segment_file_rows import batch_row, batch_to_show
 from segproof_spark.tables.columns import Make, arrow_schema, batch_of, names_of
 from segproof_spark.tables.files_below import Unit
 from segproof_spark.tables.logs import Headers, LogReader, is_too_old, opened, start_position
@@ -90,23 +89,4 @@ def _row_at(log: RecordFile, position: int, wanted: dict[str, Any]) -> dict[str,
 
     A compressed message above the limit of `dump` is not read: its base offset and count are null.
     """
-    batch = next(log.batches(position))
-    is_large = batch.is_legacy and batch.size_bytes > LARGE_BATCH_BYTES
-    row: dict[str, Any] = {}
-    for name, attribute in BATCH_FIELDS.items():
-        if name not in wanted:
-            continue
-        if is_large and name in ("base_offset", "record_count"):
-            row[name] = None
-        elif batch.is_legacy and name == "record_count":
-            row[name] = _count(batch)
-        else:
-            row[name] = field_of(batch, attribute)
-    return row
-
-
-def _count(batch: Any) -> int | None:
-    try:
-        return sum(len(block) for block in batch.record_blocks())
-    except SegproofError:
-        return None
+    return batch_row(batch_to_show(next(log.batches(position)), log.file), wanted)

@@ -15,20 +15,20 @@ from numpy.typing import NDArray
 from segproof.errors import CorruptIndexError, SegproofError
 from segproof.files import File, Files
 from segproof.kafka.transaction_index import read_aborted_txns
+from segproof.reading.index_entries import (
+    BLOCK_ENTRIES,
+    ENTRY_TYPES,
+    Entries,
+    count_entries,
+    genuine_entries,
+)
 from segproof_spark.tables.columns import batch_of
 from segproof_spark.tables.files_below import Unit
 from segproof_spark.tables.options import Request
 
-__all__ = ["aborted_transactions", "genuine_entries", "index_entries", "whole_entries"]
+__all__ = ["ABORTED_BYTES", "aborted_transactions", "index_entries", "whole_entries"]
 
-ENTRY_TYPES: Final = {
-    ".index": np.dtype([("offset", ">i4"), ("position", ">i4")]),
-    ".timeindex": np.dtype([("timestamp", ">i8"), ("offset", ">i4")]),
-}
 ABORTED_BYTES: Final = 34
-PIECE_ENTRIES: Final = 1 << 15
-
-Entries = NDArray[np.void]
 
 
 def index_entries(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
@@ -57,46 +57,11 @@ def _block(request: Request, unit: Unit, first: int, block: Entries, base: np.in
     return batch_of(request, unit, len(block), makers)
 
 
-def genuine_entries(file: File, suffix: str) -> Iterator[tuple[int, Entries]]:
-    """Yield the number of its first entry and a block of entries, up to the last that is not zero.
-
-    Zeros are held back until something follows them: they cost no memory, whatever their number.
-    """
-    dtype = ENTRY_TYPES[suffix]
-    zeros = 0
-    for number, block in _blocks(file, dtype):
-        used = np.flatnonzero(block.view(np.uint8).reshape(len(block), -1).any(axis=1))
-        if not len(used):
-            zeros += len(block)
-            continue
-        for first in range(number - zeros, number, PIECE_ENTRIES):
-            yield first, np.zeros(min(PIECE_ENTRIES, number - first), dtype)
-        kept = int(used[-1]) + 1
-        yield number, block[:kept]
-        zeros = len(block) - kept
-
-
-def _blocks(file: File, dtype: "np.dtype[np.void]") -> Iterator[tuple[int, Entries]]:
-    """Yield all whole entries of a file, with the number of the first in each block."""
-    number = 0
-    while True:
-        data = file.pread(PIECE_ENTRIES * dtype.itemsize, number * dtype.itemsize)
-        count = len(data) // dtype.itemsize
-        if count:
-            yield number, np.frombuffer(data, dtype, count)
-        if count < PIECE_ENTRIES:
-            return
-        number += count
-
-
 def whole_entries(file: File, suffix: str) -> int:
     """Return how many entries a file has: before the zeros at its end, or all of a `.txnindex`."""
-    if suffix not in ENTRY_TYPES:
-        return file.size() // ABORTED_BYTES
-    count = 0
-    for first, block in genuine_entries(file, suffix):
-        count = first + len(block)
-    return count
+    if suffix in ENTRY_TYPES:
+        return count_entries(file, suffix)
+    return file.size() // ABORTED_BYTES
 
 
 def aborted_transactions(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
@@ -108,7 +73,7 @@ def aborted_transactions(unit: Unit, request: Request, files: Files) -> Iterator
     file = files.open(unit.path)
     try:
         number = 0
-        while data := file.pread(PIECE_ENTRIES * ABORTED_BYTES, number * ABORTED_BYTES):
+        while data := file.pread(BLOCK_ENTRIES * ABORTED_BYTES, number * ABORTED_BYTES):
             block = read_aborted_txns(data)
             unknown = np.flatnonzero(block["version"])
             known = block[: int(unknown[0])] if len(unknown) else block
@@ -122,7 +87,7 @@ def aborted_transactions(unit: Unit, request: Request, files: Files) -> Iterator
                     path=unit.path,
                     position=at * ABORTED_BYTES,
                 )
-            if len(block) < PIECE_ENTRIES:
+            if len(block) < BLOCK_ENTRIES:
                 break
             number += len(block)
         _refuse_partial(file, ABORTED_BYTES, unit.path)

@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 from segproof.errors import CorruptRecordError, SegproofError
 from segproof.files import Files, holds_zeros
 from segproof.kafka.batch_table import BATCH_DTYPE, BatchScan, CheckedBatches, check_batches
+from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES
 from segproof.kafka.record_file import LogAsFound, RecordFile
+from segproof.kafka.time_index import TimeIndex
+from segproof.reading.segment_reader import open_index
 from segproof_spark.tables.files_below import Unit
-from segproof_spark.tables.index_files import genuine_entries
 from segproof_spark.tables.options import Request
 from segproof_spark.tables.schemas import TABLES
 
@@ -126,33 +128,17 @@ def start_position(log: RecordFile, unit: Unit, request: Request, files: Files) 
     if request.fail_on_damage or base is None or least <= base:
         return 0
     try:
-        position = _indexed(unit.sibling(".index"), least - base, files)
+        index = open_index(OffsetIndex, unit.sibling(".index"), base, files)
+        if index is None:
+            return 0
+        index.sanity_check()
+        position = index.lookup(least).position
         batch = next(log.batches(position), None) if position else None
         if batch is None or batch.magic < 2 or batch.size_bytes < BATCH_HEADER_BYTES:
             return 0
         return position if base <= batch.base_offset <= least and batch.is_valid() else 0
     except (OSError, SegproofError):
         return 0
-
-
-def _indexed(path: str, distance: int, files: Files) -> int:
-    """Return the position of the last entry at or below a relative offset; 0 without one."""
-    file = files.open(path)
-    position = last = -1
-    try:
-        for _, block in genuine_entries(file, ".index"):
-            offsets = block["offset"].astype(np.int64)
-            if int(offsets[0]) <= last or bool((np.diff(offsets) <= 0).any()):
-                return 0
-            last = int(offsets[-1])
-            at = int(np.searchsorted(offsets, distance, "right"))
-            if at:
-                position = int(block["position"][at - 1])
-            if at < len(offsets):
-                break
-    finally:
-        file.close()
-    return max(position, 0)
 
 
 def is_too_old(unit: Unit, request: Request, column: str, files: Files) -> bool:
@@ -163,16 +149,8 @@ def is_too_old(unit: Unit, request: Request, column: str, files: Files) -> bool:
     least = request.filters.range(column).low
     if not request.trust_time_index or unit.next_base_offset is None or least <= 0:
         return False
-    last = None
     try:
-        file = files.open(unit.sibling(".timeindex"))
-    except OSError:
+        index = open_index(TimeIndex, unit.sibling(".timeindex"), unit.base_offset or 0, files)
+    except (OSError, SegproofError):
         return False
-    try:
-        for _, block in genuine_entries(file, ".timeindex"):
-            last = int(block["timestamp"][-1])
-    except OSError:
-        return False
-    finally:
-        file.close()
-    return last is not None and last < least
+    return index is not None and 0 < index.last_entry.timestamp < least

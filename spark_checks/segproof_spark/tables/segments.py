@@ -12,10 +12,11 @@ import numpy as np
 
 from segproof.errors import SegproofError
 from segproof.files import Files
+from segproof.reading.index_entries import ENTRY_TYPES
 from segproof_harness.reading.segment_file_rows import field_of
 from segproof_spark.tables.columns import batch_of
 from segproof_spark.tables.files_below import Unit
-from segproof_spark.tables.index_files import ABORTED_BYTES, ENTRY_TYPES, whole_entries
+from segproof_spark.tables.index_files import ABORTED_BYTES, whole_entries
 from segproof_spark.tables.logs import Headers, LogReader, opened
 from segproof_spark.tables.options import Request
 
