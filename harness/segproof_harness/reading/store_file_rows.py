@@ -15,8 +15,8 @@ from typing import Any
 
 from segproof.errors import CorruptIndexError, CorruptRecordError, SegproofError, TooLargeError
 from segproof.files import REAL_FILES, Files
+from segproof.reading.store_reader import geometry_of, index_file_paths, slots_untold
 from segproof.rocketmq.commit_log import CommitLog, LogFile
-from segproof.rocketmq.geometry import find_geometry
 from segproof.rocketmq.index_table import Geometry, entry_blocks, read_stored_header
 from segproof.rocketmq.message import MAGIC_V1, string_to_message_properties
 from segproof.rocketmq.store_checkpoint import StoredCheckpoint
@@ -70,12 +70,7 @@ def files_of(place: Place, files: Files = REAL_FILES) -> list[Place]:
 
 
 def _index_files(folder: str, files: Files) -> list[Place]:
-    names = files.list_directory(folder)
-    return [
-        Place(PlaceKind.INDEX_FILE, posixpath.join(folder, name))
-        for name in names
-        if name.isascii() and name.isdigit()
-    ]
+    return [Place(PlaceKind.INDEX_FILE, path) for path in index_file_paths(folder, files)]
 
 
 def _paths(folders: list[str], kind: PlaceKind, found: list[Place], files: Files) -> list[str]:
@@ -113,7 +108,7 @@ def store_rows(
     """
     path = place.path
     if place.kind is PlaceKind.INDEX_FILE:
-        geometry = _geometry(path, hash_slots, files)
+        geometry = geometry_of(path, hash_slots, files)
         if release is None:
             yield from _index_rows(path, geometry, files)
         else:
@@ -133,15 +128,6 @@ def store_rows(
         yield _checkpoint_row(path, release, files)
 
 
-def _geometry(path: str, hash_slots: int | None, files: Files) -> Geometry | None:
-    answer = find_geometry(path, hash_slot_num=hash_slots, files=files)
-    if answer.origin == "given" and answer.geometry is None:
-        raise CorruptIndexError(
-            f"its length does not fit {hash_slots} slots", law="RMQDISK-1", path=path
-        )
-    return answer.geometry
-
-
 def _index_rows(path: str, geometry: Geometry | None, files: Files) -> Iterator[Row]:
     file = files.open(path)
     try:
@@ -152,22 +138,13 @@ def _index_rows(path: str, geometry: Geometry | None, files: Files) -> Iterator[
         if header.index_count <= 1:
             return
         if geometry is None:
-            raise _untold(path)
+            raise slots_untold(path, "--hash-slots")
         stop = min(header.index_count, geometry.index_num)
         for first, block in entry_blocks(file, geometry, 1, stop):
             for index, entry in enumerate(block.tolist(), first):
                 yield _entry_row(index, entry, geometry)
     finally:
         file.close()
-
-
-def _untold(path: str) -> CorruptIndexError:
-    return CorruptIndexError(
-        "no number of slots fits the file: its entries can't be found",
-        law="RMQDISK-2",
-        path=path,
-        hint="say how many it has with --hash-slots",
-    )
 
 
 def _entry_row(index: int, entry: tuple[int, ...], geometry: Geometry) -> Row:
@@ -187,7 +164,7 @@ def _model_index_rows(
 ) -> Iterator[Row]:
     """Yield the rows as a release has them after loading the file."""
     if geometry is None:
-        raise _untold(path)
+        raise slots_untold(path, "--hash-slots")
     name = os.path.basename(path)
     with answered(path):
         index = release.kind(IndexFile)(ModelFiles({name: contents(path, files)}), name, *geometry)

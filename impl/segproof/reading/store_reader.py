@@ -26,7 +26,7 @@ from segproof.files import REAL_FILES, File, Files
 from segproof.reading.live_writer import changed_recently, until_steady
 from segproof.reading.lookup_answers import LookupStep, Steps
 from segproof.rocketmq.commit_log import CommitLog
-from segproof.rocketmq.geometry import find_geometries
+from segproof.rocketmq.geometry import find_geometries, find_geometry
 from segproof.rocketmq.index_table import (
     ENTRY,
     ENTRY_BYTES,
@@ -41,7 +41,7 @@ from segproof.rocketmq.message import Message, dispatch_request_of
 from segproof.verifying.rocketmq.record_keys import keys_of, tag_key_of
 from segproof.verifying.rocketmq.store_paths import PlaceKind, place_of
 
-__all__ = ["KeyAnswer", "StoreReader"]
+__all__ = ["KeyAnswer", "StoreReader", "geometry_of", "index_file_paths", "slots_untold"]
 
 INT64_MAX = (1 << 63) - 1
 INT64 = 1 << 64
@@ -49,6 +49,38 @@ NOT_FOUND = "no message has this key in this time"
 ASKED_KINDS = (PlaceKind.STORE, PlaceKind.INDEX_FOLDER, PlaceKind.INDEX_FILE)
 SHOWN_OFFSETS = 3
 _INT32 = Struct(">i")
+
+
+def index_file_paths(folder: str, files: Files) -> list[str]:
+    """Return the index files in a folder, oldest first: RocketMQ loads each whose name is a number.
+
+    Raises: OSError.
+    """
+    names = files.list_directory(folder)
+    return [os.path.join(folder, name) for name in names if name.isascii() and name.isdigit()]
+
+
+def geometry_of(path: str, hash_slots: int | None, files: Files) -> Geometry | None:
+    """Return the geometry of an index file that is read by itself, or None where it is not told.
+
+    Raises: OSError; CorruptIndexError where the number of slots that was given does not fit.
+    """
+    answer = find_geometry(path, hash_slot_num=hash_slots, files=files)
+    if hash_slots is not None and answer.geometry is None:
+        raise CorruptIndexError(
+            f"its length does not fit {hash_slots} slots", law="RMQDISK-1", path=path
+        )
+    return answer.geometry
+
+
+def slots_untold(path: str, option: str) -> CorruptIndexError:
+    """Return the error for an index file that does not tell its slots; `option` tells them."""
+    return CorruptIndexError(
+        "no number of slots fits the file: its entries can't be found",
+        law="RMQDISK-2",
+        path=path,
+        hint=f"say how many it has (maxHashSlotNum of the broker) with {option}",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +167,7 @@ class StoreReader:
             if "index" not in self._files.list_directory(self.path):
                 return []
             folder = os.path.join(self.path, "index")
-        names = self._files.list_directory(folder)
-        # RocketMQ loads whatever name is a number.
-        return [os.path.join(folder, name) for name in names if name.isascii() and name.isdigit()]
+        return index_file_paths(folder, self._files)
 
     def look_message(self, phy_offset: int) -> Message | None:
         """Return the record at an offset of the log, or None.
@@ -200,12 +230,7 @@ class StoreReader:
                 self._geometries[os.path.join(os.path.dirname(path), name)] = answer.geometry
         geometry = self._geometries.get(path)
         if geometry is None:
-            raise CorruptIndexError(
-                "no number of slots fits the file",
-                law="RMQDISK-2",
-                path=path,
-                hint="say how many it has (maxHashSlotNum of the broker) with --hash-slots",
-            )
+            raise slots_untold(path, "--hash-slots")
         return geometry
 
     def _one_file(self, question: _Question, path: str, key_hash: int, is_first: bool) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from segproof.errors import CorruptIndexError
 from segproof.files import Files
-from segproof.rocketmq.geometry import find_geometry
+from segproof.reading.store_reader import geometry_of, slots_untold
 from segproof.rocketmq.index_table import (
     Geometry,
     StoredHeader,
@@ -42,7 +42,9 @@ def rocketmq_entries(unit: Unit, request: Request, files: Files) -> Iterator[Any
             raise CorruptIndexError("it is shorter than a header", law="RMQDISK-1", path=unit.path)
         if header.index_count <= 1:
             return
-        geometry = _geometry(unit.path, request, files)
+        geometry = geometry_of(unit.path, request.hash_slots, files)
+        if geometry is None:
+            raise slots_untold(unit.path, "the option hash_slots")
         stop = min(header.index_count, geometry.index_num)
         index = 1
         for first, block in entry_blocks(file, geometry, 1, stop):
@@ -59,22 +61,6 @@ def rocketmq_entries(unit: Unit, request: Request, files: Files) -> Iterator[Any
             )
     finally:
         file.close()
-
-
-def _geometry(path: str, request: Request, files: Files) -> Geometry:
-    geometry = find_geometry(path, hash_slot_num=request.hash_slots, files=files).geometry
-    if geometry is None and request.hash_slots is not None:
-        raise CorruptIndexError(
-            f"its length does not fit {request.hash_slots} slots", law="RMQDISK-1", path=path
-        )
-    if geometry is None:
-        raise CorruptIndexError(
-            "no number of slots fits the file: its entries can't be found",
-            law="RMQDISK-2",
-            path=path,
-            hint="say how many it has with the option hash_slots",
-        )
-    return geometry
 
 
 def _block(
