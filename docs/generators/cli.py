@@ -16,7 +16,7 @@ from segproof_spark.cli import app as spark
 OPENING = """\
 # Command line
 
-Who should read this: whoever calls `segproof` from a shell or a program.
+Who should read this: everyone who calls `segproof` from a shell or a program.
 
 ```console
 $ segproof VERB ...

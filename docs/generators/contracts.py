@@ -13,7 +13,7 @@ REGISTRY = Path(__file__).resolve().parents[2] / "tests" / "contracts" / "regist
 OPENING = """\
 # Contracts
 
-Who should read this: whoever wants to know for which inputs a kernel is known to be right.
+Who should read this: everyone who wants to know for which inputs a kernel is known to be right.
 
 CrossHair says of each contract below, for every input within its bound, *Confirmed over all paths*;
 what that means, and what it does not, is told in

@@ -9,7 +9,7 @@ from segproof_harness.reports.jsonl import FIELDS
 OPENING = """\
 # Findings
 
-Who should read this: whoever has a finding and wants to know what it means and what to do.
+Who should read this: everyone who has a finding and wants to know what it means and what to do.
 
 A finding is one broken law at one place. `segproof explain LAW-ID` shows what stands here. Of one
 law in one file the first hundred places are told and the others counted.

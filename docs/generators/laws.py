@@ -52,7 +52,7 @@ PAGES = {
 """On which page the laws of an area stand; those of files beside each other (DISK, RMQDISK) stand
 on the page of the structure that they speak of."""
 OPENING = """\
-Who should read this: whoever implements the format, or asks what a finding means. The bytes
+Who should read this: everyone who implements the format, or asks what a finding means. The bytes
 are in {format}; which layer of checking looks at which law is in
 [the traceability matrix](../../results/traceability.md).
 

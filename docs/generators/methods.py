@@ -17,8 +17,8 @@ SHOWN = {"kafka": "kafka-2.8.2", "rocketmq": "rocketmq-4.9.8"}
 OPENING = """\
 # The methods of {release} as they result
 
-Who should read this: whoever wants to know what one old release does at a place of the code, with
-all that differs there worked in; whoever writes a behaviour and asks what it stands on.
+Who should read this: everyone who asks what one old release does at a place of the code, or
+writes a behaviour and asks what it stands on.
 
 A file of the model says what the newest release does; a release is made of it by
 [behaviours](../profiles.md). Below stand, for each class, the methods that `{release}` has

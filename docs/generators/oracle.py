@@ -13,7 +13,7 @@ RECORD = Path(__file__).resolve().parent.parent / "results" / "oracle.jsonl"
 OPENING = """\
 # The model against the real releases
 
-Who should read this: whoever asks how far the model can be believed. This page is generated from
+Who should read this: everyone who asks how far to believe the model. This page is generated from
 the record of the command
 
 ```sh
@@ -32,13 +32,13 @@ reads are bounded by it, as the replica does both. Leaders are not given several
 there, unless all are of magic 0 and 1, or of magic 2 and without a codec. The log of 0.10.2.2 is
 told nothing, so that its retention goes by no high watermark; it has no producers, leader epochs,
 aborted transactions or log start of its own, and splits no segment: nothing of these is asked, nor
-are messages drawn that its leader would compress anew. It takes files as the directory lists them:
+are messages drawn that its leader would compress again. It takes files as the directory lists them:
 by name, as the oracle sees to it in a directory in memory on Linux.
 
 Steps are left out of what is asked where the real class must not be asked them: it would never
 end, or answer by the computer's time or by the order of a hash; or a leader would compress records
-anew, of which Java's codecs make other bytes. The tables below count them for the runs that did.
-Leaders of topics that want `uncompressed` batches write anew what comes compressed. Not drawn at
+again, since Java's codecs make other bytes. The tables below count them for the runs that did.
+Leaders of topics that want `uncompressed` batches write again what comes compressed. Not drawn at
 all: the cleaner; in the runs of these tables, a `compression.type` that makes a leader compress (a
 batch would have other bytes, and so other positions, indexes and rolls behind it: a test draws what
 does not go by these, and compares answers, and the records when they are read again, with 4.4.0,
@@ -153,7 +153,7 @@ def _fresh(title: str, rows: Rows, releases: list[Release], structures: list[str
 
 
 def _left_out(title: str, rows: Rows, structures: list[str]) -> str:
-    """Return the table of the steps left out, of the fresh runs, all of which count them."""
+    """Return the table of the steps that fresh runs left out; each of them counts these."""
     lines, drawn = "", 0
     for structure in structures:
         runs = [row for row in rows if row.structure == structure]

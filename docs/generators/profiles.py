@@ -15,7 +15,7 @@ from segproof_model.releases import LINES, RELEASES, SEGPROOF
 PROFILES_OPENING = f"""\
 # Profiles
 
-Who should read this: whoever compares segproof with a release, or reads files of an older one.
+Who should read this: everyone who compares segproof with a release, or reads files of an older one.
 
 A profile is a release, or segproof, as the model has it. What the newest release does is said by
 the files of the structures. What another one does otherwise is said by its *behaviours*: each is a
@@ -55,8 +55,8 @@ TRACES = Path(__file__).resolve().parent.parent / "reference" / "traces"
 RELEASES_OPENING = """\
 # Behaviour by release
 
-Who should read this: whoever reads files of an older broker, or upgrades one, and wants to know
-what the releases do differently; whoever doubts a [profile](profiles.md). This page is generated
+Who should read this: everyone who reads files of an older broker, upgrades one, or doubts a
+[profile](profiles.md). It says what the releases do differently. This page is generated
 from the behaviours of the releases and from what the real classes answered.
 
 It goes from the newest release to the oldest, and compares each with the next newer one: what

@@ -12,7 +12,7 @@ MODEL = Path(__file__).resolve().parents[2] / "model" / "segproof_model"
 OPENING = """\
 # Size of the model
 
-Who should read this: whoever asks how much there is to read, or whether the model grows where it
+Who should read this: everyone who asks how much code this is, or whether the model grows where it
 should not. What is counted here is generated from the files; what was measured once says so.
 
 A code line is one that is not blank, not a comment, and no part of a docstring; imports count. A

@@ -6,7 +6,7 @@ from segproof_spark.tables.schemas import OPTIONS, TABLES, Option, Table
 OPENING = """\
 # Spark data source
 
-Who should read this: whoever wants to ask real files questions with Spark: in SQL, in Python, on
+Who should read this: everyone who asks real files questions with Spark: in SQL, in Python, on
 a laptop or on a cluster. It needs `pip install 'segproof[spark]'` and Java 17 or newer.
 
 ```python
@@ -78,7 +78,7 @@ read. With `push_filters=true` and Spark's setting `spark.sql.python.filterPushd
 (from 4.1 on) they leave out files as the option `where` does. **Spark
 (seen in 4.3.0) then keeps what the first query of a DataFrame left and reads no more than that
 for every later query on the same DataFrame, and for the other side of a join or union with
-itself, without a word.** So call `load` anew for each filter, or use the option `where`, which is
+itself, without a word.** So call `load` again for each filter, or use the option `where`, which is
 part of the DataFrame.
 
 ## Options

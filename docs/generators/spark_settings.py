@@ -7,7 +7,7 @@ from segproof_spark.session import BY_VERB, LEFT_ALONE, SETTINGS, Setting
 
 HEAD = """# Settings of Spark
 
-Who should read this: whoever runs `segproof spark` on a cluster of their own, or wonders why a
+Who should read this: everyone who runs `segproof spark` on a cluster of their own, or wonders why a
 session behaves as it does. This page is generated from `segproof_spark.session`.
 
 Every session that segproof starts has these settings, also below `spark-submit`: for these names

@@ -70,7 +70,7 @@ SEGMENT = (
     Transition("active", "active", ("truncate_to",), "SEG-31-34",
                "removes batches from an offset on; the indexes get their full size back"),
     Transition("active", "active", ("recover",), "SEG-20-30 PROD-15",
-               "keeps the valid beginning; builds every index anew and trims it"),
+               "keeps the valid beginning; rebuilds every index and trims it"),
     Transition("active", "inactive", ("should_roll", "on_become_inactive_segment"), "SEG-36-38",
                "the last time entry is written, log and indexes are cut to what is in them"),
     Transition("inactive", "inactive", ("read", "recover"), "SEG-12-30",
@@ -98,7 +98,7 @@ SEGMENT = (
 )  # fmt: skip
 SEGMENT_BOXES = {
     "open": Box(385, 24, 365, 446, is_frame=True),
-    "not open": Box(24, 40, 206, 72, ("no object; its files lie", "there, or there are none")),
+    "not open": Box(24, 40, 206, 72, ("no object; the files", "may exist already")),
     "active": Box(400, 56, 336, 210),
     "inactive": Box(400, 382, 336, 70),
     ".cleaned": Box(24, 190, 206, 54, ("being written by a split",)),
@@ -400,8 +400,8 @@ def table(transitions: tuple[Transition, ...]) -> str:
 PAGE = """\
 # States of a segment and of a log
 
-Who should read this: whoever implements a log, or asks in which order things happen. Each law is a
-link to its sentence. How the model says all this: [reading the model](reading-the-model.md).
+Who should read this: everyone who implements a log, or asks what happens in which order. Each law
+is a link to its sentence. How the model says all this: [reading the model](reading-the-model.md).
 The page and its pictures are made from one table.
 
 ## A segment

@@ -133,7 +133,7 @@ LEFT_ALONE = (
     Setting(
         "spark.python.worker.memory",
         "",
-        "It bounds aggregations of RDDs in Python, and there are none here.",
+        "It bounds aggregations of RDDs in Python, and segproof uses no RDDs.",
     ),
     Setting(
         "spark.python.worker.reuse",

@@ -46,7 +46,7 @@ def command(
     """Explain a law, with a file that breaks it; or what a release does otherwise.
 
     Of a law its sentence, its source, an example of a broken file, and what to do are shown. The
-    example is made anew each time: a real file of this package is copied, damaged, and verified.
+    example is made each time: a real file of this package is copied, damaged, and verified.
     Of a release its behaviours are listed: what it does otherwise than the newest.
 
     \b

@@ -152,10 +152,10 @@ def check_releases(
 
 @app.command("releases")
 def published_releases(output_format: FormatOption = Format.TEXT) -> None:
-    """Tell which newer releases are published, through Maven, that can't be asked here.
+    """Ask Maven which releases are published that are newer than those known here.
 
-    Of each line of releases the newest, if none as new is known; lines of which no release is known
-    too, but no older ones. How one is added is told in the documentation.
+    One line shows the newest release of each line of releases, if the known ones are older. Newer
+    lines without a known release are shown too. The documentation tells how to add a release.
 
     \b
     Examples:

@@ -52,7 +52,8 @@ def command(
     record: Annotated[
         Path | None,
         typer.Option(
-            "--record", help="Keep the figures in this file; runs that are told anew are replaced."
+            "--record",
+            help="Keep the figures in this file; a repeated run replaces its old figures.",
         ),
     ] = None,
 ) -> None:

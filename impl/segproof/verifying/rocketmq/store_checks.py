@@ -327,7 +327,7 @@ def check_abort(
         "RMQDISK-22",
         "the broker runs, or did not stop cleanly; if it died, its next start deletes"
         f" {len(late)} of {len(summaries)} index files, those that end later than the checkpoint"
-        " says, and indexes anew from where it recovers",
+        " says, and indexes again from where it recovers",
         actual=status.size_bytes,
     )
 
