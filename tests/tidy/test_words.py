@@ -19,10 +19,10 @@ PAGES = sorted(
 OF_DOCSTRINGS = ("laws", "methods", "profiles.md", "releases.md", "findings.md", "contracts.md")
 """Pages of docs/reference that quote docstrings: those count as code."""
 CODE_MAX = {
-    "model": 82,
-    "impl": 76,
-    "harness": 37,
-    "spark_checks": 14,
+    "model": 73,
+    "impl": 52,
+    "harness": 35,
+    "spark_checks": 11,
     "tests": 75,
     "benchmarks": 4,
 }

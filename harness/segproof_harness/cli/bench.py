@@ -18,13 +18,13 @@ CONTEXT = {"ignore_unknown_options": True, "allow_extra_args": True}
 
 def command(
     arguments: Annotated[
-        list[str] | None, typer.Argument(help="Passed on; --help after -- shows what there is.")
+        list[str] | None, typer.Argument(help="Arguments of the benchmarks; -- --help lists them.")
     ] = None,
 ) -> None:
     """Run the benchmarks of a checkout.
 
-    It is the checkout that you are in, or that this package was loaded from. Each figure is taken
-    beside the JVM's in the same run; without Java that column reads not run.
+    The checkout is the present directory, or the place that this package was loaded from. Each
+    figure is measured beside the JVM's in the same run; without Java that column reads not run.
 
     \b
     Examples:

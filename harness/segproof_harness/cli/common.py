@@ -56,9 +56,10 @@ LimitOption = Annotated[
     typer.Option(
         "--limit-bytes",
         min=1,
-        help="Bytes a batch may have, and inflate to, to be read by --deep. What is larger is a "
-        "warning. Default: 16 MiB; inflated 1 MiB, and for a larger batch 128 times its size, up "
-        "to 64 MiB; where small ones take 64 MiB beyond 128 times their sizes, none takes more.",
+        help="Largest batch that --deep reads, in bytes, as stored and inflated; a larger one is "
+        "a warning. Default: 16 MiB; inflated 1 MiB, or 128 times its size up to 64 MiB. "
+        "When small batches have taken 64 MiB beyond 128 times their sizes, later ones get "
+        "128 times their size.",
     ),
 ]
 
@@ -67,8 +68,8 @@ IndexBytesOption = Annotated[
     typer.Option(
         "--segment-index-bytes",
         min=4,
-        help="What the broker that starts next has as segment.index.bytes: tells where it is too"
-        " small for the indexes that are there.",
+        help="segment.index.bytes of the broker that starts next: verify tells if it is too small "
+        "for the present indexes.",
     ),
 ]
 HashSlotsOption = Annotated[
@@ -76,8 +77,8 @@ HashSlotsOption = Annotated[
     typer.Option(
         "--hash-slots",
         min=1,
-        help="Slots of RocketMQ's index files, which they do not tell. Default: found out by their"
-        " length, the files beside, and their chains.",
+        help="Slots of RocketMQ's index files, since the files do not hold this number. Default: "
+        "found from their length, the files beside them, and their chains.",
     ),
 ]
 JobsOption = Annotated[

@@ -48,7 +48,7 @@ class Check:
 def command(output_format: FormatOption = Format.TEXT) -> None:
     """Show what works on this machine.
 
-    What reads `not run` comes with the reason and the remedy.
+    A line with `not run` gives the reason and the remedy.
 
     \b
     Examples:

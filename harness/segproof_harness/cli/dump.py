@@ -58,21 +58,20 @@ def command(
         typer.Option(
             "--limit-bytes",
             min=1,
-            help="Bytes a record may have, and a batch have and inflate to, to be shown by "
-            "--records. Default: 8 MiB a record, and of a batch as for verify --deep; with "
-            "--profile 3 MiB of either.",
+            help="Largest record and batch that --records shows, in bytes, a batch also inflated. "
+            "Default: 8 MiB for a record, for a batch as in verify --deep; with --profile 3 MiB "
+            "for either.",
         ),
     ] = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Show what is in a file, line by line.
 
-    There is one line for each entry, batch or record. Of a RocketMQ index file the header comes
-    first. The zeros at the end of an index that was never trimmed are not shown; with --profile
-    they are, as the release reads them. What lies behind a long hole of an index is named on
-    stderr and left out. Keys, values and header values are base64. A record or
-    batch that is too large is named on stderr and left out. With --profile a whole file is read
-    into memory.
+    Each entry, batch or record has one line. A RocketMQ index file begins with its header. The
+    zeros at the end of an index that was never trimmed are left out; with --profile they are shown,
+    as the release reads them. Entries behind a long hole of an index, and a record or batch that is
+    too large, are left out and named on stderr. Keys, values and header values are base64. With
+    --profile a whole file is read into memory.
 
     \b
     Examples:

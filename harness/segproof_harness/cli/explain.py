@@ -29,25 +29,25 @@ def command(
         str | None,
         typer.Argument(
             metavar="WHAT",
-            help="A law such as OFFIDX-2, a release such as kafka-2.8.2, or a behaviour that"
-            " releases have, such as SecondCloseFails. Without it: all laws.",
+            help="A law such as OFFIDX-2, a release such as kafka-2.8.2, or a behaviour, such "
+            "as SecondCloseFails. Default: all laws.",
         ),
     ] = None,
     structure: Annotated[
         str | None,
         typer.Argument(
             metavar="STRUCTURE",
-            help="Behind a release: a class of the model, whose methods are printed that this"
-            " release has otherwise than the newest.",
+            help="After a release: a class of the model; its methods that differ from the newest "
+            "release are printed.",
         ),
     ] = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Explain a law, with a file that breaks it; or what a release does otherwise.
+    """Explain a law, with a file that breaks it, or the behaviours of a release.
 
-    Of a law its sentence, its source, an example of a broken file, and what to do are shown. The
-    example is made each time: a real file of this package is copied, damaged, and verified.
-    Of a release its behaviours are listed: what it does otherwise than the newest.
+    For a law it shows the sentence, the source, an example of a broken file, and what to do. The
+    example is made each time: a real file of this package is copied, damaged, and verified. For a
+    release it lists the behaviours: the differences from the newest release.
 
     \b
     Examples:

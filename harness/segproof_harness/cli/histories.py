@@ -39,8 +39,9 @@ SubjectsOption = Annotated[
     typer.Option(
         "--subjects",
         metavar="NAMES",
-        help="Who runs them, separated by commas: model, model:PROFILE, impl, module:Class, or a "
-        "real release such as kafka-4.4.0; segproof oracle list shows which can run here.",
+        help="Subjects that run them, separated by commas: model, model:PROFILE, impl, "
+        "module:Class, or a real release such as kafka-4.4.0; segproof oracle list shows "
+        "which can run here.",
     ),
 ]
 WeightsOption = Annotated[
@@ -49,7 +50,7 @@ WeightsOption = Annotated[
         "--weights",
         metavar="NAME=N,...",
         help="How often operations are drawn, such as append=10,lookup=1; 'others' stands for all "
-        "that are not named, which are drawn as often as usual otherwise.",
+        "that are not named. Without it those keep their usual weights.",
     ),
 ]
 

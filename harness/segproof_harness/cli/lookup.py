@@ -117,17 +117,17 @@ def command(
 ) -> None:
     """Show where offsets, timestamps and keys are found.
 
-    There is one line for each, in the order asked. The answer for an offset is the first batch
-    whose last offset is not below it, searched in the last segment that begins at or below the
-    offset, or in the next one where that segment ends before it. The answer for a timestamp is the
-    first record at or after it, in the first segment that reaches it. Without an answer the line
-    has nulls and a reason, and the exit code is still 0; it is 1 where the files are damaged. With
-    --profile the answer is that of the release, which may take damage for the end of the log.
+    Each has one line, in the order asked. The answer for an offset is the first batch whose last
+    offset reaches it. The search begins in the last segment that begins at or below the offset, and
+    goes on in the next one. The answer for a timestamp is the first record at or after it, in the
+    first segment that reaches it. A line without an answer has nulls and a reason, and the exit
+    code is still 0; it is 1 for damaged files. With --profile the answer is that of the release,
+    which may take damage for the end of the log.
 
-    In a store of RocketMQ keys are looked up, as TOPIC#KEY, and offsets of the commit log. The
-    answer for a key is the offsets of its messages, newest first. Where the commit log is at hand
-    each message is read, and those of other keys of the same hash are left out; --raw shows them
-    too. With --profile the answer is what the release's index gives: raw, 64 offsets at most.
+    In a store of RocketMQ, look up keys, as TOPIC#KEY, and offsets of the commit log. The answer
+    for a key is the offsets of its messages, newest first. If the store has a commit log, each
+    message is read, and messages of other keys with the same hash are left out; --raw shows them
+    too. With --profile the answer is that of the release's index: raw, 64 offsets at most.
 
     \b
     Examples:

@@ -40,10 +40,10 @@ app = typer.Typer(
 
 @app.command("list")
 def list_releases(output_format: FormatOption = Format.TEXT) -> None:
-    """List the real releases, and say why one can't be asked.
+    """List the real releases, and say why a release can't be asked.
 
-    The state of a release is ready, not run (with what this machine lacks) or not fetched. Nothing
-    is started: segproof oracle check does that.
+    The state of a release is ready, not run (with what this machine lacks) or not fetched. This
+    verb starts no JVM: segproof oracle check does that.
 
     \b
     Examples:
@@ -72,12 +72,12 @@ def fetch_releases(
     ] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Fetch the jars of real releases, those that are pinned and no others.
+    """Fetch the pinned jars of real releases.
 
-    Maven brings them, with the settings, mirrors and proxies that it has for you. The SHA-256 of
-    each jar is compared with the lock that ships with segproof; a wrong one is named and refused.
-    What is there and right is not fetched again. They go to the folder that SEGPROOF_ORACLE_JARS
-    names, in the layout of a Maven repository, or else to the user's cache; all need 0.7 GB.
+    Maven fetches them, with your settings, mirrors and proxies. The SHA-256 of each jar is compared
+    with the lock that ships with segproof; a wrong jar is named and refused. A jar that is there
+    and right is not fetched again. Jars go to the folder that SEGPROOF_ORACLE_JARS names, in the
+    layout of a Maven repository, or to the user's cache; all need 0.7 GB.
 
     \b
     Examples:
@@ -121,7 +121,7 @@ def check_releases(
 ) -> None:
     """Check that real releases answer: every jar by its SHA-256, the JVM, one short history.
 
-    Exit code 1 if one of them is not ready, for whatever reason.
+    Exit code 1 if any of them is not ready.
 
     \b
     Examples:

@@ -35,9 +35,9 @@ def command(
 ) -> None:
     """Find, for each behaviour of older releases, a history that shows it.
 
-    The model of the newest release that has it, and the same without it, answer differently; the
-    real classes of that release and of the next are asked what is true. A behaviour that they
-    refute is told, and the exit code is 1.
+    The model of the newest release with the behaviour, and the same model without it, answer
+    differently. The real classes of that release and of the next one decide. A behaviour that they
+    refute is shown, and the exit code is 1.
 
     \b
     Examples:

@@ -44,8 +44,8 @@ def command(
         bool,
         typer.Option(
             "--fresh",
-            help="Run seeds that nothing was mended by, behind all of the record, and keep what "
-            "they find beside earlier runs.",
+            help="Run fresh seeds, above all seeds of the record, and keep their findings beside "
+            "earlier runs.",
         ),
     ] = False,
     jobs: JobsOption = None,
@@ -57,10 +57,10 @@ def command(
         ),
     ] = None,
 ) -> None:
-    """Hold the model against real releases: every answer, error kind and byte.
+    """Compare the model with real releases: every answer, error kind and byte.
 
-    One line for each release and structure: histories, answers compared, divergences. A divergence
-    comes, as soon as its five hundred histories are run, with the command that shows it alone.
+    Each release and structure has one line: histories, answers compared, divergences. A divergence
+    is shown when its five hundred histories are run, with the command that shows it alone.
 
     \b
     Examples:

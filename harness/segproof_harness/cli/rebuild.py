@@ -51,9 +51,10 @@ IntervalOption = Annotated[
         "--index-interval-bytes",
         min=0,
         max=INT32_MAX,
-        help="index.interval.bytes. Default: what gives exactly the entries of the old index (4096 "
-        "if it does, else the largest power of two that does, else the smallest number); for a "
-        "segment without a sound one, that of the others; without any, 4096.",
+        help="index.interval.bytes. Default: a number that gives exactly the entries of the old "
+        "index: 4096 if it fits, else the largest power of two that fits, else the smallest "
+        "number. A segment without a sound index takes the number of the others; without "
+        "any, 4096.",
     ),
 ]
 RoomOption = Annotated[
@@ -62,7 +63,7 @@ RoomOption = Annotated[
         "--max-index-bytes",
         min=24,
         max=INT32_MAX,
-        help="segment.index.bytes: where an index needs more, nothing is written.",
+        help="segment.index.bytes: if an index needs more, no file is written.",
     ),
 ]
 ReleaseOption = Annotated[
@@ -70,9 +71,10 @@ ReleaseOption = Annotated[
     typer.Option(
         "--profile",
         metavar="NAME",
-        help="Write what a recovery of this release writes: up to kafka-1.1.1 an entry has the "
-        "first offset of its batch, later the last one. Default: the newest release. In all of "
-        "them each batch may get an entry, since a log does not say what was one append.",
+        help="Write the entries of this release's recovery: up to kafka-1.1.1 an entry has the "
+        "first offset of its batch, later the last one. Default: the newest release. In all "
+        "releases each batch may get an entry, since a log does not show which batches came "
+        "in one append.",
     ),
 ]
 CutOption = Annotated[
@@ -107,26 +109,27 @@ def command(
     jobs: JobsOption = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Make the index files of a partition, or of a RocketMQ store, new from the logs.
+    """Rebuild the index files of a partition, or of a RocketMQ store, from the logs.
 
-    The entries are those that Kafka's own recovery of each segment gives. A log with something else
-    than valid batches in it is a finding, and then nothing is written.
+    The entries are those of Kafka's own recovery of each segment. A log with anything but valid
+    batches is a finding, and no file is written.
 
-    --out never writes in DIR. Logs, snapshots and checkpoints become hard links, so a broker that
-    is started on DIR2 appends to the last log of DIR too: give --copy where both shall live.
+    --out leaves DIR as it is. Logs, snapshots and checkpoints become hard links, so a broker on
+    DIR2 appends to the last log of DIR too: give --copy to keep both.
 
-    --in-place is for a broker that is stopped; it holds the lock of the data directory meanwhile.
-    No log is changed. The new indexes are written beside the old ones, as X.rebuilt.deleted, and
-    renamed over them when all are durable: after a crash at any moment each name has its old file
-    or its new one, whole; a broker removes at its start what ends with .deleted; and the same
-    command again completes the work.
+    --in-place needs a broker that is stopped, and holds the lock of the data directory. Logs stay
+    as they are. The new indexes are written beside the old ones, as X.rebuilt.deleted, and renamed
+    over them when all are durable. So after a crash at any moment each name has its whole old file
+    or its whole new file. A broker removes files that end with .deleted at its start, and the same
+    command completes the work.
 
-    Of a store of RocketMQ the index files are made new from the commit log, as a broker fed with it
-    makes them: with --out into DIR2, which gets index files only, else in the store itself. Slots
-    and entries are those of the old files. --profile says whether tags are indexed (from 5.4.0 on)
-    and whether the header counts puts (up to 4.7.0); by default as in the old files.
+    In a store of RocketMQ the index files are rebuilt from the commit log, as by a broker that gets
+    all its messages. With --out they go to DIR2, which gets index files only, else to the store
+    itself. The old files say the number of slots and entries. --profile says whether tags are
+    indexed (from 5.4.0 on) and whether the header counts puts (up to 4.7.0); by default as in the
+    old files.
 
-    Exit code 1 for findings, 2 where a broker is at work in DIR or DIR2 can't be used.
+    Exit code 1 for findings, 2 if a broker works in DIR or DIR2 can't be used.
 
     \b
     Examples:

@@ -60,17 +60,16 @@ def command(
     ] = Path("traces"),
     show: Annotated[
         bool,
-        typer.Option("--show", help="Of a trace: print each operation, and what each answers."),
+        typer.Option("--show", help="Print each operation of a trace, and each subject's answer."),
     ] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Run histories on several subjects and compare them.
 
-    Every answer, every kind of error and every byte of the files counts. Each subject is always
-    compared with the model, under the profile that the subject is to equal; where two subjects
-    differ because their profiles do, the summary names the behaviours that explain it. A history
-    that diverges is made as short as possible and saved; the finding names the command that replays
-    it.
+    Every answer, every kind of error and every byte of the files is compared. Each subject is
+    compared with the model under the subject's own profile. If two subjects differ because their
+    profiles differ, the summary names the behaviours that explain it. A history that diverges is
+    made as short as possible and saved; the finding names the command that replays it.
 
     \b
     Examples:

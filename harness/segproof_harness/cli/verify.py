@@ -105,8 +105,8 @@ def command(
 
     Every finding names the law, the file, the byte, what to do, and a command that shows it again.
     Files are opened read-only and read once; memory stays the same for any size. Exit code 1 for
-    errors and warnings; notes, such as the zero tail of an index that is still being written,
-    do not count.
+    errors and warnings. Notes do not count, such as the zero tail of an index that is still being
+    written.
 
     \b
     Examples:

@@ -77,7 +77,7 @@ class Behaviour:
 
     @classmethod
     def sentence(cls) -> str:
-        """Return what is done otherwise: the first paragraph of the docstring."""
+        """Return the difference in words: the first paragraph of the docstring."""
         return " ".join((cls.__doc__ or "").split("\n\n")[0].split())
 
     @classmethod
@@ -127,7 +127,7 @@ class Release:
         return made
 
     def flipped(self, behaviour: type[Behaviour]) -> "Release":
-        """Return the release with the behaviour if it has it not, without it if it has."""
+        """Return the release with the behaviour if it lacks it, else the release without it."""
         kept = set(self.behaviours) ^ {behaviour}
         return replace(self, behaviours=tuple(one for one in self.order if one in kept))
 
@@ -139,7 +139,7 @@ def differences(one: Release, other: Release) -> list[type[Behaviour]]:
 
 
 def changes_of(structure: type[Released], behaviours: Iterable[type[Behaviour]]) -> list[type]:
-    """Return what behaviours say of a structure or of its base classes, the last one first."""
+    """Return the nested classes of behaviours for a structure or its bases, the last one first."""
     return [
         change
         for behaviour in reversed(list(behaviours))

@@ -31,7 +31,7 @@ class Files(State):
         return iter(sorted(self.images))
 
     def image(self, name: str) -> bytes:
-        """Return the bytes of a file; none if there is no file."""
+        """Return the bytes of a file; empty for a missing file."""
         return self.images.get(name, b"")
 
     def write(self, name: str, data: bytes) -> None:

@@ -70,7 +70,7 @@ def refusal(do: Callable[[], object]) -> Refused | None:
 
 
 def outcome_of(ask: Callable[..., A], *arguments: Any, **named: Any) -> A | Raised:
-    """Return an answer, or as `Raised` that it is refused: for whoever asks a State directly."""
+    """Return an answer, or `Raised` if it is refused: for callers that ask a State directly."""
     try:
         return ask(*arguments, **named)
     except Refused as error:
@@ -111,7 +111,7 @@ class State(Released):
     if not TYPE_CHECKING:  # for whom it would hide misspelt names
 
         def __getattr__(self, name: str) -> Any:
-            """Return a part that was not touched yet: asked for what is not in the dict."""
+            """Return a draft of a part that was not touched yet."""
             return _first_touched(self, name)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -217,7 +217,7 @@ def frozen(state: S) -> S:
 
 
 def left_of(state: S, draft: S) -> S:
-    """Return what a draft of a state has become: the very state if nothing was changed."""
+    """Return the value of a draft: the same state if the draft was not changed."""
     files, left = state.__dict__.get("files"), draft.__dict__.get("files")
     is_as_before = _is_as_drafted(draft) and (left is None or _is_drafted_of(left, files))
     return state if is_as_before else frozen(draft)
@@ -343,7 +343,7 @@ def _is_as_drafted(draft: State) -> bool:
 
 
 def _is_drafted_of(now: Any, was: Any) -> bool:
-    """Return whether these are drafts of those parts, and as they were."""
+    """Return whether `now` holds unchanged drafts of the parts in `was`."""
     if type(was) is tuple:
         return type(now) is tuple and len(now) == len(was) and all(map(_is_drafted_of, now, was))
     return isinstance(now, State) and now.__dict__.get("_source") is was and _is_as_drafted(now)

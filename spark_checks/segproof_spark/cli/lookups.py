@@ -31,8 +31,8 @@ PathsArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="PATH",
-        help="Index files, and directories with them, or URLs: every index and whole log below"
-        " them is asked. Without one: generated indexes and logs.",
+        help="Index files, directories with them, or URLs: every index and whole log below them "
+        "is asked. Default: generated indexes and logs.",
     ),
 ]
 NumberOption = Annotated[
@@ -61,7 +61,7 @@ SubjectOption = Annotated[
     typer.Option(
         "--subject",
         metavar="MODULE:CLASS",
-        help="A class to ask instead of segproof's own; it is opened and asked alike.",
+        help="A class to ask instead of segproof's own; it has the same constructor and methods.",
     ),
 ]
 LocalOption = Annotated[
@@ -141,12 +141,12 @@ def command(
     remote: Remote = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Compare bulk lookups with the definition swept in order, never with another search.
+    """Compare bulk lookups with their definition, swept in order, without a search.
 
-    Targets are made from what they must find: every key of an index, its two neighbours, the
-    borders of the index and of the integers, then targets at random distances; half of them rising,
-    half shuffled. A sample is asked of the model and of the single lookup too. Each finding names
-    the command that shows it in one process.
+    Targets are made from the answers: every key of an index, its two neighbours, the borders of the
+    index and of the integers, then targets at random distances; half of them rising, half shuffled.
+    The model and the single lookup answer a sample too. Each finding names the command that shows
+    it in one process.
 
     Shares of generated lookups: offset indexes 40%, time indexes 30%, RocketMQ's keys 15%, whole
     logs across their segments 15%, of these one in four by timestamp.

@@ -35,8 +35,7 @@ TotalOption = Annotated[
     typer.Option(
         "--total",
         min=1,
-        help="Histories altogether, instead of --count: of each structure so many that all "
-        "structures take as long.",
+        help="Histories altogether, instead of --count; all structures get the same time.",
     ),
 ]
 OutOption = Annotated[
@@ -71,8 +70,8 @@ def command(
 ) -> None:
     """Run random histories on Spark and compare every answer, error and byte.
 
-    Each finding names the `segproof replay` that shows it in one process. A table on stderr says
-    what was compared by structure and operation; `segproof spark report DIR` shows it again.
+    Each finding names the `segproof replay` that shows it in one process. A table on stderr counts
+    the comparisons by structure and operation; `segproof spark report DIR` shows it again.
 
     \b
     Examples:

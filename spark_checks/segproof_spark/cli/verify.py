@@ -50,8 +50,8 @@ Done = Annotated[
     typer.Option(
         "--checkpoint",
         metavar="DIR",
-        help="Folder or URL for what is done: files whose size, time and digest are unchanged are "
-        "not read again.",
+        help="Folder or URL for finished work: files with the same size, time and digest are not "
+        "read again.",
     ),
 ]
 TaskBytes = Annotated[
@@ -59,7 +59,7 @@ TaskBytes = Annotated[
     typer.Option(
         "--task-bytes",
         min=1,
-        help="About how much a task reads. Default: as suits the data, 64 MiB to 1 GiB.",
+        help="Bytes that a task reads, about. Default: 64 MiB to 1 GiB, by the size of the data.",
     ),
 ]
 FailOnOption = Annotated[
@@ -93,7 +93,7 @@ def command(
     """Verify files on Spark: partitions, segments, and pieces of large segments in parallel.
 
     The findings are those of `segproof verify`, with absolute paths. This program and every worker
-    must see the files under the same paths. URLs are what Arrow reads, such as
+    must see the files under the same paths. URLs are those that Arrow reads, such as
     s3://BUCKET/KEY?endpoint_override=HOST:PORT&scheme=http.
 
     \b

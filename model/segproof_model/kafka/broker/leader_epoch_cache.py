@@ -115,7 +115,7 @@ class LeaderEpochFileCache(State):
     # --- what is asked of it -------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
-        """Return the exact bytes of the file; none if there is no file."""
+        """Return the exact bytes of the file; empty for a missing file."""
         return b"" if self.checkpoint is None else self.files.image(self.checkpoint.name)
 
     def epoch_entries(self) -> list[EpochEntry]:
@@ -184,7 +184,7 @@ def without_end(entries: Entries, end_offset: int) -> Entries:
 
 
 def without_start(entries: Entries, start_offset: int) -> Entries:
-    """Return those behind the offset, before them the last other one, moved to it (EPOCH-9)."""
+    """Return the entries behind the offset, after the last other one, moved to it (EPOCH-9)."""
     before = [entry for entry in entries if entry.start_offset <= start_offset]
     moved = [EpochEntry(before[-1].epoch, start_offset)] if before else []
     return (*moved, *(entry for entry in entries if entry.start_offset > start_offset))

@@ -304,7 +304,7 @@ class LocalLog(State):
     def collect_aborted_transactions(
         self, start_offset: int, upper_bound_offset: int, starting_segment: LogSegment
     ) -> list[AbortedTxn]:
-        """Return the aborted transactions in a segment and behind, until it says it is enough."""
+        """Return the aborted transactions of this and later segments, until one says enough."""
         collected: list[AbortedTxn] = []
         segment: LogSegment | None = starting_segment
         while segment is not None:

@@ -137,7 +137,7 @@ class LogAppend(Released):
             self.info = self.info._replace(log_append_time=now_ms)
 
     def valid_records(self) -> MemoryRecords:
-        """Return what was given without what is left out."""
+        """Return the given records without the bytes behind the valid ones."""
         return self.memory_records(self.records.data[: self.info.valid_bytes])
 
     def assign_epochs(self) -> None:
@@ -172,7 +172,7 @@ class LogAppend(Released):
         return self.info.last_offset - INT32_MAX if is_unknown else self.info.first_offset
 
     def roll_params(self) -> RollParams:
-        """Return what decides about a new segment."""
+        """Return the values that decide about a new segment."""
         return RollParams(
             self.config.max_segment_ms,
             self.config.segment_bytes,
@@ -244,7 +244,7 @@ class LogAppend(Released):
         ]
 
     def waiting_places(self) -> list[LogOffsetMetadata]:
-        """Return where transactions began that are open or not yet replicated."""
+        """Return the first offsets of transactions that are open or not yet replicated."""
         producers = self.log.producer_state_manager
         waiting = {txn.first_offset for txn in producers.waiting_txns}
         return [place for place in self.log.txn_places if place.message_offset in waiting]

@@ -103,12 +103,12 @@ class LogLoader(CrashRemains):
         return offset_of_name(name)
 
     def is_index_without_log(self, name: str) -> bool:
-        """Return whether a name is that of an index whose log is gone."""
+        """Return whether a name is that of an index without a log."""
         is_index = name.endswith(INDEXES)
         return is_index and not self.has(segment_file_name(offset_of_name(name), LOG))
 
     def load_segment(self, base_offset: int) -> None:
-        """Open a segment; build its indexes anew where they are missing or corrupt (LOAD-5)."""
+        """Open a segment; rebuild its indexes if they are missing or corrupt (LOAD-5)."""
         is_new = not self.has(segment_file_name(base_offset, ".timeindex"))
         segment = self.open_segment(base_offset)
         try:
@@ -162,14 +162,14 @@ class LogLoader(CrashRemains):
         return producers
 
     def rebuild_of(self, producers: ProducerStateManager) -> ProducerRebuild:
-        """Return what builds a producer state from the segments (PROD-14)."""
+        """Return the rebuild of a producer state from the segments (PROD-14)."""
         log = self.log
         return self.kind(ProducerRebuild)(producers, log.log_segments, log.log_start_offset)
 
     # --- what the log knows after loading ------------------------------------------------------
 
     def find_end(self) -> int:
-        """Return the end of the log, which begins anew without segments; find the recovery point.
+        """Return the end of the log, which begins again without segments; find the recovery point.
 
         After a crash the log is known to be durable where it was, but not behind its end (LOAD-13).
         """
@@ -201,7 +201,7 @@ class LogLoader(CrashRemains):
         self.log.producer_state_manager.truncate_fully_and_start_at(self.log.log_start_offset)
 
     def recovery_point_below(self, end: int, is_trusted: bool) -> int:
-        """Return up to where the log is durable; `is_trusted`: it was stopped, and is as it was."""
+        """Return the recovery point; `is_trusted`: after a clean stop it is the end of the log."""
         return end if is_trusted else min(self.recovery_point, end)
 
     def first_offset_of_log(self) -> int:

@@ -138,7 +138,7 @@ class LogManager(State):
     def get_or_create_log(
         self, topic: str, partition: int, topic_id: bytes | None = None
     ) -> PartitionLog:
-        """Return the log of a partition, begun at offset 0 if there is none.
+        """Return the log of a partition; a new one begins at offset 0.
 
         `topic_id`, 16 bytes, goes to a `partition.metadata` that is missing. Without that file a
         broker of a cluster with KRaft takes the log for a stray one when it starts. A log with the

@@ -32,7 +32,7 @@ CURRENT_MAGIC = 2
 
 
 class LogAppendInfo(NamedTuple):
-    """What became of a call of append."""
+    """The result of a call of append."""
 
     first_offset: int
     """-1 if unknown: the first batch that a follower was given is of magic 0 or 1."""
@@ -211,7 +211,7 @@ class LogValidator(Released):
             refuse(ErrorKind.INVALID_RECORD)
 
     def validate_records(self, batch: RecordBatch) -> list[Record]:
-        """Return the records of a batch, none of which is refused."""
+        """Return the records of a batch; an error of any record is raised."""
         foreign = self.foreign_messages(batch)
         records = list(batch.records())
         errors = self.record_errors(batch, records)
@@ -240,7 +240,7 @@ class LogValidator(Released):
     def record_errors(
         self, batch: RecordBatch, records: Sequence[Record]
     ) -> list[ErrorKind | None]:
-        """Return for each record of a batch why it is refused, or None."""
+        """Return the error of each record of a batch; None for a record that is taken."""
         return [
             self.validate_key(record)
             or self.validate_timestamp(record.timestamp, batch.timestamp_type)

@@ -127,7 +127,7 @@ class LeaderKeepsMessages(Behaviour):
             return TIMESTAMP_TYPE_BIT if self.is_log_append_time else 0
 
         def newest_written(self, times: Sequence[Time]) -> Time:
-            """Return what is told as the newest of messages that are written anew."""
+            """Return the newest time, and its offset, of messages that are written again."""
             end = times[-1].offset
             return Time(self.now_ms, end) if self.is_log_append_time else newest_of(times, end)
 
@@ -206,14 +206,14 @@ def timed(message: LegacyRecord, timestamp: int, timestamp_type_bit: int) -> Leg
 
 
 def in_format(message: LegacyRecord, timestamp: int, attributes: int) -> bytes:
-    """Return a message without its offset; one of magic 0 is written anew."""
+    """Return a message without its offset; a message of magic 0 is written again."""
     if message.magic == FORMAT:
         return message.entry[8:]
     return encode_message(FORMAT, 0, timestamp, attributes, message.key, message.value)[8:]
 
 
 def newest_of(times: Sequence[Time], otherwise: int) -> Time:
-    """Return the first of the largest timestamp; if none has any, -1 and the other offset."""
+    """Return the first with the largest timestamp; without timestamps -1 and the other offset."""
     newest = max(times, key=lambda time: time.timestamp)
     return newest if newest.timestamp > NO_TIMESTAMP else Time(NO_TIMESTAMP, otherwise)
 

@@ -79,7 +79,7 @@ class OffsetByTime(Released):
         return None
 
     def times_of(self, batch: RecordBatch) -> Iterator[Time]:
-        """Return the times of a batch, of which none behind the one that is found is read."""
+        """Return the times of a batch, read only up to the one that is found."""
         return batch.streamed_times()
 
 

@@ -88,7 +88,7 @@ class PartitionLog(State):
         return self.kind(LeaderEpochFileCache)(self.files, self.local_log.prefix + EPOCH_FILE)
 
     def new_producer_state(self) -> ProducerStateManager:
-        """Return a producer state that lists the snapshots, and knows nothing yet."""
+        """Return a producer state that knows the names of the snapshots, and no producer yet."""
         config = self.local_log.config
         return self.kind(ProducerStateManager)(
             self.files,

@@ -56,7 +56,7 @@ class ProducerRebuild(Released):
         self.producers.take_snapshot()
 
     def end_at(self, last_offset: int) -> None:
-        """Say up to which offset the log was read, and write what is known."""
+        """Note up to which offset the log was read, and write a snapshot of the producers."""
         self.snapshot_at(last_offset)
 
     def replay(self, segment: LogSegment, last_offset: int) -> None:

@@ -100,7 +100,7 @@ class ProducerStateEntry(NamedTuple):
         return self.batch_metadata[-1].offset_delta if self.batch_metadata else 0
 
     def find_duplicate_batch(self, batch: RecordBatch) -> BatchMetadata | None:
-        """Return the remembered batch with the same epoch and the same sequence numbers, if any."""
+        """Return the remembered batch with the same epoch and sequence numbers, or None."""
         if batch.producer_epoch != self.producer_epoch:
             return None
         sequences = batch.base_sequence, batch.last_sequence
@@ -120,7 +120,7 @@ class ProducerStateEntry(NamedTuple):
         return entry._replace(batch_metadata=batches, last_timestamp=batch.timestamp)
 
     def updated(self, later: "ProducerStateEntry") -> "ProducerStateEntry":
-        """Return what this entry and one with later batches are together."""
+        """Return this entry joined with one of later batches."""
         entry = self.with_epoch(later.producer_epoch)
         batches = (*entry.batch_metadata, *later.batch_metadata)[-MAX_BATCHES:]
         return later._replace(batch_metadata=batches)
@@ -156,7 +156,7 @@ def stored_entries(data: bytes) -> list[bytes]:
 
 
 def read_entry(data: bytes) -> ProducerStateEntry:
-    """Return a stored entry; one whose last offset is negative has no batch (PROD-5)."""
+    """Return a stored entry; with a negative last offset it has no batch (PROD-5)."""
     batch, first_offset = read_batch_metadata(data), int64_at(data, 38)
     return ProducerStateEntry(
         producer_id=int64_at(data, 0),

@@ -100,7 +100,7 @@ class ProducerStateManager(State):
         return (*self.ongoing_txns, *self.unreplicated_txns)
 
     def first_unstable_offset(self) -> int | None:
-        """Return where the earliest transaction begins that is open or not yet replicated."""
+        """Return the first offset of a transaction that is open or not yet replicated."""
         return min((txn.first_offset for txn in self.waiting_txns), default=None)
 
     def has_late_transaction(self, current_time_ms: int) -> bool:

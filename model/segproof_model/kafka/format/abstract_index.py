@@ -29,7 +29,7 @@ class AbstractIndex(State):
     corrupt_kind: ClassVar = ErrorKind.CORRUPT_INDEX
     mismatch_kind: ClassVar = ErrorKind.ILLEGAL_STATE
     resized: ClassVar[bool | None] = True
-    """What a resize answers that was made."""
+    """The answer of a resize that changed the file."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class AbstractIndex(State):
         )
 
     def count_entries(self) -> int:
-        """Return how many slots of an old file are entries: every whole one."""
+        """Return how many entries an old file has: one for each whole slot."""
         return self.length // self.entry_size
 
     # --- slots ---------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ class AbstractIndex(State):
         return [value for _, value in self.stored_numbers()]
 
     def relative_offsets(self) -> list[int]:
-        """Return the keys or the values: whichever are offsets."""
+        """Return the offsets: the keys of an offset index, the values of a time index."""
         raise NotImplementedError
 
     def remember_last_entry(self) -> None:

@@ -215,7 +215,7 @@ class LogSegment(SegmentFiles):
     def translate_offset(
         self, offset: int, starting_file_position: int = 0
     ) -> LogOffsetPosition | None:
-        """Return where the first batch is that reaches the offset, or None (SEG-12)."""
+        """Return the place of the first batch that reaches the offset, or None (SEG-12)."""
         position = max(self.indexed_place(offset), starting_file_position)
         return self.log.search_for_offset_with_size(offset, position)
 
@@ -343,7 +343,7 @@ class LogSegment(SegmentFiles):
     # --- when the next segment begins ----------------------------------------------------------
 
     def first_timestamp(self) -> int:
-        """Return the first batch's largest timestamp, or the one kept for the age; -1 if none."""
+        """Return the kept timestamp for the age, or the first batch's largest; else -1."""
         if self.rolling_based_timestamp is None:
             first = next(self.log.batches(), None)
             if first is not None:

@@ -289,7 +289,7 @@ class ClosingAsksForMaximum(Behaviour):
         """The segment."""
 
         def has_entry_to_write(self) -> bool:
-            """Return that there is one, known or not, where closing writes it."""
+            """Answer yes: closing writes the largest timestamp, even an unknown one."""
             return True
 
 

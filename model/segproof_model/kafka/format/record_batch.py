@@ -284,7 +284,7 @@ class RecordBatch(Released):
     def inflated_record(
         self, data: bytes, base: RecordBase, position: int, is_last: bool
     ) -> tuple[Record, int]:
-        """Return a record of an inflated block; whatever is wrong, it is an invalid record."""
+        """Return a record of an inflated block; any damage is an invalid record."""
         try:
             return decode_record(data, position, base)
         except Refused:

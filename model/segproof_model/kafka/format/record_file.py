@@ -173,7 +173,7 @@ class RecordRange(AbstractRecords):
         return None
 
     def times_of(self, batch: RecordBatch) -> Iterator[Time]:
-        """Return the times that a search looks at: no more is read than up to what it finds."""
+        """Return the times that a search looks at: it reads only up to its answer."""
         return batch.streamed_times()
 
     def largest_timestamp_after(self, starting_position: int) -> TimestampAndOffset:
@@ -189,7 +189,7 @@ class RecordRange(AbstractRecords):
         return largest
 
     def found(self, timestamp: int, offset: int, batch: RecordBatch) -> TimestampAndOffset:
-        """Return what a search by time has found, with the epoch of the batch."""
+        """Return the answer of a search by time, with the epoch of the batch."""
         epoch = batch.partition_leader_epoch
         return TimestampAndOffset(timestamp, offset, None if epoch == -1 else epoch)
 

@@ -36,7 +36,7 @@ class CompletedTxn(NamedTuple):
 
 
 class LearnsProducers(Protocol):
-    """What a recovery tells of producers to: a producer state."""
+    """The producer state that a recovery fills."""
 
     def update_producers(self, batch: RecordBatch) -> CompletedTxn | None:
         """Let a batch count for its producer; return the transaction that it ends."""
@@ -52,10 +52,10 @@ class LearnsProducers(Protocol):
 
 
 class LearnsEpochs(Protocol):
-    """What a recovery tells of leader epochs to: an epoch cache."""
+    """The epoch cache that a recovery fills."""
 
     def latest_epoch(self) -> int | None:
-        """Return the latest epoch, if there is one."""
+        """Return the latest epoch, or None."""
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """Let an epoch begin."""

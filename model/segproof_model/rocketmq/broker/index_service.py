@@ -221,7 +221,7 @@ index_last_update_phyoffset=0)
             self.retry_get_and_create_index_file()
 
     def check_room(self) -> None:
-        """Tell where a put is tried for ever: no file has room, or the last one has."""
+        """Refuse a put that is tried for ever: no file has room, or the last one has."""
         if self.index_num <= 1 or not self.index_files[-1].is_write_full:
             refuse(ErrorKind.ENDLESS)
 

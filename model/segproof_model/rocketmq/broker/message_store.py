@@ -120,23 +120,23 @@ index_last_update_phyoffset=0))
     # --- recovering ----------------------------------------------------------------------------
 
     def recover(self) -> None:
-        """Tell the index of the messages that it may lack (RMQLOG-5)."""
+        """Pass the messages to the index that it may lack (RMQLOG-5)."""
         if self.last_exit_ok:
             self.recover_normally()
         else:
             self.recover_abnormally()
 
     def recover_normally(self) -> None:
-        """Tell it of those behind the message that begins where the consume queues end."""
+        """Dispatch the messages behind the one that begins where the consume queues end."""
         reached = self.max_physic_offset()
         self.dispatch_from(self.start_of_recovery(reached), reached + 1)
 
     def recover_abnormally(self) -> None:
-        """Tell it of all from the newest file on that surely begins before what is durable."""
+        """Dispatch all messages from the newest file that surely begins before the durable end."""
         self.dispatch_from(self.start_of_recovery())
 
     def max_physic_offset(self) -> int:
-        """Return where in the log the consume queues end together; -1 without a message."""
+        """Return the largest offset of the log that a queue has reached; -1 without a message."""
         prefix = path_in(self.store_path, CONSUME_QUEUE) + "/"
         first_files: dict[str, str] = {}
         for name in self.files:
@@ -180,7 +180,7 @@ index_last_update_phyoffset=0))
         return message.store_timestamp <= checkpoint.logics_msg_timestamp
 
     def dispatch_from(self, start: int, least: int = INT64_MIN) -> None:
-        """Tell the index of the messages of the log from a place on, up to what is damaged.
+        """Pass the messages of the log from an offset on to the index, up to the first damage.
 
         A message that says that it lies before `least` is passed over.
         """
@@ -192,7 +192,7 @@ index_last_update_phyoffset=0))
                 self.do_dispatch(request)
 
     def do_dispatch(self, request: DispatchRequest) -> None:
-        """Tell the index of a message, if there is one (RMQLOG-5)."""
+        """Pass a message to the index, if the store has an index (RMQLOG-5)."""
         if self.config.message_index_enable:
             self.index_service.build_index(request)
 

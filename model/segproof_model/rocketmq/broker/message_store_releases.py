@@ -12,7 +12,7 @@ from segproof_model.rocketmq.format.message import Message
 
 
 def least_time(store: message_store.MessageStore) -> int:
-    """Return up to when all is durable that a recovery is to care for."""
+    """Return the time up to which the parts that recovery asks are durable."""
     checkpoint = store.store_checkpoint
     return checkpoint.min_timestamp_index if store.is_index_safe else checkpoint.min_timestamp
 

@@ -92,7 +92,7 @@ class CommitLog(MappedFileQueue):
         return check(self.mapped(start), phy_offset - start, check_crc)
 
     def look_message(self, phy_offset: int) -> Message | None:
-        """Return the record at an offset, whatever its checksum; None if there is none."""
+        """Return the record at an offset, with any checksum; None without a record."""
         return self.check(phy_offset, check_crc=False).message
 
     def pickup_store_timestamp(self, phy_offset: int, size: int) -> int:

@@ -105,7 +105,7 @@ class ConsumeQueue(MappedFileQueue):
                 self.files.remove(self.path(start))
 
     def reached_by(self, unit: ConsumeQueueUnit) -> int:
-        """Return what is reached of the log with the message of a unit: its end."""
+        """Return the offset in the log behind the message of a unit."""
         return wrap64(unit.commit_log_offset + unit.size)
 
     # --- units ---------------------------------------------------------------------------------

@@ -186,7 +186,7 @@ class IndexFile(State):
         return int32_at(self.image, position) if self.is_inside(position, SLOT_SIZE) else None
 
     def entry(self, index: int) -> IndexEntry | None:
-        """Return what stands where an entry lies; None if that is outside of the file."""
+        """Return the entry of a number; None if it lies outside of the file."""
         start, image = self.entry_position(index), self.image
         if not self.is_inside(start, ENTRY_SIZE):
             return None

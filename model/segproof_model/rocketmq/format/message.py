@@ -181,7 +181,7 @@ class Message(Released):
         )
 
     def is_sound(self, check_crc: bool) -> bool:
-        """Return whether what is looked at before the size is as it should be."""
+        """Return whether checksum and delay level, which are checked before the size, are right."""
         return (self.has_checksum() or not check_crc) and self.has_delay_level()
 
     def has_checksum(self) -> bool:
@@ -226,7 +226,7 @@ class Message(Released):
         return self.string_to_message_properties(self.properties) if self.properties else None
 
     def dispatch_request(self) -> DispatchRequest:
-        """Return what is passed on; the offset is the one that the record says (RMQLOG-5)."""
+        """Return the dispatch request; its offset is the one stored in the record (RMQLOG-5)."""
         properties = self.properties_map
         known = properties or {}
         return DispatchRequest(
