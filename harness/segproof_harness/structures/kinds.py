@@ -239,7 +239,7 @@ class Only(Kind):
     kind: Kind
     holds: Callable[[Any], bool]
     words: str
-    """What holds, behind `NAME must be `."""
+    """What holds, in words that follow "NAME must be"."""
 
     def refusal(self, name: str, value: Value) -> str | None:
         """Return why a value is not of the other kind, or that this does not hold."""
