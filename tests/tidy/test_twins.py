@@ -47,7 +47,13 @@ KAFKA_TWINS: Table = {
     "log_validator": ("LogAppendInfo",),
     "partition_log": ("PartitionLog",),
     "lazy_index": ("LazyIndex",),
+    "segment_files": ("SegmentFiles",),
+    "segment_recovery": ("SegmentRecovery",),
     "log_segment": ("LogSegment", "FetchDataInfo"),
+    "log_append": ("LogAppend",),
+    "read_bounds": ("ReadBounds",),
+    "crash_remains": ("CrashRemains",),
+    "log_loader": ("LogLoader",),
 }
 ROCKETMQ_TWINS: Table = {
     "reference_resource": ("ReferenceResource",),

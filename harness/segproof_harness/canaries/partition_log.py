@@ -24,11 +24,11 @@ INT32_MAX = 2**31 - 1
 
 
 class _K03LocalLog(LocalLog):
-    def check_roll(self, base: int) -> None:
+    def check_roll(self, base_offset: int) -> None:
         """Refuse a base that the active segment has."""
-        if base == self.segments.active_segment.base_offset:
-            raise ValueError(f"there is a segment at {base} already")
-        super().check_roll(base)
+        if base_offset == self.segments.active_segment.base_offset:
+            raise ValueError(f"there is a segment at {base_offset} already")
+        super().check_roll(base_offset)
 
 
 @canary("K-03", "partition-log", "LOG-12")
@@ -206,4 +206,7 @@ class K42bPartitionLog(PartitionLog):
         seams = {name: options.pop(name) for name in ("files", "time", "draw")}
         directory = _KeptSnapshotFiles(folder, config, write_format=NEWEST_FORMAT, **seams)
         directory.files.make_directory(folder)
-        return cls(directory, LogLoader(directory, **options).load())
+        loader = LogLoader(directory, options["log_start_offset"])
+        return cls(
+            directory, loader.load(options["recovery_point"], options["last_shutdown_clean"])
+        )

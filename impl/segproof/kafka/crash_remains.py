@@ -7,6 +7,8 @@ Upstream: Kafka 4.3.1: LogLoader.removeTempFilesAndCollectSwapFiles, load.
 Laws: LOAD-1 to LOAD-3.
 """
 
+from collections.abc import Iterable
+
 from segproof.errors import NumberFormatError
 from segproof.integers import INT64_MAX
 from segproof.kafka.log_directory import LogDirectory
@@ -58,35 +60,40 @@ class CrashRemains:
         status = self._directory.files.status(self._directory.path(name))
         return status is not None and status.is_regular
 
-    def remove(self, name: str) -> None:
-        """Remove a file."""
-        self._directory.files.remove(self._directory.path(name))
-        del self.names[name]
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove the files of these names."""
+        for name in names:
+            self._directory.files.remove(self._directory.path(name))
+            del self.names[name]
 
     def finish(self) -> None:
-        """Remove what is left of work that was not finished, and finish what can be.
+        """Remove what is left of work that was not finished, and finish what can be."""
+        if self.remove_temporary_files() | self.complete_swaps():
+            self._directory.sync()
 
-        Laws: LOAD-1, LOAD-2, LOAD-3.
+    def remove_temporary_files(self) -> bool:
+        """Remove what was to be removed, and splits that were not finished; return whether any.
+
+        Laws: LOAD-1, LOAD-2.
         """
         deleted, cleaned = self._with_suffix(DELETED_SUFFIX), self._with_suffix(CLEANED_SUFFIX)
-        swaps = self._with_suffix(SWAP_SUFFIX)
-        least = min((self.names[name].base_offset for name in cleaned), default=None)
-        if least is not None:
-            stale = [name for name in swaps if self.names[name].base_offset >= least]
-            swaps = [name for name in swaps if name not in stale]
+        if cleaned:
+            least = min(self.names[name].base_offset for name in cleaned)
+            swaps = self._with_suffix(SWAP_SUFFIX)
             # Without the `.cleaned` files, swap files that are not whole would count.
-            for name in stale:
-                self.remove(name)
+            self.remove(name for name in swaps if self.names[name].base_offset >= least)
             self._directory.sync()
-        for name in (*deleted, *cleaned):
-            self.remove(name)
-        if swaps:
-            self.complete_swaps(swaps)
-        if deleted or cleaned or swaps:
-            self._directory.sync()
+        self.remove((*deleted, *cleaned))
+        return bool(deleted or cleaned)
 
-    def complete_swaps(self, swaps: list[str]) -> None:
-        """Put the swap files in the place of the segments whose offsets they hold."""
+    def complete_swaps(self) -> bool:
+        """Put swap files in the place of the segments whose offsets they hold; return whether any.
+
+        Laws: LOAD-2, LOAD-3.
+        """
+        swaps = self._with_suffix(SWAP_SUFFIX)
+        if not swaps:
+            return False
         low, high = INT64_MAX, -INT64_MAX - 1
         for name in swaps:
             if self.names[name].kind == ".log":
@@ -99,10 +106,15 @@ class CrashRemains:
                     segment.close()
         # Reading it has made a missing index, whose name is a swap file's as well.
         self.read_names()
-        for name, (base_offset, _, suffix) in list(self.names.items()):
-            if not suffix and low <= base_offset < high and self._is_regular(name):
-                self.remove(name)
+        self.remove(
+            [
+                name
+                for name, (base_offset, _, suffix) in self.names.items()
+                if not suffix and low <= base_offset < high and self._is_regular(name)
+            ]
+        )
         for name in self._with_suffix(SWAP_SUFFIX):
             plain = name.removesuffix(SWAP_SUFFIX)
             self._directory.files.rename(self._directory.path(name), self._directory.path(plain))
             self.names[plain] = self.names.pop(name)._replace(suffix="")
+        return True

@@ -98,23 +98,20 @@ class LocalLog:
 
     # --- durable
 
-    def flush(self, force_flush_active_segment: bool = False) -> None:
-        """Make the log durable up to its end; an empty active segment only if that is forced."""
-        end = self.log_end_offset
-        with self.offline_if_it_fails():
-            self.flush_up_to(end + 1 if force_flush_active_segment else end, end)
+    def flush_up_to(self, offset: int, including_offset: bool = False) -> None:
+        """Make durable what lies below `offset`, or also at it, and let it be recovered no more."""
+        flush_offset = offset + 1 if including_offset else offset
+        if flush_offset > self.recovery_point:
+            self.flush(flush_offset)
+            self.recovery_point = max(self.recovery_point, offset)
 
-    def flush_up_to(self, offset: int, recovery_point: int) -> None:
-        """Make durable what lies below `offset`, and let it be recovered no more."""
-        before = self.recovery_point
-        if offset <= before:
-            return
-        flushed = self.segments.values(before, offset)
+    def flush(self, offset: int) -> None:
+        """Make the segments durable that begin before the offset, from the recovery point on."""
+        flushed = self.segments.values(self.recovery_point, offset)
         for segment in flushed:
             segment.flush()
-        if any(segment.base_offset >= before for segment in flushed):
+        if any(segment.base_offset >= self.recovery_point for segment in flushed):
             self.directory.sync()
-        self.recovery_point = max(before, recovery_point)
 
     # --- rolling
 
@@ -143,29 +140,29 @@ class LocalLog:
         self.producers.update_map_end_offset(base)
         self.producers.take_snapshot()
         self.bounds.update_high_watermark_with_log_end_offset()
-        self.flush_up_to(base, base)
+        self.flush_up_to(base)
         if is_flushed:
             # The records were durable before; how the segment was ended is not yet.
             if not active.has_suffix(DELETED_SUFFIX):
                 active.flush()
             self.directory.sync()
 
-    def check_roll(self, base: int) -> None:
+    def check_roll(self, base_offset: int) -> None:
         """Return if a segment with this base may follow. Law: LOG-12. Raises: SegproofError."""
         segments = self.segments
         active = segments.active_segment
-        is_replaced = active.base_offset == base and active.size == 0
-        if (segments.contains(base) or base < active.base_offset) and not is_replaced:
+        is_replaced = active.base_offset == base_offset and active.size == 0
+        if (segments.contains(base_offset) or base_offset < active.base_offset) and not is_replaced:
             raise SegproofError(
                 "a new segment cannot begin there",
                 law="LOG-12",
                 path=active.log.name,
                 expected=f"more than {active.base_offset}",
-                actual=base,
+                actual=base_offset,
             )
-        if base >= 1 << 63:
+        if base_offset >= 1 << 63:
             raise InvalidArgumentError(
-                f"base offset {base} is outside 64 bits", path=self.directory.dir
+                f"base offset {base_offset} is outside 64 bits", path=self.directory.dir
             )
 
     def check_last_entry(self, base: int) -> None:
@@ -181,24 +178,22 @@ class LocalLog:
         self.remove_and_delete_segments(self.segments.higher_segments(target_offset))
         self._cut_active(target_offset)
 
-    def remove_and_delete_segments(self, removed: Sequence[LogSegment]) -> None:
+    def remove_and_delete_segments(self, segments: Sequence[LogSegment]) -> None:
         """Remove some segments at the beginning or the end, but not all."""
-        if not removed:
+        if not segments:
             return
-        segments = self.segments.copy()
-        for segment in removed:
-            segments.remove(segment.base_offset)
-        if segments.active_segment is not self.segments.active_segment:
-            end = min(removed[0].base_offset, self.log_end_offset)
+        kept = self.segments.copy()
+        for segment in segments:
+            kept.remove(segment.base_offset)
+        if kept.active_segment is not self.segments.active_segment:
+            end = min(segments[0].base_offset, self.log_end_offset)
             start = min(end, self.log_start_offset)
-            self.update_log_end_offset(
-                end, segments=segments, log_start_offset=start, is_removal=True
-            )
-            removed = removed[::-1]  # so that a crash leaves no hole
+            self.update_log_end_offset(end, segments=kept, log_start_offset=start, is_removal=True)
+            segments = segments[::-1]  # so that a crash leaves no hole
         else:
-            self.bounds.publish(segments=segments, is_removal=True)
-        self.directory.delete_segment_files(removed)
-        self.directory.delete_producer_snapshots(self.producers, removed)
+            self.bounds.publish(segments=kept, is_removal=True)
+        self.directory.delete_segment_files(segments)
+        self.directory.delete_producer_snapshots(self.producers, segments)
 
     def _cut_active(self, target: int) -> None:
         """Cut the active segment, which holds `target`; the end that readers see moves first."""

@@ -69,6 +69,8 @@ class LogAppend:
         self.completed_txns: list[CompletedTxn] = []
         self.duplicate: BatchMetadata | None = None
         """The batch in the log that is sent again; then nothing is appended."""
+        self.plan: Plan | None = None
+        """What the active segment's indexes will get; None for those of a new segment."""
 
     def append(self) -> LogAppendInfo:
         """Check the batches, and append them. Law: LOG-9."""
@@ -110,7 +112,7 @@ class LogAppend:
         self.check_epochs()
         base = self.base_to_roll()
         self.check_producers()
-        plan = self.plan(base)
+        self.check_indexes(base)
         with log.offline_if_it_fails():
             self.assign_epochs()
             if base is not None:
@@ -123,7 +125,7 @@ class LogAppend:
                 log_append_time=self.duplicate.timestamp,
             )
         segment = log.segments.active_segment
-        self.write(segment, plan)
+        self.write(segment)
         with log.offline_if_it_fails():
             # The end moves before the transaction index is touched (LOG-9).
             log.update_log_end_offset(info.last_offset + 1, epochs=log.epochs.entries)
@@ -131,7 +133,7 @@ class LogAppend:
             bounds.update_high_watermark_with_log_end_offset()
             bounds.publish()
             if log.log_end_offset - log.recovery_point >= self.config.flush_messages:
-                log.flush()
+                log.flush_up_to(log.log_end_offset)
         return info
 
     # --- before anything is written
@@ -193,22 +195,20 @@ class LogAppend:
         """Return where a new segment should begin. Law: LOG-11."""
         return roll_base(self.info.first_offset, self.info.last_offset, self.log.log_end_offset)
 
-    def plan(self, base: int | None) -> Plan | None:
-        """Return what the append enters into the active segment's indexes; None for a new one's.
+    def check_indexes(self, base: int | None) -> None:
+        """Refuse what one of the active segment's indexes, or the producer state, would refuse.
 
-        Raises what one of its three indexes, or the producer state, would refuse. What a new
-        segment's refuse, too small for one call, is known when it is there.
+        What a new segment's indexes refuse, too small for one call, is known when it is there.
         """
-        segment, plan = self.log.segments.active_segment, None
+        segment = self.log.segments.active_segment
         if base is not None:
             self.log.check_last_entry(base)
         elif self.duplicate is None:
-            plan = segment.plan_append(self.info.last_offset, self.records)
+            self.plan = segment.plan_append(self.info.last_offset, self.records)
             aborted = next((txn for txn in self.completed_txns if txn.is_aborted), None)
             if aborted is not None:  # the entries of later ones have larger offsets
                 segment.txn_index.check_append(aborted_txn(aborted, 0))
         self.log.producers.check_completed(self.updated_producers.values(), self.completed_txns)
-        return plan
 
     # --- producers
 
@@ -262,7 +262,7 @@ class LogAppend:
             elif len(epochs):
                 epochs.clear_and_flush()
 
-    def write(self, segment: LogSegment, plan: Plan | None) -> None:
+    def write(self, segment: LogSegment) -> None:
         """Write the batches to the segment; where that fails, take back what was written.
 
         Else the next append would give its offsets a second time. If that fails too, the log is
@@ -270,7 +270,7 @@ class LogAppend:
         """
         log, size = self.log, segment.size
         try:
-            plan = plan or segment.plan_append(self.info.last_offset, self.records)
+            plan = self.plan or segment.plan_append(self.info.last_offset, self.records)
             segment.append_planned(self.records, plan)
         except BaseException as error:
             log.name_path(error)

@@ -59,22 +59,16 @@ class _OverflowError(Exception):
 class LogLoader:
     """What loads the log of a directory."""
 
-    def __init__(
-        self,
-        directory: LogDirectory,
-        log_start_offset: int,
-        recovery_point: int,
-        last_shutdown_clean: bool,
-    ) -> None:
-        """List the directory. `log_start_offset` and `recovery_point` are the checkpoints'.
+    def __init__(self, directory: LogDirectory, log_start_offset: int) -> None:
+        """List the directory. `log_start_offset` is the checkpoint's.
 
         Raises, with nothing changed: NumberFormatError for a foreign name, and for a broken
         checkpoint of epochs; OSError.
         """
         self._directory = directory
         self._start = log_start_offset
-        self._recovery_point = recovery_point
-        self._is_clean = last_shutdown_clean
+        self._recovery_point = 0
+        self._is_clean = False
         self._segments = LogSegments()
         self._remains = CrashRemains(directory)
         epochs = directory.path("leader-epoch-checkpoint")
@@ -83,11 +77,12 @@ class LogLoader:
         self._recovered: ProducerStateManager | None = None
         """The producer state of the last recovery, which knows the snapshots that there are."""
 
-    def load(self) -> LoadedLog:
+    def load(self, recovery_point: int, had_clean_shutdown: bool) -> LoadedLog:
         """Do all steps in upstream's order; close what was opened if one of them fails.
 
-        Raises: what recovery raises.
+        `recovery_point` is the checkpoint's. Raises: what recovery raises.
         """
+        self._recovery_point, self._is_clean = recovery_point, had_clean_shutdown
         try:
             self._remains.finish()
             self._until_nothing_overflows(self._load_segments)
@@ -156,8 +151,8 @@ class LogLoader:
                 is_new = ".timeindex" not in kinds[base_offset]
                 self._load_segment(base_offset, is_new, is_flushed=base_offset not in unflushed)
                 continue
-            for kind in kinds[base_offset] - {".snapshot"}:
-                self._remains.remove(segment_file_name(base_offset, kind))
+            lone = kinds[base_offset] - {".snapshot"}
+            self._remains.remove(segment_file_name(base_offset, kind) for kind in lone)
 
     def _load_segment(
         self, base_offset: int, is_time_index_missing: bool, *, is_flushed: bool

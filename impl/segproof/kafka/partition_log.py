@@ -96,7 +96,7 @@ class PartitionLog:
             os.fspath(dir), config, files=files, time=time, write_format=write_format, draw=draw
         )
         files.make_directory(directory.dir)
-        return cls(directory, LogLoader(directory, start, point, last_shutdown_clean).load())
+        return cls(directory, LogLoader(directory, start).load(point, last_shutdown_clean))
 
     def __enter__(self) -> Self:
         return self
@@ -325,7 +325,8 @@ class PartitionLog:
         offline then, for a second sync may succeed though the first one has lost the bytes.
         """
         self._bounds.check_open()
-        self._log.flush(force_flush_active_segment)
+        with self._log.offline_if_it_fails():
+            self._log.flush_up_to(self.log_end_offset, force_flush_active_segment)
 
     def remove_expired_producers(self) -> None:
         """Forget the producers that are silent for too long. Law: PROD-12."""

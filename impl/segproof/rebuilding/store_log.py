@@ -36,7 +36,6 @@ USUAL_MESSAGE_BYTES = 1024
 _NAMES = b"KEYSUNIQ_KEYTAGS"
 _TEXTS = ((8, 9), (10, 11), (12, 13), (14, 15))
 """Columns of position and length: topic, keys, unique key, tags."""
-_INDEXED_COLUMNS = 16
 
 Int64Array = NDArray[np.int64]
 
