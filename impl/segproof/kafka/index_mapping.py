@@ -172,7 +172,7 @@ class IndexMapping:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the file holds its entries alone, the last one of which is not all zeros."""
+        """Whether the file ends with its last entry, and that is not all zeros."""
         view, entries = self._current()
         last = view[max(0, entries - 1) * self.ENTRY_SIZE :]
         return len(view) == entries * self.ENTRY_SIZE and (not entries or any(last))

@@ -223,7 +223,7 @@ class LogLoader:
                 self._delete(later)
                 truncated = segment.truncate_to(segment.base_offset)
             if truncated > 0:
-                # Behind the recovery, which may have written the first of them anew.
+                # After the recovery, which may have written the first of them again.
                 self._directory.delete_producer_snapshots(self._producers, later)
                 return
 

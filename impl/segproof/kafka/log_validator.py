@@ -160,14 +160,14 @@ def assign_offsets(
     """Return the records as one batch with offsets from `log_end_offset` on, and what it says then.
 
     Leader epoch and timestamps are stamped too; the checksum is made new only where bytes below it
-    have changed. Written anew, `valid_bytes` staying what was given, are messages of magic 0 and 1,
+    have changed. Written again, with `valid_bytes` as given, are messages of magic 0 and 1,
     which become one batch, what the topic wants with another codec, and a compressed batch whose
     records do not count from 0, as some old clients send it: newer releases fail on the latter.
     `now` is the time in ms since 1970.
 
     Raises: InvalidRecordError, InvalidTimestampError, RecordTooLargeError for what a leader
     refuses, CorruptRecordError for the checksum of a message inside another; InvalidArgumentError
-    for what can't be written anew: nothing, or a timestamp below -1.
+    for what can't be written again: nothing, or a timestamp below -1.
     """
     first = batches[0]
     source = next((b.compression for b in reversed(batches) if b.compression != "none"), "none")

@@ -47,7 +47,7 @@ class LogView(NamedTuple):
     epochs: tuple[EpochEntry, ...]
     """At which offset each leader epoch began."""
     first_unstable_offset: int = -1
-    """Where the earliest open transaction begins; -1: there is none."""
+    """Where the earliest open transaction begins; -1: no transaction is open."""
     removals: int = 0
     """How often something was removed, or the log closed: what began before and ended after such a
     moment begins again."""
@@ -55,7 +55,7 @@ class LogView(NamedTuple):
 
 
 def read_consistently(current: Callable[[], LogView], read: Callable[[LogView], Answer]) -> Answer:
-    """Return what `read` says of a view of which nothing was removed while it read.
+    """Return what `read` says of a view, nothing of which was removed meanwhile.
 
     The writer publishes a view before it removes what that no longer holds, and a record file
     counts its cuts before a byte goes. So a reader goes round once more for each removal, and never

@@ -83,7 +83,7 @@ class PartitionLog:
 
         `log_start_offset` and `recovery_point` are what the checkpoints of the log directory say.
         Where the last shutdown was not clean, all from the recovery point on is read, checked and
-        indexed anew. `time` tells the ms since 1970, `draw` a random number from 0 on.
+        indexed again. `time` tells the ms since 1970, `draw` a random number from 0 on.
 
         Raises: NumberFormatError for a file with a segment's suffix that has no offset as its name,
         and CorruptCheckpointError, with nothing changed; OSError; what recovery raises.
@@ -256,7 +256,7 @@ class PartitionLog:
         Raises, with nothing changed: CorruptRecordError, InvalidRecordError, RecordTooLargeError,
         RecordBatchTooLargeError, InvalidTimestampError, InvalidProducerEpochError,
         OutOfOrderSequenceError, InvalidTransactionStateError; InvalidArgumentError for a batch that
-        must be written anew and can't be; what an index raises that takes no entry;
+        must be written again and can't be; what an index raises that takes no entry;
         IndexClosedError. OSError.
         """
         return LogAppend(self._log, records, leader_epoch, origin, transaction_version).append()
@@ -372,7 +372,7 @@ class PartitionLog:
     def truncate_fully_and_start_at(
         self, new_offset: int, log_start_offset: int | None = None
     ) -> None:
-        """Remove everything, and begin anew with an empty segment at `new_offset`.
+        """Remove everything, and begin with an empty segment at `new_offset`.
 
         The log start is that offset unless another one is given. Raises, with nothing changed:
         InvalidArgumentError for an offset outside 63 bits. OSError; the log is offline then.

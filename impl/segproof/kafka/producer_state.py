@@ -390,7 +390,7 @@ class ProducerStateManager:
         }
 
     def remove_stray_snapshots(self, segment_base_offsets: Collection[int]) -> None:
-        """List the snapshots anew, and remove those that no segment begins at.
+        """List the snapshots again, and remove those at which no segment begins.
 
         The newest of them stays if it lies above every segment: a clean shutdown wrote it.
         Raises: OSError.
@@ -415,7 +415,7 @@ class ProducerStateManager:
         self._remove(self._snapshots[first:end])
 
     def remove_and_mark_snapshot_for_deletion(self, offset: int) -> int | None:
-        """Add `.deleted` to the name of a snapshot; return its offset, None if there is none.
+        """Add `.deleted` to the name of a snapshot; return its offset, or None without a snapshot.
 
         Raises: OSError, and then nothing has changed.
         """

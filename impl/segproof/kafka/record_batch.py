@@ -246,27 +246,27 @@ class RecordBatch:
 
     @property
     def partition_leader_epoch(self) -> int:
-        """The leader's epoch; -1 if there is none."""
+        """The leader's epoch; -1: unknown."""
         return -1 if self.is_legacy else self._field(10)
 
     @property
     def producer_id(self) -> int:
-        """The producer's id; -1 if there is none."""
+        """The producer's id; -1: no producer."""
         return -1 if self.is_legacy else self._field(7)
 
     @property
     def producer_epoch(self) -> int:
-        """The producer's epoch; -1 if there is none."""
+        """The producer's epoch; -1: no producer."""
         return -1 if self.is_legacy else self._field(8)
 
     @property
     def base_sequence(self) -> int:
-        """The first sequence number; -1 if there is none."""
+        """The first sequence number; -1: no producer."""
         return _NO_SEQUENCE if self.is_legacy else self._field(9)
 
     @property
     def last_sequence(self) -> int:
-        """The sequence number of the last offset; -1 if there is none. Laws: BATCH-5."""
+        """The sequence number of the last offset; -1: no producer. Laws: BATCH-5."""
         base = self.base_sequence
         return base if base == _NO_SEQUENCE else increment_sequence(base, self._field(12))
 

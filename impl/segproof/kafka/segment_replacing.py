@@ -53,7 +53,7 @@ def replace_empty_segment(directory: LogDirectory, segments: LogSegments, old: L
     """Put a new segment with the same base offset in the place of an empty one.
 
     The new one is there, as a swap file, before the old one goes: without any segment of this base
-    offset a log that a crash leaves would end earlier, or begin anew. Raises: OSError.
+    offset a log that a crash leaves would end earlier, or be empty. Raises: OSError.
     """
     directory.remove_files_of_segment(old.base_offset, CLEANED_SUFFIX)
     new = directory.new_segment(old.base_offset, file_suffix=CLEANED_SUFFIX)

@@ -4,7 +4,7 @@
 A batch gets an entry if more bytes than the interval lie between the beginning of the last indexed
 batch and its own. So each old entry says that the interval is smaller than its distance from the
 one before, and each batch without an entry that it is not smaller than its distance. An interval
-between the two bounds gives exactly the old entries; if there is none, none does.
+between the two bounds gives exactly the old entries; no other one does.
 
 Upstream: Kafka 4.3.1: LogSegment.append, recover.
 Laws: SEG-22.
@@ -86,7 +86,7 @@ class IntervalBounds:
 
 
 def inferred_interval(partition: Partition, files: Files) -> int | None:
-    """Return an interval that the first sound old indexes tell together; None if there is none.
+    """Return an interval that the first sound old indexes tell together, or None.
 
     Only the beginning of a few logs is read: each segment that has a sound index is checked whole
     when it is built, and may tell another interval then.

@@ -57,7 +57,7 @@ def build(
 
 
 class _Meter:
-    """Counts bytes for whoever wants to see progress."""
+    """Counts the bytes that were read, and tells the caller."""
 
     def __init__(self, on_progress: Progress | None, total: int) -> None:
         self.on_progress = on_progress

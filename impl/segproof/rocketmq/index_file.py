@@ -177,7 +177,7 @@ class IndexFile:
             published = self._current()
             try:
                 return read(published)
-            except Exception:  # a newer entry; a released view, of which compiled kernels complain
+            except Exception:  # a newer entry; a released view, as compiled kernels say
                 if self._published is published:
                     raise
 
@@ -321,7 +321,7 @@ class IndexFile:
     def put_hashes(
         self, hashes: Int64Array, phy_offsets: ArrayLike, store_timestamps: ArrayLike
     ) -> int:
-        """Do what `put_keys` does for keys of which the hashes are known, each 0..2^31 - 1.
+        """Do what `put_keys` does for keys whose hashes are known, each 0..2^31 - 1.
 
         Raises, with nothing changed: InvalidArgumentError for another hash and for rows that differ
         in length; IndexClosedError.
@@ -391,7 +391,7 @@ class IndexFile:
             published = self._current()
             try:
                 return self._chain(published, key_hash, room, begin, end)
-            except Exception:  # a newer entry; a released view, of which compiled kernels complain
+            except Exception:  # a newer entry; a released view, as compiled kernels say
                 if self._published is published:
                     raise
 

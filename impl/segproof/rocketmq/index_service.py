@@ -136,7 +136,7 @@ class IndexService:
     # --- loading and ending
 
     def load(self, last_exit_ok: bool) -> bool:
-        """List the files of the folder anew, by name; return whether all could be.
+        """List the files of the folder again, by name; return whether all could be.
 
         After an exit that was not clean, a file with entries newer than the checkpoint's index
         time is removed. A name that is no number is passed over. At a folder whose name is a
