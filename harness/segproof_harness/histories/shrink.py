@@ -4,9 +4,11 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from segproof_harness.histories.compare import Divergence
 from segproof_harness.histories.traces import Trace
+from segproof_harness.structures.kinds import Kind, Only, Optional, Record
 from segproof_harness.structures.operations import Operation, Value
 from segproof_harness.structures.structure import structure_named
 
@@ -115,9 +117,25 @@ def _simpler(trace: Trace, operation: Operation) -> Iterator[Operation]:
     base = trace.setup.arguments.get("base_offset", 0)
     for parameter in kind.parameters:
         value = operation.arguments[parameter.name]
-        for simpler in simpler_values(value, base if isinstance(base, int) else 0):
+        for simpler in simpler_of_kind(parameter.kind, value, base if isinstance(base, int) else 0):
             if parameter.refusal(simpler) is None:
                 yield operation.with_argument(parameter.name, simpler)
+
+
+def simpler_of_kind(kind: Kind, value: Any, base: int) -> Iterator[Value]:
+    """Yield values to try in place of this one: the whole, then each field of a record.
+
+    >>> from segproof_harness.structures.kinds import FLAG, INT64
+    >>> list(simpler_of_kind(Record(offset=INT64, is_last=FLAG), (2, True), 0))[3:]
+    [(0, True), (1, True), (2, False)]
+    """
+    yield from simpler_values(value, base)
+    while isinstance(kind, Only | Optional):
+        kind = kind.kind
+    if value is not None and isinstance(kind, Record):
+        for place, field in enumerate(kind.fields.values()):
+            for simpler in simpler_of_kind(field, value[place], base):
+                yield (*value[:place], simpler, *value[place + 1 :])
 
 
 def simpler_values(value: Value, base: int) -> Iterator[Value]:

@@ -8,10 +8,8 @@ from segproof_harness.structures.outcomes import NOT_OPEN
 from segproof_harness.structures.structure import Event, Structure
 
 OPENED_AGAIN: Mapping[str, Callable[[Event], bool]] = {
-    "reopened": lambda event: event.operation.name == "reopen" and event.after is not None,
-    "crash-reopened": lambda event: (
-        event.operation.name == "crash_reopen" and event.after is not None
-    ),
+    "reopened": lambda event: event.does("reopen") and event.after is not None,
+    "crash-reopened": lambda event: event.does("crash_reopen") and event.after is not None,
 }
 """States of every structure that can be opened again."""
 

@@ -129,6 +129,18 @@ class Event:
     after: Any
     outcome: Outcome
 
+    def does(self, *names: str) -> bool:
+        """Return whether it is one of these operations."""
+        return self.operation.name in names
+
+    def done(self, *names: str) -> bool:
+        """Return whether it is one of these operations, and no error."""
+        return self.operation.name in names and self.outcome.error is None
+
+    def argument(self, name: str) -> Any:
+        """Return an argument of the operation."""
+        return self.operation.arguments[name]
+
 
 class Clock:
     """What time it is for a subject: as long as an operation sets no other, the same."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from jpype import JBoolean, JInt, JLong, JProxy
 
-from segproof_harness.releases.kafka import early_log
+from segproof_harness.releases.kafka import log_before_0_11
 from segproof_harness.releases.kafka.classes import storage_class
 from segproof_model.kafka.broker.producer_snapshot import ENTRY_BYTES, HEADER_BYTES
 from segproof_model.kafka.broker.producer_state import SNAPSHOT_SUFFIX
@@ -227,11 +227,11 @@ def new_log(
     `offsets`: the log start and the recovery point of the checkpoints.
     """
     number = jvm.release.number
-    if number < early_log.EARLY:
+    if number < log_before_0_11.EARLY:
         tell_of_clean_shutdown(directory, is_clean)
         options = java_config(jvm, config)
         time = java_time(clock)
-        return early_log.new_log(jvm, directory, options, offsets[1], time, scheduler.java)
+        return log_before_0_11.new_log(jvm, directory, options, offsets[1], time, scheduler.java)
     first = (
         jvm.file(directory),
         java_config(jvm, config),

@@ -17,8 +17,8 @@ from jpype import JBoolean, JInt, JLong, JShort
 from segproof.errors import InvalidArgumentError
 from segproof.kafka.transaction_index import AbortedTxn
 from segproof_harness.releases.jvm import Adapter, kind_of
-from segproof_harness.releases.kafka import early_log
 from segproof_harness.releases.kafka import log_answers as answers
+from segproof_harness.releases.kafka import log_before_0_11
 from segproof_harness.releases.kafka.classes import (
     close_handlers_name,
     optional,
@@ -87,14 +87,14 @@ class PartitionLog(Adapter):
             cls.left_out = PartitionLog.left_out | {"split_overflowed_segment"}
             cls.kinds = {**PartitionLog.kinds, **OLD_KINDS}
         if cls.is_early():
-            cls.left_out = PartitionLog.left_out | early_log.LEFT_OUT
-            cls.unobserved = early_log.UNOBSERVED
-            cls.kinds = {**cls.kinds, **early_log.KINDS}
+            cls.left_out = PartitionLog.left_out | log_before_0_11.LEFT_OUT
+            cls.unobserved = log_before_0_11.UNOBSERVED
+            cls.kinds = {**cls.kinds, **log_before_0_11.KINDS}
 
     @classmethod
     def is_early(cls) -> bool:
         """Return whether the log is called as before 0.11."""
-        return cls.jvm.release.number < early_log.EARLY
+        return cls.jvm.release.number < log_before_0_11.EARLY
 
     def __init__(self, directory: str, clock: Callable[[], int], jitter_ms: int | None) -> None:
         self._directory = directory
@@ -331,7 +331,7 @@ class PartitionLog(Adapter):
     def _appended(self, records: bytes, is_leader: bool) -> tuple[int, ...]:
         """Call append, as it is called before 0.11."""
         given = self._records(records)
-        info = self._asked(lambda: early_log.append(self._log, given, is_leader))
+        info = self._asked(lambda: log_before_0_11.append(self._log, given, is_leader))
         return answers.append_info(self.jvm, info)
 
     # --- reading -------------------------------------------------------------------------------

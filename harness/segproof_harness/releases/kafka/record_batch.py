@@ -16,7 +16,7 @@ from jpype import JArray, JBoolean, JByte, JInt, JLong, JObject, JShort
 
 from segproof.kafka.record_file import scan_memory
 from segproof_harness.releases.jvm import Adapter, Jvm
-from segproof_harness.releases.kafka.entries import next_batch
+from segproof_harness.releases.kafka.batches_before_0_11 import next_batch
 from segproof_harness.releases.kafka.records import (
     Batch,
     RefusedError,

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, NamedTuple
 from jpype import JBoolean, JException, JInt, JLong
 
 from segproof_harness.releases.jvm import Adapter, kind_of
+from segproof_harness.releases.kafka.batches_before_0_11 import batches_from, batches_of
 from segproof_harness.releases.kafka.classes import largest_record, optional
-from segproof_harness.releases.kafka.entries import batches_from, batches_of
 from segproof_harness.releases.kafka.records import (
     Batch,
     bytes_of,

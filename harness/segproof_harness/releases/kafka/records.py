@@ -13,7 +13,7 @@ import jpype
 
 from segproof_harness.files.codecs import CODECS
 from segproof_harness.releases.jvm import Jvm, byte_array, kind_of
-from segproof_harness.releases.kafka.entries import Entry, batches_of
+from segproof_harness.releases.kafka.batches_before_0_11 import Entry, batches_of
 from segproof_harness.releases.kafka.reflection import invoked, reflected
 from segproof_harness.structures.kafka.batch_drawing import whole_batches
 from segproof_harness.structures.kafka.codec_differences import MUCH_BYTES

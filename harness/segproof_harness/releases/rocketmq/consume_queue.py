@@ -12,7 +12,7 @@ from jpype import JClass, JInt, JLong
 
 from segproof_harness.releases.jvm import Adapter
 from segproof_harness.releases.rocketmq.idle_store import STORE, store_of
-from segproof_harness.releases.rocketmq.values import give_back_files, java_text
+from segproof_harness.releases.rocketmq.java_objects import give_back_files, java_text
 
 BOUNDARY_SINCE = (5, 1, 1)
 """From here on a lookup by time has a boundary."""

@@ -15,7 +15,7 @@ from jpype import JInt, JLong
 
 from segproof.errors import IndexClosedError
 from segproof_harness.releases.jvm import Adapter
-from segproof_harness.releases.rocketmq.values import java_text, mapped_of, store_class
+from segproof_harness.releases.rocketmq.java_objects import java_text, mapped_of, store_class
 
 SHUTDOWN_SINCE = (5, 0)
 LOCK_ARGUMENT_UNTIL = (4, 9, 3)

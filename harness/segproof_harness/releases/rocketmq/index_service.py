@@ -20,8 +20,13 @@ from jpype import JArray, JBoolean, JClass, JInt, JLong
 from segproof_harness.releases.jvm import Adapter
 from segproof_harness.releases.rocketmq.idle_store import store_of
 from segproof_harness.releases.rocketmq.index_file import JavaFile, set_first_shutdown
+from segproof_harness.releases.rocketmq.java_objects import (
+    OLD_UNTIL,
+    java_text,
+    mapped_of,
+    store_class,
+)
 from segproof_harness.releases.rocketmq.store_checkpoint import JavaCheckpoint
-from segproof_harness.releases.rocketmq.values import OLD_UNTIL, java_text, mapped_of, store_class
 from segproof_model.rocketmq.broker.index_service import file_name_of
 
 TOTAL_SIZE_SINCE = (5, 0)

@@ -25,9 +25,9 @@ from segproof.errors import IndexClosedError
 from segproof_harness.releases.jvm import Adapter
 from segproof_harness.releases.rocketmq.idle_store import STORE, new_store, set_log_size
 from segproof_harness.releases.rocketmq.index_file import JavaFile
+from segproof_harness.releases.rocketmq.java_objects import give_back_files, java_text, store_class
 from segproof_harness.releases.rocketmq.loopback import stay_on_loopback
 from segproof_harness.releases.rocketmq.store_checkpoint import JavaCheckpoint
-from segproof_harness.releases.rocketmq.values import give_back_files, java_text, store_class
 from segproof_model.rocketmq.broker.index_service import file_name_of
 
 DISPATCHES_SINCE = (5, 3, 2)

@@ -12,7 +12,7 @@ from jpype import JLong
 
 from segproof_harness.releases.jvm import Adapter
 from segproof_harness.releases.rocketmq.index_file import refuse
-from segproof_harness.releases.rocketmq.values import java_text, store_class, unmap
+from segproof_harness.releases.rocketmq.java_objects import java_text, store_class, unmap
 
 FIELDS = {
     "physic_msg_timestamp": "physicMsgTimestamp",

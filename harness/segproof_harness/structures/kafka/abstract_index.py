@@ -214,7 +214,7 @@ def _slot_number(choose: Choose, situation: Situation) -> int:
     return choose.integer(0, max(entries - 1, 0))
 
 
-def _open_model(model_class: Any) -> Callable[..., Any]:
+def open_model(model_class: Any) -> Callable[..., Any]:
     """Return how the model is opened."""
 
     def open_it(arguments: Mapping[str, Any], files: Files, release: Release) -> Step[Any]:
@@ -224,7 +224,7 @@ def _open_model(model_class: Any) -> Callable[..., Any]:
     return open_it
 
 
-def _open_impl(impl_class: Any, arguments: Mapping[str, Value], files: Any) -> Any:
+def open_impl(impl_class: Any, arguments: Mapping[str, Value], files: Any) -> Any:
     """Open the implementation."""
     return impl_class(**arguments, files=files)
 
@@ -270,30 +270,26 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
         and event.after.entries == event.after.max_entries
     ),
     "append-refused-full": lambda event: (
-        event.operation.name in ("append", "maybe_append")
-        and event.outcome.error == "invalid-argument"
+        event.does("append", "maybe_append") and event.outcome.error == "invalid-argument"
     ),
     "offset-refused": lambda event: event.outcome.error == "invalid-offset",
     "2^31-border": lambda event: (
-        event.operation.name in ("append", "maybe_append")
-        and event.outcome.error is None
-        and event.operation.arguments["offset"] == event.after.base_offset + 2**31 - 1
+        event.done("append", "maybe_append")
+        and event.argument("offset") == event.after.base_offset + 2**31 - 1
     ),
     "beyond-2^31": lambda event: event.outcome.error == "index-offset-overflow",
     **OPENED_AGAIN,
     "zero-tail": lambda event: (
-        event.operation.name in ("open", "crash_reopen")
+        event.does("open", "crash_reopen")
         and event.after is not None
         and 0 < event.after.entries < event.after.max_entries
     ),
     "truncated": lambda event: (
-        event.operation.name == "truncate_to"
-        and event.outcome.error is None
-        and 0 < event.after.entries < event.before.entries
+        event.done("truncate_to") and 0 < event.after.entries < event.before.entries
     ),
-    "resized": lambda event: event.operation.name == "resize" and event.outcome.value is True,
+    "resized": lambda event: event.does("resize") and event.outcome.value is True,
     "resize-refused": lambda event: (
-        event.operation.name == "resize" and event.outcome.error == "invalid-argument"
+        event.does("resize") and event.outcome.error == "invalid-argument"
     ),
     "ragged": lambda event: (
         event.after is not None and event.after.length % event.after.entry_size != 0
@@ -302,17 +298,16 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
     "closed-refused": lambda event: event.outcome.error == "unmapped",
     "open-refused": lambda event: event.after is None,
     "rename-over": lambda event: (
-        event.operation.name == "rename_to"
-        and event.outcome.error is None
-        and event.operation.arguments["file"] in event.before.files
-        and event.operation.arguments["file"] != event.before.name
+        event.done("rename_to")
+        and event.argument("file") in event.before.files
+        and event.argument("file") != event.before.name
     ),
     "renamed-after-delete": lambda event: (
-        event.operation.name == "rename_to" and event.outcome.error == "file-not-found"
+        event.does("rename_to") and event.outcome.error == "file-not-found"
     ),
     "corrupt-found": lambda event: event.outcome.error == "corrupt-index",
     "duplicate-key": lambda event: (
-        event.operation.name == "open"
+        event.does("open")
         and event.after is not None
         and len(set(event.after.keys())) < len(event.after.keys())
     ),
@@ -385,8 +380,8 @@ def describe(differs: Differences) -> Structure:
         observed=(*OBSERVED, differs.last),
         sometimes={**SOMETIMES, **differs.sometimes},
         is_usable=is_usable,
-        open_model=_open_model(differs.model_class),
-        open_impl=_open_impl,
+        open_model=open_model(differs.model_class),
+        open_impl=open_impl,
         laws=("ABSIDX-4", "ABSIDX-1", "ABSIDX-2", "ABSIDX-3"),
     )
 

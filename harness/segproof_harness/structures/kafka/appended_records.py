@@ -13,7 +13,7 @@ from segproof_harness.structures.choices import (
     weighted,
     within,
 )
-from segproof_harness.structures.kafka.batch_drawing import draw_damage, whole_batches
+from segproof_harness.structures.kafka.batch_drawing import draw_damaged, whole_batches
 from segproof_harness.structures.kafka.segment_drawing import SMALL_MAX
 from segproof_harness.structures.kinds import INT32, Bytes, Integer, OneOf, Together
 from segproof_harness.structures.operations import Value
@@ -178,11 +178,6 @@ def _first_offset(entry: Any) -> int | None:
     return None if entry is None else entry.current_txn_first_offset
 
 
-def _damaged(choose: Choose, batch: bytes) -> bytes:
-    position, written = draw_damage(choose, batch)
-    return batch[:position] + written + batch[position + len(written) :]
-
-
 # --- calls ---------------------------------------------------------------------------------------
 
 
@@ -225,7 +220,7 @@ def draw_leader_call(choose: Choose, situation: Situation) -> tuple[Value, ...]:
         return _legacy(choose, now, _no_codec if is_kept else _codec), epoch, "client", -1
     batch = _plain(choose, choose.one_of((0, 0, 5)), now, 2)
     if kind == 4:
-        return _damaged(choose, batch), epoch, "client", -1
+        return draw_damaged(choose, batch), epoch, "client", -1
     if kind == 5:
         return batch + _plain(choose, 0, now, 2), epoch, "client", -1
     return choose.one_of((b"", batch, batch[:30], batch[:-1])), epoch, "client", -1
@@ -244,7 +239,7 @@ def _messages(choose: Choose, now_ms: int, compression_type: str) -> bytes:
         return _plain(choose, choose.one_of((0, 5)), now_ms, choose.integer(0, 1), codecs)
     batch = _plain(choose, 0, now_ms, 1)
     if kind == 3:
-        return _damaged(choose, batch)
+        return draw_damaged(choose, batch)
     if kind == 4:
         return batch + _plain(choose, 0, now_ms, 1)
     return choose.one_of((b"", batch[:30], batch[:-1])) if kind == 5 else batch
@@ -289,7 +284,7 @@ def _replicated(choose: Choose, offset: int, situation: Situation, leader_epoch:
     now, producers = situation.state.files.now_ms, _producers(situation)
     if choose.magic_max < MAGIC_NEWEST:
         batch = _plain(choose, offset, now, 0 if one_in(choose, 6) else 1)
-        return _damaged(choose, batch) if one_in(choose, 20) else batch
+        return draw_damaged(choose, batch) if one_in(choose, 20) else batch
     epoch = leader_epoch + (1 if one_in(choose, 20) else 0)
     kind = weighted(choose, (8, 8, 6, 2, 1, 1))
     if kind == 0:
@@ -303,7 +298,7 @@ def _replicated(choose: Choose, offset: int, situation: Situation, leader_epoch:
     if kind == 4:
         last = offset + choose.integer(0, 5)
         return _written(write_empty_batch(offset, last, now, partition_leader_epoch=epoch))
-    return _damaged(choose, _plain(choose, offset, now, 2, partition_leader_epoch=epoch))
+    return draw_damaged(choose, _plain(choose, offset, now, 2, partition_leader_epoch=epoch))
 
 
 def end_of(records: bytes, offset: int) -> int:

@@ -137,6 +137,12 @@ def draw_damage(choose: Choose, batch: bytes) -> tuple[int, bytes]:
     return checksum[0], model.crc_of(batch).to_bytes(4, "big")[: max(0, len(batch) - checksum[0])]
 
 
+def draw_damaged(choose: Choose, batch: bytes) -> bytes:
+    """Return a batch with damage drawn for it."""
+    position, written = draw_damage(choose, batch)
+    return batch[:position] + written + batch[position + len(written) :]
+
+
 def attempt(read: Callable[[], Any]) -> Any:
     """Return what a read returns, or its kind of error, for the model and for others alike."""
     try:

@@ -20,7 +20,9 @@ from segproof_harness.structures.kafka.appended_records import OFFSET_MAX, draw_
 from segproof_harness.structures.kafka.segment_drawing import (
     DAMAGES,
     KINDS,
+    Damage,
     damaged,
+    draw_broken,
     draw_index,
 )
 from segproof_harness.structures.kinds import TIME_MS, OneOf, Only, Record, Row
@@ -77,9 +79,6 @@ ODD_NAMES = (
     "log", "swap", "5.txt", "99999999999999999999.log",
 )  # fmt: skip
 """Names that are not as Kafka writes them, or not for such a file."""
-
-Damage = tuple[str, str, int, bytes]
-"""Which file, what happens to it, how many bytes or where, and what is written."""
 
 
 # --- the beginning -------------------------------------------------------------------------------
@@ -337,16 +336,7 @@ def _one_damage(choose: Choose, names: tuple[str, ...]) -> Damage:
 
 
 def _broken(choose: Choose, name: str, kinds: tuple[str, ...]) -> Damage:
-    what = choose.one_of(kinds)
-    if what == "replaced":
-        suffix = "." + name.rsplit(".", 1)[-1]
-        return name, what, 0, draw_index(choose, _base_of(name), suffix)
-    if what == "longer":
-        size = choose.integer(1, 80)
-        return name, what, 0, choose.data(size) if choose.boolean() else bytes(size)
-    if what == "flipped":
-        return name, what, choose.integer(0, 200), bytes([1 << choose.integer(0, 7)])
-    return name, what, choose.integer(1, 90) if what != "removed" else 0, b""
+    return draw_broken(choose, name, kinds, _base_of(name), 200)
 
 
 def _leftover(choose: Choose, logs: list[str]) -> Damage:

@@ -19,9 +19,8 @@ from segproof_harness.structures.choices import (
     weighted,
     within,
 )
-from segproof_harness.structures.kafka import codec_differences as alike
+from segproof_harness.structures.kafka import codec_differences, segment_operations
 from segproof_harness.structures.kafka import segment_drawing as draw
-from segproof_harness.structures.kafka import segment_operations as calls
 from segproof_harness.structures.kafka.abstract_index import base_of
 from segproof_harness.structures.kafka.batch_drawing import whole_batches
 from segproof_harness.structures.kafka.segment_states import SOMETIMES
@@ -234,7 +233,7 @@ WRITING = (
         40,
         ("SEG-4", "SEG-3", "SEG-8", "SEG-9", "SEG-10"),
         {"segment-overflow": "SEG-2"},
-        call_model=calls.append,
+        call_model=segment_operations.append,
     ),
     OperationKind(
         "append_many",
@@ -242,7 +241,7 @@ WRITING = (
         10,
         ("SEG-26", "SEG-25"),
         {"segment-overflow": "SEG-2"},
-        call_model=calls.append_many,
+        call_model=segment_operations.append_many,
     ),
     OperationKind(
         "append_from_file",
@@ -253,8 +252,8 @@ WRITING = (
         4,
         ("SEG-42",),
         {"segment-overflow": "SEG-2"},
-        call_model=calls.append_from_file,
-        call_impl=calls.append_from_file_of_impl,
+        call_model=segment_operations.append_from_file,
+        call_impl=segment_operations.append_from_file_of_impl,
     ),
     OperationKind("truncate_to", (OFFSET,), 8, ("SEG-31", "SEG-32", "SEG-33", "SEG-34")),
     OperationKind(
@@ -270,8 +269,8 @@ WRITING = (
         8,
         ("SEG-20", "SEG-22", "SEG-23", "SEG-24", "SEG-28", "SEG-30"),
         {"segment-overflow": "SEG-27"},
-        call_model=calls.recover,
-        call_impl=calls.recover_of_impl,
+        call_model=segment_operations.recover,
+        call_impl=segment_operations.recover_of_impl,
     ),
     OperationKind(
         "update_txn_index",
@@ -323,7 +322,7 @@ READING = (
         12,
         ("SEG-15", "SEG-14", "SEG-16", "SEG-17", "SEG-18", "SEG-13"),
         {"corrupt-index": "SEG-7"},
-        show=calls.show_fetched,
+        show=segment_operations.show_fetched,
     ),
     OperationKind(
         "read_many",
@@ -331,7 +330,7 @@ READING = (
         5,
         ("SEG-12",),
         {"corrupt-index": "SEG-7"},
-        call_model=calls.read_many,
+        call_model=segment_operations.read_many,
     ),
     OperationKind(
         "find_offset_by_timestamp",
@@ -352,7 +351,7 @@ READING = (
         4,
         ("SEG-39",),
         {"corrupt-index": "SEG-7"},
-        call_model=calls.find_many,
+        call_model=segment_operations.find_many,
     ),
     OperationKind(
         "fetch_upper_bound_offset",
@@ -462,11 +461,11 @@ def _is_asked(event: Event) -> bool:
     file, whose time of modification it then tells, and which no state knows."""
     before: Any = event.before
     after: Any = event.after
-    if event.operation.name == "change_file_suffixes" and before is not None:
+    if event.does("change_file_suffixes") and before is not None:
         is_gone = before.log.name not in before.files
         if is_gone and after.log.name in after.files:
             return False
-    return alike.is_asked(event)
+    return codec_differences.is_asked(event)
 
 
 LOG_SEGMENT = Structure(

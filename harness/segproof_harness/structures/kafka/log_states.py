@@ -15,28 +15,23 @@ FIRST_OFFSET, VALID_BYTES = 0, 5
 """Where an append's answer has them."""
 
 
-def _done(event: Event, *names: str) -> bool:
-    """Return whether the event is one of these operations, and it succeeded."""
-    return event.operation.name in names and event.outcome.error is None
-
-
 def _asks_a_closed_log(event: Event) -> bool:
     is_closed = event.before is not None and event.before.local_log.is_closed
-    return is_closed and event.operation.name not in OPENINGS
+    return is_closed and not event.does(*OPENINGS)
 
 
 def _has_grown(event: Event) -> bool:
-    return _done(event, *APPENDS) and event.after.log_end_offset > event.before.log_end_offset
+    return event.done(*APPENDS) and event.after.log_end_offset > event.before.log_end_offset
 
 
 def _has_records(event: Event) -> bool:
-    return _done(event, "read") and event.outcome.value[1] is not None
+    return event.done("read") and event.outcome.value[1] is not None
 
 
 def _reads_at_a_boundary(event: Event) -> bool:
     if not _has_records(event):
         return False
-    start = event.operation.arguments["start_offset"]
+    start = event.argument("start_offset")
     return start in event.before.log_segments.base_offsets()[1:]
 
 
@@ -44,7 +39,7 @@ def _passes_a_gap(event: Event) -> bool:
     """Return whether a read that began in one segment was answered by a later one."""
     if not _has_records(event):
         return False
-    floor = event.before.log_segments.floor_segment(event.operation.arguments["start_offset"])
+    floor = event.before.log_segments.floor_segment(event.argument("start_offset"))
     return floor is not None and bool(event.outcome.value[0][1] > floor.base_offset)
 
 
@@ -75,9 +70,9 @@ def _aborts_across_segments(event: Event) -> bool:
 
 
 def _cuts_into_a_batch(event: Event) -> bool:
-    if not _done(event, "truncate_to") or event.outcome.value is not True:
+    if not event.done("truncate_to") or event.outcome.value is not True:
         return False
-    offset: Any = event.operation.arguments["target_offset"]
+    offset = event.argument("target_offset")
     segment = event.before.log_segments.floor_segment(offset)
     if segment is None:
         return False
@@ -98,14 +93,14 @@ def _wraps_a_sequence(event: Event) -> bool:
 
 def _sends_again(event: Event) -> bool:
     return (
-        _done(event, "append_as_leader")
+        event.done("append_as_leader")
         and event.outcome.value[VALID_BYTES] > 0
         and 0 <= event.outcome.value[FIRST_OFFSET] < event.before.log_end_offset
     )
 
 
 def _splits_while_loading(event: Event) -> bool:
-    if not _done(event, *OPENINGS) or event.after is None:
+    if not event.done(*OPENINGS) or event.after is None:
         return False
     bases = event.after.log_segments.base_offsets()
     return bool(event.before is None and bases[0] == 0 and bases[-1] > INT32_MAX)
@@ -113,16 +108,16 @@ def _splits_while_loading(event: Event) -> bool:
 
 def _loses_while_loading(event: Event) -> bool:
     """Return whether an unclean load cut the log, but not all of it."""
-    if event.operation.name not in OPENINGS or event.before is None or event.after is None:
+    if not event.does(*OPENINGS) or event.before is None or event.after is None:
         return False
-    is_clean = event.operation.arguments["last_shutdown_clean"]
+    is_clean = event.argument("last_shutdown_clean")
     start, end = event.after.log_start_offset, event.after.log_end_offset
     return not is_clean and bool(start < end < event.before.log_end_offset)
 
 
 def _removes_by(event: Event) -> str:
     """Return why retention removes the first segment, or nothing."""
-    if not _done(event, "delete_old_segments") or not event.outcome.value:
+    if not event.done("delete_old_segments") or not event.outcome.value:
         return ""
     log, config = event.before, event.before.config
     segments = list(log.log_segments)
@@ -135,9 +130,9 @@ def _removes_by(event: Event) -> str:
 
 def _completes_a_swap(event: Event) -> bool:
     """Return whether a swap file became a segment."""
-    if event.operation.name not in OPENINGS or event.after is None:
+    if not event.does(*OPENINGS) or event.after is None:
         return False
-    damage: Any = event.operation.arguments["damage"]
+    damage = event.argument("damage")
     for name, _, _, data in damage:
         if not name.endswith(".log.swap"):
             continue
@@ -149,9 +144,9 @@ def _completes_a_swap(event: Event) -> bool:
 
 def _loses_an_index_without_a_log(event: Event) -> bool:
     """Return whether an opening found an index that no log goes with, and removed it."""
-    if event.operation.name not in OPENINGS or event.before is None or event.after is None:
+    if not event.does(*OPENINGS) or event.before is None or event.after is None:
         return False
-    damage: Any = event.operation.arguments["damage"]
+    damage = event.argument("damage")
     return any(
         what == "replaced" and name.endswith("index") and name not in event.after.files
         for name, what, _, _ in damage
@@ -159,13 +154,13 @@ def _loses_an_index_without_a_log(event: Event) -> bool:
 
 
 def _is_refused_for_a_name(event: Event) -> bool:
-    return event.operation.name in OPENINGS and event.outcome.error == "number-format"
+    return event.does(*OPENINGS) and event.outcome.error == "number-format"
 
 
 def _reopens_clean(event: Event) -> bool:
     arguments = event.operation.arguments
     return (
-        event.operation.name == "reopen"
+        event.does("reopen")
         and event.after is not None
         and arguments["last_shutdown_clean"] is True
         and not arguments["damage"]
@@ -175,15 +170,15 @@ def _reopens_clean(event: Event) -> bool:
 
 def _read_below_the_end(event: Event) -> bool:
     """Return whether a reader of committed records was kept from some."""
-    if not _has_records(event) or event.operation.arguments["isolation"] != "txn_committed":
+    if not _has_records(event) or event.argument("isolation") != "txn_committed":
         return False
     return bool(event.before.last_stable_offset < event.before.high_watermark)
 
 
 def _finds_a_time(event: Event) -> bool:
-    if not _done(event, "fetch_offset_by_timestamp"):
+    if not event.done("fetch_offset_by_timestamp"):
         return False
-    target: Any = event.operation.arguments["target_timestamp"]
+    target = event.argument("target_timestamp")
     return bool(target >= 0 and event.outcome.value is not None)
 
 
@@ -191,7 +186,7 @@ SOMETIMES = {
     "segment-boundary-read": _reads_at_a_boundary,
     "read-passes-a-gap": _passes_a_gap,
     "read-of-too-few-bytes": lambda event: _has_records(event) and event.outcome.value[2],
-    "read-committed-with-aborted": lambda event: _done(event, "read") and event.outcome.value[3],
+    "read-committed-with-aborted": lambda event: event.done("read") and event.outcome.value[3],
     "read-committed-bounded": _read_below_the_end,
     "out-of-range": lambda event: event.outcome.error == "out-of-range",
     "aborted-transaction-across-segments": _aborts_across_segments,
@@ -204,7 +199,7 @@ SOMETIMES = {
     "duplicate-batch": _sends_again,
     "offset-order-refused": lambda event: event.outcome.error == "offset-order",
     "too-large-refused": lambda event: event.outcome.error == "record-batch-too-large",
-    "overflow-split": lambda event: _done(event, "split_overflowed_segment"),
+    "overflow-split": lambda event: event.done("split_overflowed_segment"),
     "overflow-split-at-load": _splits_while_loading,
     "unclean-load-that-cuts": _loses_while_loading,
     "retention-by-time": lambda event: _removes_by(event) == "time",

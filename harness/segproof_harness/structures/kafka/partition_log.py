@@ -12,10 +12,10 @@ from segproof_harness.files.codecs import CODECS
 from segproof_harness.structures.choices import Choose
 from segproof_harness.structures.kafka import appended_records as records
 from segproof_harness.structures.kafka import log_drawing as draw
-from segproof_harness.structures.kafka import unasked_steps as log_asking
+from segproof_harness.structures.kafka import unasked_steps
 from segproof_harness.structures.kafka.log_states import SOMETIMES
 from segproof_harness.structures.kafka.segment_drawing import damages
-from segproof_harness.structures.kafka.segment_operations import show_fetched
+from segproof_harness.structures.kafka.segment_operations import show_fetched, show_producers
 from segproof_harness.structures.kinds import FLAG, INT32, INT64, NAME, TIME_MS, OneOf, Optional
 from segproof_harness.structures.structure import OperationKind, Parameter, Structure
 from segproof_model.kafka.broker.partition_log import PartitionLog
@@ -97,15 +97,7 @@ def _show_epochs(cache: Any) -> Any:
 
 
 def _show_producers(manager: Any) -> Any:
-    if not hasattr(manager, "active_producers"):
-        return manager  # shown already
-    by_id = sorted(manager.active_producers.items())
-    return (
-        tuple(entry for _, entry in by_id),
-        tuple(manager.ongoing_txns),
-        tuple(manager.unreplicated_txns),
-        manager.map_end_offset,
-    )
+    return show_producers(manager) if hasattr(manager, "active_producers") else manager
 
 
 def _show_parts(parts: Any) -> Any:
@@ -310,6 +302,6 @@ PARTITION_LOG = Structure(
     takes_clock=True,
     damage=draw.with_damage,
     parts=_parts,
-    is_asked=log_asking.is_asked,
+    is_asked=unasked_steps.is_asked,
     laws=("LOAD-7", "LOAD-1", "LOAD-2", "LOAD-4", "LOAD-5", "LOAD-8", "LOAD-13", "LOAD-14"),
 )

@@ -343,8 +343,8 @@ def _is_asked(event: Event) -> bool:
     if state is None or not has(state, MessagesAloneAreWritten):
         return True
     read = list(bytes_in(event.operation.arguments))
-    if event.operation.name == "overwrite":
-        position, data = cast(tuple[int, bytes], event.operation.arguments["damage"])
+    if event.does("overwrite"):
+        position, data = cast(tuple[int, bytes], event.argument("damage"))
         read.append(written_over(event.before.file, position, data))
     return all(has_messages_only(data) and is_read_alike(data) for data in read)
 
@@ -355,7 +355,7 @@ def _tells(event: Event, name: str, value: int) -> bool:
 
 
 def _records_error(event: Event) -> Any:
-    return event.outcome.value[1] if event.operation.name == "records" else None
+    return event.outcome.value[1] if event.does("records") else None
 
 
 RECORD_BATCH = Structure(
@@ -438,7 +438,7 @@ RECORD_BATCH = Structure(
         "magic-1": lambda event: event.after is not event.before and _tells(event, "magic", 1),
         "magic-2": lambda event: event.after is not event.before and _tells(event, "magic", 2),
         "compressed-read": lambda event: (
-            event.operation.name == "records"
+            event.does("records")
             and show_field(event.after.batch, "compression") in COMPRESSIONS[1:]
             and _records_error(event) is None
         ),
@@ -447,27 +447,23 @@ RECORD_BATCH = Structure(
         ),
         "invalid-record": lambda event: _records_error(event) == "invalid-record",
         "unknown-codec": lambda event: _records_error(event) == "invalid-argument",
-        "checksum-wrong": lambda event: (
-            event.operation.name == "is_valid" and event.outcome.value is False
-        ),
-        "checksum-right": lambda event: (
-            event.operation.name == "is_valid" and event.outcome.value is True
-        ),
+        "checksum-wrong": lambda event: event.does("is_valid") and event.outcome.value is False,
+        "checksum-right": lambda event: event.does("is_valid") and event.outcome.value is True,
         "overwrite-refused": lambda event: (
-            event.operation.name == "overwrite" and event.outcome.error == "corrupt-record"
+            event.does("overwrite") and event.outcome.error == "corrupt-record"
         ),
         "varint-refused": lambda event: (
-            event.operation.name in ("decode_varint", "decode_varlong")
+            event.does("decode_varint", "decode_varlong")
             and event.outcome.error == "invalid-argument"
         ),
         "write-refused": lambda event: (
-            event.operation.name == "write_batch" and event.outcome.error == "invalid-argument"
+            event.does("write_batch") and event.outcome.error == "invalid-argument"
         ),
         "scan-refused": lambda event: (
-            event.operation.name == "scan_memory" and event.outcome.value[1] == "corrupt-record"
+            event.does("scan_memory") and event.outcome.value[1] == "corrupt-record"
         ),
         "open-refused": lambda event: event.after is None,
-        "reopened": lambda event: event.operation.name == "reopen" and event.after is not None,
+        "reopened": lambda event: event.does("reopen") and event.after is not None,
     },
     is_usable=lambda state: True,
     is_asked=_is_asked,

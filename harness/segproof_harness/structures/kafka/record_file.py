@@ -14,7 +14,7 @@ from segproof_harness.structures.kafka.batch_drawing import (
     TIMES,
     attempt,
     draw_batch,
-    draw_damage,
+    draw_damaged,
     number_of,
     show_place,
     until_error,
@@ -106,8 +106,7 @@ def _records(choose: Choose, situation: Situation) -> bytes:
     if kind == 4:
         return batch[: choose.integer(0, len(batch))]
     if kind == 1:
-        position, written = draw_damage(choose, batch)
-        return batch[:position] + written + batch[position + len(written) :]
+        return draw_damaged(choose, batch)
     return batch
 
 
@@ -151,8 +150,7 @@ def _draw_setup(choose: Choose) -> Setup:
     elif kind == 2:
         image = image[: choose.integer(0, len(image))]
     elif kind == 3 and image:
-        position, written = draw_damage(choose, image)
-        image = image[:position] + written + image[position + len(written) :]
+        image = draw_damaged(choose, image)
     return Setup(arguments, {FILE: image})
 
 
@@ -198,7 +196,7 @@ def _cut_of_impl(file: Any, size: int) -> None:
 
 
 def _has_error(event: Event, kind: str) -> bool:
-    return event.operation.name == "batches" and bool(event.outcome.value[1] == kind)
+    return event.does("batches") and bool(event.outcome.value[1] == kind)
 
 
 RECORD_FILE = Structure(
@@ -304,43 +302,36 @@ RECORD_FILE = Structure(
     observed=("size_in_bytes", "end", "is_open"),
     sometimes={
         "empty": lambda event: event.after is not None and event.after.size == 0,
-        "many-batches": lambda event: (
-            event.operation.name == "batches" and len(event.outcome.value[0]) >= 4
-        ),
+        "many-batches": lambda event: event.does("batches") and len(event.outcome.value[0]) >= 4,
         "preallocated": lambda event: (
             event.after is not None and len(event.after.image) > event.after.size
         ),
         "corrupt-met": lambda event: _has_error(event, "corrupt-record"),
         "offset-found": lambda event: (
-            event.operation.name == "search_for_offset_with_size"
-            and event.outcome.value is not None
+            event.does("search_for_offset_with_size") and event.outcome.value is not None
         ),
         "timestamp-found": lambda event: (
-            event.operation.name == "search_for_timestamp" and event.outcome.value is not None
+            event.does("search_for_timestamp") and event.outcome.value is not None
         ),
         "timestamp-not-found": lambda event: (
-            event.operation.name == "search_for_timestamp" and event.outcome.value is None
+            event.does("search_for_timestamp") and event.outcome.value is None
         ),
         "slice-inside-slice": lambda event: (
-            event.operation.name == "slice_of_slice"
-            and event.outcome.error is None
+            event.done("slice_of_slice")
             and event.outcome.value[0] > 0
             and event.outcome.value[1] > 0
         ),
         "slice-refused": lambda event: (
-            event.operation.name in ("slice", "slice_of_slice")
-            and event.outcome.error == "invalid-argument"
+            event.does("slice", "slice_of_slice") and event.outcome.error == "invalid-argument"
         ),
         "truncated": lambda event: (
-            event.operation.name == "truncate_to"
-            and event.outcome.error is None
-            and event.after.size < event.before.size
+            event.done("truncate_to") and event.after.size < event.before.size
         ),
         "truncate-refused": lambda event: (
-            event.operation.name == "truncate_to" and event.outcome.error == "kafka-error"
+            event.does("truncate_to") and event.outcome.error == "kafka-error"
         ),
         "read-only-refused": lambda event: (
-            event.operation.name == "append" and event.outcome.error == "io-error"
+            event.does("append") and event.outcome.error == "io-error"
         ),
         "open-refused": lambda event: event.after is None,
         **OPENED_AGAIN,

@@ -19,7 +19,7 @@ from segproof_harness.structures.kafka.abstract_index import base_of, clamp64
 from segproof_harness.structures.kafka.batch_drawing import (
     TIMES,
     draw_batch,
-    draw_damage,
+    draw_damaged,
     draw_records,
     number_of,
     whole_batches,
@@ -112,12 +112,11 @@ def draw_batches(choose: Choose, offset: int) -> bytes:
     return b"".join(drawn)
 
 
-def draw_damaged(choose: Choose, offset: int) -> bytes:
+def _draw_damaged_batch(choose: Choose, offset: int) -> bytes:
     """Draw a batch that is damaged once or twice, so maybe with a checksum that is right again."""
     batch = draw_batch(choose, offset)
     for _ in range(choose.integer(1, 2)):
-        position, written = draw_damage(choose, batch)
-        batch = batch[:position] + written + batch[position + len(written) :]
+        batch = draw_damaged(choose, batch)
     return batch
 
 
@@ -134,7 +133,7 @@ def draw_appended(choose: Choose, situation: Situation) -> bytes:
         return choose.one_of((b"", bytes(5), bytes(30)))
     offset = max(min(base, 0), min(offset, NEXT_OFFSET_MAX))
     if kind == 4:
-        return draw_damaged(choose, offset)
+        return _draw_damaged_batch(choose, offset)
     records = draw_batches(choose, offset)
     return records[: choose.integer(1, len(records))] if kind == 5 else records
 
@@ -296,15 +295,23 @@ def draw_damage_to_files(choose: Choose, situation: Situation) -> tuple[Value, .
 def _draw_one(choose: Choose, situation: Situation) -> Damage:
     kinds = (".log", ".log", ".index", ".timeindex", ".txnindex")
     suffix = choose.one_of(kinds if choose.magic_max == MAGIC_NEWEST else kinds[:4])
-    what = choose.one_of(DAMAGES[:4] if suffix == ".log" else DAMAGES)
+    happens = DAMAGES[:4] if suffix == ".log" else DAMAGES
+    return draw_broken(choose, suffix, happens, base_of(situation), 400)
+
+
+def draw_broken(
+    choose: Choose, name: str, kinds: tuple[str, ...], base_offset: int, flipped_max: int
+) -> Damage:
+    """Draw damage of one file; a byte is flipped up to a position."""
+    what = choose.one_of(kinds)
     if what == "replaced":
-        return suffix, what, 0, draw_index(choose, base_of(situation), suffix)
+        return name, what, 0, draw_index(choose, base_offset, f".{name.rpartition('.')[2]}")
     if what == "longer":
         size = choose.integer(1, 80)
-        return suffix, what, 0, choose.data(size) if choose.boolean() else bytes(size)
+        return name, what, 0, choose.data(size) if choose.boolean() else bytes(size)
     if what == "flipped":
-        return suffix, what, choose.integer(0, 400), bytes([1 << choose.integer(0, 7)])
-    return suffix, what, choose.integer(1, 90) if what != "removed" else 0, b""
+        return name, what, choose.integer(0, flipped_max), bytes([1 << choose.integer(0, 7)])
+    return name, what, choose.integer(1, 90) if what != "removed" else 0, b""
 
 
 def damages(file: Kind) -> Kind:

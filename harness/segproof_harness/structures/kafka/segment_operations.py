@@ -146,16 +146,19 @@ def _recovered(
     for epoch, start_offset in epochs or ():
         cache.assign(epoch, start_offset)
     removed = segment.recover(producers, cache)
-    known = None
-    if producers is not None:
-        by_id = sorted(producers.active_producers.items())
-        known = (
-            tuple(entry for _, entry in by_id),
-            tuple(producers.ongoing_txns),
-            tuple(producers.unreplicated_txns),
-            producers.map_end_offset,
-        )
+    known = None if producers is None else show_producers(producers)
     return removed, known, None if cache is None else tuple(cache.epoch_entries())
+
+
+def show_producers(manager: Any) -> Any:
+    """Return what a producer state knows as plain values."""
+    by_id = sorted(manager.active_producers.items())
+    return (
+        tuple(entry for _, entry in by_id),
+        tuple(manager.ongoing_txns),
+        tuple(manager.unreplicated_txns),
+        manager.map_end_offset,
+    )
 
 
 # --- reading -------------------------------------------------------------------------------------

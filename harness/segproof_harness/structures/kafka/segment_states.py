@@ -9,13 +9,8 @@ from segproof_harness.structures.reached_states import OPENED_AGAIN
 from segproof_harness.structures.structure import Event
 
 
-def _done(event: Event, name: str) -> bool:
-    """Return whether the event is this operation, and it succeeded."""
-    return event.operation.name == name and event.outcome.error is None
-
-
 def _has_grown(event: Event) -> bool:
-    return _done(event, "append") and event.after.size > event.before.size
+    return event.done("append") and event.after.size > event.before.size
 
 
 def _index(state: Any) -> Any:
@@ -29,11 +24,11 @@ def _entries(state: Any) -> int:
 
 
 def _reads_at_the_end(event: Event) -> bool:
-    if not _done(event, "read"):
+    if not event.done("read"):
         return False
     batches = whole_batches(bytes(event.before.log.image[: event.before.size]))
     last = number_of(batches[-1], "last_offset") if batches else None
-    return last == event.operation.arguments["start_offset"]
+    return bool(last == event.argument("start_offset"))
 
 
 def _enters_the_middle(event: Event) -> bool:
@@ -46,16 +41,16 @@ def _enters_the_middle(event: Event) -> bool:
 def _meets_time_out_of_order(event: Event) -> bool:
     if not _has_grown(event) or event.before.max_timestamp_and_offset_so_far is None:
         return False
-    call: Any = event.operation.arguments["call"]
-    times = [number_of(batch, "max_timestamp") for batch in whole_batches(call[1])]
+    _, records, *_ = event.argument("call")
+    times = [number_of(batch, "max_timestamp") for batch in whole_batches(records)]
     largest = event.before.max_timestamp_and_offset_so_far.timestamp
     return any(time is not None and time < largest for time in times)
 
 
 def _cuts_into_a_batch(event: Event) -> bool:
-    if not _done(event, "truncate_to") or event.after.size == event.before.size:
+    if not event.done("truncate_to") or event.after.size == event.before.size:
         return False
-    offset: Any = event.operation.arguments["offset"]
+    offset = event.argument("offset")
     for one in whole_batches(bytes(event.before.log.image[: event.before.size])):
         base, last = number_of(one, "base_offset"), number_of(one, "last_offset")
         if base is not None and last is not None and base < offset <= last:
@@ -69,7 +64,7 @@ def _is_index_full(event: Event) -> bool:
 
 
 def _is_without_index(event: Event) -> bool:
-    is_opening = event.operation.name in ("reopen", "crash_reopen")
+    is_opening = event.does("reopen", "crash_reopen")
     after = event.after
     return is_opening and after is not None and after.size > 0 and after.names[1] not in after.files
 
@@ -82,45 +77,45 @@ def _closed_refused(event: Event) -> bool:
 SOMETIMES = {
     "read-of-the-last-offset": _reads_at_the_end,
     "read-beyond-the-last-offset": lambda event: (
-        _done(event, "read") and event.outcome.value is None and event.before.size > 0
+        event.done("read") and event.outcome.value is None and event.before.size > 0
     ),
     "first-entry-incomplete": lambda event: (
-        _done(event, "read") and event.outcome.value is not None and event.outcome.value[2]
+        event.done("read") and event.outcome.value is not None and event.outcome.value[2]
     ),
     "first-batch-given-whole": lambda event: (
-        _done(event, "read")
+        event.done("read")
         and event.outcome.value is not None
         and event.outcome.value[1] is not None
-        and event.outcome.value[1][1] > event.operation.arguments["max_size"]
+        and event.outcome.value[1][1] > event.argument("max_size")
     ),
     "index-full": _is_index_full,
     "full-index-refuses": lambda event: (
-        event.operation.name == "append" and event.outcome.error == "invalid-argument"
+        event.does("append") and event.outcome.error == "invalid-argument"
     ),
     "cut-into-a-batch": _cuts_into_a_batch,
     "nothing-cut": lambda event: (
-        _done(event, "truncate_to") and event.after.size == event.before.size > 0
+        event.done("truncate_to") and event.after.size == event.before.size > 0
     ),
     "all-cut": lambda event: (
-        _done(event, "truncate_to") and event.after.size == 0 < event.before.size
+        event.done("truncate_to") and event.after.size == 0 < event.before.size
     ),
     "offset-overflow-refused": lambda event: (
-        event.operation.name == "append" and event.outcome.error == "segment-overflow"
+        event.does("append") and event.outcome.error == "segment-overflow"
     ),
     "time-out-of-order": _meets_time_out_of_order,
     "entry-inside-an-append": _enters_the_middle,
     "many-appended": lambda event: (
-        _done(event, "append_many") and _entries(event.after) > _entries(event.before)
+        event.done("append_many") and _entries(event.after) > _entries(event.before)
     ),
     "copied-from-a-file": lambda event: (
-        _done(event, "append_from_file") and event.after.size > event.before.size
+        event.done("append_from_file") and event.after.size > event.before.size
     ),
-    "recovery-cuts": lambda event: _done(event, "recover") and event.after.size < event.before.size,
+    "recovery-cuts": lambda event: event.done("recover") and event.after.size < event.before.size,
     "recovery-finds-aborted": lambda event: (
-        _done(event, "recover") and len(event.after.txn_index.entries_list()) > 0
+        event.done("recover") and len(event.after.txn_index.entries_list()) > 0
     ),
     "recovery-refused": lambda event: (
-        event.operation.name == "recover" and event.outcome.error == "segment-overflow"
+        event.does("recover") and event.outcome.error == "segment-overflow"
     ),
     "reopened-without-index": _is_without_index,
     "index-loaded-late": lambda event: (
@@ -130,19 +125,19 @@ SOMETIMES = {
         and event.before.names[1] in event.before.files
     ),
     "index-outside-of-the-log": lambda event: (
-        event.operation.name == "translate_offset" and event.outcome.error == "corrupt-index"
+        event.does("translate_offset") and event.outcome.error == "corrupt-index"
     ),
     "empty-with-full-index": lambda event: _is_index_full(event) and event.after.size == 0,
-    "rolls": lambda event: _done(event, "should_roll") and event.outcome.value is True,
-    "does-not-roll": lambda event: _done(event, "should_roll") and event.outcome.value is False,
+    "rolls": lambda event: event.done("should_roll") and event.outcome.value is True,
+    "does-not-roll": lambda event: event.done("should_roll") and event.outcome.value is False,
     "time-found": lambda event: (
-        _done(event, "find_offset_by_timestamp") and event.outcome.value is not None
+        event.done("find_offset_by_timestamp") and event.outcome.value is not None
     ),
     "aborted-collected": lambda event: (
-        _done(event, "collect_aborted_txns") and len(event.outcome.value[0]) > 0
+        event.done("collect_aborted_txns") and len(event.outcome.value[0]) > 0
     ),
     "renamed": lambda event: (
-        _done(event, "change_file_suffixes") and event.after.names != event.before.names
+        event.done("change_file_suffixes") and event.after.names != event.before.names
     ),
     "closed-refused": _closed_refused,
     "preallocated": lambda event: (

@@ -66,7 +66,7 @@ def _write_entry(choose: Choose, number: int) -> bytes:
 
 
 def _has_duplicate_offset(event: Event) -> bool:
-    if event.operation.name not in ("open", "maybe_append") or event.after is None:
+    if not event.does("open", "maybe_append") or event.after is None:
         return False
     values = event.after.values()
     return len(set(values)) < len(values)

@@ -4,9 +4,6 @@
 Mirrors: segproof_model/kafka/format/transaction_index.py, segproof/kafka/transaction_index.py.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 from segproof_harness.structures.choices import (
     INT64_MAX,
     INT64_MIN,
@@ -19,6 +16,8 @@ from segproof_harness.structures.kafka.abstract_index import (
     BASE_OFFSETS,
     clamp64,
     names,
+    open_impl,
+    open_model,
     present_name,
     some_name,
 )
@@ -39,10 +38,6 @@ from segproof_model.kafka.format.transaction_index import (
     TransactionIndex,
     read_aborted_txns,
 )
-from segproof_model.language.behaviours import Release
-from segproof_model.language.files import Files
-from segproof_model.language.outcomes import Step
-from segproof_model.language.states import opened
 from segproof_model.laws.register import has
 
 SUFFIX, ENTRY_SIZE = ".txnindex", 34
@@ -121,15 +116,6 @@ def _draw_setup(choose: Choose) -> Setup:
     return Setup(arguments, {name: image})
 
 
-def _open_model(arguments: Mapping[str, Any], files: Files, release: Release) -> Step[Any]:
-    kind, given = release.kind(TransactionIndex), dict(arguments)
-    return opened(kind, files, given.pop("file"), **given)
-
-
-def _open_impl(impl_class: Any, arguments: Mapping[str, Any], files: Any) -> Any:
-    return impl_class(**arguments, files=files)
-
-
 def _count(event: Event) -> int:
     return 0 if event.after is None else len(event.after.entries_list())
 
@@ -190,47 +176,37 @@ TRANSACTION_INDEX = Structure(
         ),
         "many": lambda event: _count(event) >= 5,
         "created-by-append": lambda event: (
-            event.operation.name == "append"
-            and event.outcome.error is None
-            and event.before.name not in event.before.files
+            event.done("append") and event.before.name not in event.before.files
         ),
         "append-refused": lambda event: (
-            event.operation.name == "append" and event.outcome.error == "invalid-argument"
+            event.does("append") and event.outcome.error == "invalid-argument"
         ),
         "partial-tail-refused": lambda event: (
-            event.operation.name == "append" and event.outcome.error == "corrupt-index"
+            event.does("append") and event.outcome.error == "corrupt-index"
         ),
         "unknown-version": lambda event: event.outcome.error == "kafka-error",
-        "complete": lambda event: (
-            event.operation.name == "collect_aborted_txns"
-            and event.outcome.error is None
-            and event.outcome.value[1]
-        ),
+        "complete": lambda event: event.done("collect_aborted_txns") and event.outcome.value[1],
         "incomplete-found": lambda event: (
-            event.operation.name == "collect_aborted_txns"
-            and event.outcome.error is None
+            event.done("collect_aborted_txns")
             and not event.outcome.value[1]
             and len(event.outcome.value[0]) > 0
         ),
         "truncated": lambda event: (
-            event.operation.name == "truncate_to"
-            and 0 < _count(event) < len(event.before.entries_list())
+            event.does("truncate_to") and 0 < _count(event) < len(event.before.entries_list())
         ),
         "corrupt-found": lambda event: (
-            event.operation.name == "sanity_check" and event.outcome.error == "corrupt-index"
+            event.does("sanity_check") and event.outcome.error == "corrupt-index"
         ),
         **OPENED_AGAIN,
         "read-only-refused": lambda event: event.outcome.error == "read-only",
         "closed-refused": lambda event: event.outcome.error == "unmapped",
         "renamed-without-file": lambda event: (
-            event.operation.name == "rename_to" and event.before.name not in event.before.files
+            event.does("rename_to") and event.before.name not in event.before.files
         ),
-        "deleted": lambda event: (
-            event.operation.name == "delete_if_exists" and event.outcome.value is True
-        ),
+        "deleted": lambda event: event.does("delete_if_exists") and event.outcome.value is True,
     },
     is_usable=lambda state: not (has(state, ClosedIndexIsClosed) and state.is_closed),
-    open_model=_open_model,
-    open_impl=_open_impl,
+    open_model=open_model(TransactionIndex),
+    open_impl=open_impl,
     laws=("TXNIDX-3", "TXNIDX-4"),
 )

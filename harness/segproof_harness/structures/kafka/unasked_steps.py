@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from segproof_harness.files.codecs import CODECS
-from segproof_harness.structures.kafka import codec_differences as alike
+from segproof_harness.structures.kafka import codec_differences
 from segproof_harness.structures.kafka.batch_drawing import whole_batches
 from segproof_harness.structures.structure import Event
 from segproof_model.kafka.broker.log_validator import CURRENT_MAGIC, LogValidator
@@ -37,7 +37,7 @@ def is_asked(event: Event) -> bool:
         return False
     ask = ASKED.get(event.operation.name)
     may = ask is None or segments is None or ask(event, event.operation.arguments)
-    return may and alike.is_asked(event)
+    return may and codec_differences.is_asked(event)
 
 
 def _has_lost_its_file(log: Any) -> bool:
@@ -62,7 +62,7 @@ def _may_lead(event: Event, given: Any) -> bool:
     """Not what a leader would compress anew: what Java's codecs make of the same bytes is not what
     the codecs of histories make."""
     state: Any = event.after
-    records = given["call"][0]
+    records, *_ = given["call"]
     if has(state, LeaderKeepsMessages):
         return not _is_compressed_anew(event, records)
     if not has(state, SeveralBatchesAreTaken):
@@ -75,7 +75,8 @@ def _may_lead(event: Event, given: Any) -> bool:
 def _may_follow(event: Event, given: Any) -> bool:
     """Not batches of two producers that begin a transaction at one offset: which of both counts,
     goes by the order of a hash."""
-    batches = whole_batches(given["call"][0])
+    records, _ = given["call"]
+    batches = whole_batches(records)
     begun = {
         (one.base_offset, outcome_of(getattr, one, "producer_id"))
         for one in batches

@@ -109,9 +109,9 @@ def _check_of_impl(log: Any, phy_offset: int, check_crc: bool) -> Dispatched:
 
 def _is_asked(event: Event) -> bool:
     """Return whether a release is asked: a place in a file, and no size beyond all memory."""
-    if event.before is None or event.operation.name != "check":
+    if event.before is None or not event.does("check"):
         return True
-    offset: Any = event.operation.arguments["phy_offset"]
+    offset = event.argument("phy_offset")
     start = event.before.start_of(offset)
     if start is None:
         return False
@@ -123,13 +123,13 @@ def _is_asked(event: Event) -> bool:
 
 
 def _checked(event: Event) -> Any:
-    is_check = event.operation.name == "check" and event.outcome.error is None
+    is_check = event.done("check")
     return event.outcome.value if is_check else (None, None, None)
 
 
 def _at(event: Event, position: int) -> bytes:
     """Return a field of the record that is checked."""
-    offset: Any = event.operation.arguments["phy_offset"]
+    offset = event.argument("phy_offset")
     start = event.before.start_of(offset)
     data = b"" if start is None else event.before.mapped(start)[offset - start :]
     return bytes(data[position : position + 4])
@@ -148,7 +148,7 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
     "damaged": lambda event: _checked(event)[:2] == (False, -1),
     "parts-do-not-add-up": lambda event: _checked(event)[0] is False and _checked(event)[1] > 0,
     "negative-size": lambda event: _checked(event)[0] is False and _at(event, 0)[:1] >= b"\x80",
-    "scanned": lambda event: event.operation.name == "scan" and len(event.outcome.value) > 2,
+    "scanned": lambda event: event.does("scan") and len(event.outcome.value) > 2,
 }
 """States of a commit log, by name."""
 

@@ -186,7 +186,7 @@ def _is_asked(event: Event) -> bool:
 
     Such a unit may stand in a file before the last three, which are all that an opening looks at.
     """
-    if event.before is None or event.operation.name != "get_offset_in_queue_by_time":
+    if event.before is None or not event.does("get_offset_in_queue_by_time"):
         return True
     return all(unit.size >= SMALLEST_RECORD for unit in event.before.units())
 
@@ -197,15 +197,15 @@ def _is_asked(event: Event) -> bool:
 def _is_lookup(event: Event, boundary_type: str) -> bool:
     """Return whether a lookup finds a unit behind the first one."""
     return (
-        event.operation.name == "get_offset_in_queue_by_time"
-        and event.operation.arguments["boundary_type"] == boundary_type
+        event.does("get_offset_in_queue_by_time")
+        and event.argument("boundary_type") == boundary_type
         and event.outcome.error is None
         and event.outcome.value > event.before.min_offset_in_queue
     )
 
 
 def _is_put(event: Event) -> bool:
-    return event.operation.name == "put_message_position_info"
+    return event.does("put_message_position_info")
 
 
 SOMETIMES: Mapping[str, Callable[[Event], bool]] = {

@@ -13,14 +13,9 @@ from segproof_model.rocketmq.format.key_hash import hash_code, index_key_hash
 INT32_MIN = -(2**31)
 
 
-def argument(event: Event, name: str) -> Any:
-    """Return an argument of the operation."""
-    return event.operation.arguments[name]
-
-
 def is_put(event: Event) -> bool:
     """Return whether a single put has written an entry."""
-    return event.operation.name == "put_key" and event.outcome.value is True
+    return event.does("put_key") and event.outcome.value is True
 
 
 def written(event: Event) -> IndexEntry:
@@ -32,12 +27,12 @@ def written(event: Event) -> IndexEntry:
 
 def is_found(event: Event) -> bool:
     """Return whether a query was answered, with whatever."""
-    return event.operation.name == "select_phy_offset" and event.outcome.error is None
+    return event.done("select_phy_offset")
 
 
 def appended(event: Event) -> tuple[int, ...]:
     """Return what a query has added to the list that it was given."""
-    given: Any = event.operation.arguments["phy_offsets"]
+    given = event.argument("phy_offsets")
     return tuple(event.outcome.value[len(given) :])
 
 
@@ -66,8 +61,8 @@ def _misses_by_less_than_a_second(event: Event) -> bool:
     """Return whether a window begins behind the second of an entry that it would find."""
     if not is_found(event) or event.before.hash_slot_num < 1 or not event.before.is_mapped:
         return False
-    key: Any = event.operation.arguments["key"]
-    begin: Any = event.operation.arguments["begin"]
+    key = event.argument("key")
+    begin = event.argument("begin")
     if key is None:
         return False
     key_hash = index_key_hash(key)
@@ -98,7 +93,7 @@ def _is_cut(event: Event) -> bool:
 SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
     **OPENED_AGAIN,
     "chain-of-3": lambda event: (
-        is_found(event) and chain_length(event.before, argument(event, "key")) >= 3
+        is_found(event) and chain_length(event.before, event.argument("key")) >= 3
     ),
     "found-2": lambda event: is_found(event) and len(appended(event)) >= 2,
     "collision": _has_collision,
@@ -107,16 +102,14 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
         is_put(event)
         and event.before.slot_value(written(event).key_hash) == event.before.index_count
     ),
-    "full": lambda event: event.operation.name == "put_key" and event.outcome.value is False,
+    "full": lambda event: event.does("put_key") and event.outcome.value is False,
     "least-hash": lambda event: (
-        is_put(event) and hash_code(str(event.operation.arguments["key"])) == INT32_MIN
+        is_put(event) and hash_code(str(event.argument("key"))) == INT32_MIN
     ),
     "negative-hash": lambda event: (
-        is_put(event) and INT32_MIN < hash_code(str(event.operation.arguments["key"])) < 0
+        is_put(event) and INT32_MIN < hash_code(str(event.argument("key"))) < 0
     ),
-    "lone-surrogate": lambda event: (
-        is_put(event) and "\ud83d" in str(event.operation.arguments["key"])
-    ),
+    "lone-surrogate": lambda event: is_put(event) and "\ud83d" in str(event.argument("key")),
     "null-refused": lambda event: event.outcome.error == "null",
     "clock-back": lambda event: (
         is_put(event) and event.after.end_timestamp < event.before.end_timestamp
@@ -134,8 +127,8 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
     "missed-by-less-than-a-second": _misses_by_less_than_a_second,
     "stopped-by-time": lambda event: (
         is_found(event)
-        and 0 < len(appended(event)) < chain_length(event.before, argument(event, "key"))
-        and len(event.outcome.value) < argument(event, "max_num")
+        and 0 < len(appended(event)) < chain_length(event.before, event.argument("key"))
+        and len(event.outcome.value) < event.argument("max_num")
     ),
     "cut-at-max-num": _is_cut,
     "list-given": lambda event: (
@@ -148,16 +141,16 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
     "geometry-refused": lambda event: event.outcome.error == "invalid-argument",
     "name-refused": lambda event: event.outcome.error == "number-format",
     "closed-refused": lambda event: event.outcome.error == "unmapped",
-    "destroyed": lambda event: event.operation.name == "destroy" and event.outcome.value is True,
+    "destroyed": lambda event: event.does("destroy") and event.outcome.value is True,
     "count-beyond-room": lambda event: (
         event.after is not None and event.after.index_count > event.after.index_num > 1
     ),
     "loaded-count-mended": lambda event: (
-        event.operation.name in ("load", "open", "reopen", "crash_reopen")
+        event.does("load", "open", "reopen", "crash_reopen")
         and event.after is not None
         and event.after.is_mapped
         and int.from_bytes(event.after.image[36:40], "big", signed=True) < 0
     ),
-    "many-put": lambda event: event.operation.name == "put_keys" and bool(event.outcome.value),
+    "many-put": lambda event: event.does("put_keys") and bool(event.outcome.value),
 }
 """States of an index file, by name."""

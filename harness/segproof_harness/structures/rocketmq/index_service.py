@@ -10,7 +10,7 @@ from typing import Any
 
 from segproof_harness.structures.choices import one_in
 from segproof_harness.structures.kinds import FLAG, INT32, INT64, Optional
-from segproof_harness.structures.rocketmq import dispatch_drawing as messages
+from segproof_harness.structures.rocketmq import dispatch_drawing
 from segproof_harness.structures.rocketmq import index_drawing as draw
 from segproof_harness.structures.rocketmq.index_file import GEOMETRY
 from segproof_harness.structures.rocketmq.index_service_states import SOMETIMES
@@ -22,9 +22,9 @@ from segproof_model.language.states import opened
 from segproof_model.rocketmq.broker.index_service import IndexService
 
 OPENING = (
-    Parameter("geometry", GEOMETRY, messages.geometry_again),
+    Parameter("geometry", GEOMETRY, dispatch_drawing.geometry_again),
     draw.NOW,
-    Parameter("damage", messages.DAMAGE, messages.draw_damage),
+    Parameter("damage", dispatch_drawing.DAMAGE, dispatch_drawing.draw_damage),
 )
 
 
@@ -95,7 +95,7 @@ def _is_asked(event: Event) -> bool:
         return True
     if not {file.file_name for file in event.after.index_files} <= set(event.after.files):
         return False
-    if event.operation.name == "load":
+    if event.does("load"):
         return True
     made = [file.file_name for file in event.after.index_files[len(event.before.index_files) :]]
     return len(set(made)) == len(made) and not set(made) & set(event.before.files)
@@ -106,18 +106,18 @@ def _is_asked(event: Event) -> bool:
 TOPIC = Parameter(
     "topic",
     Optional(draw.TEXT),
-    lambda choose, _: messages.some_topic(choose) if one_in(choose, 4) else draw.TOPIC,
+    lambda choose, _: dispatch_drawing.some_topic(choose) if one_in(choose, 4) else draw.TOPIC,
 )
 OPERATIONS = (
     OperationKind(
         "load",
-        (Parameter("last_exit_ok", FLAG, messages.some_exit),),
+        (Parameter("last_exit_ok", FLAG, dispatch_drawing.some_exit),),
         10,
         ("RMQSVC-1", "RMQSVC-2", "RMQSVC-3", "RMQSVC-4", "RMQSVC-5"),
     ),
     OperationKind(
         "build_index",
-        (Parameter("request", messages.REQUEST, messages.some_request),),
+        (Parameter("request", dispatch_drawing.REQUEST, dispatch_drawing.some_request),),
         44,
         ("RMQSVC-14", "RMQSVC-11", "RMQSVC-12", "RMQSVC-13", "RMQSVC-15", "RMQSVC-16"),
         {"io-error": "RMQSVC-8", "null": "RMQSVC-14"},
@@ -126,10 +126,10 @@ OPERATIONS = (
         "query_offset",
         (
             TOPIC,
-            Parameter("key", Optional(draw.TEXT), messages.some_query_key),
-            Parameter("max_num", INT32, messages.some_max_num),
-            Parameter("begin", INT64, messages.some_begin),
-            Parameter("end", INT64, messages.some_end),
+            Parameter("key", Optional(draw.TEXT), dispatch_drawing.some_query_key),
+            Parameter("max_num", INT32, dispatch_drawing.some_max_num),
+            Parameter("begin", INT64, dispatch_drawing.some_begin),
+            Parameter("end", INT64, dispatch_drawing.some_end),
             Parameter(
                 "index_type",
                 Optional(draw.TEXT),
@@ -164,7 +164,7 @@ OPERATIONS = (
     ),
     OperationKind(
         "delete_expired_file",
-        (Parameter("offset", INT64, messages.some_expired),),
+        (Parameter("offset", INT64, dispatch_drawing.some_expired),),
         4,
         ("RMQSVC-21", "RMQSVC-22"),
     ),
@@ -198,7 +198,7 @@ INDEX_SERVICE = Structure(
     model="segproof_model.rocketmq.broker.index_service:IndexService",
     impl="segproof.rocketmq.index_service:IndexService",
     opening=OPENING,
-    draw_setup=messages.draw_setup,
+    draw_setup=dispatch_drawing.draw_setup,
     operations=OPERATIONS,
     observed=("total_size",),
     sometimes=SOMETIMES,
@@ -208,7 +208,7 @@ INDEX_SERVICE = Structure(
     takes_directory=True,
     takes_clock=True,
     takes_folders=True,
-    damage=messages.with_damage,
+    damage=dispatch_drawing.with_damage,
     parts=lambda state: state.index_files,
     laws=("RMQSVC-2", "RMQCKPT-1"),
     is_asked=_is_asked,

@@ -5,20 +5,21 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from segproof_harness.structures.reached_states import OPENED_AGAIN
-from segproof_harness.structures.rocketmq.dispatch_drawing import FOLDER
-from segproof_harness.structures.rocketmq.index_file_states import argument
+from segproof_harness.structures.rocketmq.dispatch_drawing import FOLDER, REQUEST
 from segproof_harness.structures.structure import Event
 from segproof_model.rocketmq.broker.index_service import file_name_of
+from segproof_model.rocketmq.format.message import DispatchRequest
 
 ROLLED_BACK = 12
 
 
 def _is_built(event: Event) -> bool:
-    return event.operation.name == "build_index" and event.outcome.error is None
+    return event.done("build_index")
 
 
-def _request(event: Event) -> Any:
-    return event.operation.arguments["request"]
+def _request(event: Event) -> DispatchRequest:
+    request: DispatchRequest = REQUEST.built(event.argument("request"), DispatchRequest)
+    return request
 
 
 def _new_entries(event: Event) -> int:
@@ -39,9 +40,7 @@ def _index_names(state: Any) -> set[str]:
 
 
 def _is_load(event: Event, last_exit_ok: bool) -> bool:
-    return (
-        event.operation.name == "load" and event.operation.arguments["last_exit_ok"] is last_exit_ok
-    )
+    return event.does("load") and event.argument("last_exit_ok") is last_exit_ok
 
 
 def _in_two_files(event: Event) -> bool:
@@ -59,13 +58,13 @@ def _comes_again(event: Event) -> bool:
         _is_built(event)
         and bool(files)
         and files[-1].index_count > 1
-        and _request(event)[3] == files[-1].end_phy_offset
-        and _request(event)[5] & ROLLED_BACK != ROLLED_BACK
+        and _request(event).commit_log_offset == files[-1].end_phy_offset
+        and _request(event).sys_flag & ROLLED_BACK != ROLLED_BACK
     )
 
 
 def _found(event: Event) -> tuple[int, ...]:
-    if event.operation.name != "query_offset" or event.outcome.error is not None:
+    if not event.done("query_offset"):
         return ()
     return tuple(event.outcome.value[0])
 
@@ -73,13 +72,10 @@ def _found(event: Event) -> tuple[int, ...]:
 SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
     **OPENED_AGAIN,
     "loaded-2-files": lambda event: (
-        event.operation.name == "load"
-        and event.outcome.value is True
-        and len(event.after.index_files) >= 2
+        event.does("load") and event.outcome.value is True and len(event.after.index_files) >= 2
     ),
     "load-refused": lambda event: (
-        event.operation.name == "load"
-        and (event.outcome.value is False or event.outcome.error is not None)
+        event.does("load") and (event.outcome.value is False or event.outcome.error is not None)
     ),
     "deleted-after-crash": lambda event: (
         _is_load(event, False) and _index_names(event.after) < _index_names(event.before)
@@ -102,20 +98,22 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
     "before-the-end": lambda event: (
         _is_built(event)
         and bool(event.before.index_files)
-        and _request(event)[3] < event.before.index_files[-1].end_phy_offset
+        and _request(event).commit_log_offset < event.before.index_files[-1].end_phy_offset
     ),
     "rolled-back": lambda event: (
-        _is_built(event) and _request(event)[5] & ROLLED_BACK == ROLLED_BACK
+        _is_built(event) and _request(event).sys_flag & ROLLED_BACK == ROLLED_BACK
     ),
     "prepared": lambda event: (
-        _is_built(event) and _new_entries(event) > 0 and _request(event)[5] & ROLLED_BACK == 4
+        _is_built(event) and _new_entries(event) > 0 and _request(event).sys_flag & ROLLED_BACK == 4
     ),
     "without-keys": lambda event: (
         _is_built(event) and _new_entries(event) == 0 and _new_files(event) == 1
     ),
     "several-keys": lambda event: _is_built(event) and _new_entries(event) >= 3,
     "tags-indexed": lambda event: (
-        _is_built(event) and _new_entries(event) > 0 and bool(_request(event)[6])
+        _is_built(event)
+        and _new_entries(event) > 0
+        and bool(dict(_request(event).properties_map or ()).get("TAGS"))
     ),
     "found-2": lambda event: len(_found(event)) >= 2,
     "found-in-2-files": lambda event: (
@@ -127,16 +125,13 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
         >= 2
     ),
     "list-cut": lambda event: (
-        len(_found(event)) > 0 and len(_found(event)) == event.operation.arguments["max_num"]
+        len(_found(event)) > 0 and len(_found(event)) == event.argument("max_num")
     ),
     "nothing-found": lambda event: (
-        event.operation.name == "query_offset"
-        and event.outcome.error is None
-        and not _found(event)
-        and event.outcome.value[1] > 0
+        event.done("query_offset") and not _found(event) and event.outcome.value[1] > 0
     ),
     "negative-refused": lambda event: (
-        event.operation.name == "query_offset" and event.outcome.error == "invalid-argument"
+        event.does("query_offset") and event.outcome.error == "invalid-argument"
     ),
     "corrupt-found": lambda event: event.outcome.error == "corrupt-index",
     "creation-refused": lambda event: event.outcome.error == "io-error",
@@ -147,15 +142,13 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
         != event.after.store_checkpoint.index_msg_timestamp
         and _is_built(event)
     ),
-    "expired": lambda event: (
-        event.operation.name == "delete_expired_file" and _new_files(event) < 0
-    ),
+    "expired": lambda event: event.does("delete_expired_file") and _new_files(event) < 0,
     "last-is-kept": lambda event: (
-        event.operation.name == "delete_expired_file"
+        event.does("delete_expired_file")
         and bool(event.after.index_files)
-        and event.after.index_files[-1].end_phy_offset < argument(event, "offset")
+        and event.after.index_files[-1].end_phy_offset < event.argument("offset")
     ),
-    "destroyed": lambda event: event.operation.name == "destroy" and _new_files(event) < 0,
+    "destroyed": lambda event: event.does("destroy") and _new_files(event) < 0,
     "empty-file-passed-over": lambda event: (
         bool(_found(event)) and event.before.index_files[-1].index_count == 1
     ),

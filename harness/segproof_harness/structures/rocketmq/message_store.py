@@ -186,7 +186,7 @@ def _is_asked(event: Event) -> bool:
 
 
 def _opens(event: Event) -> bool:
-    return event.operation.name in ("open", "reopen", "crash_reopen") and event.after is not None
+    return event.does("open", "reopen", "crash_reopen") and event.after is not None
 
 
 SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
@@ -196,7 +196,7 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
     "killed": lambda event: _opens(event) and not event.after.last_exit_ok,
     "has-entries": lambda event: _opens(event) and _entries(event.after) > 0,
     "has-no-entries": lambda event: _opens(event) and _entries(event.after) == 0,
-    "found": lambda event: event.operation.name == "query" and bool(event.outcome.value),
+    "found": lambda event: event.does("query") and bool(event.outcome.value),
     "empty-last-file": lambda event: (
         _opens(event)
         and any(

@@ -110,15 +110,9 @@ SOMETIMES: Mapping[str, Callable[[Event], bool]] = {
     **OPENED_AGAIN,
     "field-4-read": _field_is_read(3),
     "field-6-read": _field_is_read(5),
-    "written": lambda event: (
-        event.operation.name == "flush"
-        and event.outcome.error is None
-        and event.before.files != event.after.files
-    ),
+    "written": lambda event: event.done("flush") and event.before.files != event.after.files,
     "written-over-more-bytes": lambda event: (
-        event.operation.name == "flush"
-        and event.outcome.error is None
-        and any(event.before.files.image(event.before.name)[48:])
+        event.done("flush") and any(event.before.files.image(event.before.name)[48:])
     ),
     "safe-time": lambda event: event.after is not None and event.after.min_timestamp > 0,
     "safety-wraps": lambda event: (
