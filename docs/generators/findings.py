@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of the findings, docs/reference/findings.md: each law that `verify` checks."""
 
-from segproof.verifying.rules import RULES
+from segproof.verification import RULES
 from segproof_harness.cli.explain import known_laws
 from segproof_harness.laws.broken_files import EXAMPLES, finding_of
 from segproof_harness.reports.jsonl import FIELDS

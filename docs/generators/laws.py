@@ -3,7 +3,7 @@
 
 from law_links import LAWS, RETIRED
 
-from segproof.verifying.rules import RULES
+from segproof.verification import RULES
 from segproof_harness.reports.release_methods import releases_text
 from segproof_model.language.behaviours import Behaviour
 from segproof_model.laws.register import Law, Retired

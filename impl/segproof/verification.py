@@ -18,9 +18,12 @@ from segproof.files import REAL_FILES, Files
 from segproof.findings import Finding, Severity
 from segproof.verifying.path_verification import Progress, run
 from segproof.verifying.reporting import Wanted
-from segproof.verifying.rules import RULES
+from segproof.verifying.rules import DECLARED
 
-__all__ = ["VERIFIED_LAWS", "Finding", "Severity", "verify"]
+__all__ = ["RULES", "VERIFIED_LAWS", "Finding", "Severity", "verify"]
+
+RULES = DECLARED
+"""The rule of each law that `verify` can report: the modules of all checks are imported here."""
 
 VERIFIED_LAWS = frozenset(RULES)
 """Ids of the laws that `verify` can report as broken."""

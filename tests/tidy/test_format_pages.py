@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from segproof.verifying.rules import RULES
+from segproof.verification import RULES
 from segproof_harness.laws.every_law import LAWS, RETIRED
 
 FORMATS = Path(__file__).resolve().parents[2] / "docs" / "reference" / "formats"

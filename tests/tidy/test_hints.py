@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import segproof.verifying
-from segproof.verifying.rules import RULES
+from segproof.verification import RULES
 
 VERBS = (
     "ask", "check", "compare", "copy", "correct", "find", "give", "keep", "look", "make", "mend",

@@ -91,7 +91,7 @@ def explain_of_release(what: str, structure: str | None, output_format: Format) 
 
 def known_laws() -> dict[str, dict[str, Any]]:
     """Return the facts of every law, and what `verify` makes of it."""
-    from segproof.verifying.rules import RULES
+    from segproof.verification import RULES
     from segproof_harness.laws.every_law import LAWS, RETIRED
     from segproof_model.laws.register import Law, Retired
 

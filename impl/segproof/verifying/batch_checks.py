@@ -16,8 +16,23 @@ from segproof.kafka.record_file import HEADER_UP_TO_MAGIC_BYTES
 from segproof.verifying.log_blocks import MAX_DISTANCE, Block, Bools, distances
 from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.reporting import Described
+from segproof.verifying.rules import RESTORE, declare
 
 __all__ = ["BatchCheck", "next_sound_batch"]
+
+declare("record-file", Severity.ERROR, RESTORE, "SCAN-2", "SCAN-10", "DUMP-6", "DISK-23")
+declare("record-batch", Severity.ERROR,
+    RESTORE, "BATCH-2", "BATCH-3", "BATCH-11", "BATCH-14", "BATCH-15", "BATCH-16", "BATCH-18",
+    "DISK-14")  # fmt: skip
+declare("record-batch", Severity.WARNING,
+    "nothing, if a newer release wrote it; else compare it with another replica: it is damaged",
+    "DISK-15")  # fmt: skip
+declare("log-segment", Severity.ERROR, RESTORE, "DISK-13")
+declare("partition-log", Severity.ERROR,
+    "compare both segments with another replica and keep the right one", "LOG-4")  # fmt: skip
+declare("partition-log", Severity.NOTE,
+    "compaction leaves gaps, some as large as segments; in a topic that was never compacted"
+    " records are missing: compare with another replica", "DISK-19")  # fmt: skip
 
 MIN_RECORD_BYTES = 7
 MAX_CRC_BYTES = 32 << 20

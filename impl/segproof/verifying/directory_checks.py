@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from segproof.files import Files, FileStatus
+from segproof.findings import Severity
 from segproof.verifying.file_names import (
     CLEAN_SHUTDOWN_MARKER,
     METADATA_TOPIC,
@@ -30,6 +31,7 @@ from segproof.verifying.file_names import (
 from segproof.verifying.index_file_checks import OffsetIndexFile, TimeIndexFile
 from segproof.verifying.pending_files import report_pending, words_of_directory
 from segproof.verifying.reporting import Reporter, Wanted
+from segproof.verifying.rules import declare
 from segproof.verifying.segment_files import (
     PAUSES_SECONDS,
     FileState,
@@ -49,6 +51,23 @@ from segproof.verifying.small_files import (
 )
 
 __all__ = ["ALL_FILES", "Partition", "find_partitions", "list_again", "partition_again", "sized"]
+
+declare("partition-log", Severity.WARNING,
+    "give this topic a larger segment.index.bytes before a broker starts; if it has one of its"
+    " own, verify with that", "LOAD-19")  # fmt: skip
+declare("partition-log", Severity.WARNING,
+    "give the path of a partition or data directory, or of a .log, .index, .timeindex or"
+    " .txnindex file, a snapshot or a checkpoint; of RocketMQ the whole store, its index folder"
+    " or an index file", "DISK-20")  # fmt: skip
+declare("partition-log", Severity.NOTE,
+    "nothing for a link to a partition; remove a link that leads back, and give a directory that"
+    " lies too deep by itself", "DISK-26")  # fmt: skip
+declare("partition-log", Severity.ERROR,
+    "keep the one with 20 digits, and look into the other: what it holds is read by no broker",
+    "DISK-27")  # fmt: skip
+declare("partition-log", Severity.NOTE,
+    "nothing, if the partition was moved or removed; else look for its directory in the other"
+    " log directories", "DISK-39")  # fmt: skip
 
 LEVELS_MAX = 16
 SNAPSHOTS_MAX = 8

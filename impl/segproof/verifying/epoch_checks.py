@@ -16,9 +16,17 @@ from segproof.kafka.checkpoint_file import EpochEntry
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.reporting import Described, PathReporter, Reporter
+from segproof.verifying.rules import declare
 from segproof.verifying.segment_carry import EpochRun, LogCarry
 
 __all__ = ["EpochCheck", "check_against_checkpoint", "compare_epochs"]
+
+declare("record-batch", Severity.ERROR,
+    "compare the partition with another replica: this log holds batches of two leaders that did"
+    " not know of each other", "DISK-28")  # fmt: skip
+declare("partition-log", Severity.ERROR,
+    "stop the broker and copy the file, or the partition, from another replica",
+    "DISK-37")  # fmt: skip
 
 RUNS_MAX = 1 << 14
 

@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.files import File, data_end
+from segproof.findings import Severity
 from segproof.verifying.reporting import Described, Int64Array, Reporter
+from segproof.verifying.rules import REBUILD, declare
 from segproof.verifying.segment_files import (
     FILE_SIZE_MAX_BYTES,
     Segment,
@@ -22,6 +24,9 @@ from segproof.verifying.segment_files import (
 )
 
 __all__ = ["EntryWindow", "IndexFile", "OffsetIndexFile", "TimeIndexFile"]
+
+declare("offset-index", Severity.ERROR, REBUILD, "OFFIDX-1", "OFFIDX-2", "DISK-8")
+declare("time-index", Severity.ERROR, REBUILD, "TIMEIDX-1", "TIMEIDX-7", "DISK-22")
 
 BLOCK_ENTRIES = 1 << 16
 WINDOW_ENTRIES_MAX = 1 << 18

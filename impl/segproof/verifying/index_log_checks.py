@@ -21,8 +21,16 @@ from segproof.verifying.index_file_checks import EntryWindow, OffsetIndexFile, T
 from segproof.verifying.log_blocks import FAR, Block, Bools
 from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.reporting import Described, Int64Array
+from segproof.verifying.rules import REBUILD, declare
 
 __all__ = ["IndexEndCheck", "OffsetEntriesCheck", "TimeEntriesCheck"]
+
+declare("offset-index", Severity.ERROR, REBUILD, "SEG-7")
+declare("offset-index", Severity.WARNING,
+    "no record is lost, but each read behind the last entry goes through the log from there;"
+    " lawful only if index.interval.bytes was about so large. Else " + REBUILD,
+    "DISK-24")  # fmt: skip
+declare("time-index", Severity.ERROR, REBUILD, "DISK-9", "DISK-10")
 
 STRETCH_BYTES = 16 << 20
 """What a log may hold behind the last entry; one append has about 1 MiB."""

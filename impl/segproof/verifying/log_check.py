@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one shape of a check of a log, and what such a check may read.
 
-To add one: write a subclass of `LogCheck`, and put it into `LOG_CHECKS` in
-verifying/segment_checks.py.
+To add one: write a subclass of `LogCheck`, `declare` the rules of its laws beside it, and put it
+into `LOG_CHECKS` in verifying/segment_checks.py.
 """
 
 from dataclasses import dataclass

@@ -13,12 +13,19 @@ Laws: DISK-25.
 import numpy as np
 
 from segproof.errors import SegproofError
+from segproof.findings import Severity
 from segproof.kafka.record_batch import RecordBatch
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.record_checks import MAX_BATCH_BYTES
+from segproof.verifying.rules import declare
 
 __all__ = ["LostOffsetsCheck"]
+
+declare("partition-log", Severity.WARNING,
+    "a segment between the two is missing, or this one has lost its end; consumers pass over"
+    " these offsets in silence. Look for the files in lost+found, in the other log directories"
+    " and under other names, or copy the partition from another replica", "DISK-25")  # fmt: skip
 
 CONTROL = 32
 

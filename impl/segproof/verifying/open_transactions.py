@@ -11,11 +11,17 @@ Laws: DISK-12, DISK-32, DISK-33, DISK-34.
 
 from segproof.findings import Severity
 from segproof.verifying.reporting import Reporter
+from segproof.verifying.rules import declare
 from segproof.verifying.segment_carry import Coordinators, LoneMarkers, TransactionCarry
 from segproof.verifying.segment_files import Segment
 from segproof.verifying.transaction_checks import PRODUCERS_MAX, MissingEntries, report_coordinator
 
 __all__ = ["CarriedTransactions"]
+
+declare("partition-log", Severity.NOTE,
+    "nothing while its producer is at work: the transaction ends with its marker",
+    "DISK-32")  # fmt: skip
+declare("partition-log", Severity.NOTE, "nothing: a transaction may have no batch here", "DISK-33")
 
 HANGS_MS = 20 * 60_000
 """The usual transaction.max.timeout.ms and the five minutes that Kafka's own tool adds."""

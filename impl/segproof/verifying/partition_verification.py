@@ -27,6 +27,7 @@ from segproof.verifying.producer_checks import (
     join_producers,
 )
 from segproof.verifying.reporting import PathReporter, Reporter, Wanted
+from segproof.verifying.rules import declare
 from segproof.verifying.segment_carry import (
     Cut,
     EpochRun,
@@ -49,6 +50,16 @@ from segproof.verifying.small_files import (
 from segproof.verifying.snapshot_checks import KnownProducers, check_snapshot
 
 __all__ = ["PartitionCheck"]
+
+declare("partition-log", Severity.WARNING,
+    "compare the end of the log with another replica, before the broker's next start removes"
+    " this file", "DISK-36")  # fmt: skip
+declare("partition-log", Severity.WARNING,
+    "compare the end of the log with another replica", "DISK-38")  # fmt: skip
+declare("partition-log", Severity.ERROR,
+    "copy the directory away before a broker starts here; then correct or remove the line of"
+    " this partition in the checkpoint, or copy the partition from another replica",
+    "DISK-43")  # fmt: skip
 
 RUNS_MAX = 1 << 16
 """Stretches of batches of one leader epoch that are compared with the checkpoint."""

@@ -22,6 +22,7 @@ from segproof.verifying.file_names import read_partition_name
 from segproof.verifying.log_blocks import Block, Bools
 from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.reporting import Described, Int64Array, PathReporter
+from segproof.verifying.rules import declare
 from segproof.verifying.segment_carry import PRODUCER, LogCarry, ProducerTable, empty_table
 
 __all__ = [
@@ -31,6 +32,21 @@ __all__ = [
     "has_numbers",
     "join_producers",
 ]
+
+declare("record-batch", Severity.ERROR,
+    "compare with another replica; lawful only if the broker had forgotten the producer between"
+    " (producer.id.expiration.ms)", "DISK-29")  # fmt: skip
+declare("record-batch", Severity.ERROR,
+    "compare with another replica; lawful only if the broker had forgotten the producer between"
+    " (producer.id.expiration.ms): then the records are in the log twice", "DISK-30")  # fmt: skip
+declare("record-batch", Severity.WARNING,
+    "compare with another replica: batches may be missing; lawful if the broker had forgotten"
+    " the producer between (producer.id.expiration.ms), or a client older than 2.5 began anew",
+    "DISK-31")  # fmt: skip
+declare("record-batch", Severity.ERROR,
+    "compare with another replica: a marker is missing, or the broker did not write this batch."
+    " One that has to read the log from before it to know its producers can't load the partition",
+    "DISK-44")  # fmt: skip
 
 PRODUCERS_MAX = 1 << 17
 """Producers that are followed along a segment, and along a log; each takes about 150 bytes."""

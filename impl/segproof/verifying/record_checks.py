@@ -13,9 +13,12 @@ from segproof.kafka.batch_table import BatchTable
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck
 from segproof.verifying.reporting import Described, PathReporter
-from segproof.verifying.rules import RULES
+from segproof.verifying.rules import DECLARED, RESTORE, declare
 
 __all__ = ["MAX_BATCH_BYTES", "RecordsCheck"]
+
+declare("record-batch", Severity.ERROR,
+    RESTORE, "BATCH-9", "BATCH-10", "DISK-16", "DISK-17", "DISK-18", is_deep=True)  # fmt: skip
 
 MAX_BATCH_BYTES = 16 << 20
 """Unless a run gives its own limit, a larger batch is summed in pieces and its records are not
@@ -83,7 +86,7 @@ def _report_unlike(
 
 def _report_error(error: SegproofError, block: Block, row: int, report: PathReporter) -> None:
     """Report why the records of a batch could not be read, or were not."""
-    law = error.law if error.law in RULES else None
+    law = error.law if error.law in DECLARED else None
     is_compressed = bool(block.table["attributes"][row] & 7)
     is_too_large = isinstance(error, TooLargeError)
     law = law or ("DISK-18" if is_compressed or is_too_large else "BATCH-16")
@@ -99,5 +102,5 @@ def _report_error(error: SegproofError, block: Block, row: int, report: PathRepo
         expected=expected,
         actual=actual,
         severity=Severity.WARNING if is_too_large else None,
-        hint=_HIGHER if is_too_large else error.hint and f"{error.hint}; {RULES[law].hint}",
+        hint=_HIGHER if is_too_large else error.hint and f"{error.hint}; {DECLARED[law].hint}",
     )

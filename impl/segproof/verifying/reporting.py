@@ -14,9 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.findings import Finding, Severity
-from segproof.verifying.rules import RULES
+from segproof.verifying.rules import DECLARED, declare
 
 __all__ = ["FINDINGS_PER_LAW", "Described", "PathReporter", "Reporter", "Wanted"]
+
+declare("log-segment", Severity.ERROR,
+    "check the rights and the disk; what is no file, replace by that of a replica; then verify"
+    " again", "DISK-1", is_of_any_file=True)  # fmt: skip
+declare("log-segment", Severity.WARNING,
+    "verify again, best while nothing writes here", "DISK-2", is_of_any_file=True)  # fmt: skip
 
 FINDINGS_PER_LAW = 100
 
@@ -184,7 +190,7 @@ class PathReporter:
         hint: str | None = None,
     ) -> Finding:
         """Return a finding; severity, structure and hint come from the law's rule if not given."""
-        rule = RULES[law]
+        rule = DECLARED[law]
         structure = rule.structure
         if rule.is_of_any_file and self.structure is not None:
             structure = self.structure
@@ -244,7 +250,7 @@ class PathReporter:
                     severity=severity,
                 )
             )  # fmt: skip
-        counted = severity or RULES[law].severity
+        counted = severity or DECLARED[law].severity
         reporter.count_more(law, self.path, len(rows) - room, counted)
 
     def add_values(

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from typing import TypeVar
 
 from segproof.files import File, Files
+from segproof.findings import Severity
 from segproof.kafka.batch_table import BatchScan
 from segproof.verifying.batch_checks import BatchCheck
 from segproof.verifying.epoch_checks import EpochCheck
@@ -26,6 +27,7 @@ from segproof.verifying.lost_offsets import LostOffsetsCheck
 from segproof.verifying.producer_state_checks import ProducerStateCheck
 from segproof.verifying.record_checks import MAX_BATCH_BYTES, RecordsCheck
 from segproof.verifying.reporting import Reporter, Wanted
+from segproof.verifying.rules import declare
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import (
     Segment,
@@ -36,6 +38,14 @@ from segproof.verifying.transaction_index_checks import TransactionIndexFile
 from segproof.verifying.truncated_entries import TruncatedEntriesCheck
 
 __all__ = ["LOG_CHECKS", "Scanning", "SegmentCheck", "scan_of"]
+
+declare("log-segment", Severity.ERROR,
+    "find the log; at its next start the broker removes the index", "DISK-4",
+    is_of_any_file=True)  # fmt: skip
+declare("log-segment", Severity.WARNING,
+    "no record is lost: at its next start a broker reads the segment and makes a missing .index"
+    " new, but a missing .timeindex empty, so that reads by time scan the log; make both new with"
+    " `segproof rebuild DIR --out DIR2` (or `--in-place`)", "DISK-5")  # fmt: skip
 
 LOG_CHECKS: tuple[type[LogCheck], ...] = (
     BatchCheck,

@@ -11,6 +11,7 @@ from segproof.findings import Severity
 from segproof.reading.live_writer import changed_recently
 from segproof.verifying.file_names import segment_file_name
 from segproof.verifying.reporting import PathReporter, Reporter
+from segproof.verifying.rules import declare
 
 __all__ = [
     "FILE_SIZE_MAX_BYTES",
@@ -23,6 +24,13 @@ __all__ = [
     "state_of",
     "wait_for_a_step",
 ]
+
+declare("log-segment", Severity.ERROR,
+    "this file was not closed: the broker did not stop as the marker or the later segment says;"
+    " recover the partition", "DISK-6", is_of_any_file=True)  # fmt: skip
+declare("log-segment", Severity.ERROR,
+    "move it away: Kafka addresses files with 31 bits, so it is none of Kafka's", "DISK-7",
+    is_of_any_file=True)  # fmt: skip
 
 STRUCTURES = {
     ".log": "record-file",

@@ -30,6 +30,7 @@ from segproof.kafka.partition_metadata_file import read_partition_metadata
 from segproof.kafka.producer_snapshot import ProducerStateEntry, read_snapshot_file
 from segproof.verifying.file_names import CLEAN_SHUTDOWN_MARKER
 from segproof.verifying.reporting import PathReporter
+from segproof.verifying.rules import REMAKE_SNAPSHOT, declare
 
 __all__ = [
     "EPOCHS",
@@ -42,6 +43,20 @@ __all__ = [
     "read_offsets",
     "read_producers",
 ]
+
+declare("partition-log", Severity.WARNING, REMAKE_SNAPSHOT, "PROD-3")
+declare("partition-log", Severity.ERROR, REMAKE_SNAPSHOT, "DISK-35")
+declare("partition-log", Severity.ERROR,
+    "stop the broker and remove the file, or copy it from another replica; with it the broker"
+    " takes the whole data directory offline", "CKPT-3", "META-2")  # fmt: skip
+declare("partition-log", Severity.ERROR,
+    "stop the broker and remove the file, or copy it from another replica; with it the broker"
+    " fails at its start, or takes the offsets of all its partitions as unknown",
+    "CKPT-4")  # fmt: skip
+declare("partition-log", Severity.ERROR,
+    "stop the broker and copy the file from another replica, or remove the entries that conflict",
+    "EPOCH-1")  # fmt: skip
+declare("partition-log", Severity.NOTE, "nothing: the file's presence is what counts", "DISK-40")
 
 EPOCHS = "leader-epoch-checkpoint"
 METADATA = "partition.metadata"

@@ -16,11 +16,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from segproof.findings import Severity
 from segproof.kafka.producer_snapshot import ProducerStateEntry
 from segproof.verifying.reporting import PathReporter
+from segproof.verifying.rules import REMAKE_SNAPSHOT, declare
 from segproof.verifying.segment_carry import ProducerTable
 
 __all__ = ["KnownProducers", "check_snapshot"]
+
+declare("partition-log", Severity.WARNING, REMAKE_SNAPSHOT, "PROD-14")
 
 HEADER, ENTRY = 10, 46
 """Bytes before the first entry of a snapshot, and of each (PROD-1)."""

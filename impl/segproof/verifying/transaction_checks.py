@@ -13,15 +13,23 @@ from typing import NamedTuple
 import numpy as np
 
 from segproof.errors import InvalidRecordError, SegproofError
+from segproof.findings import Severity
 from segproof.kafka.record_batch import RecordBatch, control_record_type, end_transaction_marker
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.reporting import Described, PathReporter, Reporter
+from segproof.verifying.rules import REMAKE_TRANSACTIONS, RESTORE, declare
 from segproof.verifying.segment_carry import Coordinators, LogCarry, MarkerTimes, TransactionCarry
 from segproof.verifying.segment_files import Segment
 from segproof.verifying.transaction_index_checks import ENTRY, ENTRY_BYTES
 
 __all__ = ["PRODUCERS_MAX", "MissingEntries", "TransactionMarkers", "report_coordinator"]
+
+declare("transaction-index", Severity.ERROR, REMAKE_TRANSACTIONS, "DISK-12")
+declare("record-batch", Severity.WARNING,
+    "compare with another replica: a marker of a replaced coordinator may have ended the wrong"
+    " transaction", "DISK-34")  # fmt: skip
+declare("record-batch", Severity.ERROR, RESTORE, "BATCH-19")
 
 PRODUCERS_MAX = 1 << 16
 """Open transactions that are followed; with more, absent entries are no longer looked for."""

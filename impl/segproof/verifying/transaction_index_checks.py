@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.files import File, data_end
+from segproof.findings import Severity
 from segproof.verifying.reporting import Reporter
+from segproof.verifying.rules import REMAKE_TRANSACTIONS, declare
 from segproof.verifying.segment_files import (
     FILE_SIZE_MAX_BYTES,
     Segment,
@@ -19,6 +21,8 @@ from segproof.verifying.segment_files import (
 )
 
 __all__ = ["ENTRY", "ENTRY_BYTES", "TransactionIndexFile"]
+
+declare("transaction-index", Severity.ERROR, REMAKE_TRANSACTIONS, "TXNIDX-1", "DISK-11", "DISK-21")
 
 ENTRY = np.dtype(
     [

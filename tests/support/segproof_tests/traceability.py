@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from segproof.verifying.rules import RULES
+from segproof.verification import RULES
 from segproof_harness.canaries.every_canary import CANARIES
 from segproof_harness.histories.workloads import make_history
 from segproof_harness.laws.every_law import LAWS, RETIRED

@@ -35,7 +35,7 @@ from segproof.kernels.segment_rules import indexed_batches
 from segproof.rebuilding.intervals import IntervalBounds
 from segproof.rebuilding.partition_files import MARKER
 from segproof.rebuilding.partition_rebuild import Rebuilt
-from segproof.verifying.rules import RULES
+from segproof.verification import RULES
 from segproof_harness.files.memory_files import MemoryFiles
 from segproof_harness.files.shipped_directories import partition_of, scenarios
 

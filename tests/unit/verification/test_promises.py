@@ -22,10 +22,11 @@ from segproof.kafka.record_batch import (
     write_empty_batch,
     write_end_transaction_marker,
 )
-from segproof.verification import VERIFIED_LAWS, verify
+from segproof.verification import RULES, VERIFIED_LAWS, verify
+from segproof.verifying.log_check import LogCheck
 from segproof.verifying.path_verification import Progress
 from segproof.verifying.reporting import FINDINGS_PER_LAW, Described, Reporter, Wanted
-from segproof.verifying.rules import RULES
+from segproof.verifying.segment_checks import LOG_CHECKS
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.structures.structure import STRUCTURE_IDS
 
@@ -536,3 +537,11 @@ def test_bytes_and_times_stay(tmp_path: Path) -> None:
     assert [] == run_on(Refusing("nothing"), folder, deep=True)
     after = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
     assert before == after
+
+
+def test_every_check_of_a_log_is_run() -> None:
+    """A check is in the list, or in the check of the producers' state, which runs two."""
+    parts = {"ProducerCheck", "TransactionMarkers"}
+    assert {kind.__name__ for kind in LogCheck.__subclasses__()} == parts | {
+        kind.__name__ for kind in LOG_CHECKS
+    }

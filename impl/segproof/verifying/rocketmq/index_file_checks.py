@@ -31,6 +31,7 @@ from segproof.rocketmq.index_table import (
 )
 from segproof.verifying.reporting import Described, Reporter, Wanted
 from segproof.verifying.rocketmq.index_rows import RowChecks, stored_difference
+from segproof.verifying.rules import REMAKE_INDEX, declare
 from segproof.verifying.segment_files import (
     FILE_SIZE_MAX_BYTES,
     PAUSES_SECONDS,
@@ -40,6 +41,19 @@ from segproof.verifying.segment_files import (
 )
 
 __all__ = ["IndexSummary", "check_index_file"]
+
+declare("index-file", Severity.ERROR,
+    "RocketMQ grows a short file with zeros, and reads another geometry out of place: make the"
+    " index new from the commit log", "RMQDISK-1")  # fmt: skip
+declare("index-file", Severity.WARNING,
+    "say how many slots the file has (maxHashSlotNum of the broker) with --hash-slots",
+    "RMQDISK-2")  # fmt: skip
+declare("index-file", Severity.ERROR,
+    REMAKE_INDEX, "RMQDISK-4", "RMQDISK-5", "RMQDISK-6", "RMQDISK-8", "RMQDISK-9", "RMQDISK-10",
+    "RMQDISK-11", "RMQDISK-13", "RMQDISK-16")  # fmt: skip
+declare("index-file", Severity.WARNING,
+    "nothing, if no other finding is of this file: RocketMQ only shows this number; slots were"
+    " damaged and taken anew, or the header was", "RMQDISK-12")  # fmt: skip
 
 STRUCTURE = "index-file"
 STEADY_TRIES = 50

@@ -12,8 +12,16 @@ from numpy.typing import NDArray
 from segproof.findings import Severity
 from segproof.rocketmq.index_table import ENTRY_BYTES, Geometry, StoredHeader
 from segproof.verifying.reporting import Described, Reporter
+from segproof.verifying.rules import REMAKE_INDEX, declare
 
 __all__ = ["RowChecks", "stored_difference"]
+
+declare("index-file", Severity.WARNING,
+    "RocketMQ does not look there; find out what wrote it", "RMQDISK-7")  # fmt: skip
+declare("index-file", Severity.NOTE,
+    "ask with a later end where a message is not found by its time; a store with its commit log"
+    " tells whether the entry is right (RMQDISK-32)", "RMQDISK-14")  # fmt: skip
+declare("index-file", Severity.ERROR, REMAKE_INDEX, "RMQDISK-15")
 
 INT32_MAX = (1 << 31) - 1
 INT64 = 1 << 64

@@ -34,8 +34,19 @@ from segproof.verifying.rocketmq.log_records import (
     LogRecords,
 )
 from segproof.verifying.rocketmq.record_keys import keys_of, tag_key_of
+from segproof.verifying.rules import REMAKE_INDEX, declare
 
 __all__ = ["KeyChecks"]
+
+declare("index-service", Severity.ERROR,
+    REMAKE_INDEX, "RMQDISK-28", "RMQDISK-29", "RMQDISK-30", "RMQDISK-31",
+    "RMQDISK-32")  # fmt: skip
+declare("index-service", Severity.WARNING,
+    "these messages are found by offset and not by key; make the index new from the commit log",
+    "RMQDISK-33")  # fmt: skip
+declare("index-service", Severity.NOTE,
+    "nothing: a broker that died indexes the message on the border of two files again",
+    "RMQDISK-34")  # fmt: skip
 
 HASHES = 1 << 32
 """Room for a hash in a number that begins with a message: also for a negative, unlawful one."""

@@ -34,9 +34,15 @@ from segproof.rocketmq.message import (
 )
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rocketmq.store_checks import numbered_files
+from segproof.verifying.rules import COPY_LOG, declare
 from segproof.verifying.segment_files import PAUSES_SECONDS, wait_for_a_step
 
 __all__ = ["BEFORE_LOG", "BEFORE_LOG_HINT", "LogBlock", "LogRecords", "RecordsCheck", "list_log"]
+
+declare("index-service", Severity.ERROR,
+    "look for the missing file in lost+found or on a replica", "RMQDISK-23")  # fmt: skip
+declare("index-service", Severity.ERROR,
+    COPY_LOG, "RMQDISK-24", "RMQDISK-25", "RMQDISK-26", "RMQDISK-27")  # fmt: skip
 
 BEFORE_LOG = "which expired with their file or were lost with it: no file tells which"
 """A broker removes its oldest log files itself, and corrects where the queues begin (RocketMQ,

@@ -38,10 +38,16 @@ from segproof.verifying.rocketmq.store_checks import (
     numbered_files,
     report_stray,
 )
-from segproof.verifying.rules import RULES
+from segproof.verifying.rules import DECLARED, declare
 from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES
 
 __all__ = ["UNIT_BYTES", "QueueChecks", "check_queue_file"]
+
+declare("index-service", Severity.ERROR,
+    "stop the broker, remove the folder consumequeue and the file checkpoint, make an empty file"
+    " abort, and start it, 5.4.0 and later with commitLogRecoverMaxNum at the number of log"
+    " files: it makes queues and index new from the log", "RMQDISK-35", "RMQDISK-36",
+    "RMQDISK-37")  # fmt: skip
 
 UNIT_BYTES = 20
 UNIT = np.dtype([("offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
@@ -444,7 +450,7 @@ class QueueChecks:
         which = "these topics were" if self._has_queues else "every topic was"
         hint = (
             f"nothing if {which} deleted: a broker removes the queues, and the messages go with"
-            f" the files of the log; else {RULES['RMQDISK-37'].hint}"
+            f" the files of the log; else {DECLARED['RMQDISK-37'].hint}"
         )
         if not self._has_queues and (time > 0 or is_there):
             words = f"{self._lost.total()} messages are in the commit log, and no queue is here"

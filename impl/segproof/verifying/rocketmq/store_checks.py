@@ -19,6 +19,7 @@ from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.store_checkpoint import CHECKPOINT_BYTES, StoredCheckpoint
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rocketmq.index_file_checks import IndexSummary
+from segproof.verifying.rules import REMAKE_INDEX, declare
 from segproof.verifying.segment_files import open_guarded
 
 __all__ = [
@@ -34,6 +35,29 @@ __all__ = [
     "report_no_checkpoint",
     "report_stray",
 ]
+
+declare("index-file", Severity.NOTE,
+    "nothing, if somebody renamed it; RocketMQ takes its index files in the order of their names",
+    "RMQDISK-3")  # fmt: skip
+declare("index-service", Severity.ERROR,
+    "look for files that were copied from elsewhere or renamed, else make the index new from the"
+    " commit log", "RMQDISK-17")  # fmt: skip
+declare("index-service", Severity.WARNING,
+    "give all files the geometry that the broker is configured for: make the index new from the"
+    " commit log", "RMQDISK-18")  # fmt: skip
+declare("index-service", Severity.WARNING, REMAKE_INDEX, "RMQDISK-19")
+declare("index-service", Severity.WARNING,
+    "stop the broker and remove the file: it is made new with zeros, and an abnormal start then"
+    " recovers from the first log file", "RMQDISK-20")  # fmt: skip
+declare("index-service", Severity.WARNING,
+    "after an abnormal stop the broker would keep index files that may be damaged: remove the"
+    " checkpoint while it is stopped", "RMQDISK-21")  # fmt: skip
+declare("index-service", Severity.NOTE,
+    "nothing while the broker runs; else see what the message says of its next start",
+    "RMQDISK-22")  # fmt: skip
+declare("index-service", Severity.NOTE, "find out what put it there", "RMQDISK-38")
+declare("index-service", Severity.ERROR,
+    "stop the broker, and move it out of the store", "RMQDISK-39")  # fmt: skip
 
 DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 KNOWN_BYTES = 40
