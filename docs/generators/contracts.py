@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of the contracts, docs/reference/contracts.md: what is confirmed, up to which bound."""
 
-import importlib.util
-import sys
-from pathlib import Path
-from typing import Any
-
 from law_links import law_links
 
-REGISTRY = Path(__file__).resolve().parents[2] / "tests" / "contracts" / "registry.py"
+from segproof_tests.contracts import Contract, every_contract
 
 OPENING = """\
 # Contracts
@@ -27,25 +22,14 @@ below gives a counterexample.
 """
 
 
-def registry() -> Any:
-    """Return the register of contracts as a module."""
-    spec = importlib.util.spec_from_file_location("segproof_docs_contract_registry", REGISTRY)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def overview(contracts: tuple[Any, ...]) -> str:
+def overview(contracts: tuple[Contract, ...]) -> str:
     """Return the table of all contracts and bounds."""
     lines = ["| contract | bound | mutants |", "| --- | --- | --- |"]
     lines += [f"| `{one.id}` | {one.bound} | {len(one.mutants)} |" for one in contracts]
     return "\n".join(lines) + "\n"
 
 
-def section(contract: Any) -> str:
+def section(contract: Contract) -> str:
     """Return what there is to say about one contract."""
     assumed = "\n".join(contract.preconditions) or "True"
     planted = "\n".join(
@@ -63,6 +47,6 @@ def section(contract: Any) -> str:
 
 def pages() -> dict[str, str]:
     """Return the page by path."""
-    contracts = registry().CONTRACTS
+    contracts = every_contract()
     parts = [OPENING, overview(contracts), *map(section, contracts)]
     return {"reference/contracts.md": "\n".join(parts)}

@@ -1,65 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
 """Judge the contracts that are asked for, two at a time, and close with the table of verdicts."""
 
-import importlib.util
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Generator
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-FOLDER = Path(__file__).resolve().parent
+from segproof_tests.contract_checking import Verdict
+from segproof_tests.contracts import Contract, every_contract
+
 JOBS = 2
 SECONDS_MAX = 900
 
 
-def load(name: str) -> Any:
-    """Return a module of this folder; pytest leaves the folder off the path."""
-    spec = importlib.util.spec_from_file_location(
-        f"segproof_contracts_{name}", FOLDER / f"{name}.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+Verdicts = dict[str, "Future[list[Verdict]]"]
+JUDGED = pytest.StashKey[Verdicts]()
 
 
-CHECKING = load("checking")
-REGISTRY = load("registry")
-JUDGED = pytest.StashKey[dict[str, "Future[list[Any]]"]]()
-
-
-def judge(name: str) -> list[Any]:
+def judge(name: str) -> list[Verdict]:
     """Return the verdicts on a contract, its mutants and its vacuity twin; in its own process."""
     done = subprocess.run(
-        [sys.executable, str(FOLDER / "checking.py"), name],
+        [sys.executable, "-m", "segproof_tests.contract_checking", name],
         # What the solver tries first must not change from run to run.
-        env={**os.environ, "PYTHONHASHSEED": "0"},
+        env={**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         check=False,
         timeout=SECONDS_MAX,
     )
     if done.returncode != 0:
-        raise RuntimeError(f"checking.py {name} failed\n{done.stderr}")
-    return [CHECKING.Verdict(**json.loads(line)) for line in done.stdout.splitlines()]
+        raise RuntimeError(f"{name} was not judged\n{done.stderr}")
+    return [Verdict(**json.loads(line)) for line in done.stdout.splitlines()]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run each test that takes a `contract` once for each of them."""
     if "contract" in metafunc.fixturenames:
-        metafunc.parametrize("contract", REGISTRY.CONTRACTS, ids=lambda contract: contract.id)
+        metafunc.parametrize("contract", every_contract(), ids=lambda contract: contract.id)
 
 
 @pytest.fixture(scope="session")
-def judged(request: pytest.FixtureRequest) -> Generator[dict[str, "Future[list[Any]]"], None, None]:
+def judged(request: pytest.FixtureRequest) -> Generator[Verdicts, None, None]:
     """The verdicts to come, for the contracts of the tests that were selected."""
     wanted: dict[str, None] = {}  # in order, each once
     for item in request.session.items:
@@ -74,17 +60,19 @@ def judged(request: pytest.FixtureRequest) -> Generator[dict[str, "Future[list[A
 
 
 @pytest.fixture
-def verdicts(contract: Any, judged: dict[str, "Future[list[Any]]"]) -> dict[str, Any]:
+def verdicts(contract: Contract, judged: Verdicts) -> dict[str, Verdict]:
     """The verdicts on the contract of this test, by variant."""
     return {verdict.variant: verdict for verdict in judged[contract.id].result()}
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print each contract with CrossHair's own words, its calibration and its bound."""
+    judged = config.stash.get(JUDGED, {})
     rows = [
-        row(REGISTRY.contract_named(name), {one.variant: one for one in future.result()})
-        for name, future in config.stash.get(JUDGED, {}).items()
-        if future.done() and not future.cancelled() and future.exception() is None
+        row(contract, {one.variant: one for one in future.result()})
+        for contract in every_contract()
+        if (future := judged.get(contract.id)) and future.done()
+        if not future.cancelled() and future.exception() is None
     ]
     if not rows:
         return
@@ -96,7 +84,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line("  ".join(cells).rstrip())
 
 
-def row(contract: Any, verdicts: dict[str, Any]) -> tuple[str, ...]:
+def row(contract: Contract, verdicts: dict[str, Verdict]) -> tuple[str, ...]:
     """Return one line of the table."""
     mutants = [one for variant, one in verdicts.items() if variant.startswith("mutant")]
     caught = sum(one.is_counterexample for one in mutants)

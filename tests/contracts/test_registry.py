@@ -1,34 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """The register of contracts is complete, and its mutants can be planted."""
 
+import ast
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from segproof_tests import contract_checking
+from segproof_tests.contract_checking import Verdict, verdicts
+from segproof_tests.contracts import Contract, every_contract
 
 FOLDER = Path(__file__).resolve().parent
 
 
-@pytest.fixture(scope="module")
-def registry(request: pytest.FixtureRequest) -> Any:
-    """The register itself."""
-    return request.config.pluginmanager.get_plugin(str(FOLDER / "conftest.py"))
-
-
-def test_every_contract_is_registered(registry: Any) -> None:
+def test_every_contract_is_registered() -> None:
     """No function with a postcondition is left out, and no id is used twice."""
-    written = {
-        f"{path.stem.removesuffix('_contracts')}.{name}"
-        for path in FOLDER.glob("*/*_contracts.py")
-        for name in registry.REGISTRY.docstrings(path)
-    }
-    ids = [contract.id for contract in registry.REGISTRY.CONTRACTS]
-    assert sorted(written) == sorted(ids)
+    written = [
+        f"{path.stem.removesuffix('_contracts')}.{node.name}"
+        for path in sorted(FOLDER.glob("*/*_contracts.py"))
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef) and "post: " in (ast.get_docstring(node) or "")
+    ]
+    assert written == [contract.id for contract in every_contract()]
 
 
-def test_contract_is_complete(contract: Any) -> None:
+def test_contract_is_complete(contract: Contract) -> None:
     """It names laws and a bound, has mutants, and one postcondition that can be made false."""
     assert contract.laws
     assert all(re.fullmatch(r"[A-Z]+-[0-9]+", law) for law in contract.laws)
@@ -39,30 +37,28 @@ def test_contract_is_complete(contract: Any) -> None:
     assert not [line for line in lines if line.startswith("post:") and line != "post: _"]
 
 
-def test_mutants_can_be_planted(contract: Any, registry: Any) -> None:
+def test_mutants_can_be_planted(contract: Contract) -> None:
     """The text to replace stands once in the source of the kernel, and the result differs."""
     for mutant in contract.mutants:
-        _, text = registry.CHECKING.mutated(
+        _, text = contract_checking.mutated(
             contract.kernel, mutant.function, mutant.old, mutant.new
         )
-        _, original = registry.CHECKING.source_of(contract.kernel.partition(":")[0])
+        _, original = contract_checking.source_of(contract.kernel.partition(":")[0])
         compile(text, "mutant", "exec")
         assert text != original
 
 
-def test_a_mutant_that_is_gone_leaves_the_verdict(
-    registry: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mutant_that_is_gone_leaves_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where its text no longer stands in the kernel, the mutant is not caught; all else is judged.
 
     It ended the whole process, so that what CrossHair had said of the contract was lost.
     """
-    checking, known = registry.CHECKING, registry.REGISTRY.CONTRACTS[0]
+    known = every_contract()[0]
     gone = replace(known.mutants[0], old="no such text")
     monkeypatch.setattr(
-        checking, "analyse", lambda _, variant: checking.Verdict(variant, "confirmed", "", 0.0)
+        contract_checking, "analyse", lambda _, variant: Verdict(variant, "confirmed", "", 0.0)
     )
-    found = {one.variant: one for one in checking.verdicts(replace(known, mutants=(gone,)))}
+    found = {one.variant: one for one in verdicts(replace(known, mutants=(gone,)))}
     assert ["contract", "mutant 1", "vacuity"] == list(found)
     assert ("not planted", False) == (found["mutant 1"].state, found["mutant 1"].is_counterexample)
 
@@ -76,8 +72,8 @@ def test_a_mutant_that_is_gone_leaves_the_verdict(
         ("confirmed", "in other words"),
     ],
 )
-def test_only_confirmed_is_confirmed(registry: Any, state: str, message: str) -> None:
+def test_only_confirmed_is_confirmed(state: str, message: str) -> None:
     """Whatever else CrossHair says counts neither as confirmed nor as a counterexample."""
-    verdict = registry.CHECKING.Verdict("contract", state, message, 1.0)
+    verdict = Verdict("contract", state, message, 1.0)
     assert not verdict.is_confirmed
     assert not verdict.is_counterexample

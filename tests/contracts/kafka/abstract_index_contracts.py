@@ -23,6 +23,10 @@ from segproof_model.kafka.format import abstract_index
 from segproof_model.kafka.format.offset_index import OffsetIndex
 from segproof_model.language import integers
 from segproof_model.releases import SEGPROOF
+from segproof_tests.contracts import Mutant, contract
+
+SLOTS = "segproof.kernels.slot_search"
+RULES = "segproof.kernels.index_rules"
 
 INDEX: Any = SEGPROOF.kind(OffsetIndex)
 
@@ -68,6 +72,14 @@ def _slots_by_probing(
     return _slots([*keys, 0], target, entries, warm_entries)
 
 
+@contract(
+    f"{SLOTS}:lower_slot",
+    "ABSIDX-22 ABSIDX-25 OFFIDX-11",
+    "any 6 raw entries of 8 bytes with strictly increasing int32 keys, any target, warm window 3",
+    Mutant("return -2 - middle", "return -1 - middle", "_halve"),
+    Mutant("high = middle - 1", "high = middle - 2", "_halve"),
+    Mutant("0) > target", "0) >= target"),
+)
 def lower_slot_by_definition(data: bytes, target: int) -> bool:
     """Find the greatest slot not above the target among strictly increasing int32 keys.
 
@@ -79,6 +91,13 @@ def lower_slot_by_definition(data: bytes, target: int) -> bool:
     return _lower_slot(data, 8, 0, 4, 6, target, 3) == expected[0]
 
 
+@contract(
+    f"{SLOTS}:upper_slot",
+    "ABSIDX-24 ABSIDX-25 OFFIDX-15 OFFIDX-16",
+    "any 6 raw entries of 8 bytes with strictly increasing int32 values, any target, warm window 3",
+    Mutant("0) >= target", "0) > target"),
+    Mutant("return found + 1", "return found"),
+)
 def upper_slot_by_definition(data: bytes, target: int) -> bool:
     """Find the smallest slot not below the target among strictly increasing int32 values.
 
@@ -90,6 +109,13 @@ def upper_slot_by_definition(data: bytes, target: int) -> bool:
     return _upper_slot(data, 8, 4, 4, 6, target, 3) == expected[1]
 
 
+@contract(
+    f"{SLOTS}:lower_slot",
+    "ABSIDX-22 ABSIDX-23",
+    "any 4 raw entries of 8 bytes with strictly increasing int32 keys, any target, warm "
+    "windows 0 to 4 (4: the plain search)",
+    Mutant("target, 0, first)", "target, 1, first)"),
+)
 def lower_slot_of_any_window(data: bytes, target: int, warm_entries: int) -> bool:
     """Find the same slot whatever the warm window, among strictly increasing int32 keys.
 
@@ -102,6 +128,13 @@ def lower_slot_of_any_window(data: bytes, target: int, warm_entries: int) -> boo
     return _lower_slot(data, 8, 0, 4, 4, target, warm_entries) == expected[0]
 
 
+@contract(
+    f"{SLOTS}:lower_slot",
+    "ABSIDX-25 ABSIDX-26",
+    "any 5 raw entries of 8 bytes, int32 keys in any order, any target, warm window 3",
+    Mutant("first) < target", "first) <= target"),
+    Mutant("high = middle - 1", "high = middle - 2", "_halve"),
+)
 def lower_slot_by_probing(data: bytes, target: int) -> bool:
     """Meet the slot of the literal probes among int32 keys that repeat or fall.
 
@@ -112,6 +145,13 @@ def lower_slot_by_probing(data: bytes, target: int) -> bool:
     return _lower_slot(data, 8, 0, 4, 5, target, 3) == expected[0]
 
 
+@contract(
+    f"{SLOTS}:upper_slot",
+    "ABSIDX-25 ABSIDX-26",
+    "any 5 raw entries of 8 bytes, int32 values in any order, any target, warm window 3",
+    Mutant("first) < target", "first) <= target"),
+    Mutant("found == entries - 1", "found == entries"),
+)
 def upper_slot_by_probing(data: bytes, target: int) -> bool:
     """Meet the slot of the literal probes among int32 values that repeat or fall.
 
@@ -122,6 +162,13 @@ def upper_slot_by_probing(data: bytes, target: int) -> bool:
     return _upper_slot(data, 8, 4, 4, 5, target, 3) == expected[1]
 
 
+@contract(
+    f"{SLOTS}:lower_slot",
+    "ABSIDX-25 ABSIDX-26",
+    "any 3 raw slots of 8 bytes, the first 0 to 2 of them entries, any target, both "
+    "searches, warm window 2",
+    Mutant("0) > target", "0) >= target"),
+)
 def slots_of_few_entries(data: bytes, entries: int, target: int) -> bool:
     """Meet both slots of the literal probes where stale bytes lie behind the entries.
 
@@ -135,6 +182,12 @@ def slots_of_few_entries(data: bytes, entries: int, target: int) -> bool:
     return _upper_slot(data, 8, 0, 4, entries, target, 2) == expected[1]
 
 
+@contract(
+    f"{SLOTS}:lower_slot",
+    "ABSIDX-26 TIMEIDX-10",
+    "any 4 raw entries of 12 bytes, int64 keys in any order, any target, warm window 2",
+    Mutant("first) < target", "first) <= target"),
+)
 def lower_slot_of_timestamps(data: bytes, target: int) -> bool:
     """Meet the slot of the literal probes among int64 timestamps in entries of 12 bytes.
 
@@ -145,6 +198,13 @@ def lower_slot_of_timestamps(data: bytes, target: int) -> bool:
     return _lower_slot(data, 12, 0, 8, 4, target, 2) == expected[0]
 
 
+@contract(
+    f"{SLOTS}:lower_slots_of_rising",
+    "ABSIDX-22 OFFIDX-11 TIMEIDX-10",
+    "any 3 strictly increasing keys, 6 targets made of any three that do not fall",
+    Mutant("keys[at_c + 1] <= targets", "keys[at_c + 1] < targets"),
+    Mutant("slot + 1 < entries", "slot + 2 < entries", "_merge"),
+)
 def lower_slots_of_rising_targets(keys: list[int], one: int, two: int, three: int) -> bool:
     """Answer six targets that never fall, by merging, with the slots of single searches.
 
@@ -160,6 +220,12 @@ def lower_slots_of_rising_targets(keys: list[int], one: int, two: int, three: in
     return slots == [expected[number] for number in (0, 0, 0, 1, 1, 2)]
 
 
+@contract(
+    f"{SLOTS}:lower_slots_of_random",
+    "ABSIDX-22 OFFIDX-11 TIMEIDX-10",
+    "any 5 strictly increasing keys, any 2 targets in one group",
+    Mutant("length - half", "half"),
+)
 def lower_slots_side_by_side(keys: list[int], target: int, other: int) -> bool:
     """Answer two targets at once, by searches side by side, with the slots of single searches.
 
@@ -175,6 +241,12 @@ def lower_slots_side_by_side(keys: list[int], target: int, other: int) -> bool:
     return slots[1] == _slots_by_definition(keys, other)[0]
 
 
+@contract(
+    f"{SLOTS}:int32_at",
+    "OFFIDX-1 TIMEIDX-1",
+    "any 4 raw bytes at positions 0 to 2",
+    Mutant(">= 2147483648", "> 2147483648"),
+)
 def int32_decode(data: bytes, position: int) -> bool:
     """Read a big-endian int32.
 
@@ -185,6 +257,12 @@ def int32_decode(data: bytes, position: int) -> bool:
     return _int32_at(data, position) == integers.int32_at(data, position)
 
 
+@contract(
+    f"{SLOTS}:int64_at",
+    "TIMEIDX-1",
+    "any 8 raw bytes at positions 0 and 1",
+    Mutant("data[position + 6] * 256", "data[position + 6] * 255"),
+)
 def int64_decode(data: bytes, position: int) -> bool:
     """Read a big-endian int64.
 
@@ -195,6 +273,12 @@ def int64_decode(data: bytes, position: int) -> bool:
     return _int64_at(data, position) == integers.int64_at(data, position)
 
 
+@contract(
+    f"{RULES}:whole_entries",
+    "ABSIDX-1 ABSIDX-7 ABSIDX-8",
+    "every integer; entries of 8, 12 and 34 bytes",
+    Mutant("-(-size // entry_size * entry_size)", "size // entry_size * entry_size"),
+)
 def whole_entries_rounding(size: int) -> bool:
     """Round to whole entries of 8, 12 and 34 bytes, toward zero.
 
@@ -206,6 +290,12 @@ def whole_entries_rounding(size: int) -> bool:
     return True
 
 
+@contract(
+    f"{RULES}:offset_distance",
+    "ABSIDX-21",
+    "every two int64",
+    Mutant("distance > 9223372036854775807", "distance >= 9223372036854775807"),
+)
 def distance_wraps(offset: int, base_offset: int) -> bool:
     """Wrap the distance of two int64 offsets at 64 bits.
 

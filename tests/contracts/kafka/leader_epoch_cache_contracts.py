@@ -15,6 +15,10 @@ from segproof_model.kafka.broker.leader_epoch_cache import (
 )
 from segproof_model.language.files import Files
 from segproof_model.releases import SEGPROOF
+from segproof_tests.contracts import Mutant, contract
+
+EPOCHS = "segproof.kernels.epochs"
+EPOCH_BOUND = "any 0 to 4 entries with strictly increasing epochs and start offsets from 0 on"
 
 Pair = tuple[int, int]
 Four = tuple[Pair, Pair, Pair, Pair]
@@ -41,6 +45,14 @@ def _is_sorted(pairs: tuple[Pair, ...]) -> bool:
     return True
 
 
+@contract(
+    f"{EPOCHS}:kept_by_assign",
+    "EPOCH-3 EPOCH-4",
+    f"{EPOCH_BOUND}, any epoch, any offset",
+    Mutant("[0] >= epoch", "[0] > epoch"),
+    Mutant("[1] >= start_offset", "[1] > start_offset"),
+    Mutant("[1] <= start_offset", "[1] < start_offset"),
+)
 def assign_keeps(four: Four, count: int, epoch: int, start: int) -> bool:
     """Keep before an assigned entry what the model keeps, or assign nothing as it does.
 
@@ -56,6 +68,16 @@ def assign_keeps(four: Four, count: int, epoch: int, start: int) -> bool:
     return bool(kept >= 0 and (*pairs[:kept], (epoch, start)) == cache.entries)
 
 
+@contract(
+    f"{EPOCHS}:end_offset",
+    "EPOCH-5 EPOCH-6 EPOCH-7",
+    f"{EPOCH_BOUND}, any epoch, any log end",
+    Mutant("[0] > requested_epoch", "[0] >= requested_epoch"),
+    Mutant("if higher else requested_epoch", "if higher else -1"),
+    Mutant("requested_epoch == -1 or ", ""),
+    Mutant("return epoch, entries[higher][1]", "return requested_epoch, entries[higher][1]"),
+    Mutant("return -1, -1", "return -1, -1 if entries else log_end_offset"),
+)
 def end_of_epoch(four: Four, count: int, requested: int, end: int) -> bool:
     """Answer the end of any epoch as the model does.
 
@@ -67,6 +89,13 @@ def end_of_epoch(four: Four, count: int, requested: int, end: int) -> bool:
     return bool(_Cache(pairs).end_offset_for(requested, end) == end_offset(pairs, requested, end))
 
 
+@contract(
+    f"{EPOCHS}:kept_from_end",
+    "EPOCH-8",
+    f"{EPOCH_BOUND}, any offset",
+    Mutant("[1] >= end_offset", "[1] > end_offset"),
+    Mutant("end_offset >= 0 and ", ""),
+)
 def end_keeps(four: Four, count: int, end: int) -> bool:
     """Keep before an offset what the model keeps.
 
@@ -81,6 +110,12 @@ def end_keeps(four: Four, count: int, end: int) -> bool:
     )
 
 
+@contract(
+    f"{EPOCHS}:last_not_behind",
+    "EPOCH-9 EPOCH-10",
+    f"{EPOCH_BOUND}, any offset",
+    Mutant("[1] > offset", "[1] >= offset"),
+)
 def start_keeps(four: Four, count: int, start: int) -> bool:
     """Find the entry that covers an offset, which a truncation from the start moves to it.
 

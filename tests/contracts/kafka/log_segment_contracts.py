@@ -16,6 +16,10 @@ from segproof.kernels.segment_rules import (
     roll_is_due,
     time_waited,
 )
+from segproof_tests.contracts import Mutant, contract
+
+SEGMENTS = "segproof.kernels.segment_rules"
+SEARCHES = "segproof.kernels.segment_search"
 
 _indexed_batches: Any = indexed_batches.interpreted
 _find_batch = segment_search.find_batch.interpreted
@@ -25,6 +29,13 @@ _SMALLEST_BYTES = 26
 """The size of the smallest batch, a message of magic 0."""
 
 
+@contract(
+    f"{SEGMENTS}:fits_segment",
+    "SEG-2 SEG-41",
+    "every offset, every int64 base offset",
+    Mutant("<= 2147483647", "<= 2147483648"),
+    Mutant("0 <= offset", "-1 <= offset"),
+)
 def offsets_that_fit(offset: int, base_offset: int) -> bool:
     """An offset fits where it lies at most 2147483647 behind the base offset, wrapped at 64 bits.
 
@@ -37,6 +48,14 @@ def offsets_that_fit(offset: int, base_offset: int) -> bool:
     return expected == fits_segment(offset, base_offset)
 
 
+@contract(
+    f"{SEGMENTS}:roll_is_due",
+    "SEG-37",
+    "every integer",
+    Mutant("size > max_segment_bytes", "size >= max_segment_bytes"),
+    Mutant("size > 0", "size >= 0"),
+    Mutant("max_segment_ms - roll", "max_segment_ms + roll"),
+)
 def roll_decision(
     size: int, max_bytes: int, incoming: int, waited: int, max_ms: int, jitter_ms: int
 ) -> bool:
@@ -48,6 +67,13 @@ def roll_decision(
     return expected == roll_is_due(size, max_bytes, incoming, waited, max_ms, jitter_ms)
 
 
+@contract(
+    f"{SEGMENTS}:time_waited",
+    "SEG-36",
+    "every integer",
+    Mutant("first_timestamp >= 0", "first_timestamp > 0"),
+    Mutant("- created", "+ created"),
+)
 def waited_for_roll(now: int, timestamp: int, first: int, created: int) -> bool:
     """The clock of the messages counts where the first batch has a timestamp, else the wall's.
 
@@ -57,6 +83,14 @@ def waited_for_roll(now: int, timestamp: int, first: int, created: int) -> bool:
     return waited + (created if first < 0 else first) == (now if first < 0 else timestamp)
 
 
+@contract(
+    f"{SEGMENTS}:read_size",
+    "SEG-16",
+    "every size that is not negative, every batch of at least one byte, every position",
+    Mutant("if max_position - start < adjusted", "if max_position < adjusted"),
+    Mutant("batch_size > max_size", "batch_size > max_size + 1"),
+    Mutant("min_one_message and", "not min_one_message and"),
+)
 def size_of_read(max_size: int, batch_size: int, is_min_one: bool, end: int, start: int) -> bool:
     """A read returns what is allowed, the first batch at least if asked for, up to the position.
 
@@ -68,6 +102,14 @@ def size_of_read(max_size: int, batch_size: int, is_min_one: bool, end: int, sta
     return start + size == min(end, start + allowed)
 
 
+@contract(
+    f"{SEGMENTS}:indexed_batches",
+    "SEG-4 SEG-22 SEG-25",
+    "any 4 batches, any interval, any bytes since the last entry",
+    Mutant("bytes_since > interval", "bytes_since >= interval"),
+    Mutant("bytes_since = 0", "bytes_since = 1"),
+    Mutant("rows[entries] = number", "rows[entries] = number + 1"),
+)
 def entries_by_positions(
     size_a: int, size_b: int, size_c: int, size_d: int, interval: int, bytes_since: int
 ) -> bool:
@@ -88,6 +130,12 @@ def entries_by_positions(
     return rows[:count] == indexed and since == position - last
 
 
+@contract(
+    f"{SEGMENTS}:indexed_batches",
+    "SEG-4 SEG-26",
+    "any 3 batches in any two pieces, any interval",
+    Mutant("return entries, bytes_since", "return entries, bytes_since + 1"),
+)
 def entries_of_pieces(
     size_a: int, size_b: int, size_c: int, interval: int, bytes_since: int, split: int
 ) -> bool:
@@ -105,6 +153,14 @@ def entries_of_pieces(
     return (whole[:count], since) == (joined, end)
 
 
+@contract(
+    f"{SEARCHES}:find_batch",
+    "SEG-12",
+    "two empty batches with any offsets that rise, any target",
+    Mutant("previous_last = last", "previous_last = base"),
+    Mutant("previous = position", "previous = start - 1"),
+    Mutant("position + 23", "position + 22"),
+)
 def batch_of_offset(data: bytes, target: int) -> bool:
     """The first of two batches whose last offset is not below the target is found, or none.
 
@@ -121,6 +177,13 @@ def batch_of_offset(data: bytes, target: int) -> bool:
     return found == (segment_search.SEARCH_NONE, 0, 0)
 
 
+@contract(
+    f"{SEARCHES}:find_batch",
+    "SEG-12",
+    "any 40 raw bytes, any start, any part of them read, any target",
+    Mutant("position > end - 12 - size", "position > end - size"),
+    Mutant("if size < 14:", "if size < 13:"),
+)
 def batches_of_any_bytes(data: bytes, start: int, filled: int, target: int) -> bool:
     """Whatever the bytes are, a search ends inside of them, and asks for more only at their end.
 
@@ -133,6 +196,16 @@ def batches_of_any_bytes(data: bytes, start: int, filled: int, target: int) -> b
     return start <= position and size >= _SMALLEST_BYTES and position + size <= 40
 
 
+@contract(
+    f"{SEARCHES}:find_in_batch",
+    "SCAN-18 SEG-39",
+    "two small records with any attributes, both timestamps of the batch from 0 to 127, deltas "
+    "of one byte (one for timestamp and offset), any target, any starting offset",
+    Mutant("timestamp >= target", "timestamp > target"),
+    Mutant("offset >= starting_offset", "offset > starting_offset"),
+    Mutant("largest if is_log_append", "first_timestamp if is_log_append"),
+    Mutant("position + 27", "position + 35"),
+)
 def record_of_time(data: bytes, target: int, starting_offset: int) -> bool:
     """The first of two records at or after both the timestamp and the offset is found, or none.
 

@@ -23,6 +23,9 @@ from segproof_model.language.integers import int32_at
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.language.states import outcome_of
 from segproof_model.releases import SEGPROOF
+from segproof_tests.contracts import Mutant, contract
+
+RULES = "segproof.kernels.index_rules"
 
 ENTRY = offset_index._ENTRY.format
 """The layout by which the index reads and writes an entry."""
@@ -50,6 +53,12 @@ class _Index(SEGPROOF.kind(OffsetIndex)):  # type: ignore[misc]  # a class that 
         return [int32_at(self.image, 8 * number) for number in range(self.entries)]
 
 
+@contract(
+    "segproof.kafka.offset_index:_ENTRY",
+    "OFFIDX-1",
+    "any 8 raw bytes, any base offset",
+    Mutant('">ii"', '"<ii"', "*"),
+)
 def entry_decode(data: bytes, base_offset: int) -> bool:
     """Read the second of two entries.
 
@@ -61,6 +70,12 @@ def entry_decode(data: bytes, base_offset: int) -> bool:
     return bool(_Index(data, 2, base_offset, 0).stored(1) == expected)
 
 
+@contract(
+    "segproof.kafka.offset_index:_ENTRY",
+    "OFFIDX-1 OFFIDX-9",
+    "every distance of 31 bits, every int32 position",
+    Mutant('">ii"', '"<ii"', "*"),
+)
 def entry_encode(relative: int, position: int) -> bool:
     """Write an entry, byte for byte.
 
@@ -73,6 +88,12 @@ def entry_encode(relative: int, position: int) -> bool:
     return bool(index.image == struct.pack(ENTRY, relative, position))
 
 
+@contract(
+    f"{RULES}:is_full",
+    "OFFIDX-10",
+    "every count of entries that the file has room for",
+    Mutant(">=", ">"),
+)
 def fullness(entries: int, max_entries: int) -> bool:
     """Be full exactly when no slot is left.
 
@@ -84,6 +105,13 @@ def fullness(entries: int, max_entries: int) -> bool:
     return bool(is_full(entries, max_entries, 0) == index.is_full)
 
 
+@contract(
+    f"{RULES}:offset_append",
+    "OFFIDX-2 OFFIDX-4 OFFIDX-5 OFFIDX-6 OFFIDX-8",
+    "2 slots, 0 to 2 entries, every int64 offset, last offset and base offset",
+    Mutant("offset <= last", "offset < last"),
+    Mutant("<= 2147483647", "<= 2147483648"),
+)
 def append_rule(entries: int, last_offset: int, base_offset: int, offset: int) -> bool:
     """Store or refuse, with the model's error kind, and store the model's distance.
 
@@ -104,6 +132,12 @@ def append_rule(entries: int, last_offset: int, base_offset: int, offset: int) -
     return bool(index.slot(entries) == written)
 
 
+@contract(
+    f"{RULES}:kept_entries",
+    "OFFIDX-17",
+    "any 3 raw entries, keys in any order, any offset",
+    Mutant("return slot + 1", "return slot"),
+)
 def truncate_to_cases(data: bytes, offset: int) -> bool:
     """Keep none, those before a match, or those up to the lower slot; keys may repeat or fall.
 

@@ -15,8 +15,19 @@ from segproof.kernels.log_rules import (
     roll_base,
     stable_bound,
 )
+from segproof_tests.contracts import Mutant, contract
+
+LOGS = "segproof.kernels.log_rules"
 
 
+@contract(
+    f"{LOGS}:floor_place",
+    "LOG-1",
+    "any 0 to 5 strictly rising bases, any offset",
+    Mutant("bases[middle] <= offset", "bases[middle] < offset"),
+    Mutant("high = middle", "high = middle - 1"),
+    Mutant("return low - 1", "return low"),
+)
 def floor_by_definition(bases: list[int], offset: int) -> bool:
     """The floor of an offset is the last of the segments whose base is not above it.
 
@@ -26,6 +37,14 @@ def floor_by_definition(bases: list[int], offset: int) -> bool:
     return floor_place(bases, offset) == sum(base <= offset for base in bases) - 1
 
 
+@contract(
+    f"{LOGS}:roll_base",
+    "LOG-11",
+    "any first offset from -1 on, any last offset not below it, any log end from 0 on",
+    Mutant("2147483647", "2147483648"),
+    Mutant("first_offset == -1", "first_offset <= 0"),
+    Mutant("max(expected, log_end_offset)", "expected"),
+)
 def base_of_roll(first_offset: int, last_offset: int, log_end: int) -> bool:
     """A new segment begins at the log end or above, and holds all offsets that follow in 31 bits.
 
@@ -40,6 +59,14 @@ def base_of_roll(first_offset: int, last_offset: int, log_end: int) -> bool:
     )  # fmt: skip
 
 
+@contract(
+    f"{LOGS}:max_position_of",
+    "LOG-6 LOG-7",
+    "any base and size from 0 on, any bound, known or not",
+    Mutant("segment_base < bound_base", "segment_base <= bound_base"),
+    Mutant("segment_base == bound_base and ", ""),
+    Mutant("bound_position >= 0", "bound_position > 0"),
+)
 def bound_of_read(base: int, size: int, bound_base: int, bound_position: int) -> bool:
     """No byte at the bound or behind it is given: not of its segment, and none of a later one.
 
@@ -52,6 +79,13 @@ def bound_of_read(base: int, size: int, bound_base: int, bound_position: int) ->
     return limit == (bound_position if base == bound_base else size)
 
 
+@contract(
+    f"{LOGS}:stable_bound",
+    "LOG-6 PROD-10",
+    "any high watermark from 0 on, any first unstable offset or none",
+    Mutant("0 <= first_unstable_offset", "0 < first_unstable_offset"),
+    Mutant("return first_unstable_offset", "return high_watermark"),
+)
 def stable_below_high_watermark(high_watermark: int, first_unstable: int) -> bool:
     """What is stable ends at the high watermark, or where a transaction is undecided before that.
 
@@ -63,6 +97,13 @@ def stable_below_high_watermark(high_watermark: int, first_unstable: int) -> boo
     return bound == min(ends)
 
 
+@contract(
+    f"{LOGS}:offsets_may_go",
+    "LOG-17",
+    "any ints",
+    Mutant("high_watermark >= upper_bound", "high_watermark > upper_bound"),
+    Mutant(" and not is_last_and_empty", ""),
+)
 def removal_below_high_watermark(upper: int, high_watermark: int, is_last_and_empty: bool) -> bool:
     """A segment may go if each of its offsets is replicated and it is not the last, empty one.
 
@@ -72,6 +113,14 @@ def removal_below_high_watermark(upper: int, high_watermark: int, is_last_and_em
     return may_go == (not is_last_and_empty and not high_watermark < upper)
 
 
+@contract(
+    f"{LOGS}:breached_by_size",
+    "LOG-18",
+    "any 0 to 4 sizes from 0 on, any limit",
+    Mutant("if excess < 0", "if excess <= 0"),
+    Mutant("if retention_bytes < 0", "if retention_bytes < -1"),
+    Mutant("excess -= size", "excess -= 0"),
+)
 def retention_by_size(sizes: list[int], retention_bytes: int) -> bool:
     """So many of the oldest segments go that what stays reaches the limit, and one less would not.
 

@@ -20,6 +20,10 @@ from segproof_model.language.files import Files
 from segproof_model.language.integers import wrap32, wrap64
 from segproof_model.language.states import refusal
 from segproof_model.releases import SEGPROOF
+from segproof_tests.contracts import Mutant, contract
+
+PRODUCERS = "segproof.kernels.producer_rules"
+SNAPSHOT = "segproof.kafka.producer_snapshot"
 
 STATE = SEGPROOF.kind(state.ProducerStateManager)
 INFO = SEGPROOF.kind(model.ProducerAppendInfo)
@@ -27,6 +31,14 @@ ENTRY = implementation._ENTRY.format
 """The layout by which an entry of a snapshot is read and written."""
 
 
+@contract(
+    f"{PRODUCERS}:is_in_sequence",
+    "BATCH-5",
+    "any two sequence numbers",
+    Mutant("last_sequence + 1", "last_sequence + 2"),
+    Mutant("== 2147483647", "== 2147483646"),
+    Mutant("next_sequence == 0", "next_sequence == 1"),
+)
 def in_sequence(last_sequence: int, next_sequence: int) -> bool:
     """Decide whether a sequence number follows another, also around 2147483647.
 
@@ -37,6 +49,15 @@ def in_sequence(last_sequence: int, next_sequence: int) -> bool:
     )
 
 
+@contract(
+    f"{PRODUCERS}:accepts_sequence",
+    "BATCH-5 PROD-7",
+    "any epochs and sequence numbers, with and without batches",
+    Mutant("first_sequence == 0 or", "first_sequence <= 1 or"),
+    Mutant("or updated_epoch == -1", "or current_epoch == -1"),
+    Mutant("is_in_sequence(-1, first_sequence)", "True"),
+    Mutant("if current_epoch == -1", "if updated_epoch == -1"),
+)
 def sequence_accepted(
     producer_epoch: int,
     first_sequence: int,
@@ -67,6 +88,14 @@ def sequence_accepted(
     return accepted == (refused is None)
 
 
+@contract(
+    f"{PRODUCERS}:accepts_epoch",
+    "PROD-9",
+    "any epochs, with and without an open transaction, any version of transactions",
+    Mutant("producer_epoch < known_epoch", "producer_epoch <= known_epoch"),
+    Mutant("transaction_version < 2", "transaction_version < 1"),
+    Mutant("== 32767", "== 32766"),
+)
 def epoch_accepted(
     producer_epoch: int, known_epoch: int, has_open_transaction: bool, transaction_version: int
 ) -> bool:
@@ -84,6 +113,13 @@ def epoch_accepted(
     return accepted == (refused is None)
 
 
+@contract(
+    f"{PRODUCERS}:stable_offset",
+    "PROD-10",
+    "any 3 open transactions with rising first offsets, any producer, any marker",
+    Mutant("other_id != producer_id", "other_id == producer_id"),
+    Mutant("last_offset + 1", "last_offset"),
+)
 def stable_offset(
     open_txns: tuple[tuple[int, int], tuple[int, int], tuple[int, int]],
     producer_id: int,
@@ -102,6 +138,13 @@ def stable_offset(
     )
 
 
+@contract(
+    f"{PRODUCERS}:is_expired",
+    "PROD-12",
+    "any times",
+    Mutant(">= expiration_ms", "> expiration_ms"),
+    Mutant("not has_open_transaction and ", ""),
+)
 def expiry(
     has_open_transaction: bool, last_timestamp: int, now_ms: int, expiration_ms: int
 ) -> bool:
@@ -117,6 +160,14 @@ def expiry(
     )
 
 
+@contract(
+    f"{SNAPSHOT}:_entry_of",
+    "PROD-1 PROD-5",
+    "any 46 raw bytes",
+    Mutant("first_offset >= 0", "first_offset > 0"),
+    Mutant("last_offset >= 0", "last_offset > 0"),
+    Mutant('">qhiqiqiq"', '">qhiqiiqq"', "*"),
+)
 def entry_decode(data: bytes) -> bool:
     """Read an entry of a snapshot.
 
@@ -128,6 +179,13 @@ def entry_decode(data: bytes) -> bool:
     return _fields(expected) == _fields(found)
 
 
+@contract(
+    f"{SNAPSHOT}:_numbers_of",
+    "PROD-1",
+    "every number that the fields hold",
+    Mutant("entry.last_offset_delta", "entry.last_offset"),
+    Mutant('">qhiqiqiq"', '"<qhiqiqiq"', "*"),
+)
 def entry_encode(
     producer_id: int,
     producer_epoch: int,

@@ -18,6 +18,9 @@ from segproof_model.language import integers
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.language.states import outcome_of
 from segproof_model.releases import SEGPROOF
+from segproof_tests.contracts import Mutant, contract
+
+RECORDS = "segproof.kernels.records"
 
 BATCH, MESSAGE = SEGPROOF.kind(RecordBatch), SEGPROOF.kind(LegacyRecordBatch)
 
@@ -43,6 +46,13 @@ _KINDS = {
 _BASE = record.RecordBase(0, 0, -1, None)
 
 
+@contract(
+    f"{RECORDS}:decode_varint",
+    "BATCH-7",
+    "any 6 raw bytes, ending after 0 to 6 of them",
+    Mutant("raw %= 4294967296", "pass"),
+    Mutant("range(5)", "range(6)"),
+)
 def varint_decode(data: bytes, end: int) -> bool:
     """Read a varint of up to five bytes, cut and over-long ones included.
 
@@ -55,6 +65,12 @@ def varint_decode(data: bytes, end: int) -> bool:
     return expected == (found if found[1] >= 0 else _KINDS[found[1]])
 
 
+@contract(
+    f"{RECORDS}:decode_varlong",
+    "BATCH-7",
+    "any 11 raw bytes, ending after 0 to 11 of them",
+    Mutant("if index < 8:", "if index < 7:"),
+)
 def varlong_decode(data: bytes, end: int) -> bool:
     """Read a varlong of up to ten bytes, cut and over-long ones included.
 
@@ -67,6 +83,12 @@ def varlong_decode(data: bytes, end: int) -> bool:
     return expected == (found if found[1] >= 0 else _KINDS[found[1]])
 
 
+@contract(
+    "segproof.kafka.record:encode_varint",
+    "BATCH-6 BATCH-7",
+    "every int32",
+    Mutant("-2 * wrapped - 1", "-2 * wrapped", "_encode"),
+)
 def varint_encode(value: int) -> bool:
     """Write any int32 as the model does.
 
@@ -76,6 +98,12 @@ def varint_encode(value: int) -> bool:
     return implementation.encode_varint(value) == varint.encode_varint(value)
 
 
+@contract(
+    f"{RECORDS}:decode_varint",
+    "BATCH-6 BATCH-7",
+    "every int32",
+    Mutant("-(raw // 2) - 1", "-(raw // 2)"),
+)
 def varint_round_trip(value: int) -> bool:
     """Read back what the model writes for any int32: zigzag undone.
 
@@ -86,6 +114,13 @@ def varint_round_trip(value: int) -> bool:
     return _decode_varint(data, 0, len(data)) == (value, len(data))
 
 
+@contract(
+    f"{RECORDS}:decode_int16",
+    "BATCH-1",
+    "any 9 raw bytes, int16, int32 and int64 at position 1",
+    Mutant(">= 32768", "> 32768"),
+    Mutant("buffer[position + 2] * 256", "buffer[position + 2] * 255", "decode_int32"),
+)
 def integer_decode(data: bytes) -> bool:
     """Read big-endian int16, int32 and int64.
 
@@ -99,6 +134,12 @@ def integer_decode(data: bytes) -> bool:
     return _decode_int64(data, 1) == integers.int64_at(data, 1)
 
 
+@contract(
+    f"{RECORDS}:add_int64",
+    "BATCH-4",
+    "every two int64",
+    Mutant("> 9223372036854775807", ">= 9223372036854775807"),
+)
 def sum_wraps(one: int, other: int) -> bool:
     """Wrap the sum of two int64 at 64 bits.
 
@@ -109,6 +150,12 @@ def sum_wraps(one: int, other: int) -> bool:
     return _add_int64(one, other) == integers.wrap64(one + other)
 
 
+@contract(
+    f"{RECORDS}:attribute_bit",
+    "BATCH-8 BATCH-19",
+    "any 2 raw bytes of attributes, bits 3 to 6",
+    Mutant("attributes //= 2", "attributes //= 4"),
+)
 def attribute_bits(attributes: bytes) -> bool:
     """Tell timestamp type, transactional, control and delete horizon from any attributes.
 
@@ -126,6 +173,12 @@ def attribute_bits(attributes: bytes) -> bool:
     ]
 
 
+@contract(
+    f"{RECORDS}:compression_code",
+    "BATCH-18",
+    "any 61 raw bytes of magic 2",
+    Mutant("% 8", "% 4"),
+)
 def compression_codes(data: bytes) -> bool:
     """Tell the codec from any attributes; unknown ones are refused by the model.
 
@@ -141,6 +194,12 @@ def compression_codes(data: bytes) -> bool:
     return compression == ("none", "gzip", "snappy", "lz4", "zstd")[code]
 
 
+@contract(
+    f"{RECORDS}:increment_sequence",
+    "BATCH-5",
+    "every sequence of 31 bits, every int32 increment",
+    Mutant("sequence) - 1", "sequence)"),
+)
 def sequence_increment(sequence: int, increment: int) -> bool:
     """Count a sequence on, by any int32.
 
@@ -153,6 +212,12 @@ def sequence_increment(sequence: int, increment: int) -> bool:
     )
 
 
+@contract(
+    f"{RECORDS}:decrement_sequence",
+    "BATCH-5",
+    "every sequence and decrement of 31 bits, and back",
+    Mutant("+ 1", "+ 0"),
+)
 def sequence_decrement(sequence: int, decrement: int) -> bool:
     """Count a sequence back, and forth again to where it was.
 
@@ -166,6 +231,15 @@ def sequence_decrement(sequence: int, decrement: int) -> bool:
     return _increment_sequence(back, decrement) == sequence
 
 
+@contract(
+    f"{RECORDS}:decode_batch_header",
+    "BATCH-1 BATCH-4",
+    "any raw bytes 0 to 15 of a header of magic 2, the others zero",
+    Mutant(
+        "fields[10] = decode_int32(buffer, position + 12)",
+        "fields[10] = decode_int32(buffer, position + 8)",
+    ),
+)
 def header_decode_framing(data: bytes) -> bool:
     """Read base offset, size and leader epoch of a batch of magic 2.
 
@@ -175,6 +249,15 @@ def header_decode_framing(data: bytes) -> bool:
     return _reads_header(data + b"\2" + bytes(44))
 
 
+@contract(
+    f"{RECORDS}:decode_batch_header",
+    "BATCH-1",
+    "any raw bytes 17 to 22 of a header of magic 2, the others zero",
+    Mutant(
+        "checksum = decode_int32(buffer, position + 17)",
+        "checksum = decode_int32(buffer, position + 12)",
+    ),
+)
 def header_decode_checksum(data: bytes) -> bool:
     """Read checksum and attributes of a batch of magic 2.
 
@@ -184,6 +267,15 @@ def header_decode_checksum(data: bytes) -> bool:
     return _reads_header(_header(data, 17))
 
 
+@contract(
+    f"{RECORDS}:decode_batch_header",
+    "BATCH-4",
+    "any raw bytes 23 to 42 of a header of magic 2, the others zero",
+    Mutant(
+        "fields[6] = decode_int64(buffer, position + 35)",
+        "fields[6] = decode_int64(buffer, position + 27)",
+    ),
+)
 def header_decode_timestamps(data: bytes) -> bool:
     """Read last offset delta and both timestamps of a batch of magic 2.
 
@@ -193,6 +285,15 @@ def header_decode_timestamps(data: bytes) -> bool:
     return _reads_header(_header(data, 23))
 
 
+@contract(
+    f"{RECORDS}:decode_batch_header",
+    "BATCH-1",
+    "any raw bytes 43 to 60 of a header of magic 2, the others zero",
+    Mutant(
+        "fields[9] = decode_int32(buffer, position + 53)",
+        "fields[9] = decode_int32(buffer, position + 57)",
+    ),
+)
 def header_decode_producer(data: bytes) -> bool:
     """Read producer id and epoch, base sequence and record count of a batch of magic 2.
 
@@ -220,6 +321,12 @@ def _reads_header(data: bytes) -> bool:
     return all(fields[number] == expected[number] for number in range(kernels.HEADER_FIELDS))
 
 
+@contract(
+    f"{RECORDS}:decode_batch_header",
+    "BATCH-1 BATCH-12",
+    "any 26 raw bytes of magic 0 or 1",
+    Mutant("magic == 1:", "magic == 0:"),
+)
 def legacy_header_decode(data: bytes) -> bool:
     """Read the header of a message of magic 0 or 1.
 
@@ -238,6 +345,12 @@ def legacy_header_decode(data: bytes) -> bool:
     return all(found[number] == expected[number] for number in range(len(expected)))
 
 
+@contract(
+    f"{RECORDS}:short_varint",
+    "BATCH-7",
+    "any 5 raw bytes",
+    Mutant("position + 2", "position + 1"),
+)
 def short_varint_decode(data: bytes) -> bool:
     """Read a varint of one or two bytes, or leave it.
 
@@ -250,6 +363,13 @@ def short_varint_decode(data: bytes) -> bool:
     return outcome_of(varint.decode_varint, data, 0) == found
 
 
+@contract(
+    f"{RECORDS}:plain_record",
+    "BATCH-6 BATCH-16",
+    "a record of 8 bytes behind its length, any raw bytes",
+    Mutant("limit, timestamp_delta, offset_delta", "limit, offset_delta, timestamp_delta"),
+    Mutant("at + 1 != limit", "at + 1 > limit"),
+)
 def plain_record_walk(data: bytes) -> bool:
     """Read a plain record by the short way as the model does, or leave it.
 
@@ -267,6 +387,12 @@ def plain_record_walk(data: bytes) -> bool:
     return found == (after, one.timestamp, one.offset)
 
 
+@contract(
+    f"{RECORDS}:next_record",
+    "BATCH-16 BATCH-18",
+    "any 6 raw bytes: every length that cannot be a record's",
+    Mutant("length > end - body", "length > end - body + 6"),
+)
 def record_length(data: bytes) -> bool:
     """Refuse a record whose length is cut, over-long, negative or more than what is left.
 
@@ -280,6 +406,15 @@ def record_length(data: bytes) -> bool:
     return found < 0 and expected == Raised(ErrorKind.INVALID_RECORD)
 
 
+@contract(
+    f"{RECORDS}:next_record",
+    "BATCH-6 BATCH-16",
+    "a record of 6 bytes behind its length, any raw bytes",
+    Mutant(
+        "limit, timestamp_delta, offset_delta, key",
+        "limit, offset_delta, timestamp_delta, key",
+    ),
+)
 def record_walk(data: bytes) -> bool:
     """Read or refuse a record as the model does, whatever its bytes.
 

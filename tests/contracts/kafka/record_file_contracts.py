@@ -12,6 +12,7 @@ from segproof_model.language.files import Files
 from segproof_model.language.outcomes import ErrorKind
 from segproof_model.language.states import Refused
 from segproof_model.releases import SEGPROOF
+from segproof_tests.contracts import Mutant, contract
 
 _walk_batches: Any = kernels.walk_batches.interpreted
 _ENDS = {
@@ -21,6 +22,13 @@ _ENDS = {
 }
 
 
+@contract(
+    "segproof.kernels.records:walk_batches",
+    "SCAN-1 SCAN-2 SCAN-5 SCAN-6",
+    "a file of 56 bytes with two messages, any two raw size fields, any magic of the second",
+    Mutant("size < 14", "size < 13"),
+    Mutant("position >= end - 17", "position >= end - 16"),
+)
 def scan_of_old_messages(sizes: bytes, other_sizes: bytes, magic: int) -> bool:
     """Follow size fields from message to message, to the end of the file or to a bad one.
 

@@ -25,6 +25,9 @@ from segproof_model.language.integers import int32_at, int64_at, wrap32, wrap64
 from segproof_model.language.outcomes import ErrorKind, Raised
 from segproof_model.language.states import outcome_of
 from segproof_model.releases import SEGPROOF
+from segproof_tests.contracts import Mutant, contract
+
+RULES = "segproof.kernels.index_rules"
 
 ENTRY = time_index._ENTRY.format
 """The layout by which the index reads and writes an entry."""
@@ -62,6 +65,12 @@ class _Index(SEGPROOF.kind(TimeIndex)):  # type: ignore[misc]  # a class that wa
         return [int32_at(self.image, 12 * number + 8) for number in range(self.entries)]
 
 
+@contract(
+    "segproof.kafka.time_index:_ENTRY",
+    "TIMEIDX-1",
+    "any 12 raw bytes, any base offset",
+    Mutant('">qi"', '"<qi"', "*"),
+)
 def entry_decode(data: bytes, base_offset: int) -> bool:
     """Read the second of two entries.
 
@@ -73,6 +82,12 @@ def entry_decode(data: bytes, base_offset: int) -> bool:
     return bool(_Index(data, 2, base_offset).stored(1) == expected)
 
 
+@contract(
+    "segproof.kafka.time_index:_ENTRY",
+    "TIMEIDX-1",
+    "every int64 timestamp, every distance of 31 bits",
+    Mutant('">qi"', '"<qi"', "*"),
+)
 def entry_encode(timestamp: int, relative: int) -> bool:
     """Write an entry, byte for byte; the model's wraps leave its numbers as they are.
 
@@ -87,6 +102,12 @@ def entry_encode(timestamp: int, relative: int) -> bool:
     return written == struct.pack(ENTRY, timestamp, relative)
 
 
+@contract(
+    f"{RULES}:is_full",
+    "TIMEIDX-2",
+    "every count of entries that the file has room for",
+    Mutant(" - reserved", ""),
+)
 def fullness(entries: int, max_entries: int) -> bool:
     """Be full with one slot left.
 
@@ -98,6 +119,15 @@ def fullness(entries: int, max_entries: int) -> bool:
     return bool(is_full(entries, max_entries, 1) == index.is_full)
 
 
+@contract(
+    f"{RULES}:time_append",
+    "TIMEIDX-3 TIMEIDX-4 TIMEIDX-5 TIMEIDX-6 TIMEIDX-8 TIMEIDX-15 TIMEIDX-16",
+    "2 slots, with and without 8 spare bytes, 0 to 2 entries, every int64 timestamp and "
+    "offset, both values of the skip flag",
+    Mutant("timestamp <= last_timestamp", "timestamp < last_timestamp"),
+    Mutant("room < 8", "room < 12"),
+    Mutant("offset < last_offset", "offset <= last_offset"),
+)
 def append_rule(
     entries: int,
     spare_bytes: int,
@@ -131,6 +161,12 @@ def append_rule(
     return bool(outcome == _KINDS[verdict] and index.entries == stored)
 
 
+@contract(
+    f"{RULES}:kept_entries",
+    "TIMEIDX-11 TIMEIDX-12",
+    "any 3 raw entries, offsets in any order, any offset",
+    Mutant("slot < 0", "slot <= 0"),
+)
 def truncate_to_cases(data: bytes, offset: int) -> bool:
     """Keep none, those before a match, or those up to the lower slot; offsets may repeat.
 

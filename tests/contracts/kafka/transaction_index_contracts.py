@@ -15,11 +15,18 @@ from segproof_model.kafka.format import transaction_index as model
 from segproof_model.language.files import Files
 from segproof_model.language.integers import int64_at, wrap64
 from segproof_model.releases import SEGPROOF
+from segproof_tests.contracts import Mutant, contract
 
 ENTRY = implementation._ENTRY.format
 """The layout by which the index reads and writes an entry."""
 
 
+@contract(
+    "segproof.kafka.transaction_index:_ENTRY",
+    "TXNIDX-1",
+    "any 34 raw bytes",
+    Mutant('">hqqqq"', '"<hqqqq"', "*"),
+)
 def entry_decode(data: bytes) -> bool:
     """Read an entry: int16, then int64 after int64, by a layout that is the model's too.
 
@@ -31,6 +38,12 @@ def entry_decode(data: bytes) -> bool:
     return expected == struct.unpack(ENTRY, data) and model.LAYOUT.format == ENTRY
 
 
+@contract(
+    "segproof.kafka.transaction_index:_ENTRY",
+    "TXNIDX-1",
+    "every int16 version, every four int64",
+    Mutant('">hqqqq"', '"<hqqqq"', "*"),
+)
 def entry_encode(
     version: int, producer_id: int, first_offset: int, last_offset: int, last_stable_offset: int
 ) -> bool:
@@ -53,6 +66,13 @@ def entry_encode(
     return written == struct.pack(ENTRY, version, *numbers)
 
 
+@contract(
+    "segproof.kafka.transaction_index:aborted_txns_in_range",
+    "TXNIDX-10 TXNIDX-11",
+    "any 2 entries of any offsets, any range",
+    Mutant("first_offset < upper", "first_offset <= upper"),
+    Mutant("stable_offset >= upper", "stable_offset > upper"),
+)
 def range_overlap(
     one: tuple[int, int, int], other: tuple[int, int, int], fetch_offset: int, upper_bound: int
 ) -> bool:

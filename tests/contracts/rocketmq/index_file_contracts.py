@@ -24,6 +24,11 @@ from segproof_model.releases import SEGPROOF
 from segproof_model.rocketmq.format import index_file as model
 from segproof_model.rocketmq.format import index_header as model_header
 from segproof_model.rocketmq.format.index_header import IndexHeader
+from segproof_tests.contract_cells import Cells, Layout, array_of
+from segproof_tests.contracts import Mutant, contract
+
+INDEX = "segproof.kernels.rocketmq_index"
+FILE = "segproof.rocketmq.index_file"
 
 ENTRY = index_table.ENTRY.format
 """The layout by which the index reads and writes an entry."""
@@ -39,48 +44,6 @@ _write_int64: Any = kernels.write_int64.interpreted
 _time_difference = kernels.time_difference.interpreted
 _read_time = kernels.read_time.interpreted
 _previous_index = kernels.previous_index.interpreted
-
-
-Cells = dict[int, int]
-"""A file that has whole numbers by their position, in place of bytes."""
-
-
-class _Layout:
-    """A struct.Struct of which CrossHair sees the bytes, or which writes and reads cells."""
-
-    def __init__(self, layout: struct.Struct) -> None:
-        self.format, self.size = layout.format, layout.size
-        ends = range(1, len(self.format))
-        self.places = [struct.calcsize(self.format[:end]) for end in ends]
-        """Where each number begins."""
-
-    def pack_into(self, data: Cells, position: int, *values: int) -> None:
-        """Write numbers."""
-        for place, value in zip(self.places, values, strict=True):
-            data[position + place] = value
-
-    def unpack_from(self, data: Cells | list[int], position: int = 0) -> tuple[int, ...]:
-        """Read numbers."""
-        if isinstance(data, dict):
-            return tuple(data[position + place] for place in self.places)
-        return struct.unpack(self.format, bytes(data[position : position + self.size]))
-
-
-class _Numbers(list[int]):
-    """An array of numbers, or a memoryview of one, of which CrossHair sees the numbers."""
-
-    def __getitem__(self, place: Any) -> Any:
-        found = super().__getitem__(place)
-        return _Numbers(found) if isinstance(place, slice) else found
-
-    def tolist(self) -> list[int]:
-        """Return the numbers."""
-        return list(self)
-
-
-def _array(_: str, values: Any) -> _Numbers:
-    """Return an array as the class makes it: of so many zero bytes, or of numbers."""
-    return _Numbers([0] * (len(values) // 8) if isinstance(values, bytes) else values)
 
 
 class _File(SEGPROOF.kind(model.IndexFile)):  # type: ignore[misc]  # as it is made
@@ -115,34 +78,6 @@ def _int64_at(data: bytes | Cells, position: int) -> int:
     return data[position] if isinstance(data, dict) else int64_at(data, position)
 
 
-def _set(module: Any, **values: Any) -> None:
-    for name, value in values.items():
-        assert hasattr(module, name) or name == "memoryview"
-        setattr(module, name, value)
-
-
-kernels.walk_chain.call = kernels.walk_chain.interpreted
-_set(
-    implementation,
-    kernels=kernels,
-    array=_array,
-    memoryview=lambda numbers: numbers,
-    ENTRY=_Layout(index_table.ENTRY),
-    _INT32=_Layout(implementation._INT32),
-    _previous_index=kernels.previous_index.interpreted,
-    _time_difference=kernels.time_difference.interpreted,
-)
-_set(
-    index_header,
-    HEADER=_Layout(index_header.HEADER),
-    _INT32=_Layout(index_header._INT32),
-    _INT64=_Layout(index_header._INT64),
-)
-for _module in (model, model_header):
-    _set(_module, int32_bytes=lambda value: (4, value), int64_bytes=lambda value: (8, value))
-_set(model, int32_at=_int32_at, int64_at=_int64_at)
-
-
 def _bare(begin_timestamp: int = 0, index_count: int = 1) -> model.IndexFile:
     return _File(b"", 1, 4, IndexHeader(begin_timestamp, index_count=index_count))
 
@@ -157,6 +92,12 @@ def _implemented(header: IndexHeader, index_num: int = 4) -> Any:
     return file
 
 
+@contract(
+    "segproof.rocketmq.index_table:ENTRY",
+    "RMQIDX-3",
+    "any 20 raw bytes",
+    Mutant('Struct(">iqii")', 'Struct(">qiii")', "*"),
+)
 def entry_decode(data: bytes) -> bool:
     """Read an entry.
 
@@ -167,6 +108,13 @@ def entry_decode(data: bytes) -> bool:
     return entry is not None and tuple(entry[2:]) == struct.unpack(ENTRY, data)
 
 
+@contract(
+    f"{INDEX}:write_int64",
+    "RMQIDX-3",
+    "every hash, difference and previous index of 31 bits, every int64 offset",
+    Mutant("value >> 40", "value >> 41"),
+    Mutant("(value >> 8) & 255", "(value >> 8) & 127", "write_int32"),
+)
 def entry_encode(key_hash: int, phy_offset: int, time_diff: int, prev_index: int) -> bool:
     """Write an entry, byte for byte, as both the class and the kernel do it.
 
@@ -188,6 +136,14 @@ def entry_encode(key_hash: int, phy_offset: int, time_diff: int, prev_index: int
     return written == list(expected) and packed == expected
 
 
+@contract(
+    "segproof.rocketmq.index_header:IndexHeader.load",
+    "RMQIDX-2 RMQIDX-7",
+    "any 40 raw bytes",
+    Mutant("index_count <= 0", "index_count < 0"),
+    Mutant('struct.Struct(">qqqqii")', 'struct.Struct(">qqqiqi")', "*"),
+    Mutant("values[0], values[1]", "values[1], values[0]", "IndexHeader.keep"),
+)
 def header_decode(data: bytes) -> bool:
     """Read a header, field by field, as loading does; a count below 1 is 1 in memory.
 
@@ -201,6 +157,14 @@ def header_decode(data: bytes) -> bool:
     return header.values() == tuple(file.header)
 
 
+@contract(
+    "segproof.rocketmq.index_opening:is_sound_geometry",
+    "RMQIDX-1 RMQIDX-9",
+    "every two integers",
+    Mutant("<= INT32_MAX", "<= INT32_MAX + 1"),
+    Mutant("index_num < 2", "index_num < 1"),
+    Mutant("hash_slot_num < 1", "hash_slot_num < 0"),
+)
 def geometry_is_sound(hash_slot_num: int, index_num: int) -> bool:
     """A file is opened exactly with slots and entries whose size 31 bits hold; then sizes agree.
 
@@ -215,6 +179,15 @@ def geometry_is_sound(hash_slot_num: int, index_num: int) -> bool:
     return not is_sound or size == model.index_file_size(hash_slot_num, index_num)
 
 
+@contract(
+    f"{INDEX}:time_difference",
+    "RMQIDX-21 RMQIDX-26 RMQIDX-27",
+    "every two int64 timestamps",
+    Mutant("begin_timestamp <= 0", "begin_timestamp < 0"),
+    Mutant("- 9223372036854775807 - 1:", "- 9223372036854775807:"),
+    Mutant("begin_timestamp) + 1)", "begin_timestamp))"),
+    Mutant("seconds > 2147483647", "seconds > 2147483648"),
+)
 def seconds_of_entry(begin_timestamp: int, store_timestamp: int) -> bool:
     """The difference that is kept is in whole seconds, within 0 and 2147483647, around 2^63 too.
 
@@ -226,6 +199,13 @@ def seconds_of_entry(begin_timestamp: int, store_timestamp: int) -> bool:
     return kept == _bare(begin_timestamp).time_diff(store_timestamp)
 
 
+@contract(
+    f"{INDEX}:read_time",
+    "RMQIDX-33",
+    "every int64 begin timestamp, every difference of 31 bits",
+    Mutant("time_diff * 1000", "time_diff * 1024"),
+    Mutant("add_int64(begin_timestamp, time_diff * 1000)", "begin_timestamp + time_diff * 1000"),
+)
 def time_of_entry(begin_timestamp: int, time_diff: int) -> bool:
     """An entry is read as the begin timestamp plus its seconds, wrapped at 64 bits.
 
@@ -237,6 +217,13 @@ def time_of_entry(begin_timestamp: int, time_diff: int) -> bool:
     return _read_time(begin_timestamp, time_diff) == _bare(begin_timestamp).time_read(entry)
 
 
+@contract(
+    f"{INDEX}:previous_index",
+    "RMQIDX-20 RMQIDX-29 RMQIDX-30",
+    "any ints",
+    Mutant("slot_value < index_count", "slot_value <= index_count"),
+    Mutant("0 < slot_value", "0 <= slot_value + 1"),
+)
 def accepted_slot_value(slot_value: int, index_count: int) -> bool:
     """A new entry follows the slot's newest one if that is an entry, else none.
 
@@ -245,6 +232,12 @@ def accepted_slot_value(slot_value: int, index_count: int) -> bool:
     return _previous_index(slot_value, index_count) == _bare(0, index_count).accepted(slot_value)
 
 
+@contract(
+    f"{FILE}:IndexFile.is_write_full",
+    "RMQIDX-13",
+    "any ints",
+    Mutant(">=", ">"),
+)
 def fullness(index_count: int, index_num: int) -> bool:
     """Be full exactly when no entry has room.
 
@@ -255,6 +248,14 @@ def fullness(index_count: int, index_num: int) -> bool:
     return bool(_implemented(header, index_num).is_write_full() == expected)
 
 
+@contract(
+    f"{FILE}:IndexFile.is_time_matched",
+    "RMQIDX-16",
+    "any ints",
+    Mutant("begin < first", "begin <= first"),
+    Mutant("first <= begin", "first < begin"),
+    Mutant("end <= last", "end < last"),
+)
 def time_match(first: int, last: int, begin: int, end: int) -> bool:
     """Two times meet those of a header, whatever their order and the header's.
 
@@ -327,6 +328,18 @@ def _found(cells: Cells, slots: int, index_count: int, entries: int, *asked: int
         return CORRUPT
 
 
+@contract(
+    f"{INDEX}:walk_chain",
+    "RMQIDX-32 RMQIDX-34 RMQIDX-35 RMQIDX-36 RMQIDX-40",
+    "3 entries of one slot, any slot, any previous indexes, any seconds of the second entry, "
+    "index counts 1, 4 and 5",
+    Mutant(
+        "0 < current < above:\n            return",
+        "0 < current <= above:\n            return",
+    ),
+    Mutant("0 < current < above:\n        return", "0 < current <= above:\n        return"),
+    Mutant("time_diff < 0", "time_diff <= 0"),
+)
 def walk_of_damaged_chains(
     slot: int, previous: tuple[int, int, int], seconds: int, index_count: int
 ) -> bool:
@@ -341,6 +354,15 @@ def walk_of_damaged_chains(
     return _found(cells, *asked) == _expected(cells, *asked)
 
 
+@contract(
+    f"{INDEX}:walk_chain",
+    "RMQIDX-33 RMQIDX-36",
+    "2 entries in one chain, any hashes, any seconds, any times",
+    Mutant("== key_hash and ", ">= key_hash and "),
+    Mutant("begin <= time_read <= end", "begin <= time_read"),
+    Mutant("begin <= time_read <= end", "begin < time_read <= end"),
+    Mutant("if time_read < begin:", "if time_read <= begin:"),
+)
 def walk_in_time(hashes: tuple[int, int], seconds: tuple[int, int], begin: int, end: int) -> bool:
     """A walk finds what lies between two times, and ends behind the first that is too old.
 
@@ -352,6 +374,13 @@ def walk_in_time(hashes: tuple[int, int], seconds: tuple[int, int], begin: int, 
     return _found(cells, *asked) == _expected(cells, *asked)
 
 
+@contract(
+    f"{INDEX}:walk_chain",
+    "RMQIDX-31 RMQIDX-40",
+    "2 entries of one slot, any slot, hashes and previous indexes, 0 to 2 offsets wanted",
+    Mutant("if current != 0 and not 0 < current < above", "if False"),
+    Mutant("count + 2 < len(walk)", "count + 1 < len(walk)"),
+)
 def walk_until_enough(
     slot: int, hashes: tuple[int, int], previous: tuple[int, int], max_num: int
 ) -> bool:
@@ -369,6 +398,13 @@ def walk_until_enough(
     return False
 
 
+@contract(
+    f"{INDEX}:walk_chain",
+    "RMQIDX-31",
+    "2 entries of one slot, any slot, hashes and previous indexes, one offset at a time",
+    Mutant("walk[1] = above", "walk[1] = current"),
+    Mutant("walk[0] = current", "walk[0] = above"),
+)
 def walk_in_pieces(slot: int, hashes: tuple[int, int], previous: tuple[int, int]) -> bool:
     """A walk that goes on from where it stopped finds what one walk finds.
 
@@ -387,6 +423,14 @@ def walk_in_pieces(slot: int, hashes: tuple[int, int], previous: tuple[int, int]
     return answers == whole[2 : 2 + count] and piece[0] == 0
 
 
+@contract(
+    f"{INDEX}:walk_chains",
+    "RMQIDX-31 RMQIDX-33 RMQIDX-35 RMQIDX-36 RMQIDX-40",
+    "2 slots, 2 entries, any slots and previous indexes, 1 or 2 offsets wanted",
+    Mutant("0 <= cursors[lane] < limit", "0 <= cursors[lane] <= limit"),
+    Mutant("leads_on *= 1 if matched", "leads_on *= 1 if 2 * matched", "visit_entries"),
+    Mutant("previous < 0 or ", "", "visit_entries"),
+)
 def walks_side_by_side(
     slots: tuple[int, int], is_other: bool, previous: tuple[int, int], max_num: int
 ) -> bool:
@@ -432,8 +476,36 @@ def _use_cells(kernel: Any) -> None:
             _use_cells(names[called])
 
 
-for _kernel in (_put_entries, _walk_chain, _walk_chains):
-    _use_cells(_kernel)
+def _set(module: Any, **values: Any) -> None:
+    for name, value in values.items():
+        assert hasattr(module, name) or name == "memoryview"
+        setattr(module, name, value)
+
+
+def prepare() -> None:
+    """Let class, kernels and model work on cells, where a contract of this file is judged."""
+    kernels.walk_chain.call = kernels.walk_chain.interpreted
+    _set(
+        implementation,
+        kernels=kernels,
+        array=array_of,
+        memoryview=lambda numbers: numbers,
+        ENTRY=Layout(index_table.ENTRY),
+        _INT32=Layout(implementation._INT32),
+        _previous_index=kernels.previous_index.interpreted,
+        _time_difference=kernels.time_difference.interpreted,
+    )
+    _set(
+        index_header,
+        HEADER=Layout(index_header.HEADER),
+        _INT32=Layout(index_header._INT32),
+        _INT64=Layout(index_header._INT64),
+    )
+    for module in (model, model_header):
+        _set(module, int32_bytes=lambda value: (4, value), int64_bytes=lambda value: (8, value))
+    _set(model, int32_at=_int32_at, int64_at=_int64_at)
+    for kernel in (_put_entries, _walk_chain, _walk_chains):
+        _use_cells(kernel)
 
 
 def _put(cells: Cells, header: IndexHeader, put: tuple[int, int, int], way: str) -> object:
@@ -457,6 +529,17 @@ def _same_put(way: str, slot: int, put: tuple[int, int, int], header: IndexHeade
     return _put({40: slot}, header, put, way) == _put({40: slot}, header, put, "model")
 
 
+@contract(
+    f"{INDEX}:put_entries",
+    "RMQIDX-19 RMQIDX-20 RMQIDX-21 RMQIDX-22 RMQIDX-23 RMQIDX-24 RMQIDX-25",
+    "the first and the second entry of a file, any slot value, any hash of 31 bits, any int64 "
+    "offset and timestamps, any slot count",
+    Mutant("index_count <= 1", "index_count <= 2"),
+    Mutant("previous == 0", "previous >= 0"),
+    Mutant("header[4] < 2147483647", "header[4] <= 2147483647"),
+    Mutant("write_int64(data, 8,", "write_int64(data, 0,"),
+    Mutant("write_int32(data, slot_at, index_count)", "write_int32(data, slot_at, previous)"),
+)
 def put_by_kernel(
     slot: int, put: tuple[int, int, int], begin: int, slot_count: int, is_first: bool
 ) -> bool:
@@ -471,6 +554,15 @@ def put_by_kernel(
     return _same_put("kernel", slot, put, header)
 
 
+@contract(
+    f"{FILE}:IndexFile._put",
+    "RMQIDX-19 RMQIDX-20 RMQIDX-21 RMQIDX-22 RMQIDX-23 RMQIDX-24 RMQIDX-25",
+    "the first and the second entry of a file, any slot value, any hash of 31 bits, any int64 "
+    "offset and timestamps, any slot count",
+    Mutant("index_count <= 1", "index_count <= 2"),
+    Mutant("previous == 0", "previous != 0"),
+    Mutant("time_diff, previous)", "time_diff, 0)"),
+)
 def put_by_class(
     slot: int, put: tuple[int, int, int], begin: int, slot_count: int, is_first: bool
 ) -> bool:
@@ -485,6 +577,14 @@ def put_by_class(
     return _same_put("class", slot, put, header)
 
 
+@contract(
+    f"{INDEX}:put_entries",
+    "RMQIDX-17 RMQIDX-18 RMQIDX-24 RMQIDX-30",
+    "2 slots, room for 2 entries, index counts from 1 to 4, two hashes of either slot",
+    Mutant("header[5] < index_num", "header[5] < index_num - 1"),
+    Mutant("len(hashes), number + index_num - header[5]", "len(hashes)"),
+    Mutant("if previous == 0", "if previous <= 1"),
+)
 def puts_until_full(index_count: int, is_odd: bool, is_next_odd: bool) -> bool:
     """As many entries are put as have room, and the second of a slot is no new slot.
 

@@ -15,6 +15,9 @@ from segproof.rocketmq import index_service as implementation
 from segproof_model.releases import SEGPROOF
 from segproof_model.rocketmq.broker.index_service import IndexService
 from segproof_model.rocketmq.format.message import DispatchRequest
+from segproof_tests.contracts import Mutant, contract
+
+SERVICE = "segproof.rocketmq.index_service"
 
 
 @dataclass
@@ -70,6 +73,14 @@ def _request(phy_offset: int, sys_flag: int, keys: str = "a b") -> Any:
     return DispatchRequest("T", phy_offset, 100, 0, 1000, 0, keys, None, sys_flag, 0, None)
 
 
+@contract(
+    f"{SERVICE}:IndexService._entries_at_end",
+    "RMQSVC-12",
+    "2 files with any 4 offsets between them, any offset, counting up to 0 to 5",
+    Mutant("count == limit", "count > limit"),
+    Mutant("range(len(file), 0, -1)", "range(len(file), 1, -1)"),
+    Mutant("reversed(self._list)", "self._list[1:]"),
+)
 def entries_at_end(offsets: tuple[int, int, int, int], files: int, asked: int, limit: int) -> bool:
     """So many of the last entries as are of one message are counted, over two files.
 
@@ -84,6 +95,13 @@ def entries_at_end(offsets: tuple[int, int, int, int], files: int, asked: int, l
     return bool(_implemented(older, newer)._entries_at_end(asked, limit) == min(limit, known))
 
 
+@contract(
+    f"{SERVICE}:IndexService.build_index",
+    "RMQSVC-12",
+    "any end of a file with 0 to 3 entries of it, any offset, a message with two keys",
+    Mutant("commit_log_offset < file", "commit_log_offset <= file"),
+    Mutant("commit_log_offset == file", "commit_log_offset > file"),
+)
 def offset_rule(end: int, phy_offset: int, known: int) -> bool:
     """A message is passed over below the end, and completed at it; what lies behind is entered.
 
@@ -100,6 +118,15 @@ def offset_rule(end: int, phy_offset: int, known: int) -> bool:
     return added == max(2 - known, 0)
 
 
+@contract(
+    f"{SERVICE}:IndexService.build_index",
+    "RMQSVC-13",
+    "every flag of 6 bits",
+    Mutant(
+        "request.sys_flag & TRANSACTION_BITS == TRANSACTION_BITS",
+        "request.sys_flag & TRANSACTION_BITS == 8",
+    ),
+)
 def rolled_back(sys_flag: int) -> bool:
     """A message is passed over exactly if both bits of its transaction are set.
 

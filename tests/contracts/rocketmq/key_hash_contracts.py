@@ -14,6 +14,9 @@ from segproof.kernels import rocketmq_index, rocketmq_records
 from segproof_model.language.integers import wrap32
 from segproof_model.releases import SEGPROOF
 from segproof_model.rocketmq.format.index_file import IndexFile
+from segproof_tests.contracts import Mutant, contract
+
+INDEX = "segproof.kernels.rocketmq_index"
 
 _absolute_hash = rocketmq_index.absolute_hash.interpreted
 _add_unit = rocketmq_index.add_unit.interpreted
@@ -60,6 +63,13 @@ def _units(code: int) -> list[int]:
     return [0xD800 + (code - 0x10000) // 1024, 0xDC00 + code % 1024]
 
 
+@contract(
+    f"{INDEX}:hash_of_units",
+    "RMQHASH-1",
+    "any 0 to 5 UTF-16 units",
+    Mutant("hashed * 31 + unit", "hashed * 33 + unit"),
+    Mutant("4294967295", "2147483647"),
+)
 def hash_of_few_units(units: list[int]) -> bool:
     """The hash of UTF-16 units is Java's polynomial in 31, whatever the units are.
 
@@ -70,6 +80,13 @@ def hash_of_few_units(units: list[int]) -> bool:
     return wrap32(_hash_of_units(units)) == _definition(units)
 
 
+@contract(
+    f"{INDEX}:add_unit",
+    "RMQHASH-1",
+    "every hash of 32 bits, every UTF-16 unit: so texts of any length",
+    Mutant("* 31 +", "* 31 -"),
+    Mutant("4294967295", "2147483647"),
+)
 def unit_by_unit(hashed: int, unit: int) -> bool:
     """One more unit changes the hash as Java's loop does, so that texts of any length agree.
 
@@ -80,6 +97,14 @@ def unit_by_unit(hashed: int, unit: int) -> bool:
     return wrap32(_add_unit(hashed % 2**32, unit)) == wrap32(31 * hashed + unit)
 
 
+@contract(
+    f"{INDEX}:absolute_hash",
+    "RMQHASH-2",
+    "every hash of 32 bits",
+    Mutant("hashed < 2147483648", "hashed <= 2147483648"),
+    Mutant("        return 0\n", "        return 2147483647\n"),
+    Mutant("4294967296 - hashed", "4294967295 - hashed"),
+)
 def absolute_value(hashed: int) -> bool:
     """What an entry keeps of a hash is its absolute value, and 0 for the one that has none.
 
@@ -90,6 +115,13 @@ def absolute_value(hashed: int) -> bool:
     return kept == _kept(hashed) and 0 <= kept < 2**31
 
 
+@contract(
+    f"{INDEX}:slot_position",
+    "RMQHASH-3 RMQIDX-1 RMQIDX-5",
+    "every hash of 31 bits; 1, 2, 3, 5000000 and 536870891 slots",
+    Mutant("hash_slot_num * 4", "hash_slot_num * 8"),
+    Mutant("40 +", "44 +"),
+)
 def slot_of_hash(key_hash: int, hash_slot_num: int) -> bool:
     """A hash has its slot where the model has it, and 32 bits hold the place.
 
@@ -103,6 +135,15 @@ def slot_of_hash(key_hash: int, hash_slot_num: int) -> bool:
     return bool(_slot_position(key_hash, hash_slot_num) == position)
 
 
+@contract(
+    f"{INDEX}:utf8_character",
+    "RMQHASH-1",
+    "every code point, from UTF-8 and from Python's texts with their lone surrogates",
+    Mutant("first < 194", "first <= 194"),
+    Mutant("code > 1114111", "code >= 1114111"),
+    Mutant("55296 <= code", "55296 < code"),
+    Mutant("byte >= 192", "byte >= 191"),
+)
 def characters_are_read(code: int, is_text: bool) -> bool:
     """Every code point is read as itself; surrogates in Python's texts only.
 
@@ -116,6 +157,14 @@ def characters_are_read(code: int, is_text: bool) -> bool:
     return bool(found == 8 * code + len(data))
 
 
+@contract(
+    f"{INDEX}:utf8_character",
+    "RMQHASH-1",
+    "any 4 raw bytes, ending after 1 to 4 of them",
+    Mutant("code < least or ", ""),
+    Mutant("position + size > end", "position + size > end + 1"),
+    Mutant("code < 57344", "code < 57343"),
+)
 def nothing_else_is_read(data: bytes, end: int) -> bool:
     """What is read as a character is what UTF-8 writes for it, and ends before the end.
 
@@ -133,6 +182,14 @@ def nothing_else_is_read(data: bytes, end: int) -> bool:
     return all(data[n] == written[n] for n in range(size))
 
 
+@contract(
+    f"{INDEX}:hash_of_utf8",
+    "RMQHASH-1 RMQHASH-2",
+    "any 0 to 6 ASCII letters",
+    Mutant("two * 961", "two * 31"),
+    Mutant("three * 31 + four", "three * 31"),
+    Mutant("position + 4 <= end", "position + 3 <= end"),
+)
 def hash_of_ascii(data: bytes, start: int) -> bool:
     """Four at a time and one by one, ASCII is hashed as its units are.
 
@@ -172,6 +229,14 @@ def _reads(kernel: Any, code: int, size: int) -> None:
     kernel.__globals__["utf8_character"] = read
 
 
+@contract(
+    f"{INDEX}:hash_of_utf8",
+    "RMQHASH-1 RMQHASH-2",
+    "any code point but ASCII, behind 0 to 4 letters and before one",
+    Mutant("code >= 65536", "code > 65536"),
+    Mutant("code % 1024", "code % 512"),
+    Mutant("    code = 56320 + code", "    code = 56321 + code"),
+)
 def hash_of_characters(letters: int, code: int) -> bool:
     """Any character, wherever it stands among ASCII, is hashed as its units.
 
@@ -188,6 +253,13 @@ def hash_of_characters(letters: int, code: int) -> bool:
     return False
 
 
+@contract(
+    "segproof.kernels.rocketmq_records:key_hash",
+    "RMQHASH-1 RMQHASH-2 RMQHASH-5",
+    "a topic of three letters, a key of any code point but ASCII, and a letter",
+    Mutant("code >= 65536", "code > 65536", "extend_hash"),
+    Mutant("absolute_hash(hashed)", "hashed"),
+)
 def hash_of_composed_key(code: int) -> bool:
     """A key behind a topic and # has the hash of the composed key, from pieces of a record.
 

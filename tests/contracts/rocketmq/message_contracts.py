@@ -9,6 +9,9 @@ Mirrors: impl/segproof/kernels/rocketmq_records.py.
 from typing import Any
 
 from segproof.kernels import rocketmq_index, rocketmq_records
+from segproof_tests.contracts import Mutant, contract
+
+RECORDS = "segproof.kernels.rocketmq_records"
 
 _absolute_hash = rocketmq_index.absolute_hash.interpreted
 _hash_of_units: Any = rocketmq_index.hash_of_units.interpreted
@@ -17,6 +20,14 @@ _TOPIC = 84
 """The one letter of the topic."""
 
 
+@contract(
+    f"{RECORDS}:hash_keys",
+    "RMQSVC-14 RMQSVC-15",
+    "any 4 ASCII bytes of keys",
+    Mutant("buffer[end] != 32", "buffer[end] > 32"),
+    Mutant("start = end + 1", "start = end + 2"),
+    Mutant("if end > start", "if end >= start"),
+)
 def keys_of_spaces(keys: bytes) -> bool:
     """Keys end at single spaces, and each that is not empty has the hash of the composed key.
 
@@ -36,6 +47,12 @@ def keys_of_spaces(keys: bytes) -> bool:
     return hashes[:count] == wanted and messages[:count] == [0] * len(wanted)
 
 
+@contract(
+    f"{RECORDS}:hash_keys",
+    "RMQSVC-13",
+    "every flag of 32 bits",
+    Mutant("% 4 == 3", "% 4 >= 2"),
+)
 def rolled_back_records(flags: int) -> bool:
     """A record has no keys exactly if both bits of its transaction are set.
 

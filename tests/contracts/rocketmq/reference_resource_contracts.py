@@ -10,6 +10,9 @@ from typing import Any
 
 from segproof.rocketmq import reference_resource as implementation
 from segproof_model.rocketmq.format.reference_resource import ReferenceResource
+from segproof_tests.contracts import Mutant, contract
+
+RESOURCE = "segproof.rocketmq.reference_resource"
 
 Counts = tuple[int, bool, bool, int]
 """Users, whether it may be held, whether it was cleaned up, and when it was first shut down."""
@@ -35,6 +38,14 @@ def _counts(resource: Any) -> Counts:
     return resource.ref_count, resource.is_available, resource.cleanup_over, first
 
 
+@contract(
+    f"{RESOURCE}:ReferenceResource.hold",
+    "RMQREF-1",
+    "any count, available or not, cleaned up or not",
+    Mutant("self.ref_count <= 0", "self.ref_count < 0"),
+    Mutant("self.ref_count <= 0", "self.ref_count < 0", "ReferenceResource._release"),
+    Mutant("not self.is_available and ", "", "ReferenceResource._release"),
+)
 def hold_and_release(ref_count: int, is_available: bool, is_over: bool, is_held: bool) -> bool:
     """A resource is held while it is available and used; the last who releases it cleans up.
 
@@ -49,6 +60,13 @@ def hold_and_release(ref_count: int, is_available: bool, is_over: bool, is_held:
     return _counts(resource) == _counts(model)
 
 
+@contract(
+    f"{RESOURCE}:ReferenceResource.shutdown",
+    "RMQREF-2 RMQREF-3",
+    "any count, available or not, any times and any interval",
+    Mutant("self._waited_ms() >= interval", "self._waited_ms() > interval"),
+    Mutant("-1000 - self.ref_count", "-1000"),
+)
 def shutdowns(
     ref_count: int, is_available: bool, is_over: bool, first: int, now: int, interval: int
 ) -> bool:

@@ -14,11 +14,20 @@ from segproof_model.language.integers import int64_at
 from segproof_model.releases import SEGPROOF
 from segproof_model.rocketmq.broker.store_checkpoint import FIELDS as FIELD_NAMES
 from segproof_model.rocketmq.broker.store_checkpoint import StoreCheckpoint
+from segproof_tests.contracts import Mutant, contract
+
+CHECKPOINT = "segproof.rocketmq.store_checkpoint"
 
 FIELDS = implementation._FIELDS.format
 """The layout by which the fields are read and written."""
 
 
+@contract(
+    f"{CHECKPOINT}:_FIELDS",
+    "RMQCKPT-1",
+    "any 48 raw bytes",
+    Mutant('">6q"', '"<6q"', "*"),
+)
 def fields_decode(data: bytes) -> bool:
     """Read the fields: int64 after int64, in the model's order.
 
@@ -29,6 +38,18 @@ def fields_decode(data: bytes) -> bool:
     return expected == struct.unpack(FIELDS, data)
 
 
+@contract(
+    f"{CHECKPOINT}:StoreCheckpoint.min_timestamp",
+    "RMQCKPT-4",
+    "any three int64 times",
+    Mutant("max(0, ", "max(-1, "),
+    Mutant("- SAFETY_MS", "+ SAFETY_MS"),
+    Mutant(
+        "min(self.min_timestamp, ",
+        "max(self.min_timestamp, ",
+        "StoreCheckpoint.min_timestamp_index",
+    ),
+)
 def safe_times(physic: int, logics: int, index: int) -> bool:
     """Log and queues are taken to be 3 s older than they say, and the index as old as it says.
 

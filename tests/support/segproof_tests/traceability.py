@@ -6,7 +6,7 @@ A law counts as checked by
 - the model, if the register has a predicate;
 - stateful, if the machine of its structure judges it at each step, or a test that draws values
   (with `given`, or in a file `test_machine*.py`) carries the mark `checks` with its id;
-- contracts, if a `Contract(...)` in tests/contracts names it;
+- contracts, if the decorator of one in tests/contracts names it;
 - verify, if `segproof verify` can report it;
 - Spark, if the replay on Spark judges it, or the verification on Spark can report it;
 - canaries, if a planted defect breaks it;
@@ -27,6 +27,7 @@ from segproof_harness.laws.every_law import LAWS, RETIRED
 from segproof_harness.structures.structure import STRUCTURE_IDS, structure_named
 from segproof_harness.subjects.model import ModelSubject
 from segproof_model.releases import SEGPROOF
+from segproof_tests.contracts import every_contract
 
 __all__ = ["LAYERS", "REASONS", "layers_of_laws", "page", "problems", "unknown_ids"]
 
@@ -208,13 +209,7 @@ def laws_on_spark(root: Path) -> set[str]:
 
 def contract_laws(root: Path) -> set[str]:
     """Return the laws that a contract names."""
-    return {
-        law
-        for path in sorted((root / "tests" / "contracts").rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Contract")
-        for law in _ids_in(node)
-    }
+    return {law for one in every_contract() if root in one.path.parents for law in one.laws}
 
 
 def layers_of_laws(root: Path) -> dict[str, tuple[str, ...]]:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Let CrossHair judge one contract, its mutants and its vacuity twin; print the verdicts as JSON.
 
-Run as a program with the id of a contract, in a process of its own: CrossHair traces the whole
-interpreter, and a mutated kernel must not be seen by anybody else.
+Run in a process of its own, since CrossHair traces the whole interpreter, and nobody else must see
+a mutated kernel: `python -m segproof_tests.contract_checking time_index.append_rule`.
 
 - The contract is run as it stands. It counts as confirmed only if CrossHair says so itself, in
   words: `Confirmed over all paths.`
-- A mutant is the module of the kernel with one text replaced. The contract, loaded anew on top of
+- A mutant is the module of the kernel with one text replaced. The contract, loaded again on top of
   it, must meet a counterexample; else its bound is too small to see the defect.
 - The vacuity twin is the contract with `post: False`. It must fail; else no input meets the
   preconditions, and confirming says nothing.
@@ -26,7 +26,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).resolve().parent
+from segproof_tests.contracts import Contract, contract_named, load
+
 CONFIRMED_MESSAGE = "Confirmed over all paths."
 SECONDS_MAX = 120.0
 """Processor seconds for one verdict; a slow machine needs room, a good contract a few."""
@@ -60,19 +61,10 @@ class Verdict:
         return self.state == "post_fail" or crashed
 
 
-def load_registry() -> Any:
-    """Return the module `registry` of this folder, loaded once."""
-    return sys.modules.get("contract_registry") or load(FOLDER / "registry.py", "contract_registry")
-
-
-def load(path: Path, name: str) -> types.ModuleType:
-    """Run a source file as the module `name`."""
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
+def load_to_judge(path: Path, name: str) -> types.ModuleType:
+    """Run a file of contracts as a module, and what it prepares in this process for CrossHair."""
+    module = load(path, name)
+    getattr(module, "prepare", lambda: None)()
     return module
 
 
@@ -148,10 +140,10 @@ def analyse(function: Callable[..., Any], variant: str) -> Verdict:
     return Verdict(variant, messages[0].state.value, messages[0].message, seconds)
 
 
-def verdicts(contract: Any) -> Iterator[Verdict]:
+def verdicts(contract: Contract) -> Iterator[Verdict]:
     """Judge the contract, each of its mutants, and its vacuity twin."""
-    function = contract.function
-    yield analyse(getattr(load(contract.path, "contract"), function), "contract")
+    function = contract.function.__name__
+    yield analyse(getattr(load_to_judge(contract.path, "contract"), function), "contract")
     module_name = contract.kernel.partition(":")[0]
     for number, mutant in enumerate(contract.mutants, 1):
         try:
@@ -160,12 +152,12 @@ def verdicts(contract: Any) -> Iterator[Verdict]:
             yield Verdict(f"mutant {number}", "not planted", str(error), 0.0)
             continue
         with installed(module_name, path, text):
-            module = load(contract.path, f"contract_on_mutant_{number}")
+            module = load_to_judge(contract.path, f"contract_on_mutant_{number}")
         yield analyse(getattr(module, function), f"mutant {number}")
     with tempfile.TemporaryDirectory() as folder:
         twin = Path(folder) / "vacuity_twin.py"
         twin.write_text(vacuous(contract.path.read_text(encoding="utf-8")), encoding="utf-8")
-        yield analyse(getattr(load(twin, "vacuity_twin"), function), "vacuity")
+        yield analyse(getattr(load_to_judge(twin, "vacuity_twin"), function), "vacuity")
 
 
 def vacuous(text: str) -> str:
@@ -175,8 +167,7 @@ def vacuous(text: str) -> str:
 
 def main() -> None:
     """Print one line of JSON for each verdict."""
-    contract = load_registry().contract_named(sys.argv[1])
-    for verdict in verdicts(contract):
+    for verdict in verdicts(contract_named(sys.argv[1])):
         print(json.dumps(asdict(verdict)), flush=True)
 
 
