@@ -3,7 +3,7 @@
 
 A producer numbers its batches, so that the broker can refuse one that it has already. The same
 number twice under one producer and epoch is a duplicate that slipped through, unless the sequence
-numbers began anew after 2147483647.
+numbers began again after 2147483647.
 """
 
 import sys

@@ -5,7 +5,7 @@ The paths are walked by the program that asks, as `verify` walks them. Then unit
 cost are checked in parallel; large partitions are cut into segments, large segments into pieces,
 and joined afterwards: see verify/plan.py and verify/tasks.py. Findings are kept on the disks of
 the workers until they are told: a sort over several parts looks at all rows first, and must not
-make them anew. The program holds one part of them at a time.
+make them a second time. The program holds one part of them at a time.
 """
 
 import contextlib
@@ -154,8 +154,8 @@ def _stages(
         numbers = (each for batch in batches for each in batch.column(0).to_pylist())
         return batches_of_rows(verifying.check_units(tasks[number] for number in numbers))
 
-    def judge(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-        return batches_of_rows(verifying.judge_logs(rows_of_batches(batches)))
+    def check_logs(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        return batches_of_rows(verifying.check_logs(rows_of_batches(batches)))
 
     def join(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         return batches_of_rows(verifying.join_partitions(rows_of_batches(batches)))
@@ -164,7 +164,7 @@ def _stages(
     rows = session.range(0, count, 1, max(1, count)).mapInArrow(check, ROW_DDL)
     if plan.logs:
         rows = rows.repartition(min(plan.logs, 4 * cores), "partition", "segment")
-        rows = rows.sortWithinPartitions(*KEYS).mapInArrow(judge, ROW_DDL)
+        rows = rows.sortWithinPartitions(*KEYS).mapInArrow(check_logs, ROW_DDL)
     if plan.partitions:
         rows = rows.repartition(min(len(plan.partitions), 4 * cores), "partition")
         rows = rows.sortWithinPartitions(*KEYS).mapInArrow(join, ROW_DDL)

@@ -135,7 +135,7 @@ def broker_directory(data_directory: Path) -> Path:
 def test_same_findings_for_every_kind_of_path(
     spark: "SparkSession", broker_directory: Path, place: str, laws: set[str]
 ) -> None:
-    """What was not below a partition directory was looked over, or judged as if it stood alone."""
+    """What was not below a partition directory was looked over, or checked as if it stood alone."""
     from segproof_spark.verification import verify_on_spark
 
     path = broker_directory / place

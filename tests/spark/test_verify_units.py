@@ -74,7 +74,7 @@ def staged(
     """Return the rows of findings that the stages bring, and the sums of what tasks told."""
     verifying = Verifying(wanted, tuple(plan.partitions), checkpoint)
     rows = [row for task in plan.tasks for row in sent(verifying.check_units([task]))]
-    rows = [*sent(verifying.judge_logs(in_order(rows)))]
+    rows = [*sent(verifying.check_logs(in_order(rows)))]
     rows = [*sent(verifying.join_partitions(in_order(rows)))]
     told = [json.loads(row.payload or b"") for row in rows if row.kind == "task"]
     sums = {name: sum(each[name] for each in told) for name in told[0]}
@@ -163,7 +163,7 @@ def test_a_log_that_changed_since_its_pieces_were_read(data_directory: Path) -> 
     chosen = random.Random(1)
     lost = [row for row in rows if row.kind != LOG_END or chosen.random() < 0.5]
     assert 0 < len(rows) - len(lost) < sum(row.kind == LOG_END for row in rows)
-    joined = verifying.join_partitions(in_order([*verifying.judge_logs(in_order(lost))]))
+    joined = verifying.join_partitions(in_order([*verifying.check_logs(in_order(lost))]))
     assert whole(data_directory) == told_of(row for row in joined if row.kind == "finding")
     for log in data_directory.glob("data/plain-plain-0/*.log"):
         data = bytearray(log.read_bytes())
@@ -171,7 +171,7 @@ def test_a_log_that_changed_since_its_pieces_were_read(data_directory: Path) -> 
             data[300] ^= 1
             log.write_bytes(data)
             os.utime(log, ns=(OLD_NS, OLD_NS + 1))
-    joined = verifying.join_partitions(in_order([*verifying.judge_logs(in_order(rows))]))
+    joined = verifying.join_partitions(in_order([*verifying.check_logs(in_order(rows))]))
     now = told_of(row for row in joined if row.kind == "finding")
     expected = whole(data_directory)
     # Segments that were checked as a whole before the change are not checked again.

@@ -84,7 +84,7 @@ class Summary:
 
 
 def summary_of(rows: Iterable[Mapping[str, Any]]) -> Summary:
-    """Add up rows of results, of which one at a time is held."""
+    """Add up rows of results; one at a time is held."""
     totals = {name: Total(name) for name in STRUCTURES}
     summary = Summary()
     for row in rows:

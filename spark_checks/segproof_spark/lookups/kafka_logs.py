@@ -197,11 +197,11 @@ class Log:
                 found = log.fetch_offset_by_timestamp(target)
                 return (-1, -1) if found is None else (found.timestamp, found.offset)
 
-            for law, call, asked, columns, ask in (
-                (OFFSET_LAW, "read of the log", offsets, slice(1, 3), read),
-                (TIME_LAW, "fetch_offset_by_timestamp of the log", times, slice(1, 3), fetch),
+            for law, call, asked, ask in (
+                (OFFSET_LAW, "read of the log", offsets, read),
+                (TIME_LAW, "fetch_offset_by_timestamp of the log", times, fetch),
             ):
-                answers = rows_of(asked.expected[columns])
+                answers = rows_of(asked.expected[1:3])
                 yield one_by_one(law, call, asked.targets.tolist(), answers, ask, "by_single")
 
 

@@ -285,7 +285,7 @@ def draw_keys(unit: Unit, draw: Draw) -> KeyIndex:
 
 
 def _keys(draw: Draw, count: int) -> NDArray[np.bytes_]:
-    """Return distinct keys: numbers, and texts of which many share a hash."""
+    """Return distinct keys: numbers, and texts that share their hashes with others."""
     several = draw.one_of((0, count // 4, count))
     bits = draw.number(1, PAIRS)
     texts = [b"T#%d" % number for number in range(count - several)]

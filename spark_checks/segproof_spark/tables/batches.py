@@ -37,7 +37,7 @@ def batches(unit: Unit, request: Request, files: Files) -> Iterator[Any]:
 
 
 def one_by_one(headers: Headers, count: bool, base_offset: bool) -> Any:
-    """Return the rows of which the table of headers does not say everything that is asked for."""
+    """Return the rows for which more is asked than the table of headers says."""
     table = headers.table
     is_legacy = table["magic"] < 2
     if not count:

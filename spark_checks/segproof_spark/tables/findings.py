@@ -2,9 +2,9 @@
 """The table `findings`: verify files in parallel.
 
 The tasks are those of `spark verify`, see verify/plan.py and verify/tasks.py. A data source has
-one stage, and what concerns several segments of one partition is judged in the task that has it, so
-a partition is never cut here; `spark verify` and `findings_frame` cut large ones, and find the
-same. Findings name files by their absolute paths.
+one stage, and one task checks what concerns several segments of a partition, so a partition is
+never cut here; `spark verify` and `findings_frame` cut large ones, and find the same. Findings name
+files by their absolute paths.
 """
 
 from collections.abc import Iterator, Sequence

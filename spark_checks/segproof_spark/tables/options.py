@@ -42,7 +42,7 @@ class Filters:
     ranges: dict[str, Range] = field(default_factory=dict)
     """Column to its range."""
     texts: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
-    """Column, one of `=`, `starts`, `ends`, `contains`, and the texts of which one must fit."""
+    """Column, one of `=`, `starts`, `ends`, `contains`, and texts: one of them must fit."""
 
     def range(self, column: str) -> Range:
         """Return the range of a column."""

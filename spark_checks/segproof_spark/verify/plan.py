@@ -77,7 +77,7 @@ class SegmentUnit:
 
 @dataclass(frozen=True, slots=True)
 class PieceUnit:
-    """Bytes [start, end) of a log that is judged afterwards."""
+    """Bytes [start, end) of a log that is checked as a whole afterwards."""
 
     place: str
     partition: int

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tasks of one verification do: check units, judge logs, join partitions.
+"""What the tasks of one verification do: check units, check logs that were cut, join partitions.
 
 Three functions from rows to rows; the second and third are needed only where something was cut.
 All three run the verifier's own checks, so what changes meanwhile is looked at again as it does.
@@ -201,7 +201,7 @@ class Verifying:
                 yield Row(*key, number, LOG_BATCHES, batches_to_bytes(part))
                 number += 1
         except OSError:
-            return Outcome.CHECKED  # whoever judges the log reads it all, and says so
+            return Outcome.CHECKED  # check_logs reads it all, and says so
         yield Row(*key, number, LOG_END)
         return Outcome.CHECKED
 
@@ -211,8 +211,8 @@ class Verifying:
 
     # --- logs
 
-    def judge_logs(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Judge each log whose pieces are among the rows; let all other rows pass.
+    def check_logs(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Check each log whose pieces are among the rows; let all other rows pass.
 
         The rows come by partition, segment, piece and number.
         """
