@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real broker and its clients for a module of tests; a failed test shows the broker's log."""
+"""One JVM at a time for the tests of a release; a real broker and its clients for a module.
+
+A test that names its release by the parameter `release` runs among the other tests of this release,
+whichever module it lies in: a JVM takes seconds to start, and 28 of them much memory.
+"""
 
 import shutil
 from collections import Counter
@@ -9,12 +13,48 @@ from typing import Any
 import pytest
 
 from segproof_harness.releases.broker import Broker
-from segproof_harness.releases.jars import class_path
-from segproof_harness.releases.pinned import BROKER
+from segproof_harness.releases.jars import class_path, problem_of
+from segproof_harness.releases.pinned import BROKER, RELEASES, Release, release_named
+from segproof_harness.releases.process import process_for
 
+ORDER = {name: number for number, name in enumerate(RELEASES)}
+ASKED: list[str] = []
+"""The releases whose tests have begun."""
 LOG_CHARACTERS_SHOWN = 6000
 FREE_BYTES = 1 << 30
 NOT_RUN = "not run: "
+
+
+def _release_of(item: pytest.Item) -> str | None:
+    """Return the name of the release that a test has as its parameter."""
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    found = parameters.get("release")
+    return found.name if isinstance(found, Release) else found
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the tests of a release follow each other, behind all that name none."""
+    items.sort(key=lambda item: ORDER.get(_release_of(item) or "", -1))
+
+
+@pytest.fixture(autouse=True)
+def _one_jvm(request: pytest.FixtureRequest) -> None:
+    """End the JVM of the release before, once the next one begins."""
+    name = _release_of(request.node)
+    if name is not None and ASKED[-1:] != [name]:
+        if ASKED:
+            process_for(ASKED[-1]).end()
+        ASKED.append(name)
+
+
+@pytest.fixture
+def ready(request: pytest.FixtureRequest, not_run: Any) -> None:
+    """End the test as not run where its release can't be asked."""
+    name = _release_of(request.node)
+    assert name is not None
+    problem = problem_of(release_named(name))
+    if problem is not None:
+        not_run(f"oracle {name}: {problem}")
 
 
 @pytest.fixture(scope="session")
