@@ -20,8 +20,8 @@ from segproof.kafka.record_batch import (
     write_empty_batch,
     write_end_transaction_marker,
 )
+from segproof.reading.store_paths import Place, PlaceKind
 from segproof.verification import verify
-from segproof.verifying.rocketmq.store_paths import Place, PlaceKind
 from segproof_harness.reading.segment_file_rows import batch_row, rows_of, segment_file
 from segproof_harness.reading.store_file_rows import store_rows
 from segproof_spark.tables.options import request_of

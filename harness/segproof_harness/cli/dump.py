@@ -28,7 +28,7 @@ from segproof_harness.cli.common import (
 
 if TYPE_CHECKING:
     from segproof.errors import SegproofError
-    from segproof.verifying.rocketmq.store_paths import Place
+    from segproof.reading.store_paths import Place
     from segproof_harness.reading.segment_file_rows import SegmentFile
     from segproof_model.language.behaviours import Release
 
@@ -142,7 +142,7 @@ def _place(path: Path, name: str) -> "Place | None":
         return None
     check_readable(path)
     from segproof.files import REAL_FILES
-    from segproof.verifying.rocketmq.store_paths import place_of
+    from segproof.reading.store_paths import place_of
 
     return place_of(name, REAL_FILES)
 

@@ -109,7 +109,7 @@ def is_of_rocketmq(name: str) -> bool:
     Raises: OSError.
     """
     from segproof.files import REAL_FILES
-    from segproof.verifying.rocketmq.store_paths import place_of
+    from segproof.reading.store_paths import place_of
 
     return place_of(name, REAL_FILES) is not None
 

@@ -54,7 +54,7 @@ class StoreRebuild:
 def is_store(path: Path) -> bool:
     """Return whether a directory is a store of RocketMQ. Raises: OSError."""
     from segproof.files import REAL_FILES
-    from segproof.verifying.rocketmq.store_paths import PlaceKind, place_of
+    from segproof.reading.store_paths import PlaceKind, place_of
 
     place = place_of(os.fspath(path), REAL_FILES)
     return place is not None and place.kind is PlaceKind.STORE

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from segproof.files import REAL_FILES
 from segproof.findings import Finding
+from segproof.reading.store_paths import PlaceKind, find_places
 from segproof.rocketmq.geometry import find_geometries
 from segproof.verification import verify
-from segproof.verifying.rocketmq.store_paths import PlaceKind, find_places
 from segproof_harness.laws.judge import ABSENT, LIMIT_BYTES, Judge, disagreements_of
 from segproof_harness.laws.judged_directory import contents_of
 from segproof_model.laws.rocketmq.broker.store_views import StoreFiles

@@ -15,12 +15,12 @@ from typing import Any
 
 from segproof.errors import CorruptIndexError, CorruptRecordError, SegproofError, TooLargeError
 from segproof.files import REAL_FILES, Files
+from segproof.reading.store_paths import LOG_NAME, Place, PlaceKind
 from segproof.reading.store_reader import geometry_of, index_file_paths, slots_untold
 from segproof.rocketmq.commit_log import CommitLog, LogFile
 from segproof.rocketmq.index_table import Geometry, entry_blocks, read_stored_header
 from segproof.rocketmq.message import MAGIC_V1, string_to_message_properties
 from segproof.rocketmq.store_checkpoint import StoredCheckpoint
-from segproof.verifying.rocketmq.store_paths import LOG_NAME, Place, PlaceKind
 from segproof_harness.reading.partition_under_profile import answered
 from segproof_harness.reading.segment_file_rows import HIGHER, LARGE_RECORD_BYTES
 from segproof_harness.reading.store_under_profile import contents

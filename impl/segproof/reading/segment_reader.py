@@ -26,7 +26,7 @@ from segproof.kafka.record_file import LogAsFound, LogOffsetPosition, TimestampA
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kafka.transaction_index import TransactionIndex
 from segproof.reading.partition_search import SegmentSearch
-from segproof.verifying.batch_checks import next_sound_batch
+from segproof.reading.sound_batches import next_sound_batch
 
 __all__ = ["INDEX_BYTES_MAX", "SegmentReader", "open_index"]
 

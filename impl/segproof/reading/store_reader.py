@@ -25,6 +25,8 @@ from segproof.errors import CorruptIndexError, SegproofError
 from segproof.files import REAL_FILES, File, Files
 from segproof.reading.live_writer import changed_recently, until_steady
 from segproof.reading.lookup_answers import LookupStep, Steps
+from segproof.reading.record_keys import keys_of, tag_key_of
+from segproof.reading.store_paths import PlaceKind, place_of
 from segproof.rocketmq.commit_log import CommitLog
 from segproof.rocketmq.geometry import find_geometries, find_geometry
 from segproof.rocketmq.index_table import (
@@ -38,8 +40,6 @@ from segproof.rocketmq.index_table import (
 )
 from segproof.rocketmq.key_hash import index_key_hash
 from segproof.rocketmq.message import Message, dispatch_request_of
-from segproof.verifying.rocketmq.record_keys import keys_of, tag_key_of
-from segproof.verifying.rocketmq.store_paths import PlaceKind, place_of
 
 __all__ = ["KeyAnswer", "StoreReader", "geometry_of", "index_file_paths", "slots_untold"]
 

@@ -16,7 +16,7 @@ from segproof.errors import InvalidArgumentError, SegproofError
 from segproof.files import NOT_REGULAR, Files, FileStatus
 from segproof.findings import Finding, Severity
 from segproof.kafka.segment_names import segment_file_name
-from segproof.verifying.file_names import SEGMENT_SUFFIXES, NameKind, read_file_name
+from segproof.reading.file_names import SEGMENT_SUFFIXES, NameKind, read_file_name
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_files import FILE_SIZE_MAX_BYTES
 

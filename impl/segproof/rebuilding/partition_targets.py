@@ -18,14 +18,14 @@ from segproof.errors import SegproofError
 from segproof.files import File, SharedFiles
 from segproof.integers import INT64_MAX
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
-from segproof.rebuilding.partition_files import BESIDE, MARKER, Partition, check_unchanged
-from segproof.rebuilding.segment_build import BuiltSegment
-from segproof.verifying.file_names import (
+from segproof.reading.file_names import (
     SEGMENT_SUFFIXES,
     SNAPSHOT_SUFFIX,
     NameKind,
     read_file_name,
 )
+from segproof.rebuilding.partition_files import BESIDE, MARKER, Partition, check_unchanged
+from segproof.rebuilding.segment_build import BuiltSegment
 from segproof.verifying.small_files import EPOCHS
 
 __all__ = ["InPlace", "NewDirectory", "Place", "snapshots_behind"]

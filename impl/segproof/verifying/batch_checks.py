@@ -9,16 +9,15 @@ from collections.abc import Callable
 import numpy as np
 
 from segproof.checksums import crc32, crc32c
-from segproof.files import File, holds_zeros
+from segproof.files import holds_zeros
 from segproof.findings import Severity
-from segproof.kafka.record_batch import RecordBatch
-from segproof.kafka.record_file import HEADER_UP_TO_MAGIC_BYTES
-from segproof.verifying.log_blocks import MAX_DISTANCE, Block, Bools, distances
+from segproof.reading.sound_batches import MAX_CRC_BYTES, MAX_DISTANCE, next_sound_batch
+from segproof.verifying.log_blocks import Block, Bools
 from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.reporting import Described
 from segproof.verifying.rules import RESTORE, declare
 
-__all__ = ["BatchCheck", "next_sound_batch"]
+__all__ = ["BatchCheck"]
 
 declare("record-file", Severity.ERROR, RESTORE, "SCAN-2", "SCAN-10", "DUMP-6", "DISK-23")
 declare("record-batch", Severity.ERROR,
@@ -35,12 +34,6 @@ declare("partition-log", Severity.NOTE,
     " records are missing: compare with another replica", "DISK-19")  # fmt: skip
 
 MIN_RECORD_BYTES = 7
-MAX_CRC_BYTES = 32 << 20
-MIN_MESSAGE_BYTES = 14
-"""The least value of a size field."""
-SEARCH_BYTES = 16 << 20
-"""How far behind damage a sound batch is looked for; a batch has about 1 MiB at most."""
-SEARCH_PIECE_BYTES = 1 << 20
 TORN = (
     "nothing, if the broker is writing or was killed: a recovery removes these bytes; else compare"
     " the end of the log with another replica"
@@ -345,36 +338,3 @@ class BatchCheck(LogCheck):
             f"; sound batches follow, from byte {found[0]} and offset {found[1]} on, which a"
             " recovery would delete"
         )
-
-
-def next_sound_batch(
-    file: File, start: int, end: int, reached: int
-) -> tuple[tuple[int, int] | None, int]:
-    """Return position and offset of the first sound batch in [start, end), and the search's end.
-
-    Its offset is above `reached`: the value of a record may hold a whole batch. The search ends
-    before `end` if the first SEARCH_BYTES hold no sound batch, or if too much looks like one.
-    Raises: OSError.
-    """
-    to_read = MAX_CRC_BYTES
-    for at in range(start, min(end, start + SEARCH_BYTES), SEARCH_PIECE_BYTES):
-        data = file.pread(SEARCH_PIECE_BYTES + HEADER_UP_TO_MAGIC_BYTES - 1, at)
-        count = len(data) - HEADER_UP_TO_MAGIC_BYTES + 1
-        if count <= 0:
-            break
-        # Each byte may be the first one of a batch.
-        offsets = np.ndarray((count,), ">i8", data, 0, (1,))
-        sizes = np.ndarray((count,), ">i4", data, 8, (1,))
-        magics = np.frombuffer(data, np.uint8, count, HEADER_UP_TO_MAGIC_BYTES - 1)
-        rows = np.flatnonzero((magics <= 2) & (sizes >= MIN_MESSAGE_BYTES))
-        apart = distances(offsets[rows].astype(np.int64), reached)
-        fits = (apart > 0) & (apart <= MAX_DISTANCE) & (at + rows + 12 + sizes[rows] <= end)
-        for row in rows[fits].tolist():
-            size = int(sizes[row]) + 12
-            to_read -= size
-            if to_read < 0:
-                return None, at + row
-            batch = RecordBatch(file, at + row, size, int(magics[row]), in_file=True)
-            if batch.is_valid():
-                return (at + row, int(offsets[row])), at + row
-    return None, min(end, start + SEARCH_BYTES)

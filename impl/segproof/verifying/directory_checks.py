@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from segproof.files import Files, FileStatus
 from segproof.findings import Severity
-from segproof.verifying.file_names import (
+from segproof.reading.file_names import (
     CLEAN_SHUTDOWN_MARKER,
     METADATA_TOPIC,
     SEGMENT_SUFFIXES,
@@ -52,6 +52,12 @@ from segproof.verifying.small_files import (
 
 __all__ = ["ALL_FILES", "Partition", "find_partitions", "list_again", "partition_again", "sized"]
 
+declare("log-segment", Severity.ERROR,
+    "rename the file to the offset it begins with, or remove it", "FILE-1", "FILE-2")  # fmt: skip
+declare("partition-log", Severity.NOTE,
+    "find out what put it there; Kafka does not read it", "DISK-3")  # fmt: skip
+declare("partition-log", Severity.NOTE,
+    "nothing: the broker removes or completes it at its next start", "LOAD-1")  # fmt: skip
 declare("partition-log", Severity.WARNING,
     "give this topic a larger segment.index.bytes before a broker starts; if it has one of its"
     " own, verify with that", "LOAD-19")  # fmt: skip

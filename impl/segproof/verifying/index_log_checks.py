@@ -17,8 +17,9 @@ from typing import TypeVar
 import numpy as np
 
 from segproof.findings import Severity
+from segproof.reading.sound_batches import FAR
 from segproof.verifying.index_file_checks import EntryWindow, OffsetIndexFile, TimeIndexFile
-from segproof.verifying.log_blocks import FAR, Block, Bools
+from segproof.verifying.log_blocks import Block, Bools
 from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.reporting import Described, Int64Array
 from segproof.verifying.rules import REBUILD, declare

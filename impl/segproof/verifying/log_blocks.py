@@ -15,17 +15,15 @@ from numpy.typing import NDArray
 
 from segproof.errors import SegproofError
 from segproof.kafka.batch_table import BatchTable, CheckedBatches
+from segproof.reading.sound_batches import FAR, distances
 from segproof.verifying.reporting import Int64Array
 from segproof.verifying.segment_files import Segment
 
-__all__ = ["FAR", "MAX_DISTANCE", "Block", "Bools", "LogScan", "blocks_of", "distances"]
+__all__ = ["Block", "Bools", "LogScan", "blocks_of"]
 
 BLOCK_ROWS = 8192
 BLOCK_BYTES = 32 << 20
 """A block of large batches ends with the first one that begins so far behind its start."""
-FAR = 1 << 40
-"""Stands for every distance from the base offset that 31 bits can't hold."""
-MAX_DISTANCE = (1 << 31) - 1
 
 Bools = NDArray[np.bool_]
 
@@ -94,21 +92,6 @@ class _Carried(NamedTuple):
     """Whether it claims offsets of the following row."""
     is_doubtful: bool = False
     """Whether it is loose for any reason."""
-
-
-def distances(offsets: Int64Array, base_offset: int) -> Int64Array:
-    """Return offset - base, with FAR or -FAR for what lies outside of 31 bits."""
-    offsets = np.ascontiguousarray(offsets)
-    if len(offsets) and int(offsets.min()) >= base_offset >= 0:
-        # Nothing wraps, and there are no passes for it: nearly every log.
-        apart = offsets - base_offset
-        return apart if int(apart.max()) <= FAR else np.minimum(apart, FAR)
-    base = np.int64(base_offset)
-    with np.errstate(over="ignore"):
-        apart = offsets - base
-    wrapped = (apart < 0) != (offsets < base)
-    apart = np.where(wrapped, np.where(offsets < base, -FAR, FAR), apart)
-    return np.asarray(np.clip(apart, -FAR, FAR), np.int64)
 
 
 def blocks_of(scan: LogScan, segment: Segment) -> Iterator[Block]:

@@ -16,9 +16,9 @@ from dataclasses import replace
 from segproof.files import Files
 from segproof.findings import Finding, Severity
 from segproof.kafka.producer_snapshot import ProducerStateEntry
+from segproof.reading.file_names import SNAPSHOT_SUFFIX, read_file_name
 from segproof.verifying.directory_checks import ALL_FILES, Partition, partition_again
 from segproof.verifying.epoch_checks import check_against_checkpoint, compare_epochs
-from segproof.verifying.file_names import SNAPSHOT_SUFFIX, read_file_name
 from segproof.verifying.open_transactions import CarriedTransactions
 from segproof.verifying.producer_checks import (
     PRODUCERS_MAX,

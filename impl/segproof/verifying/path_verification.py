@@ -18,10 +18,10 @@ from segproof.findings import Finding
 from segproof.kafka.batch_table import RECORDS_OF_A_UNIT
 from segproof.kernels.records import summarise_batches
 from segproof.processes import process_context, quiet_fork
+from segproof.reading.store_paths import Place, find_places
 from segproof.verifying.directory_checks import Partition, find_partitions, sized
 from segproof.verifying.partition_verification import PartitionCheck
 from segproof.verifying.reporting import Reporter, Wanted
-from segproof.verifying.rocketmq.store_paths import Place, find_places
 from segproof.verifying.rocketmq.store_verification import check_place, size_of
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_files import Segment

@@ -16,7 +16,7 @@ from segproof.errors import SegproofError
 from segproof.files import Files
 from segproof.findings import Severity
 from segproof.kafka.batch_table import BatchScan
-from segproof.verifying.file_names import SEGMENT_SUFFIXES, FileName, NameKind, segment_file_name
+from segproof.reading.file_names import SEGMENT_SUFFIXES, FileName, NameKind, segment_file_name
 from segproof.verifying.reporting import Reporter
 from segproof.verifying.rules import declare
 

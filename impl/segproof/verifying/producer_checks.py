@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.findings import Severity
-from segproof.verifying.file_names import read_partition_name
+from segproof.reading.file_names import read_partition_name
 from segproof.verifying.log_blocks import Block, Bools
 from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.reporting import Described, Int64Array, PathReporter

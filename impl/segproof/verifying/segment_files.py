@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from segproof.files import File, Files
 from segproof.findings import Severity
+from segproof.reading.file_names import segment_file_name
 from segproof.reading.live_writer import changed_recently
-from segproof.verifying.file_names import segment_file_name
 from segproof.verifying.reporting import PathReporter, Reporter
 from segproof.verifying.rules import declare
 

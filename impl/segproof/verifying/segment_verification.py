@@ -15,8 +15,8 @@ from collections.abc import Iterator
 
 from segproof.files import Files
 from segproof.findings import Finding, Severity
+from segproof.reading.file_names import segment_file_name
 from segproof.verifying.directory_checks import ALL_FILES, list_again
-from segproof.verifying.file_names import segment_file_name
 from segproof.verifying.reporting import Reporter, Wanted
 from segproof.verifying.segment_carry import LogCarry
 from segproof.verifying.segment_checks import Scanning, SegmentCheck

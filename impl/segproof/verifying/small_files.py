@@ -28,7 +28,7 @@ from segproof.kafka.checkpoint_file import (
 )
 from segproof.kafka.partition_metadata_file import read_partition_metadata
 from segproof.kafka.producer_snapshot import ProducerStateEntry, read_snapshot_file
-from segproof.verifying.file_names import CLEAN_SHUTDOWN_MARKER
+from segproof.reading.file_names import CLEAN_SHUTDOWN_MARKER
 from segproof.verifying.reporting import PathReporter
 from segproof.verifying.rules import REMAKE_SNAPSHOT, declare
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from segproof.files import Files
-from segproof.verifying.file_names import NameKind, read_file_name, read_partition_name
-from segproof.verifying.rocketmq.store_paths import PlaceKind, find_places
+from segproof.reading.file_names import NameKind, read_file_name, read_partition_name
+from segproof.reading.store_paths import PlaceKind, find_places
 from segproof_harness.reading.segment_file_rows import segment_file
 from segproof_harness.reading.store_file_rows import files_of as store_files
 from segproof_spark.tables.options import Request

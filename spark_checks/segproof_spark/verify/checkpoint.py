@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from segproof.files import File, Files
 from segproof.reading.live_writer import changed_recently
+from segproof.reading.store_paths import Place, PlaceKind
 from segproof.rocketmq.geometry import index_file_names
 from segproof.verifying.directory_checks import Partition
 from segproof.verifying.path_verification import Work
 from segproof.verifying.reporting import Wanted
-from segproof.verifying.rocketmq.store_paths import Place, PlaceKind
 from segproof.verifying.segment_carry import carried_from_bytes
 from segproof.verifying.segment_files import Segment
 from segproof_harness.cli.common import release

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 from segproof.errors import SegproofError
 from segproof.lookup import PartitionReader
+from segproof.reading.record_keys import keys_of, tag_key_of
 from segproof.rocketmq.message import dispatch_request_of
 from segproof.store_lookup import StoreReader
-from segproof.verifying.rocketmq.record_keys import keys_of, tag_key_of
 from segproof_tests.mutant_damages import old_times
 
 __all__ = ["UNPROTECTED", "Question", "answers", "differences", "is_store", "wrong_answers"]

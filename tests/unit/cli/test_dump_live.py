@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from segproof.verifying.rocketmq.store_paths import Place, PlaceKind
+from segproof.reading.store_paths import Place, PlaceKind
 from segproof_harness import cli
 from segproof_harness.files.shipped_directories import KAFKA, stores
 from segproof_harness.reading import segment_file_rows, store_file_rows

@@ -10,8 +10,8 @@ from segproof.checksums import crc32c
 from segproof.files import REAL_FILES
 from segproof.findings import Severity
 from segproof.kafka.record_batch import Record, RecordBatch, write_batch
+from segproof.reading import sound_batches
 from segproof.verification import verify
-from segproof.verifying import batch_checks
 
 ZERO = "0" * 20
 
@@ -97,10 +97,10 @@ def test_what_only_looks_like_batches_takes_little_time(
     path = tmp_path / f"{ZERO}.log"
     path.write_bytes(fake * 1000 + bytes(4 << 20))
     file = REAL_FILES.open(str(path))
-    found, searched_to = batch_checks.next_sound_batch(file, 0, file.size(), 0)
+    found, searched_to = sound_batches.next_sound_batch(file, 0, file.size(), 0)
     assert (None, True) == (found, searched_to < file.size())
     file.close()
-    assert 0 < sum(asked) <= batch_checks.MAX_CRC_BYTES
+    assert 0 < sum(asked) <= sound_batches.MAX_CRC_BYTES
 
 
 @pytest.mark.checks("DISK-18")
@@ -126,8 +126,8 @@ def test_a_batch_within_a_value_does_not_follow(tmp_path: Path) -> None:
 @pytest.mark.checks("DUMP-6")
 def test_a_search_that_gives_up_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then no hint leaves the log to a recovery, which might delete what was not found."""
-    monkeypatch.setattr(batch_checks, "SEARCH_BYTES", 1000)
-    monkeypatch.setattr(batch_checks, "SEARCH_PIECE_BYTES", 500)
+    monkeypatch.setattr(sound_batches, "SEARCH_BYTES", 1000)
+    monkeypatch.setattr(sound_batches, "SEARCH_PIECE_BYTES", 500)
     large = write_batch([Record(1, 1000, None, bytes(2000))], base_offset=1)
     bad = large[:8] + b"\x7f" + large[9:]
     folder = one_segment(tmp_path / "t-0", batch(0) + bad + batch(2))

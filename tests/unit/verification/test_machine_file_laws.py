@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from segproof.errors import SegproofError
 from segproof.kafka import AbortedTxn, OffsetIndex, TimeIndex, TransactionIndex
 from segproof.lookup import segment_file_name
+from segproof.reading.file_names import SEGMENT_SUFFIXES, NameKind, read_file_name
 from segproof.verification import verify
-from segproof.verifying.file_names import SEGMENT_SUFFIXES, NameKind, read_file_name
 from segproof_harness.files.memory_files import MemoryFiles
 from segproof_harness.laws.every_law import LAWS
 from segproof_model.kafka.format.offset_index import OffsetIndex as ModelOffsetIndex

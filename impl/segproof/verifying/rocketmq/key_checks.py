@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from segproof.files import Files
 from segproof.findings import Severity
+from segproof.reading.record_keys import keys_of, tag_key_of
 from segproof.rocketmq.geometry import index_file_names
 from segproof.rocketmq.index_table import entry_blocks, read_stored_header
 from segproof.rocketmq.key_hash import index_key_hash_many
@@ -33,7 +34,6 @@ from segproof.verifying.rocketmq.log_records import (
     LogBlock,
     LogRecords,
 )
-from segproof.verifying.rocketmq.record_keys import keys_of, tag_key_of
 from segproof.verifying.rules import REMAKE_INDEX, declare
 
 __all__ = ["KeyChecks"]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from segproof.files import Files
 from segproof.findings import Finding, Severity
+from segproof.reading.store_paths import PARTS, Place, PlaceKind
 from segproof.rocketmq.commit_log import COMMIT_LOG, CommitLog, LogFile, named_offset
 from segproof.rocketmq.geometry import find_geometries, find_geometry
 from segproof.verifying.reporting import Reporter, Wanted
@@ -25,7 +26,6 @@ from segproof.verifying.rocketmq.store_checks import (
     report_no_checkpoint,
     report_stray,
 )
-from segproof.verifying.rocketmq.store_paths import PARTS, Place, PlaceKind
 
 __all__ = ["check_place", "size_of"]
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from segproof.files import Files
+from segproof.reading.file_names import NameKind, read_file_name, read_partition_name
 from segproof.rocketmq.geometry import index_file_names
-from segproof.verifying.file_names import NameKind, read_file_name, read_partition_name
 
 __all__ = ["Place", "PlaceKind", "find_places", "place_of"]
 

@@ -9,9 +9,7 @@ import re
 from enum import Enum
 from typing import NamedTuple
 
-from segproof.findings import Severity
 from segproof.kafka.segment_names import segment_file_name
-from segproof.verifying.rules import declare
 
 __all__ = [
     "CLEAN_SHUTDOWN_MARKER",
@@ -26,13 +24,6 @@ __all__ = [
     "read_partition_name",
     "segment_file_name",
 ]
-
-declare("log-segment", Severity.ERROR,
-    "rename the file to the offset it begins with, or remove it", "FILE-1", "FILE-2")  # fmt: skip
-declare("partition-log", Severity.NOTE,
-    "find out what put it there; Kafka does not read it", "DISK-3")  # fmt: skip
-declare("partition-log", Severity.NOTE,
-    "nothing: the broker removes or completes it at its next start", "LOAD-1")  # fmt: skip
 
 SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
 SNAPSHOT_SUFFIX = ".snapshot"
