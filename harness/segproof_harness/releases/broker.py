@@ -13,7 +13,6 @@ import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from segproof_harness.releases.jars import class_path
@@ -146,12 +145,7 @@ class Broker:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, *_: object) -> None:
         if error is not None and self._process is not None:
             error.add_note(f"the broker's log ends with:\n{self.said[-LOG_BYTES_SHOWN:]}")
         self.kill()

@@ -11,12 +11,12 @@ Not covered: a second process that cuts a file which is open for writing here.
 import os
 import struct
 from operator import index as to_int
-from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from segproof.closing import Closing
 from segproof.errors import (
     CorruptIndexError,
     IndexOffsetOverflowError,
@@ -39,7 +39,7 @@ _ENTRIES_DECODED = {True: 100, False: 4000}
 """So many entries are decoded while one is searched, by kernels that are compiled or not."""
 
 
-class AbstractIndex(IndexMapping):
+class AbstractIndex(IndexMapping, Closing):
     """A file of fixed-size entries, open for writing through a mapping or for reading as a copy.
 
     Not used directly: see `OffsetIndex` and `TimeIndex`.
@@ -330,17 +330,6 @@ class AbstractIndex(IndexMapping):
     def update_parent_dir(self, parent_dir: str | os.PathLike[str]) -> None:
         """Say that the directory was moved; only the remembered path changes."""
         self.file = os.path.join(os.fspath(parent_dir), os.path.basename(self.file))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         state = "closed" if self._published is None else f"{self.entries} of {self.max_entries}"

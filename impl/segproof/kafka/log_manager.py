@@ -19,7 +19,7 @@ import re
 import uuid
 from collections.abc import Callable
 from operator import index as to_int
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Self
 
 from segproof.errors import (
@@ -86,12 +86,7 @@ class LogManager:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.shutdown()
 
     def __repr__(self) -> str:

@@ -10,9 +10,9 @@ import os
 import random
 from collections.abc import Callable
 from operator import index as to_int
-from types import TracebackType
 from typing import Self
 
+from segproof.closing import Closing
 from segproof.errors import InvalidArgumentError, OffsetOutOfRangeError
 from segproof.files import REAL_FILES, Files
 from segproof.integers import as_int64, now_ms
@@ -47,7 +47,7 @@ def _draw() -> int:
     return random.getrandbits(31)  # a jitter, not a secret
 
 
-class PartitionLog:
+class PartitionLog(Closing):
     """The log of one partition, open for writing.
 
     Made by `open`. Write: `append_as_leader`, `append_as_follower`, `truncate_to`,
@@ -97,17 +97,6 @@ class PartitionLog:
         )
         files.make_directory(directory.dir)
         return cls(directory, LogLoader(directory, start).load(point, last_shutdown_clean))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     # --- what it knows
 

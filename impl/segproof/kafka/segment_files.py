@@ -10,9 +10,9 @@ import errno
 import os
 from collections.abc import Callable
 from operator import index as to_int
-from types import TracebackType
 from typing import Self
 
+from segproof.closing import Closing
 from segproof.errors import IndexClosedError, InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, Files, FileStatus
 from segproof.integers import INT64_MAX, now_ms
@@ -30,7 +30,7 @@ from segproof.kernels.index_rules import whole_entries
 __all__ = ["SegmentFiles"]
 
 
-class SegmentFiles:
+class SegmentFiles(Closing):
     """The files of a segment, and what is remembered beside them.
 
     The offset and the time index are opened when they are first needed.
@@ -132,17 +132,6 @@ class SegmentFiles:
             write_format=write_format,
             roll_jitter_ms=roll_jitter_ms,
         )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def offset_index(self) -> OffsetIndex:

@@ -12,12 +12,12 @@ import os
 import struct
 from collections.abc import Iterable, Iterator
 from operator import index as to_int
-from types import TracebackType
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from segproof.closing import Closing
 from segproof.errors import (
     CorruptIndexError,
     IndexClosedError,
@@ -105,7 +105,7 @@ def read_aborted_txns(data: bytes | bytearray | memoryview) -> npt.NDArray[Any]:
     return raw.astype(ABORTED_TXN_DTYPE)
 
 
-class TransactionIndex:
+class TransactionIndex(Closing):
     """The aborted transactions of one segment, in the order of their markers.
 
     `start_offset` is the segment's base offset; `file` a path. A missing file is an empty index,
@@ -167,17 +167,6 @@ class TransactionIndex:
         for number, entry in enumerate(self._entries()):
             self._refuse_unknown_version(number, entry)
             yield entry
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         state = "closed" if self._open is None else f"{len(self)} entries"

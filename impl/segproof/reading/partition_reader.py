@@ -13,8 +13,9 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Self, TypeVar
+from typing import TypeVar
 
+from segproof.closing import Closing
 from segproof.errors import SegproofError
 from segproof.files import REAL_FILES, Files
 from segproof.integers import INT64_MAX
@@ -36,7 +37,7 @@ _OPEN_SEGMENTS_MAX = 8
 """A partition may have more segments than a process may open files; indexes lie in memory."""
 
 
-class PartitionReader(PartitionSearch):
+class PartitionReader(PartitionSearch, Closing):
     """The segments of one partition directory. A context manager.
 
     `path` is the directory. The segments are those of the moment of opening, or of a later one:
@@ -108,12 +109,6 @@ class PartitionReader(PartitionSearch):
         segment = self.segment(answer.segment_base_offset)
         batch = next(segment.log.batches(answer.batch_position), None)
         return batch is not None and batch.is_valid()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close all files."""

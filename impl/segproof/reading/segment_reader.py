@@ -15,8 +15,9 @@ Deviates: the largest timestamp of a segment is taken from index and log togethe
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
+from segproof.closing import Closing
 from segproof.errors import CorruptIndexError, CorruptRecordError, SegproofError
 from segproof.files import REAL_FILES, Files, holds_zeros
 from segproof.integers import INT64_MAX
@@ -72,7 +73,7 @@ class _CountedLog(LogAsFound):
         return batch
 
 
-class SegmentReader(SegmentSearch):
+class SegmentReader(SegmentSearch, Closing):
     """One segment: its log, and those of its indexes that exist. A context manager.
 
     Raises: OSError if the log or an existing index can't be read; SegproofError for a file too
@@ -104,12 +105,6 @@ class SegmentReader(SegmentSearch):
         except BaseException:
             self.log.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close all files."""

@@ -18,12 +18,12 @@ from array import array
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from operator import index as to_int
-from types import TracebackType
 from typing import ClassVar, Final, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from segproof.closing import Closing
 from segproof.errors import (
     CorruptIndexError,
     IndexClosedError,
@@ -73,7 +73,7 @@ class IndexEntry(NamedTuple):
     """Number of the entry before it in its slot, 0 for none."""
 
 
-class IndexFile:
+class IndexFile(Closing):
     """An index file, open for reading and writing.
 
     Read: `select_phy_offset`, `select_phy_offset_many`, `is_time_matched`, iteration. Write:
@@ -564,17 +564,6 @@ class IndexFile:
             finally:
                 self._handle.close()
         return True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         state = f"{len(self)} of {self.index_num - 1}" if self._published else "closed"

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
+from segproof.closing import Closing
 from segproof.errors import (
     CorruptIndexError,
     IndexClosedError,
@@ -66,7 +67,7 @@ def index_file_name(time_ms: int, zone: tzinfo | None = None) -> str:
     )
 
 
-class IndexService:
+class IndexService(Closing):
     """The index files of `<store>/index`, oldest first, and the checkpoint of the store."""
 
     store_checkpoint: StoreCheckpoint
@@ -116,12 +117,6 @@ class IndexService:
         store = os.fspath(store_path)
         checkpoint = StoreCheckpoint.open(os.path.join(store, CHECKPOINT), files=files)
         return cls(store, hash_slot_num, index_num, checkpoint, index_tags, files, time, zone)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def index_files(self) -> tuple[IndexFile, ...]:

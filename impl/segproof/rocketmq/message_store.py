@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final, NamedTuple, Self
 
+from segproof.closing import Closing
 from segproof.files import REAL_FILES, Files
 from segproof.integers import now_ms
 from segproof.rocketmq.commit_log import MAPPED_FILE_BYTES, CommitLog, LogFile
@@ -55,7 +56,7 @@ class QueryMessageResult(NamedTuple):
     index_last_update_phyoffset: int
 
 
-class MessageStore:
+class MessageStore(Closing):
     """The commit log, the checkpoint and the index of one store."""
 
     def __init__(
@@ -101,12 +102,6 @@ class MessageStore:
         )
         service.max_msgs_num_batch = options.max_msgs_num_batch
         return cls(store, options, log, service, files)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Shut down the index and the checkpoint."""
