@@ -10,7 +10,7 @@ from typing import NamedTuple
 MODEL = Path(__file__).resolve().parents[2] / "model" / "segproof_model"
 
 OPENING = """\
-# Size of the model
+# Size of the code
 
 Who should read this: everyone who asks how much code this is, or whether the model grows where it
 should not. What is counted here is generated from the files; what was measured once says so.
@@ -21,6 +21,27 @@ comprehensions are not counted. Lines and branches of functions are those of `la
 RocketMQ; the laws and `releases.py` count in code lines only. What the newest
 release does stands in the files of the structures; what older releases and segproof do otherwise in
 those whose names end in `_releases` and the like, and in `_deviations`.
+
+## All packages
+
+Measured once, in code lines: *before* at commit 35fa827c; *now* after the harness was put in rooms,
+each argument of an operation was described once, and checks, canaries, contracts and laws declared
+themselves where they are written.
+
+| package | before | now | goal |
+| --- | --- | --- | --- |
+| model | 14 479 | 14 470 | 12 000 |
+| impl | 21 799 | 21 889 | 17 000 |
+| harness | 21 055 | 18 646 | 13 000 |
+| spark_checks | 6 321 | 5 765 | 4 500 |
+| tests | 34 420 | 36 081, with 1 793 that left the harness for `tests/support` | 22 000 |
+
+The goals are not reached. What was done first moves code to where one finds it, and takes away what
+was said twice; collaborators and declarations cost lines of their own. What is left: tests of model
+and implementation that give the same examples twice, readers of Spark's tables, and the packers of
+its tasks.
+
+## The model
 
 *Before* is the last commit on which one file said all releases, by flags.
 
