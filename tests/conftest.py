@@ -26,6 +26,10 @@ RELEASES = ("kafka-", "rocketmq-")
 PREFIX = "not run: "
 ROOT = Path(__file__).resolve().parent.parent
 
+# A process that a test starts finds `segproof_tests` too.
+_PATHS = [str(ROOT / "tests" / "support"), *filter(None, [os.environ.get("PYTHONPATH")])]
+os.environ["PYTHONPATH"] = os.pathsep.join(_PATHS)
+
 # Machines build large states: generation may be slow, and time says nothing about being right.
 _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
 
