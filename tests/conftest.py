@@ -33,7 +33,8 @@ os.environ["PYTHONPATH"] = os.pathsep.join(_PATHS)
 # Machines build large states: generation may be slow, and time says nothing about being right.
 _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
 
-settings.register_profile("dev", deadline=None, suppress_health_check=_SLOW)
+# Random where CI is set too, where Hypothesis would not be.
+settings.register_profile("dev", derandomize=False, deadline=None, suppress_health_check=_SLOW)
 # The same cases in each run: a red build is the doing of the change under test. New ones, and many
 # more, are drawn by `tox -m explore`.
 settings.register_profile(
