@@ -36,3 +36,11 @@ def rocketmq(request: pytest.FixtureRequest) -> Release:
 def any_rocketmq(request: pytest.FixtureRequest) -> Release:
     """Return segproof or a release of RocketMQ."""
     return RELEASES[request.param]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark machines as slow: with few examples they do not reach the states that they must."""
+    for item in items:
+        if item.path.name.startswith("test_machine"):
+            item.add_marker(pytest.mark.slow)
