@@ -59,10 +59,9 @@ def test_every_module_of_behaviours_is_listed() -> None:
     assert written == set(MODULES)
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_behaviour_says_what_it_is(name: str) -> None:
+def test_behaviour_says_what_it_is() -> None:
     """A sentence, who has it, and what it changes, by the name of the class that it changes."""
-    for behaviour in behaviours_of(MODULES[name]):
+    for behaviour in releases.BEHAVIOURS:
         assert behaviour.sentence().endswith("."), behaviour
         assert ["."] == SENTENCE_ENDS.findall(behaviour.sentence()), behaviour
         assert behaviour.releases is not None or behaviour.of_segproof, behaviour
@@ -72,12 +71,12 @@ def test_behaviour_says_what_it_is(name: str) -> None:
             assert change.__name__ in {base.__name__ for base in change.__bases__}, change
 
 
-@pytest.mark.parametrize("behaviour", releases.BEHAVIOURS, ids=lambda one: one.__name__)
-def test_behaviour_names_the_laws_that_it_bends(behaviour: type[Behaviour]) -> None:
+def test_behaviour_names_the_laws_that_it_bends() -> None:
     """Laws that there are, and each that does not judge a release because of it."""
-    bent = {law.law_id for law in LAWS.values() if behaviour in law.unless}
-    assert bent <= set(behaviour.laws) <= {*LAWS, *RETIRED}
-    assert bool(behaviour.laws) != (behaviour in WITHOUT_LAW)
+    for behaviour in releases.BEHAVIOURS:
+        bent = {law.law_id for law in LAWS.values() if behaviour in law.unless}
+        assert bent <= set(behaviour.laws) <= {*LAWS, *RETIRED}, behaviour
+        assert bool(behaviour.laws) != (behaviour in WITHOUT_LAW), behaviour
 
 
 def test_law_is_bent_by_behaviours_only() -> None:
@@ -93,22 +92,22 @@ def test_law_is_bent_by_behaviours_only() -> None:
     assert "TIDY-1" not in LAWS
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_method_is_one_of_the_class_above_or_says_what_it_is(name: str) -> None:
+def test_method_is_one_of_the_class_above_or_says_what_it_is() -> None:
     """So a misspelt name is found by the type checker, and nothing is without a word."""
     silent = [
         method
-        for method, node in methods_of(MODULES[name])
+        for module in MODULES.values()
+        for method, node in methods_of(module)
         if node.name != "__init__" and not is_override(node) and not ast.get_docstring(node)
     ]
     assert [] == silent
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_newest_is_written_first(name: str) -> None:
+def test_newest_is_written_first() -> None:
     """The order in which behaviours are written down is that in which they stand on each other."""
-    ranks = [releases.BEHAVIOURS.index(one) for one in behaviours_of(MODULES[name])]
-    assert all(one < two for one, two in pairwise(ranks))
+    for name, module in MODULES.items():
+        ranks = [releases.BEHAVIOURS.index(one) for one in behaviours_of(module)]
+        assert all(one < two for one, two in pairwise(ranks)), name
 
 
 def began(behaviour: type[Behaviour]) -> tuple[str, str | None]:
@@ -147,10 +146,10 @@ def test_order_of_modules_decides_once() -> None:
     assert [(OpeningReadsHeader, SizeIsChecked)] == pairs
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_file_is_read_at_one_sitting(name: str) -> None:
+def test_file_is_read_at_one_sitting() -> None:
     """A longer one is split by line of releases."""
-    assert len(Path(str(MODULES[name].__file__)).read_text().splitlines()) <= LINES_MAX
+    for name, module in MODULES.items():
+        assert len(Path(str(module.__file__)).read_text().splitlines()) <= LINES_MAX, name
 
 
 def test_behaviours_are_short() -> None:

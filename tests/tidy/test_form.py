@@ -2,7 +2,6 @@
 """The form of every source file: licence line, docstring, characters, sizes."""
 
 import ast
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -37,7 +36,6 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@cache
 def outline(path: Path) -> tuple[str | None, list[tuple[str, int, int]]]:
     """Return the docstring of a module; name, first line and lines of each of its functions."""
     tree = ast.parse(path.read_bytes())
@@ -55,41 +53,39 @@ def test_package_is_looked_at(package: Path) -> None:
     assert any(path.is_relative_to(package) for path in SOURCES)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_licence_line(path: Path) -> None:
+def test_licence_line() -> None:
     """The first line is the licence line, or the second one behind a `#!`."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    first = lines[1] if lines[0].startswith("#!") else lines[0]
-    assert LICENCE_LINE == first
+    wrong = []
+    for path in SOURCES:
+        first, second, *_ = [*path.read_text(encoding="utf-8").splitlines(), ""]
+        if LICENCE_LINE != (second if first.startswith("#!") else first):
+            wrong.append(name(path))
+    assert [] == wrong
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_characters_and_lengths(path: Path) -> None:
+def test_characters_and_lengths() -> None:
     """Source is ASCII, its lines have at most 100 characters, a module at most 600 lines."""
-    data = path.read_bytes()
-    wrong = [number for number, line in enumerate(data.split(b"\n"), 1) if not line.isascii()]
-    assert [] == wrong, "lines with characters outside ASCII"
-    lines = data.decode("ascii").splitlines()
-    too_long = [number for number, line in enumerate(lines, 1) if len(line) > LINE_LENGTH_MAX]
-    assert [] == too_long, f"lines of more than {LINE_LENGTH_MAX} characters"
-    assert len(lines) <= MODULE_LINES_MAX, f"more than {MODULE_LINES_MAX} lines: split the module"
+    wrong = []
+    for path in SOURCES:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(lines, 1):
+            if not line.isascii():
+                wrong.append(f"{name(path)}:{number}: characters outside ASCII")
+            if len(line) > LINE_LENGTH_MAX:
+                wrong.append(f"{name(path)}:{number}: more than {LINE_LENGTH_MAX} characters")
+        if len(lines) > MODULE_LINES_MAX:
+            wrong.append(f"{name(path)}: more than {MODULE_LINES_MAX} lines: split the module")
+    assert [] == wrong
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_module_docstring(path: Path) -> None:
-    """Each module says what it is for, in at most 25 lines."""
-    docstring, _ = outline(path)
-    assert docstring, "no module docstring"
-    assert len(docstring.splitlines()) <= HEADER_LINES_MAX
-
-
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_function_lengths(path: Path) -> None:
-    """A function has at most 70 lines, its docstring among them."""
-    _, functions = outline(path)
-    too_long = [
-        f"{name} in line {first}: {lines} lines"
-        for name, first, lines in functions
-        if lines > FUNCTION_LINES_MAX
-    ]
-    assert [] == too_long
+def test_docstrings_and_function_lengths() -> None:
+    """Each module says in at most 25 lines what it is for; a function has at most 70 lines."""
+    wrong = []
+    for path in SOURCES:
+        docstring, functions = outline(path)
+        if not 1 <= len((docstring or "").splitlines()) <= HEADER_LINES_MAX:
+            wrong.append(f"{name(path)}: a docstring of 1 to {HEADER_LINES_MAX} lines is missing")
+        for function, first, lines in functions:
+            if lines > FUNCTION_LINES_MAX:
+                wrong.append(f"{name(path)}:{first}: {function} has {lines} lines")
+    assert [] == wrong

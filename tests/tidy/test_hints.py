@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import segproof.verifying
 from segproof.verification import RULES
 
@@ -39,10 +37,9 @@ def own_hints() -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("law", RULES)
-def test_the_hint_of_each_rule_says_what_to_do(law: str) -> None:
+def test_the_hint_of_each_rule_says_what_to_do() -> None:
     """A cause alone leaves the reader where he was; `nothing` is an answer too."""
-    assert ACTION.search(RULES[law].hint), RULES[law].hint
+    assert [] == [law for law in RULES if not ACTION.search(RULES[law].hint)]
 
 
 def test_the_hints_of_the_checks_say_what_to_do() -> None:
