@@ -3,7 +3,7 @@
 
 All of it is the same for everybody: seeds are fixed, and the files are what Kafka would write
 (an index entry once more than 4096 bytes lie behind the last one, the last offset as its key).
-Segments repeat one batch, written by `segproof.kafka.record_batch.write_batch`, in which the base
+Segments repeat one batch, written by `segproof.kafka.write_batch`, in which the base
 offset, the timestamps and the checksum are set anew, so that a gigabyte takes a few seconds.
 """
 
@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.checksums import crc32c_function
+from segproof.kafka import Record, write_batch
 from segproof.kafka.offset_index import OffsetIndex
-from segproof.kafka.record_batch import Record, write_batch
 from segproof.kafka.time_index import TimeIndex
 
 INDEX_BYTES = 10_485_760

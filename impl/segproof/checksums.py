@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 
 from segproof.kernels.dispatch import kernel_mode, numba_available
 
-__all__ = ["crc32", "crc32c", "crc32c_function", "crc32c_of_parts"]
-
 Bytes = bytes | bytearray | memoryview
 Int64Array = NDArray[np.int64]
 _PartSums = Callable[[int, memoryview, memoryview, memoryview], None]

@@ -3,8 +3,6 @@
 
 from typing import Self
 
-__all__ = ["Closing"]
-
 
 class Closing:
     """Calls `close` at the end of a `with` block, after an error too."""

@@ -22,14 +22,6 @@ import xxhash
 
 from segproof.errors import InvalidArgumentError, SegproofError, TooLargeError
 
-__all__ = [
-    "COMPRESSION_NAMES",
-    "UNCOMPRESSED_LIMIT_BYTES",
-    "Inflation",
-    "compress",
-    "decompress",
-]
-
 COMPRESSION_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 """Codec names by their code, which is bits 0 to 2 of the attributes."""
 

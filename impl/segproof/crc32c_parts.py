@@ -15,8 +15,6 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, files
 from typing import Any
 
-__all__ = ["find_library", "load_sums_of_parts"]
-
 _FUNCTION = "crc32c_value"
 _foreign: Any = None
 

@@ -6,36 +6,6 @@ Upstream: Kafka's exceptions; the docstring of each class names its counterpart.
 
 from typing import ClassVar
 
-__all__ = [
-    "CorruptCheckpointError",
-    "CorruptIndexError",
-    "CorruptRecordError",
-    "CorruptSnapshotError",
-    "IndexBufferOverflowError",
-    "IndexClosedError",
-    "IndexFullError",
-    "IndexOffsetOverflowError",
-    "IndexStateError",
-    "InvalidArgumentError",
-    "InvalidOffsetError",
-    "InvalidProducerEpochError",
-    "InvalidRecordError",
-    "InvalidTimestampError",
-    "InvalidTransactionStateError",
-    "NullError",
-    "NumberFormatError",
-    "OffsetOrderError",
-    "OffsetOutOfRangeError",
-    "OutOfBoundsError",
-    "OutOfOrderSequenceError",
-    "ReadOnlyIndexError",
-    "RecordBatchTooLargeError",
-    "RecordTooLargeError",
-    "SegmentOffsetOverflowError",
-    "SegproofError",
-    "TooLargeError",
-]
-
 
 class SegproofError(Exception):
     """Base of all errors of segproof, and the counterpart of KafkaException itself."""

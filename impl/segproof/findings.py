@@ -5,8 +5,6 @@ import json
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
-__all__ = ["Finding", "Severity"]
-
 
 class Severity(StrEnum):
     """How bad a finding is; only errors and warnings make an exit code of 1."""

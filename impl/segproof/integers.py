@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from segproof.errors import InvalidArgumentError, NumberFormatError
 
-__all__ = ["INT32_MAX", "INT64_MAX", "as_int64", "int64_array", "make_tuple", "now_ms", "parse_int"]
-
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 make_tuple = tuple.__new__

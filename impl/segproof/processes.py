@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.context import BaseContext
 
-__all__ = ["process_context", "quiet_fork"]
-
 
 def process_context() -> BaseContext:
     """Return how processes begin: by fork, which is 0.4 s faster, where no thread is in the way."""

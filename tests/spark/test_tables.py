@@ -13,7 +13,7 @@ import pytest
 
 from segproof.errors import SegproofError
 from segproof.files import RealFiles
-from segproof.kafka.record_batch import (
+from segproof.kafka import (
     Record,
     RecordHeader,
     write_batch,

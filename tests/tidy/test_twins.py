@@ -27,7 +27,8 @@ KAFKA_TWINS: Table = {
     "offset_index": ("OffsetIndex", "OffsetPosition"),
     "time_index": ("TimeIndex", "TimestampOffset"),
     "transaction_index": ("TransactionIndex", "AbortedTxn", "TxnIndexSearchResult"),
-    "record_batch": ("RecordBatch", "Record", "RecordHeader"),
+    "record": ("Record", "RecordHeader"),
+    "record_batch": ("RecordBatch",),
     "record_file": ("RecordFile",),
     "log_config": ("LogConfig",),
     "checkpoint_file": (
@@ -68,7 +69,7 @@ ROCKETMQ_TWINS: Table = {
 }
 TWINS = {"kafka": KAFKA_TWINS, "rocketmq": ROCKETMQ_TWINS}
 KAFKA_FUNCTIONS: Table = {
-    "record_batch": (
+    "record": (
         "encode_varint", "decode_varint", "encode_varlong", "decode_varlong", "increment_sequence",
         "decrement_sequence",
     ),

@@ -15,18 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from segproof.findings import Finding
+from segproof.kafka import Record, write_batch, write_end_transaction_marker
 from segproof.kafka.producer_snapshot import (
     BatchMetadata,
     ProducerStateEntry,
     read_snapshot,
     write_snapshot,
 )
-from segproof.kafka.record_batch import (
-    Record,
-    read_batch,
-    write_batch,
-    write_end_transaction_marker,
-)
+from segproof.kafka.record_batch import read_batch
 from segproof.verification import verify
 from segproof_harness.files.shipped_directories import KAFKA, partition_of
 from segproof_harness.laws.broken_stores import STORE_EXAMPLES

@@ -8,6 +8,11 @@ Text files beside the segments: `OffsetCheckpointFile`, `LeaderEpochFileCache`,
 A whole partition: `PartitionLog`; a log directory with many: `LogManager`.
 """
 
+from segproof.kafka.batch_writing import (
+    write_batch,
+    write_empty_batch,
+    write_end_transaction_marker,
+)
 from segproof.kafka.checkpoint_file import EpochEntry, OffsetCheckpointFile
 from segproof.kafka.lazy_index import LazyIndex
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
@@ -16,31 +21,20 @@ from segproof.kafka.log_manager import LogManager
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof.kafka.log_segment import FetchDataInfo, LogSegment, RollParams
 from segproof.kafka.log_segments import LogSegments
+from segproof.kafka.log_validator import LogAppendInfo
 from segproof.kafka.offset_index import OffsetIndex, OffsetPosition
-from segproof.kafka.partition_log import LogAppendInfo, PartitionLog
+from segproof.kafka.partition_log import PartitionLog
 from segproof.kafka.partition_metadata_file import PartitionMetadata, PartitionMetadataFile
+from segproof.kafka.producer_append_info import CompletedTxn, ProducerAppendInfo, TxnMetadata
 from segproof.kafka.producer_snapshot import (
     BatchMetadata,
     ProducerStateEntry,
     read_snapshot,
     write_snapshot,
 )
-from segproof.kafka.producer_state import (
-    CompletedTxn,
-    ProducerAppendInfo,
-    ProducerStateManager,
-    TxnMetadata,
-)
-from segproof.kafka.record_batch import (
-    Record,
-    RecordBatch,
-    RecordHeader,
-    control_record_type,
-    read_batch,
-    write_batch,
-    write_empty_batch,
-    write_end_transaction_marker,
-)
+from segproof.kafka.producer_state import ProducerStateManager
+from segproof.kafka.record import Record, RecordHeader, control_record_type
+from segproof.kafka.record_batch import RecordBatch, read_batch
 from segproof.kafka.record_file import RecordFile
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kafka.transaction_index import AbortedTxn, TransactionIndex, TxnIndexSearchResult

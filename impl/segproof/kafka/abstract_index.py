@@ -17,11 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.closing import Closing
-from segproof.errors import (
-    CorruptIndexError,
-    IndexOffsetOverflowError,
-    InvalidArgumentError,
-)
+from segproof.errors import CorruptIndexError, IndexOffsetOverflowError, InvalidArgumentError
 from segproof.files import REAL_FILES, Files
 from segproof.integers import INT32_MAX, INT64_MAX
 from segproof.kafka.bulk_lookup import Columns

@@ -17,8 +17,6 @@ from segproof.compression import COMPRESSION_NAMES, compress
 from segproof.errors import InvalidArgumentError
 from segproof.kafka.record import Record, encode_varint, encode_varlong
 
-__all__ = ["write_batch", "write_empty_batch", "write_end_transaction_marker"]
-
 NO_TIMESTAMP = -1
 TIMESTAMP_TYPES = ("NoTimestampType", "CreateTime", "LogAppendTime")
 LOG_APPEND_TIME_BIT = 8

@@ -22,8 +22,6 @@ from segproof.kernels.slot_search import (
     native_entries_at,
 )
 
-__all__ = ["Columns", "int64_difference", "not_falling"]
-
 Int64Array = NDArray[np.int64]
 _INT64_BITS = 63
 _LANES = 32

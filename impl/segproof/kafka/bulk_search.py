@@ -22,8 +22,6 @@ from segproof.kafka.record_file import RecordFile
 from segproof.kafka.time_index import TimeIndex
 from segproof.kernels.segment_search import SEARCH_ODD, find_batches, find_times
 
-__all__ = ["find_offset_by_timestamp_many", "read_many"]
-
 Int64Array = NDArray[np.int64]
 _BLOCK_BYTES = 512 << 10
 _GAP_BYTES = 32 << 10

@@ -24,21 +24,6 @@ from segproof.errors import (
 from segproof.files import REAL_FILES, Files
 from segproof.integers import parse_int
 
-__all__ = [
-    "EPOCH_FORMATTER",
-    "OFFSET_FORMATTER",
-    "CheckpointFile",
-    "EntryFormatter",
-    "EpochEntry",
-    "LeaderEpochCheckpointFile",
-    "OffsetCheckpointFile",
-    "TopicPartitionOffset",
-    "read_checkpoint",
-    "read_text_file",
-    "write_atomically",
-    "write_checkpoint",
-]
-
 Entry = TypeVar("Entry")
 CURRENT_VERSION = 0
 READ_BYTES_MAX = 1 << 24

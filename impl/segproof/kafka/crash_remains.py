@@ -20,8 +20,6 @@ from segproof.kafka.segment_names import (
     parse_name,
 )
 
-__all__ = ["CrashRemains"]
-
 
 class CrashRemains:
     """The files of a log that is not loaded, by their names."""

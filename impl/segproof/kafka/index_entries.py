@@ -29,34 +29,8 @@ from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES, read_batch
 from segproof.kafka.record_file import RecordFile, scan_memory
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
-from segproof.kernels.index_rules import (
-    APPEND_NOTHING,
-    APPEND_STORE,
-    offset_append,
-    time_append,
-)
+from segproof.kernels.index_rules import APPEND_NOTHING, APPEND_STORE, offset_append, time_append
 from segproof.kernels.segment_rules import fits_segment, indexed_batches
-
-__all__ = [
-    "BatchFacts",
-    "Entries",
-    "IndexEntry",
-    "Plan",
-    "check_entries",
-    "check_room_after_truncation",
-    "entries_fit",
-    "facts_of",
-    "first_offset_in",
-    "piece_of",
-    "plan_append",
-    "plan_batches",
-    "plan_many",
-    "plan_table",
-    "segment_overflow",
-    "smaller_than_header",
-    "store_each",
-    "store_entries",
-]
 
 Int64Array = NDArray[np.int64]
 _HEADER = struct.Struct(">qi4xB6xi8xq")

@@ -22,8 +22,6 @@ from segproof.errors import IndexClosedError, InvalidArgumentError, ReadOnlyInde
 from segproof.files import File, Files, Mapping, unmap
 from segproof.kernels.index_rules import whole_entries
 
-__all__ = ["IndexMapping", "Published"]
-
 LENGTH_MAX = 2**31 - 1
 """Kafka maps an index file whole, and says its length as an int32."""
 

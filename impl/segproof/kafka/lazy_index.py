@@ -14,8 +14,6 @@ from segproof.files import REAL_FILES, Files
 from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.time_index import TimeIndex
 
-__all__ = ["LazyIndex"]
-
 Index = TypeVar("Index", OffsetIndex, TimeIndex)
 
 

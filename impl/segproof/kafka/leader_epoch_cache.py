@@ -18,8 +18,6 @@ from segproof.files import REAL_FILES, Files
 from segproof.kafka.checkpoint_file import EpochEntry, LeaderEpochCheckpointFile
 from segproof.kernels.epochs import end_offset, kept_by_assign, kept_from_end, last_not_behind
 
-__all__ = ["EpochEntry", "LeaderEpochFileCache"]
-
 Entries = tuple[EpochEntry, ...]
 
 

@@ -35,8 +35,6 @@ from segproof.kernels.records import (
     decode_int64,
 )
 
-__all__ = ["check_inner_messages", "legacy_base_offset", "legacy_blocks", "legacy_times"]
-
 LOG_OVERHEAD_BYTES = 12
 MIN_MESSAGE_BYTES = 26
 """Offset, size, and a magic 0 message without key and value."""

@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 from segproof.errors import InvalidArgumentError, SegproofError
-from segproof.kafka.leader_epoch_cache import EpochEntry
+from segproof.kafka.checkpoint_file import EpochEntry
 from segproof.kafka.log_directory import LogDirectory
 from segproof.kafka.log_loader import LoadedLog
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
@@ -20,8 +20,6 @@ from segproof.kafka.producer_rebuild import rebuild_producer_state
 from segproof.kafka.read_bounds import ReadBounds
 from segproof.kafka.segment_names import DELETED_SUFFIX
 from segproof.kafka.segment_replacing import replace_empty_segment, split_segment
-
-__all__ = ["LocalLog"]
 
 
 class LocalLog:

@@ -26,16 +26,18 @@ from segproof.kafka.log_validator import (
     check_last_offset,
     offsets_below_end,
 )
-from segproof.kafka.producer_append_info import NO_TRANSACTION_VERSION
+from segproof.kafka.producer_append_info import (
+    NO_TRANSACTION_VERSION,
+    AppendOrigin,
+    CompletedTxn,
+    ProducerAppendInfo,
+)
 from segproof.kafka.producer_snapshot import BatchMetadata
-from segproof.kafka.producer_state import AppendOrigin, CompletedTxn, ProducerAppendInfo
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import scan_memory
 from segproof.kafka.segment_recovery import aborted_txn
 from segproof.kernels.log_rules import roll_base
 from segproof.kernels.segment_rules import fits_segment
-
-__all__ = ["LogAppend"]
 
 
 class LogAppend:

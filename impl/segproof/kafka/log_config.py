@@ -11,8 +11,6 @@ from typing import Literal
 
 from segproof.errors import InvalidArgumentError
 
-__all__ = ["LogConfig"]
-
 _INT32_MAX = 2**31 - 1
 _INT64_MAX = 2**63 - 1
 

@@ -20,8 +20,6 @@ from segproof.kafka.segment_names import (
 )
 from segproof.kafka.write_format import WriteFormat
 
-__all__ = ["LogDirectory"]
-
 
 class LogDirectory:
     """One log's directory, how its segments are opened, and what waits there to be removed."""

@@ -16,11 +16,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from segproof.errors import (
-    CorruptIndexError,
-    InvalidOffsetError,
-    SegmentOffsetOverflowError,
-)
+from segproof.errors import CorruptIndexError, InvalidOffsetError, SegmentOffsetOverflowError
 from segproof.integers import INT64_MAX
 from segproof.kafka.crash_remains import CrashRemains
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
@@ -31,8 +27,6 @@ from segproof.kafka.producer_rebuild import rebuild_producer_state
 from segproof.kafka.producer_state import ProducerStateManager
 from segproof.kafka.segment_names import segment_file_name
 from segproof.kafka.segment_replacing import split_segment
-
-__all__ = ["LoadedLog", "LogLoader"]
 
 Answer = TypeVar("Answer")
 

@@ -22,12 +22,7 @@ from operator import index as to_int
 from types import MappingProxyType
 from typing import Self
 
-from segproof.errors import (
-    IndexClosedError,
-    IndexStateError,
-    InvalidArgumentError,
-    SegproofError,
-)
+from segproof.errors import IndexClosedError, IndexStateError, InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, File, SharedFiles
 from segproof.integers import now_ms
 from segproof.kafka.checkpoint_file import OffsetCheckpointFile, write_atomically
@@ -35,8 +30,6 @@ from segproof.kafka.log_config import LogConfig
 from segproof.kafka.partition_log import PartitionLog
 from segproof.kafka.partition_metadata_file import PartitionMetadataFile
 from segproof.kafka.write_format import NEWEST_FORMAT, WriteFormat
-
-__all__ = ["LogManager", "TopicPartition"]
 
 TopicPartition = tuple[str, int]
 """A topic and the number of a partition."""

@@ -6,8 +6,6 @@ Upstream: Kafka, LogOffsetMetadata (since 3.9).
 
 from typing import NamedTuple
 
-__all__ = ["LogOffsetMetadata"]
-
 
 class LogOffsetMetadata(NamedTuple):
     """An offset with its place in the log, as far as it is known."""

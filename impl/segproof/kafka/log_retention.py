@@ -13,8 +13,6 @@ from segproof.kafka.log_segment import LogSegment
 from segproof.kafka.log_view import LogView
 from segproof.kernels.log_rules import breached_by_size, offsets_may_go
 
-__all__ = ["RULES", "Rule"]
-
 Rule = Callable[[LogView, LogConfig, int], list[LogSegment]]
 """What a rule removes of a log, by its options and the time in ms since 1970."""
 

@@ -18,8 +18,6 @@ from segproof.kafka.offset_index import OffsetIndex
 from segproof.kafka.record_file import LogOffsetPosition, RecordFile, TimestampAndOffset
 from segproof.kernels.segment_search import SEARCH_FOUND, SEARCH_NONE, SEARCH_ODD, find_time
 
-__all__ = ["astray", "checked_start", "find_batch_in", "find_record_in"]
-
 _START = struct.Struct(">qiiB")
 _LAST_OFFSET_DELTA = struct.Struct(">i")
 _SIZE_AND_EPOCH = struct.Struct(">ii")

@@ -19,15 +19,14 @@ from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof.kafka.log_search import checked_start, find_batch_in, find_record_in
 from segproof.kafka.offset_index import OffsetPosition
-from segproof.kafka.producer_state import CompletedTxn, ProducerStateManager
+from segproof.kafka.producer_append_info import CompletedTxn
+from segproof.kafka.producer_state import ProducerStateManager
 from segproof.kafka.record_file import LogOffsetPosition, RecordFile, TimestampAndOffset
 from segproof.kafka.segment_files import SegmentFiles
 from segproof.kafka.segment_recovery import SegmentRecovery, append_aborted_txn
 from segproof.kafka.time_index import TimestampOffset
 from segproof.kafka.transaction_index import AbortedTxn, TxnIndexSearchResult
 from segproof.kernels.segment_rules import fits_segment, read_size, roll_is_due, time_waited
-
-__all__ = ["FetchDataInfo", "LogSegment", "RollParams"]
 
 
 class FetchDataInfo(NamedTuple):

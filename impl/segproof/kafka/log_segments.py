@@ -13,8 +13,6 @@ from segproof.errors import IndexStateError, InvalidArgumentError
 from segproof.kafka.log_segment import LogSegment
 from segproof.kernels.log_rules import floor_place
 
-__all__ = ["LogSegments"]
-
 
 class _Published(NamedTuple):
     bases: tuple[int, ...]

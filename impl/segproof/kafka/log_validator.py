@@ -27,10 +27,9 @@ from segproof.errors import (
 from segproof.kafka.batch_writing import write_batch
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.producer_append_info import AppendOrigin
-from segproof.kafka.record_batch import RecordBatch, RecordColumns
+from segproof.kafka.record import RecordColumns
+from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import scan_memory
-
-__all__ = ["LogAppendInfo", "analyze", "assign_offsets", "check_last_offset", "offsets_below_end"]
 
 _NO_TIMESTAMP = -1
 _INT64_MAX = 2**63 - 1

@@ -10,8 +10,6 @@ from segproof.kafka.log_view import LogView
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import TimestampAndOffset
 
-__all__ = ["fetch_offset_by_timestamp"]
-
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
 MAX_TIMESTAMP = -3

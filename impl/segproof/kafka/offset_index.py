@@ -16,12 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from segproof.errors import (
-    IndexFullError,
-    InvalidArgumentError,
-    InvalidOffsetError,
-    SegproofError,
-)
+from segproof.errors import IndexFullError, InvalidArgumentError, InvalidOffsetError, SegproofError
 from segproof.integers import INT32_MAX, INT64_MAX, int64_array, make_tuple
 from segproof.kafka.abstract_index import BEYOND_KEYS, WARM_BYTES, AbstractIndex
 from segproof.kafka.bulk_lookup import int64_difference

@@ -34,13 +34,11 @@ from segproof.kafka.log_view import (
     stable_offset_of,
 )
 from segproof.kafka.offset_by_time import fetch_offset_by_timestamp
-from segproof.kafka.producer_append_info import NO_TRANSACTION_VERSION
-from segproof.kafka.producer_state import AppendOrigin, ProducerStateManager
+from segproof.kafka.producer_append_info import NO_TRANSACTION_VERSION, AppendOrigin
+from segproof.kafka.producer_state import ProducerStateManager
 from segproof.kafka.record_file import TimestampAndOffset
 from segproof.kafka.transaction_index import AbortedTxn
 from segproof.kafka.write_format import NEWEST_FORMAT, WriteFormat
-
-__all__ = ["LogAppendInfo", "PartitionLog"]
 
 
 def _draw() -> int:

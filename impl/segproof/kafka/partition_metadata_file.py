@@ -18,8 +18,6 @@ from segproof.files import REAL_FILES, Files
 from segproof.integers import parse_int
 from segproof.kafka.checkpoint_file import lines_of, read_text_file, write_atomically
 
-__all__ = ["PartitionMetadata", "PartitionMetadataFile", "read_partition_metadata"]
-
 CURRENT_VERSION = 0
 _ZERO = uuid.UUID(int=0)
 _SEPARATOR = re.compile(":[ \t\n\v\f\r]+")

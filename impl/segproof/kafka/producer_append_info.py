@@ -19,16 +19,9 @@ from segproof.errors import (
 )
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof.kafka.producer_snapshot import BatchMetadata, ProducerStateEntry
-from segproof.kafka.record_batch import RecordBatch, end_transaction_marker
+from segproof.kafka.record import end_transaction_marker
+from segproof.kafka.record_batch import RecordBatch
 from segproof.kernels.producer_rules import accepts_epoch, accepts_sequence
-
-__all__ = [
-    "NO_TRANSACTION_VERSION",
-    "AppendOrigin",
-    "CompletedTxn",
-    "ProducerAppendInfo",
-    "TxnMetadata",
-]
 
 AppendOrigin = Literal["replication", "client", "coordinator"]
 NO_TRANSACTION_VERSION = -1

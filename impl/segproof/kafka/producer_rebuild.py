@@ -7,10 +7,9 @@ Laws: PROD-14.
 
 from segproof.integers import INT32_MAX
 from segproof.kafka.log_segments import LogSegments
-from segproof.kafka.producer_state import CompletedTxn, ProducerAppendInfo, ProducerStateManager
+from segproof.kafka.producer_append_info import CompletedTxn, ProducerAppendInfo
+from segproof.kafka.producer_state import ProducerStateManager
 from segproof.kafka.record_file import RecordFile
-
-__all__ = ["rebuild_producer_state"]
 
 
 def rebuild_producer_state(

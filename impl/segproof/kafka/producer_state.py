@@ -21,7 +21,6 @@ from segproof.kafka.producer_append_info import (
     TxnMetadata,
 )
 from segproof.kafka.producer_snapshot import (
-    BatchMetadata,
     ProducerStateEntry,
     read_snapshot_file,
     write_snapshot_file,
@@ -29,16 +28,6 @@ from segproof.kafka.producer_snapshot import (
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.segment_names import offset_of_name, segment_file_name
 from segproof.kernels.producer_rules import is_expired, stable_offset
-
-__all__ = [
-    "AppendOrigin",
-    "BatchMetadata",
-    "CompletedTxn",
-    "ProducerAppendInfo",
-    "ProducerStateEntry",
-    "ProducerStateManager",
-    "TxnMetadata",
-]
 
 _NO_PRODUCER_ID = -1
 _LATE_TRANSACTION_BUFFER_MS = 5 * 60 * 1000

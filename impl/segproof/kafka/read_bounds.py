@@ -6,14 +6,12 @@ Laws: LOG-6, LOG-7, PROD-10.
 """
 
 from segproof.errors import IndexClosedError
-from segproof.kafka.leader_epoch_cache import EpochEntry
+from segproof.kafka.checkpoint_file import EpochEntry
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof.kafka.log_segments import LogSegments
 from segproof.kafka.log_view import LogView
 from segproof.kafka.producer_state import ProducerStateManager
 from segproof.kernels.epochs import kept_from_end
-
-__all__ = ["ReadBounds"]
 
 
 class ReadBounds:

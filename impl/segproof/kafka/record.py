@@ -16,21 +16,6 @@ from numpy.typing import NDArray
 from segproof.errors import InvalidArgumentError, InvalidRecordError
 from segproof.kernels import records as kernels
 
-__all__ = [
-    "EndTransactionMarker",
-    "Record",
-    "RecordColumns",
-    "RecordHeader",
-    "control_record_type",
-    "decode_varint",
-    "decode_varlong",
-    "decrement_sequence",
-    "encode_varint",
-    "encode_varlong",
-    "end_transaction_marker",
-    "increment_sequence",
-]
-
 CONTROL_RECORD_TYPES = (
     "ABORT",
     "COMMIT",

@@ -24,55 +24,15 @@ from segproof.errors import (
     SegproofError,
     TooLargeError,
 )
-from segproof.kafka.batch_writing import (
-    LOG_APPEND_TIME_BIT,
-    TIMESTAMP_TYPES,
-    write_batch,
-    write_empty_batch,
-    write_end_transaction_marker,
-)
+from segproof.kafka.batch_writing import LOG_APPEND_TIME_BIT, TIMESTAMP_TYPES
 from segproof.kafka.legacy_record_batch import (
     check_inner_messages,
     legacy_base_offset,
     legacy_blocks,
     legacy_times,
 )
-from segproof.kafka.record import (
-    EndTransactionMarker,
-    Int64Array,
-    Record,
-    RecordColumns,
-    RecordHeader,
-    control_record_type,
-    decode_varint,
-    decode_varlong,
-    decrement_sequence,
-    encode_varint,
-    encode_varlong,
-    end_transaction_marker,
-    increment_sequence,
-)
+from segproof.kafka.record import Int64Array, Record, RecordColumns, increment_sequence
 from segproof.kernels import records as kernels
-
-__all__ = [
-    "EndTransactionMarker",
-    "Record",
-    "RecordBatch",
-    "RecordColumns",
-    "RecordHeader",
-    "control_record_type",
-    "decode_varint",
-    "decode_varlong",
-    "decrement_sequence",
-    "encode_varint",
-    "encode_varlong",
-    "end_transaction_marker",
-    "increment_sequence",
-    "read_batch",
-    "write_batch",
-    "write_empty_batch",
-    "write_end_transaction_marker",
-]
 
 BATCH_HEADER_BYTES = 61
 """Bytes of a magic 2 batch before its records."""

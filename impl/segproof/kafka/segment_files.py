@@ -27,8 +27,6 @@ from segproof.kafka.transaction_index import TransactionIndex
 from segproof.kafka.write_format import NEWEST_FORMAT, WriteFormat
 from segproof.kernels.index_rules import whole_entries
 
-__all__ = ["SegmentFiles"]
-
 
 class SegmentFiles(Closing):
     """The files of a segment, and what is remembered beside them.

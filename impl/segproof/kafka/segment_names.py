@@ -10,18 +10,6 @@ from typing import NamedTuple
 
 from segproof.errors import NumberFormatError
 
-__all__ = [
-    "CLEANED_SUFFIX",
-    "DELETED_SUFFIX",
-    "SEGMENT_SUFFIXES",
-    "SNAPSHOT_SUFFIX",
-    "SWAP_SUFFIX",
-    "SegmentName",
-    "offset_of_name",
-    "parse_name",
-    "segment_file_name",
-]
-
 SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
 SNAPSHOT_SUFFIX = ".snapshot"
 DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX = ".deleted", ".cleaned", ".swap"

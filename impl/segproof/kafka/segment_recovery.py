@@ -12,11 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from segproof.errors import (
-    CorruptRecordError,
-    InvalidRecordError,
-    SegproofError,
-)
+from segproof.errors import CorruptRecordError, InvalidRecordError, SegproofError
 from segproof.integers import INT32_MAX
 from segproof.kafka.batch_table import BatchTable, CheckedBatches, check_batches
 from segproof.kafka.index_entries import (
@@ -30,15 +26,14 @@ from segproof.kafka.index_entries import (
 )
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.offset_index import OffsetIndex
+from segproof.kafka.producer_append_info import CompletedTxn
 from segproof.kafka.producer_snapshot import MAX_BATCHES
-from segproof.kafka.producer_state import CompletedTxn, ProducerStateManager
+from segproof.kafka.producer_state import ProducerStateManager
 from segproof.kafka.record_batch import BATCH_HEADER_BYTES, RecordBatch, read_batch
 from segproof.kafka.record_file import RecordFile
 from segproof.kafka.time_index import TimeIndex, TimestampOffset
 from segproof.kafka.transaction_index import AbortedTxn, TransactionIndex
 from segproof.kernels.records import add_int64
-
-__all__ = ["SegmentRecovery", "aborted_txn", "append_aborted_txn"]
 
 _TRANSACTIONAL_OR_CONTROL = 0x30
 """Bits of a batch's attributes."""

@@ -13,8 +13,6 @@ from segproof.kafka.log_segment import LogSegment
 from segproof.kafka.log_segments import LogSegments
 from segproof.kafka.segment_names import CLEANED_SUFFIX, SWAP_SUFFIX
 
-__all__ = ["replace_empty_segment", "split_segment"]
-
 
 def split_segment(
     directory: LogDirectory, segments: LogSegments, segment: LogSegment

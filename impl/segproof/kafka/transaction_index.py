@@ -27,14 +27,6 @@ from segproof.errors import (
 )
 from segproof.files import REAL_FILES, File, Files
 
-__all__ = [
-    "ABORTED_TXN_DTYPE",
-    "AbortedTxn",
-    "TransactionIndex",
-    "TxnIndexSearchResult",
-    "read_aborted_txns",
-]
-
 _ENTRY = struct.Struct(">hqqqq")
 _ENTRIES_A_READ = 4096
 

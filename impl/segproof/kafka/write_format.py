@@ -10,8 +10,6 @@ from typing import Literal
 
 from segproof.errors import InvalidArgumentError
 
-__all__ = ["NEWEST_FORMAT", "WriteFormat"]
-
 
 @dataclass(frozen=True, slots=True)
 class WriteFormat:

@@ -21,18 +21,6 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 from segproof.files import own_directory
 
-__all__ = [
-    "COMPILE_AFTER_WORK",
-    "Kernel",
-    "KernelsError",
-    "cache_folder",
-    "compile_function",
-    "kernel",
-    "kernel_mode",
-    "numba_available",
-    "user_cache",
-]
-
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 

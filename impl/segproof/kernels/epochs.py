@@ -11,8 +11,6 @@ Laws: EPOCH-3 to EPOCH-10.
 
 from collections.abc import Sequence
 
-__all__ = ["end_offset", "kept_by_assign", "kept_from_end", "last_not_behind"]
-
 Pairs = Sequence[tuple[int, int]]
 
 

@@ -12,22 +12,6 @@ Laws: ABSIDX-1, ABSIDX-7, ABSIDX-21; OFFIDX-2, 4 to 6, 10, 17; TIMEIDX-2 to 8, 1
 from segproof.kernels.dispatch import kernel
 from segproof.kernels.slot_search import key_at, lower_slot
 
-__all__ = [
-    "APPEND_FULL",
-    "APPEND_NOTHING",
-    "APPEND_NO_ROOM",
-    "APPEND_OFFSET_TOO_FAR",
-    "APPEND_OFFSET_TOO_SMALL",
-    "APPEND_STORE",
-    "APPEND_TIMESTAMP_TOO_SMALL",
-    "is_full",
-    "kept_entries",
-    "offset_append",
-    "offset_distance",
-    "time_append",
-    "whole_entries",
-]
-
 Bytes = bytes | bytearray | memoryview
 
 # What an append does. Those above APPEND_TIMESTAMP_TOO_SMALL are decided by a writable index only.

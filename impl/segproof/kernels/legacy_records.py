@@ -13,8 +13,6 @@ Laws: BATCH-1, BATCH-11.
 from segproof.kernels.dispatch import kernel
 from segproof.kernels.records import decode_int32, decode_int64
 
-__all__ = ["legacy_field", "walk_legacy_messages", "walk_legacy_positions"]
-
 Bytes = bytes | memoryview
 LEGACY_ROW = 8
 """Columns of `walk_legacy_messages`: offset, timestamp (-1 in magic 0), key position, key length,

@@ -12,15 +12,6 @@ Laws: LOG-1, LOG-6, LOG-11, LOG-17, LOG-18.
 
 from collections.abc import Sequence
 
-__all__ = [
-    "breached_by_size",
-    "floor_place",
-    "max_position_of",
-    "offsets_may_go",
-    "roll_base",
-    "stable_bound",
-]
-
 
 def floor_place(bases: Sequence[int], offset: int) -> int:
     """Return the place of the greatest base <= `offset` among rising ones; -1: all are greater.

@@ -11,8 +11,6 @@ Laws: PROD-10, PROD-12; BATCH-5.
 
 from collections.abc import Iterable
 
-__all__ = ["accepts_epoch", "accepts_sequence", "is_expired", "is_in_sequence", "stable_offset"]
-
 
 def is_in_sequence(last_sequence: int, next_sequence: int) -> bool:
     """Return whether a sequence number follows another; 0 follows 2147483647 and -1."""

@@ -16,28 +16,6 @@ Laws: BATCH-1, 4, 5, 7, 16 to 18; SCAN-1, 2, 4 to 6, 10.
 
 from segproof.kernels.dispatch import kernel
 
-__all__ = [
-    "add_int64",
-    "attribute_bit",
-    "compression_code",
-    "decode_batch_header",
-    "decode_int16",
-    "decode_int32",
-    "decode_int64",
-    "decode_varint",
-    "decode_varlong",
-    "decrement_sequence",
-    "increment_sequence",
-    "next_header",
-    "next_record",
-    "plain_record",
-    "short_varint",
-    "summarise_batches",
-    "summarise_records",
-    "walk_batches",
-    "walk_records",
-]
-
 Bytes = bytes | memoryview
 BATCH_ROW = 2
 """Columns of `walk_batches`: position, size in bytes."""

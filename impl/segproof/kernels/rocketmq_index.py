@@ -17,32 +17,6 @@ from segproof.kernels.dispatch import kernel
 from segproof.kernels.records import add_int64
 from segproof.kernels.slot_search import int32_at, int64_at
 
-__all__ = [
-    "CORRUPT",
-    "HEADER_BYTES",
-    "NO_ROOM",
-    "absolute_hash",
-    "add_unit",
-    "hash_of_units",
-    "hash_of_utf8",
-    "hashes_of_joined",
-    "hashes_of_rows",
-    "hashes_of_texts",
-    "key_hash_of_units",
-    "newest_entries",
-    "previous_index",
-    "put_entries",
-    "read_time",
-    "slot_position",
-    "time_difference",
-    "utf8_character",
-    "visit_entries",
-    "walk_chain",
-    "walk_chains",
-    "write_int32",
-    "write_int64",
-]
-
 Bytes = bytes | bytearray | memoryview
 
 HEADER_BYTES = 40

@@ -16,20 +16,6 @@ from segproof.kernels.dispatch import kernel
 from segproof.kernels.records import decode_int16, decode_int32, decode_int64
 from segproof.kernels.rocketmq_index import absolute_hash, add_unit, utf8_character
 
-__all__ = [
-    "MESSAGE_ROW",
-    "WALK_BLANK",
-    "WALK_FULL",
-    "WALK_OTHER",
-    "extend_hash",
-    "find_properties",
-    "hash_keys",
-    "is_name",
-    "key_hash",
-    "read_message",
-    "walk_messages",
-]
-
 Bytes = bytes | memoryview
 
 MESSAGE_ROW = 16

@@ -13,8 +13,6 @@ Laws: SEG-2, SEG-4, SEG-16, SEG-17, SEG-19, SEG-22, SEG-36, SEG-37, SEG-41.
 from segproof.kernels.dispatch import kernel
 from segproof.kernels.index_rules import offset_distance
 
-__all__ = ["fits_segment", "indexed_batches", "read_size", "roll_is_due", "time_waited"]
-
 
 def fits_segment(offset: int, base_offset: int) -> bool:
     """Return whether an offset can be told from the base offset in 31 bits. Laws: SEG-2, SEG-41.

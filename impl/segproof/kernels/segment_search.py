@@ -22,8 +22,6 @@ from segproof.kernels.records import (
     plain_record,
 )
 
-__all__ = ["find_batch", "find_batches", "find_in_batch", "find_time", "find_times"]
-
 Bytes = bytes | memoryview
 SEARCH_FOUND, SEARCH_NONE, SEARCH_MORE, SEARCH_ODD = range(4)
 

@@ -12,19 +12,6 @@ memoryview of format q or i. A search reads slots below `entries` only and ends 
 
 from segproof.kernels.dispatch import kernel
 
-__all__ = [
-    "entries_at",
-    "int32_at",
-    "int64_at",
-    "key_at",
-    "lower_slot",
-    "lower_slots_of_any",
-    "lower_slots_of_random",
-    "lower_slots_of_rising",
-    "native_entries_at",
-    "upper_slot",
-]
-
 Bytes = bytes | bytearray | memoryview
 
 

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from segproof.errors import CorruptIndexError, SegproofError
 from segproof.files import REAL_FILES, File, Files
+from segproof.kernels.rocketmq_index import HEADER_BYTES
 from segproof.reading.live_writer import changed_recently, until_steady
 from segproof.reading.lookup_answers import LookupStep, Steps
 from segproof.reading.record_keys import keys_of, tag_key_of
@@ -32,7 +33,6 @@ from segproof.rocketmq.geometry import find_geometries, find_geometry
 from segproof.rocketmq.index_table import (
     ENTRY,
     ENTRY_BYTES,
-    HEADER_BYTES,
     SLOT_BYTES,
     Geometry,
     StoredHeader,

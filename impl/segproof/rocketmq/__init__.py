@@ -13,12 +13,7 @@ from segproof.rocketmq.consume_queue import ConsumeQueue, ConsumeQueueUnit
 from segproof.rocketmq.index_file import IndexEntry, IndexFile
 from segproof.rocketmq.index_header import IndexHeader
 from segproof.rocketmq.index_service import IndexService, QueryOffsetResult
-from segproof.rocketmq.key_hash import (
-    build_key,
-    hash_code,
-    index_key_hash,
-    index_key_hash_many,
-)
+from segproof.rocketmq.key_hash import build_key, hash_code, index_key_hash, index_key_hash_many
 from segproof.rocketmq.message import (
     CheckResult,
     DispatchRequest,

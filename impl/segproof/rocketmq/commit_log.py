@@ -27,16 +27,6 @@ from segproof.rocketmq.message import (
     check_message_and_return_size,
 )
 
-__all__ = [
-    "COMMIT_LOG",
-    "MAPPED_FILE_BYTES",
-    "CommitLog",
-    "LogFile",
-    "inferred_size",
-    "log_file_name",
-    "named_offset",
-]
-
 COMMIT_LOG: Final = "commitlog"
 MAPPED_FILE_BYTES: Final = 1 << 30
 """Length of a file where nothing says another one."""

@@ -19,15 +19,6 @@ from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, Files
 from segproof.rocketmq.commit_log import CommitLog, log_file_name, named_offset
 
-__all__ = [
-    "BLANK_UNIT",
-    "CONSUME_QUEUE",
-    "ConsumeQueue",
-    "ConsumeQueueUnit",
-    "max_physic_offset",
-    "read_units",
-]
-
 CONSUME_QUEUE: Final = "consumequeue"
 UNIT_BYTES: Final = 20
 MAPPED_FILE_BYTES: Final = 300_000 * UNIT_BYTES

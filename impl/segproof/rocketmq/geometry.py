@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segproof.files import REAL_FILES, File, Files
+from segproof.kernels.rocketmq_index import HEADER_BYTES
 from segproof.rocketmq.index_table import (
     ENTRY_BYTES,
-    HEADER_BYTES,
     SLOT_BYTES,
     Geometry,
     StoredHeader,
@@ -31,16 +31,6 @@ from segproof.rocketmq.index_table import (
     read_slots,
     read_stored_header,
 )
-
-__all__ = [
-    "DEFAULT_GEOMETRY",
-    "GeometryAnswer",
-    "find_geometries",
-    "find_geometry",
-    "geometry_with_slots",
-    "index_file_names",
-    "infer_geometries",
-]
 
 DEFAULT_GEOMETRY: Final = Geometry(5_000_000, 20_000_000)
 CANDIDATES_MAX: Final = 8

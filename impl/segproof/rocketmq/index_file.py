@@ -24,12 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from segproof.closing import Closing
-from segproof.errors import (
-    CorruptIndexError,
-    IndexClosedError,
-    InvalidArgumentError,
-    NullError,
-)
+from segproof.errors import CorruptIndexError, IndexClosedError, InvalidArgumentError, NullError
 from segproof.files import REAL_FILES, File, Files, Mapping, unmap
 from segproof.integers import INT32_MAX, INT64_MAX, int64_array, now_ms
 from segproof.kernels import rocketmq_index as kernels
@@ -38,8 +33,6 @@ from segproof.rocketmq.index_opening import index_file_size, open_handle
 from segproof.rocketmq.index_table import ENTRY, ENTRY_DTYPE
 from segproof.rocketmq.key_hash import Keys, index_key_hash, index_key_hash_many
 from segproof.rocketmq.reference_resource import ReferenceResource
-
-__all__ = ["IndexEntry", "IndexFile", "index_file_size"]
 
 Int64Array = NDArray[np.int64]
 Published = tuple[memoryview, int, int]

@@ -12,8 +12,6 @@ from typing import ClassVar, Final, Self
 
 from segproof.kernels.rocketmq_index import HEADER_BYTES
 
-__all__ = ["HEADER", "IndexHeader"]
-
 HEADER: Final = struct.Struct(">qqqqii")
 _INT64: Final = struct.Struct(">q")
 _INT32: Final = struct.Struct(">i")

@@ -13,8 +13,6 @@ from segproof.files import File, Files
 from segproof.integers import INT32_MAX, parse_int
 from segproof.rocketmq.index_header import IndexHeader
 
-__all__ = ["index_file_size", "is_sound_geometry", "open_handle"]
-
 
 def index_file_size(hash_slot_num: int, index_num: int) -> int:
     """Return the size in bytes of a file with so many slots and entries (RMQIDX-1)."""

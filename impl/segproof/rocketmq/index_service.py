@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["CHECKPOINT", "INDEX", "IndexService", "QueryOffsetResult", "index_file_name"]
-
 INDEX: Final = "index"
 CHECKPOINT: Final = "checkpoint"
 MAX_MSGS_NUM_BATCH: Final = 64

@@ -19,19 +19,6 @@ from segproof.files import File
 from segproof.kernels.rocketmq_index import HEADER_BYTES
 from segproof.rocketmq.index_header import HEADER
 
-__all__ = [
-    "ENTRY",
-    "ENTRY_BYTES",
-    "ENTRY_DTYPE",
-    "HEADER_BYTES",
-    "SLOT_BYTES",
-    "Geometry",
-    "StoredHeader",
-    "entry_blocks",
-    "read_slots",
-    "read_stored_header",
-]
-
 SLOT_BYTES: Final = 4
 ENTRY_BYTES: Final = 20
 BLOCK_ENTRIES: Final = 1 << 18

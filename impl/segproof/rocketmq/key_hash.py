@@ -23,8 +23,6 @@ from segproof.kernels.rocketmq_index import (
     key_hash_of_units,
 )
 
-__all__ = ["Keys", "build_key", "hash_code", "index_key_hash", "index_key_hash_many"]
-
 Keys: TypeAlias = Any
 """Many keys: texts, a numpy array of bytes (kind S) that hold UTF-8, or Arrow strings."""
 Int64Array = NDArray[np.int64]

@@ -21,24 +21,6 @@ from typing import Final, NamedTuple
 from segproof.errors import InvalidArgumentError
 from segproof.rocketmq.key_hash import hash_code
 
-__all__ = [
-    "BLANK_MAGIC",
-    "BORN_HOST_V6",
-    "FAILED",
-    "MAGIC_V1",
-    "MAGIC_V2",
-    "STORE_HOST_V6",
-    "CheckResult",
-    "DispatchRequest",
-    "Message",
-    "blank_tail",
-    "check_message_and_return_size",
-    "decode_text",
-    "dispatch_request_of",
-    "encode_message",
-    "string_to_message_properties",
-]
-
 MAGIC_V1: Final = -626843481
 MAGIC_V2: Final = -626843477
 BLANK_MAGIC: Final = -875286124

@@ -22,8 +22,6 @@ from segproof.rocketmq.index_service import IndexService
 from segproof.rocketmq.message import DispatchRequest, Message, dispatch_request_of
 from segproof.rocketmq.store_checkpoint import StoreCheckpoint
 
-__all__ = ["ABORT", "MessageStore", "MessageStoreConfig", "QueryMessageResult"]
-
 ABORT: Final = "abort"
 """The file that is there while a store runs, or when it was not shut down."""
 QUERY_ROUNDS: Final = 3

@@ -10,8 +10,6 @@ from collections.abc import Callable
 
 from segproof.integers import now_ms
 
-__all__ = ["ReferenceResource"]
-
 
 class ReferenceResource:
     """A resource that is cleaned up once nobody holds it, by any number of threads.

@@ -15,8 +15,6 @@ from typing import Final, NamedTuple, Self
 from segproof.errors import IndexClosedError, InvalidArgumentError
 from segproof.files import REAL_FILES, File, Files
 
-__all__ = ["CHECKPOINT_BYTES", "StoreCheckpoint", "StoredCheckpoint"]
-
 CHECKPOINT_BYTES: Final = 4096
 SAFETY_MS: Final = 3000
 """So much older than what it says a store takes its log and queues to be."""

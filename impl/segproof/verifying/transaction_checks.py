@@ -14,7 +14,8 @@ import numpy as np
 
 from segproof.errors import InvalidRecordError, SegproofError
 from segproof.findings import Severity
-from segproof.kafka.record_batch import RecordBatch, control_record_type, end_transaction_marker
+from segproof.kafka.record import control_record_type, end_transaction_marker
+from segproof.kafka.record_batch import RecordBatch
 from segproof.verifying.log_blocks import Block
 from segproof.verifying.log_check import LogCheck, LogPass
 from segproof.verifying.reporting import Described, PathReporter, Reporter

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from segproof.checksums import crc32c
+from segproof.kafka import Record, write_batch, write_end_transaction_marker
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.partition_log import PartitionLog
-from segproof.kafka.record_batch import Record, write_batch, write_end_transaction_marker
 
 __all__ = ["CORRUPTIONS", "Corruption", "write_dump"]
 

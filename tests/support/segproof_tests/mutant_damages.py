@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from segproof.compression import SMALL_BATCH_LIMIT_BYTES
-from segproof.kafka.record_batch import Record, write_batch
+from segproof.kafka import Record, write_batch
 from segproof_harness.laws.file_damages import sum_again
 
 __all__ = ["damage", "old_times"]

@@ -12,7 +12,8 @@ import pytest
 
 from segproof.compression import Inflation
 from segproof.files import REAL_FILES, data_end, first_byte
-from segproof.kafka.record_batch import Record, RecordHeader, read_batch, write_batch
+from segproof.kafka import Record, RecordHeader, write_batch
+from segproof.kafka.record_batch import read_batch
 from segproof.kernels.dispatch import Kernel
 from segproof.kernels.legacy_records import walk_legacy_messages
 from segproof.kernels.records import next_header

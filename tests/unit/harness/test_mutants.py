@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from segproof.kafka.record_batch import Record, write_batch
+from segproof.kafka import Record, write_batch
 from segproof.rocketmq.message import Message
 from segproof_harness import cli
 from segproof_harness.laws.file_damages import Damage, overwrite, write

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from segproof.kafka.record_batch import Record, write_batch
+from segproof.kafka import Record, write_batch
 from segproof_harness.histories.workloads import choose_for, make_history
 from segproof_harness.structures.kafka.codec_differences import bytes_in, has_messages_only
 from segproof_harness.structures.kafka.log_drawing import ODD_NAMES, draw_damage

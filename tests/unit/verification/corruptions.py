@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from segproof.checksums import crc32c
-from segproof.kafka.record_batch import Record, write_batch
+from segproof.kafka import Record, write_batch
 from segproof_harness.files.shipped_directories import KAFKA
 from segproof_harness.laws.file_damages import sum_again
 

@@ -9,7 +9,8 @@ import pytest
 from segproof.checksums import crc32c
 from segproof.files import REAL_FILES
 from segproof.findings import Severity
-from segproof.kafka.record_batch import Record, RecordBatch, write_batch
+from segproof.kafka import Record, write_batch
+from segproof.kafka.record_batch import RecordBatch
 from segproof.reading import sound_batches
 from segproof.verification import verify
 

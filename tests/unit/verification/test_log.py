@@ -16,6 +16,7 @@ import pytest
 from segproof.errors import InvalidTransactionStateError
 from segproof.files import REAL_FILES
 from segproof.findings import Finding, Severity
+from segproof.kafka import Record, write_batch, write_end_transaction_marker
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.partition_log import PartitionLog
 from segproof.kafka.producer_snapshot import (
@@ -24,7 +25,6 @@ from segproof.kafka.producer_snapshot import (
     read_snapshot,
     write_snapshot,
 )
-from segproof.kafka.record_batch import Record, write_batch, write_end_transaction_marker
 from segproof.verification import verify
 from segproof.verifying import open_transactions, producer_checks
 from segproof_harness.files.shipped_directories import KAFKA

@@ -25,14 +25,9 @@ from hypothesis.stateful import (
 )
 
 from segproof.findings import Finding, Severity
+from segproof.kafka import Record, write_batch, write_empty_batch, write_end_transaction_marker
 from segproof.kafka.checkpoint_file import write_checkpoint
 from segproof.kafka.producer_snapshot import BatchMetadata, ProducerStateEntry, write_snapshot
-from segproof.kafka.record_batch import (
-    Record,
-    write_batch,
-    write_empty_batch,
-    write_end_transaction_marker,
-)
 from segproof.verification import VERIFIED_LAWS, verify
 from segproof_harness.files.memory_files import MemoryFiles
 from segproof_harness.laws.every_law import LAWS, RETIRED

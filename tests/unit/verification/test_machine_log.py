@@ -8,8 +8,8 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from segproof.findings import Finding
+from segproof.kafka import Record, write_batch
 from segproof.kafka.checkpoint_file import write_checkpoint
-from segproof.kafka.record_batch import Record, write_batch
 from segproof.verification import verify
 from segproof_harness.files.memory_files import MemoryFiles
 from segproof_harness.laws.every_law import LAWS

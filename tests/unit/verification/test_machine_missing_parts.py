@@ -15,12 +15,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from segproof.files import FileStatus
-from segproof.kafka.record_batch import (
-    Record,
-    write_batch,
-    write_empty_batch,
-    write_end_transaction_marker,
-)
+from segproof.kafka import Record, write_batch, write_empty_batch, write_end_transaction_marker
 from segproof.verification import verify
 from segproof_harness.files.codecs import CODECS
 from segproof_harness.files.memory_files import MemoryFiles

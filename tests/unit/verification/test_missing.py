@@ -14,7 +14,7 @@ import pytest
 
 from segproof.files import REAL_FILES
 from segproof.findings import Finding, Severity
-from segproof.kafka.record_batch import Record, write_batch, write_end_transaction_marker
+from segproof.kafka import Record, write_batch, write_end_transaction_marker
 from segproof.verification import verify
 from segproof_harness.files.shipped_directories import KAFKA
 

@@ -17,8 +17,8 @@ from tests.unit.verification.test_corruptions import CORRUPTIONS, script
 from segproof.errors import SegproofError, TooLargeError
 from segproof.files import REAL_FILES, Files
 from segproof.findings import Finding
+from segproof.kafka import Record, write_batch
 from segproof.kafka.batch_table import BatchScan, CheckedBatches, check_batches
-from segproof.kafka.record_batch import Record, write_batch
 from segproof.verification import verify
 from segproof.verifying import log_blocks, segment_checks
 from segproof.verifying.directory_checks import Partition

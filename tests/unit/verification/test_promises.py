@@ -15,13 +15,8 @@ import pytest
 from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, File, Files, FileStatus
 from segproof.findings import Finding, Severity
+from segproof.kafka import Record, write_batch, write_empty_batch, write_end_transaction_marker
 from segproof.kafka.producer_snapshot import write_snapshot
-from segproof.kafka.record_batch import (
-    Record,
-    write_batch,
-    write_empty_batch,
-    write_end_transaction_marker,
-)
 from segproof.verification import RULES, VERIFIED_LAWS, verify
 from segproof.verifying.log_check import LogCheck
 from segproof.verifying.path_verification import Progress

@@ -7,7 +7,7 @@ Upstream: LogAppendInfo, FetchDataInfo, ProducerStateEntry, AbortedTxn, of every
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from segproof.kafka.leader_epoch_cache import EpochEntry
+from segproof.kafka import EpochEntry
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
 from segproof.kafka.producer_append_info import TxnMetadata
 from segproof.kafka.producer_snapshot import BatchMetadata, ProducerStateEntry

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from segproof.files import File, Files, first_byte
 from segproof.findings import Finding, Severity
+from segproof.kernels.rocketmq_index import HEADER_BYTES
 from segproof.rocketmq.geometry import GeometryAnswer
 from segproof.rocketmq.index_table import (
     ENTRY_BYTES,
-    HEADER_BYTES,
     SLOT_BYTES,
     Geometry,
     StoredHeader,

@@ -15,10 +15,17 @@ from segproof.errors import (
     InvalidRecordError,
     SegmentOffsetOverflowError,
 )
-from segproof.kafka import LogConfig, LogSegment, WriteFormat
+from segproof.kafka import (
+    LogConfig,
+    LogSegment,
+    Record,
+    WriteFormat,
+    write_batch,
+    write_empty_batch,
+)
 from segproof.kafka import bulk_search as bulk
 from segproof.kafka.batch_table import read_batch_headers
-from segproof.kafka.record_batch import Record, read_batch, write_batch, write_empty_batch
+from segproof.kafka.record_batch import read_batch
 from segproof.kafka.record_file import scan_memory
 from segproof_harness.files.memory_files import MemoryFiles
 

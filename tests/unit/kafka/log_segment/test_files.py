@@ -12,10 +12,9 @@ from segproof.errors import (
     InvalidArgumentError,
 )
 from segproof.files import FileStatus
-from segproof.kafka import LogConfig, LogSegment, RollParams
+from segproof.kafka import CompletedTxn, LogConfig, LogSegment, RollParams
 from segproof.kafka.lazy_index import LazyIndex
 from segproof.kafka.offset_index import OffsetPosition
-from segproof.kafka.producer_state import CompletedTxn
 from segproof.kafka.record_file import RecordFile
 from segproof_harness.files.memory_files import MemoryFiles
 from segproof_tests import memory_segments

@@ -20,14 +20,9 @@ from segproof.errors import (
     SegmentOffsetOverflowError,
     SegproofError,
 )
-from segproof.kafka import LogSegment
+from segproof.kafka import LogSegment, Record, write_batch, write_end_transaction_marker
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.producer_state import ProducerStateManager
-from segproof.kafka.record_batch import (
-    Record,
-    write_batch,
-    write_end_transaction_marker,
-)
 from segproof_tests.memory_segments import (
     BASE,
     BATCHES,

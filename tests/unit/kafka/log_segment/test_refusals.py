@@ -13,8 +13,8 @@ from segproof.errors import (
     InvalidRecordError,
     SegproofError,
 )
-from segproof.kafka import LogConfig, LogSegment, WriteFormat
-from segproof.kafka.record_batch import BATCH_HEADER_BYTES, Record, write_batch
+from segproof.kafka import LogConfig, LogSegment, Record, WriteFormat, write_batch
+from segproof.kafka.record_batch import BATCH_HEADER_BYTES
 from segproof_harness.files.memory_files import MemoryFiles
 
 NOW = 7000

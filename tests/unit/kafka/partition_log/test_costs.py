@@ -10,9 +10,16 @@ from pathlib import Path
 import pytest
 
 from segproof.errors import InvalidArgumentError
-from segproof.kafka import LeaderEpochFileCache, LogConfig, LogSegment, Record, write_batch
+from segproof.kafka import (
+    CompletedTxn,
+    LeaderEpochFileCache,
+    LogConfig,
+    LogSegment,
+    Record,
+    write_batch,
+)
 from segproof.kafka.producer_snapshot import ProducerStateEntry
-from segproof.kafka.producer_state import CompletedTxn, ProducerStateManager
+from segproof.kafka.producer_state import ProducerStateManager
 from segproof_harness.files.memory_files import MemoryFiles
 
 SECONDS = 6

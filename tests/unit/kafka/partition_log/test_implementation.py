@@ -30,10 +30,10 @@ from segproof.kafka import (
     RecordBatch,
     read_batch,
     write_batch,
+    write_empty_batch,
     write_end_transaction_marker,
 )
 from segproof.kafka.log_offset_metadata import LogOffsetMetadata
-from segproof.kafka.record_batch import write_empty_batch
 from segproof_tests.memory_logs import (
     CONFIG,
     START_MS,

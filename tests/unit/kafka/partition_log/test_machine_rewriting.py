@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from segproof.checksums import crc32, crc32c
 from segproof.compression import COMPRESSION_NAMES, compress
-from segproof.kafka.record_batch import encode_varint, encode_varlong
+from segproof.kafka.record import encode_varint, encode_varlong
 from segproof.kafka.record_file import scan_memory
 from segproof_harness.files.codecs import CODECS
 from segproof_harness.structures.outcomes import Outcome, of_model, outcome_of

@@ -17,23 +17,21 @@ from segproof.errors import (
     OutOfOrderSequenceError,
 )
 from segproof.files import File
-from segproof.kafka import producer_snapshot
-from segproof.kafka.log_config import LogConfig
-from segproof.kafka.log_offset_metadata import LogOffsetMetadata
-from segproof.kafka.log_segment import LogSegment
-from segproof.kafka.producer_state import (
+from segproof.kafka import (
     BatchMetadata,
     CompletedTxn,
     ProducerStateEntry,
-    ProducerStateManager,
-    TxnMetadata,
-)
-from segproof.kafka.record_batch import (
     Record,
-    read_batch,
+    TxnMetadata,
+    producer_snapshot,
     write_batch,
     write_end_transaction_marker,
 )
+from segproof.kafka.log_config import LogConfig
+from segproof.kafka.log_offset_metadata import LogOffsetMetadata
+from segproof.kafka.log_segment import LogSegment
+from segproof.kafka.producer_state import ProducerStateManager
+from segproof.kafka.record_batch import read_batch
 from segproof.kafka.record_file import RecordFile
 from segproof.kafka.segment_names import offset_of_name, segment_file_name
 from segproof_harness.files.memory_files import MemoryFiles

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
+from segproof import kafka
 from segproof.kafka import producer_snapshot
 from segproof.kafka import producer_state as implementation
-from segproof.kafka import record_batch as batches
 from segproof.kafka.segment_names import segment_file_name
 from segproof_harness.files.codecs import CODECS
 from segproof_harness.files.memory_files import MemoryFiles
@@ -152,7 +152,7 @@ class ProducerStateMachine(RuleBasedStateMachine):
             step = judged(info, "append", batch=batch, transaction_version=version)
             expected = of_model(step.outcome)
             if self.is_compared:
-                ours = batches.read_batch(image)
+                ours = kafka.read_batch(image)
                 actual = outcome_of(partial(impl_info.append, ours, None, version))
                 assert expected == actual, image.hex()
                 assert normalise(step.after.updated_entry) == normalise(impl_info.updated_entry)
@@ -222,7 +222,7 @@ class ProducerStateMachine(RuleBasedStateMachine):
         if kind == "marker":
             known = 0 if entry is None else entry.coordinator_epoch
             coordinator = data.draw(st.sampled_from((known + 3, known - 1, known)))
-            return batches.write_end_transaction_marker(
+            return kafka.write_end_transaction_marker(
                 data.draw(st.sampled_from(("ABORT", "COMMIT"))),
                 offset=offset,
                 timestamp=self.now_ms,
@@ -230,13 +230,13 @@ class ProducerStateMachine(RuleBasedStateMachine):
                 **common,
             )
         if kind == "control":
-            return batches.write_empty_batch(
+            return kafka.write_empty_batch(
                 offset, offset, self.now_ms, is_transactional=True, is_control=True, **common
             )
         if kind == "odd":
             keys = (b"", b"\0\0\0\1", b"\0\0\0\2", b"\0\0\0\x63", b"\xff\xff\0\0")
-            record = batches.Record(offset, 0, data.draw(st.sampled_from(keys)), b"\0")
-            return batches.write_batch(
+            record = kafka.Record(offset, 0, data.draw(st.sampled_from(keys)), b"\0")
+            return kafka.write_batch(
                 [record], base_offset=offset, is_transactional=True, is_control=True, **common
             )
         common["base_sequence"] = self.draw_sequence(data, entry)
@@ -244,10 +244,10 @@ class ProducerStateMachine(RuleBasedStateMachine):
         count = data.draw(st.integers(1, 3))
         self.offset += count - 1
         if kind == "empty":
-            return batches.write_empty_batch(offset, self.offset - 1, self.now_ms, **common)
-        records = [batches.Record(offset + n, self.now_ms - n, None, b"v") for n in range(count)]
+            return kafka.write_empty_batch(offset, self.offset - 1, self.now_ms, **common)
+        records = [kafka.Record(offset + n, self.now_ms - n, None, b"v") for n in range(count)]
         compression = data.draw(st.sampled_from(("none", "none", "gzip")))
-        return batches.write_batch(records, base_offset=offset, compression=compression, **common)
+        return kafka.write_batch(records, base_offset=offset, compression=compression, **common)
 
     @rule(data=st.data(), producer_id=PRODUCERS, origin=ORIGINS, is_kept=st.booleans())
     def append_batches(
@@ -265,7 +265,7 @@ class ProducerStateMachine(RuleBasedStateMachine):
         entry = self.state.last_entry(producer_id) or ProducerStateEntry(producer_id)
         known = max(0, entry.coordinator_epoch)
         for coordinator_epoch in (known + first, known + second):
-            image = batches.write_end_transaction_marker(
+            image = kafka.write_end_transaction_marker(
                 "COMMIT",
                 offset=self.offset,
                 timestamp=self.now_ms,
@@ -281,8 +281,8 @@ class ProducerStateMachine(RuleBasedStateMachine):
         """Append some batches that continue the producer's sequence, one after another."""
         for _ in range(count):
             entry = self.state.last_entry(producer_id) or ProducerStateEntry(producer_id)
-            image = batches.write_batch(
-                [batches.Record(self.offset, self.now_ms, None, b"v")],
+            image = kafka.write_batch(
+                [kafka.Record(self.offset, self.now_ms, None, b"v")],
                 base_offset=self.offset,
                 producer_id=producer_id,
                 producer_epoch=max(0, entry.producer_epoch),
@@ -298,7 +298,7 @@ class ProducerStateMachine(RuleBasedStateMachine):
         image = self.draw_batch(data, producer_id)
         step = judged(self.state, "update_producers", batch=self.batch_of(image))
         if self.is_compared:
-            actual = outcome_of(lambda: self.impl.update_producers(batches.read_batch(image)))
+            actual = outcome_of(lambda: self.impl.update_producers(kafka.read_batch(image)))
             assert of_model(step.outcome) == actual
         self.state = step.after
         self.compare_states()
@@ -320,15 +320,13 @@ class ProducerStateMachine(RuleBasedStateMachine):
         epoch = min(max(0, entry.producer_epoch + data.draw(st.sampled_from((0, 0, 1)))), 32767)
         if sequence < 0 or known.offset_delta < 0:
             return
-        image = batches.write_empty_batch(
+        image = kafka.write_empty_batch(
             self.offset, self.offset + known.offset_delta, 0,
             producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence,
         )  # fmt: skip
         found = entry.find_duplicate_batch(self.batch_of(image))
         if self.is_compared and ours is not None:
-            assert normalise(found) == normalise(
-                ours.find_duplicate_batch(batches.read_batch(image))
-            )
+            assert normalise(found) == normalise(ours.find_duplicate_batch(kafka.read_batch(image)))
         self.note("duplicate", found)
 
     # --- offsets, snapshots, time ---
@@ -526,10 +524,10 @@ def snapshots(draw: st.DrawFn) -> tuple[ProducerStateEntry, ...]:
 def ours_of(entries: tuple[ProducerStateEntry, ...]) -> list[Any]:
     """Return the entries as the implementation's."""
     return [
-        implementation.ProducerStateEntry(
+        producer_snapshot.ProducerStateEntry(
             one.producer_id, one.producer_epoch, one.coordinator_epoch, one.last_timestamp,
             one.current_txn_first_offset,
-            tuple(implementation.BatchMetadata(*batch) for batch in one.batch_metadata),
+            tuple(producer_snapshot.BatchMetadata(*batch) for batch in one.batch_metadata),
         )
         for one in entries
     ]  # fmt: skip

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segproof.kafka import record_batch as batches
+from segproof import kafka
 from segproof_model.kafka.broker.producer_state import ProducerStateManager
 from segproof_model.kafka.format.log_config import LogConfig
 from segproof_model.kafka.format.log_segment import LogSegment
@@ -36,7 +36,7 @@ def logs(draw: st.DrawFn) -> list[bytes]:
         if producer_id in open_ids and draw(st.booleans()):
             kind = draw(st.sampled_from(("ABORT", "COMMIT")))
             images.append(
-                batches.write_end_transaction_marker(
+                kafka.write_end_transaction_marker(
                     kind, offset=offset, timestamp=stamp, producer_id=producer_id,
                     producer_epoch=0, coordinator_epoch=len(images),
                 )
@@ -56,8 +56,8 @@ def logs(draw: st.DrawFn) -> list[bytes]:
                 "is_transactional": is_open,
             }
             sequences[producer_id] = (sequences[producer_id] + count) % 2**31
-        records = [batches.Record(offset + row, stamp, None, b"v") for row in range(count)]
-        images.append(batches.write_batch(records, base_offset=offset, **extra))
+        records = [kafka.Record(offset + row, stamp, None, b"v") for row in range(count)]
+        images.append(kafka.write_batch(records, base_offset=offset, **extra))
         offset += count
     return images
 

@@ -19,13 +19,17 @@ from segproof.errors import (
     OutOfBoundsError,
     SegproofError,
 )
-from segproof.kafka.batch_table import check_batches
-from segproof.kafka.record_batch import (
-    EndTransactionMarker,
+from segproof.kafka import (
     Record,
-    RecordBatch,
     RecordHeader,
     control_record_type,
+    write_batch,
+    write_empty_batch,
+    write_end_transaction_marker,
+)
+from segproof.kafka.batch_table import check_batches
+from segproof.kafka.record import (
+    EndTransactionMarker,
     decode_varint,
     decode_varlong,
     decrement_sequence,
@@ -33,11 +37,8 @@ from segproof.kafka.record_batch import (
     encode_varlong,
     end_transaction_marker,
     increment_sequence,
-    read_batch,
-    write_batch,
-    write_empty_batch,
-    write_end_transaction_marker,
 )
+from segproof.kafka.record_batch import RecordBatch, read_batch
 
 HEADERS = (RecordHeader("h1", b"x"), RecordHeader("h2", None))
 WRITTEN = {

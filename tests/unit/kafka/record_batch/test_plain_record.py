@@ -4,7 +4,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segproof.kafka.record_batch import encode_varint, encode_varlong
+from segproof.kafka.record import encode_varint, encode_varlong
 from segproof.kernels.records import next_record, plain_record
 
 LENGTHS = st.sampled_from([-2, -1, 0, 1, 2, 63, 64, 90, 200, 8191, 8192])

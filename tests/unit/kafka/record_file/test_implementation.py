@@ -12,14 +12,9 @@ from hypothesis import strategies as st
 
 from segproof.errors import CorruptRecordError, InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES
+from segproof.kafka import Record, write_batch, write_empty_batch
 from segproof.kafka.batch_table import BatchScan, check_batches, read_batch_headers
-from segproof.kafka.record_batch import (
-    Record,
-    RecordBatch,
-    read_batch,
-    write_batch,
-    write_empty_batch,
-)
+from segproof.kafka.record_batch import RecordBatch, read_batch
 from segproof.kafka.record_file import (
     LogOffsetPosition,
     RecordFile,
