@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is closed at the end of a `with` block."""
+"""What is closed at the end of a `with` block, what is undone where one fails, errors of many."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Self
 
 
@@ -18,3 +20,26 @@ class Closing:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@contextmanager
+def undone_if_it_fails(*undo: Callable[[], object]) -> Iterator[None]:
+    """Call each of these, in order, where the block raises; its error goes on."""
+    try:
+        yield
+    except BaseException:
+        for step in undo:
+            step()
+        raise
+
+
+def attempt_all(*actions: Callable[[], object]) -> None:
+    """Call each, whatever the others do. Raises: the first error, once all were called."""
+    first: Exception | None = None
+    for action in actions:
+        try:
+            action()
+        except Exception as error:
+            first = first or error
+    if first is not None:
+        raise first

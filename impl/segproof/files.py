@@ -15,9 +15,12 @@ import os
 import stat as stat_modes
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from segproof.closing import undone_if_it_fails
 
 __all__ = [
     "NOT_REGULAR",
@@ -41,9 +44,6 @@ NOT_REGULAR = "not a regular file"
 UNMAP_SECONDS = 60.0
 """How long a file waits for its readers before it is unmapped: longer than any lookup takes."""
 PIECE_BYTES = 1 << 20
-
-
-_PIECE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class File(Protocol):
         """Fill `buffer` from `position`; return the bytes read, fewer only where the file ends."""
 
     def data_ranges(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield, rising, the ranges of [start, end) outside of which the file has only zeros."""
+        """Yield, rising, the ranges of [start, end) that may hold other bytes than zeros."""
 
     def pwrite(self, data: bytes | memoryview, position: int) -> None:
         """Write all of `data` at `position`."""
@@ -168,8 +168,8 @@ def data_end(file: File) -> int:
 def first_byte(file: File, start: int, end: int) -> int | None:
     """Return where the first byte of [start, end) lies that is not zero, or None."""
     for begin, behind in file.data_ranges(start, end):
-        for position in range(begin, behind, _PIECE_BYTES):
-            data = file.pread(min(_PIECE_BYTES, behind - position), position)
+        for position in range(begin, behind, PIECE_BYTES):
+            data = file.pread(min(PIECE_BYTES, behind - position), position)
             if data.count(0) != len(data):
                 return position + len(data) - len(data.lstrip(b"\0"))
     return None
@@ -182,11 +182,8 @@ def holds_zeros(file: File, start: int, end: int) -> bool:
 
 def first_byte_of(files: "Files", path: str, start: int, end: int) -> int | None:
     """Return what `first_byte` does, for a path."""
-    file = files.open(path)
-    try:
+    with closing(files.open(path)) as file:
         return first_byte(file, start, end)
-    finally:
-        file.close()
 
 
 class Files(Protocol):
@@ -343,11 +340,8 @@ class _RealFile:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), self.path)
         with _Naming(self.path):
             mapping = _RealMapping(self._descriptor, size)
-            try:
+            with undone_if_it_fails(mapping.close):
                 self._reserve(size)
-            except BaseException:
-                mapping.close()
-                raise
         return mapping
 
     def _reserve(self, size: int) -> None:
@@ -453,13 +447,10 @@ class RealFiles:
         """Lock a file as a JVM does: a record lock on all of it."""
         file = _RealFile(os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK), path)
         try:
-            file.lock()
+            with undone_if_it_fails(file.close):
+                file.lock()
         except (BlockingIOError, PermissionError):
-            file.close()
             return None
-        except BaseException:
-            file.close()
-            raise
         return file
 
     def sync_directory(self, path: str) -> None:

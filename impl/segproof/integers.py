@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from segproof.errors import InvalidArgumentError, NumberFormatError
 
 INT32_MAX = 2**31 - 1
+INT32_MIN = -(2**31)
 INT64_MAX = 2**63 - 1
+INT64_MIN = -(2**63)
 make_tuple = tuple.__new__
 """Makes a named tuple from its class and all its values, in half the time that the class takes."""
 
@@ -23,9 +25,30 @@ def now_ms() -> int:
 def as_int64(number: int) -> int:
     """Return the int64 nearest to `number`: beyond 64 bits nothing is stored."""
     number = to_int(number)
-    if -INT64_MAX <= number <= INT64_MAX:
+    if INT64_MIN <= number <= INT64_MAX:
         return number
-    return INT64_MAX if number > 0 else -INT64_MAX - 1
+    return INT64_MAX if number > 0 else INT64_MIN
+
+
+def in_range(
+    value: int,
+    what: str,
+    low: int = INT64_MIN,
+    high: int = INT64_MAX,
+    *,
+    law: str | None = None,
+    path: str | None = None,
+) -> int:
+    """Return the integer, which must be from `low` to `high`, both inclusive.
+
+    Raises: InvalidArgumentError, which says `what` the number is.
+    """
+    number = to_int(value)
+    if not low <= number <= high:
+        raise InvalidArgumentError(
+            f"{what} is {number}, not from {low} to {high}", law=law, path=path
+        )
+    return number
 
 
 def int64_array(values: ArrayLike, what: str) -> NDArray[np.int64]:

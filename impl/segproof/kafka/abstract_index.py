@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from segproof.closing import Closing
 from segproof.errors import CorruptIndexError, IndexOffsetOverflowError, InvalidArgumentError
 from segproof.files import REAL_FILES, Files
-from segproof.integers import INT32_MAX, INT64_MAX
+from segproof.integers import INT32_MAX, INT64_MAX, INT64_MIN, in_range
 from segproof.kafka.bulk_lookup import Columns
 from segproof.kafka.index_mapping import IndexMapping, Published
 from segproof.kernels.index_rules import is_full, kept_entries, offset_distance
@@ -62,11 +62,7 @@ class AbstractIndex(IndexMapping, Closing):
         *,
         files: Files = REAL_FILES,
     ) -> None:
-        self.base_offset = to_int(base_offset)
-        if not -INT64_MAX - 1 <= self.base_offset <= INT64_MAX:
-            raise InvalidArgumentError(
-                f"base offset {self.base_offset} is outside 64 bits", path=os.fspath(file)
-            )
+        self.base_offset = in_range(base_offset, "the base offset", path=os.fspath(file))
         self._columns: tuple[Published, Columns] | None = None
         self._increasing_keys: tuple[Published, memoryview, int] | None = None
         self._searches: tuple[Published | None, int] = (None, 0)
@@ -160,7 +156,7 @@ class AbstractIndex(IndexMapping, Closing):
         if self._OFFSET_IS_KEY:
             key = min(max(to_int(target) - self.base_offset, -BEYOND_KEYS - 1), BEYOND_KEYS)
         else:
-            key = min(max(to_int(target), -INT64_MAX - 1), INT64_MAX)
+            key = min(max(to_int(target), INT64_MIN), INT64_MAX)
         size, key_size, warm_entries = (
             self.ENTRY_SIZE,
             self._KEY_SIZE,

@@ -15,6 +15,7 @@ from itertools import pairwise
 from segproof.checksums import crc32, crc32c
 from segproof.compression import COMPRESSION_NAMES, compress
 from segproof.errors import InvalidArgumentError
+from segproof.integers import INT32_MAX
 from segproof.kafka.record import Record, encode_varint, encode_varlong
 
 NO_TIMESTAMP = -1
@@ -22,7 +23,6 @@ TIMESTAMP_TYPES = ("NoTimestampType", "CreateTime", "LogAppendTime")
 LOG_APPEND_TIME_BIT = 8
 _TRANSACTIONAL_BIT = 16
 _CONTROL_BIT = 32
-_INT32_MAX = (1 << 31) - 1
 
 _FRAME = struct.Struct(">qiibI")
 _CHECKED_HEADER = struct.Struct(">hiqqqhii")
@@ -175,7 +175,7 @@ class _Header:
         has_producer = self.producer_id != -1
         if self.timestamp_type not in TIMESTAMP_TYPES[1:]:
             raise _refused(f"magic 2 has no timestamp type {self.timestamp_type!r}")
-        if not 0 <= self.last_offset - self.base_offset <= _INT32_MAX:
+        if not 0 <= self.last_offset - self.base_offset <= INT32_MAX:
             raise _refused(
                 f"the last offset {self.last_offset} is not within 2^31 - 1 of the base offset "
                 f"{self.base_offset}"

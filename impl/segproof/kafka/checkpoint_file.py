@@ -12,6 +12,7 @@ Not covered: files above `READ_BYTES_MAX`, which are refused.
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing, suppress
 from operator import index as to_int
 from typing import Generic, NamedTuple, NoReturn, TypeVar
 
@@ -41,16 +42,13 @@ def read_text_file(files: Files, path: str) -> bytes:
 
     Raises: FileNotFoundError, OSError; TooLargeError above `READ_BYTES_MAX`.
     """
-    file = files.open(path)
-    try:
+    with closing(files.open(path)) as file:
         size = file.size()
         if size > READ_BYTES_MAX:
             raise TooLargeError(
                 f"{size} bytes, more than the {READ_BYTES_MAX} that are read", path=path
             )
         return file.pread(size, 0)
-    finally:
-        file.close()
 
 
 def write_atomically(files: Files, path: str, data: bytes, *, syncs_directory: bool = True) -> None:
@@ -65,27 +63,17 @@ def write_atomically(files: Files, path: str, data: bytes, *, syncs_directory: b
     """
     temporary = f"{path}.tmp"
     try:
-        file = files.open(temporary, writable=True, create=True)
-        try:
+        with closing(files.open(temporary, writable=True, create=True)) as file:
             file.truncate(0)
             file.pwrite(data, 0)
             file.sync()
-        finally:
-            file.close()
         files.rename(temporary, path)
     except OSError:
-        _remove_quietly(files, temporary)
+        with suppress(OSError):  # the first error tells more
+            files.remove(temporary)
         raise
     if syncs_directory:
         files.sync_directory(os.path.dirname(path) or ".")
-
-
-def _remove_quietly(files: Files, path: str) -> None:
-    """Remove what a failed write has left, without hiding why it failed."""
-    try:
-        files.remove(path)
-    except OSError:
-        return
 
 
 def lines_of(data: bytes, path: str | None = None) -> list[str]:
@@ -223,7 +211,7 @@ class CheckpointFile(Generic[Entry]):
         """Return the entries in the order of the file.
 
         Laws: CKPT-2, CKPT-3, CKPT-4, CKPT-6.
-        Raises: OSError, of which CorruptCheckpointError says what is wrong in the file;
+        Raises: OSError; its CorruptCheckpointError says what is wrong in the file.
         NumberFormatError; TooLargeError.
         """
         data = read_text_file(self._files, self.file)

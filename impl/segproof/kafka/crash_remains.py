@@ -10,7 +10,7 @@ Laws: LOAD-1 to LOAD-3.
 from collections.abc import Iterable
 
 from segproof.errors import NumberFormatError
-from segproof.integers import INT64_MAX
+from segproof.integers import INT64_MAX, INT64_MIN
 from segproof.kafka.log_directory import LogDirectory
 from segproof.kafka.segment_names import (
     CLEANED_SUFFIX,
@@ -92,16 +92,13 @@ class CrashRemains:
         swaps = self._with_suffix(SWAP_SUFFIX)
         if not swaps:
             return False
-        low, high = INT64_MAX, -INT64_MAX - 1
+        low, high = INT64_MAX, INT64_MIN
         for name in swaps:
             if self.names[name].kind == ".log":
                 base_offset = self.names[name].base_offset
-                segment = self._directory.new_segment(base_offset, True, SWAP_SUFFIX)
-                try:
+                with self._directory.new_segment(base_offset, True, SWAP_SUFFIX) as segment:
                     low = min(low, base_offset)
                     high = max(high, segment.read_next_offset())
-                finally:
-                    segment.close()
         # Reading it has made a missing index, whose name is a swap file's as well.
         self.read_names()
         self.remove(

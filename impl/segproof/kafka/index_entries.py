@@ -116,7 +116,7 @@ def plan_batches(
     first_offset: FirstOffset | None,
     entries: list[IndexEntry],
 ) -> Plan:
-    """Fill and return the entries of batches that begin at `position`, each of which may get one.
+    """Fill and return the entries of batches that begin at `position`; each batch may get one.
 
     With `first_offset` they have the first offsets; what that raises leaves the entries before it.
     Laws: SEG-4, SEG-26.

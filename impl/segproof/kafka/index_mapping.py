@@ -13,16 +13,19 @@ Not covered: a second process that cuts a file which is open for writing here.
 
 import os
 from collections.abc import Callable
+from contextlib import closing
 from operator import index as to_int
 from typing import ClassVar, TypeVar
 
 import numpy as np
 
+from segproof.closing import undone_if_it_fails
 from segproof.errors import IndexClosedError, InvalidArgumentError, ReadOnlyIndexError
 from segproof.files import File, Files, Mapping, unmap
+from segproof.integers import INT32_MAX
 from segproof.kernels.index_rules import whole_entries
 
-LENGTH_MAX = 2**31 - 1
+LENGTH_MAX = INT32_MAX
 """Kafka maps an index file whole, and says its length as an int32."""
 
 Answer = TypeVar("Answer")
@@ -102,15 +105,12 @@ class IndexMapping:
         self._publish(view, 0 if created is not None else self._count_entries(view))
 
     def _open_for_reading(self) -> None:
-        handle = self._files.open(self.file)
-        try:
+        with closing(self._files.open(self.file)) as handle:
             # Never a mapping: another process may cut the file, and touching a page that is gone
             # kills the reader.
             # An array of numpy lies in large pages, which are read into 4 times as fast.
             data = np.empty(self._checked_length(handle), np.uint8).data
             self.length = handle.pread_into(data, 0)
-        finally:
-            handle.close()
         view = data[: self.length]
         self._publish(view, self._count_entries(view))
 
@@ -201,11 +201,8 @@ class IndexMapping:
 
     def _map_again(self, entries: int) -> None:
         """Map; without a mapping nothing written would reach the file, so close then."""
-        try:
+        with undone_if_it_fails(self.close_handler):
             self._map(entries)
-        except BaseException:
-            self.close_handler()
-            raise
 
     def _unmap(self, view: memoryview) -> None:
         """Unmap once no reader is inside; a reader that comes later finds the view released."""

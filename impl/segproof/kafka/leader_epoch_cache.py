@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from operator import index as to_int
 from typing import Self
 
-from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, Files
+from segproof.integers import INT32_MAX, in_range
 from segproof.kafka.checkpoint_file import EpochEntry, LeaderEpochCheckpointFile
 from segproof.kernels.epochs import end_offset, kept_by_assign, kept_from_end, last_not_behind
 
@@ -99,12 +99,8 @@ class LeaderEpochFileCache:
 
     def _kept_by_assign(self, entries: Sequence[EpochEntry], entry: EpochEntry) -> int:
         """Return how many entries stay before this one, or -1 where it changes nothing."""
-        if not (0 <= entry.epoch < 1 << 31 and 0 <= entry.start_offset < 1 << 63):
-            raise InvalidArgumentError(
-                f"epoch {entry.epoch} from offset {entry.start_offset} is out of range",
-                law="EPOCH-2",
-                path=self.file,
-            )
+        in_range(entry.epoch, "an epoch", 0, INT32_MAX, law="EPOCH-2", path=self.file)
+        in_range(entry.start_offset, "a start offset", 0, law="EPOCH-2", path=self.file)
         return kept_by_assign(entries, *entry)
 
     def truncate_from_end(self, end_offset: int) -> None:

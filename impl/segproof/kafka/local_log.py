@@ -8,7 +8,8 @@ Laws: LOG-4, LOG-11 to LOG-14.
 import contextlib
 from collections.abc import Iterator, Sequence
 
-from segproof.errors import InvalidArgumentError, SegproofError
+from segproof.errors import SegproofError
+from segproof.integers import in_range
 from segproof.kafka.checkpoint_file import EpochEntry
 from segproof.kafka.log_directory import LogDirectory
 from segproof.kafka.log_loader import LoadedLog
@@ -158,10 +159,7 @@ class LocalLog:
                 expected=f"more than {active.base_offset}",
                 actual=base_offset,
             )
-        if base_offset >= 1 << 63:
-            raise InvalidArgumentError(
-                f"base offset {base_offset} is outside 64 bits", path=self.directory.dir
-            )
+        in_range(base_offset, "the base offset", path=self.directory.dir)
 
     def check_last_entry(self, base: int) -> None:
         """Return if the active segment takes the entry with which it ends, should it end."""

@@ -9,13 +9,12 @@ Upstream: Kafka, UnifiedLog.append (4.3.1).
 Laws: LOG-9 to LOG-11, LOG-21, PROD-11.
 """
 
-from operator import index as to_int
-
 from segproof.errors import (
     InvalidArgumentError,
     InvalidProducerEpochError,
     RecordBatchTooLargeError,
 )
+from segproof.integers import INT32_MAX, INT32_MIN, in_range
 from segproof.kafka.index_entries import Plan, segment_overflow
 from segproof.kafka.local_log import LocalLog
 from segproof.kafka.log_segment import LogSegment, RollParams
@@ -53,12 +52,10 @@ class LogAppend:
     ) -> None:
         log.bounds.check_open()
         self.log, self.config, self.dir = log, log.directory.config, log.directory.dir
-        self.records, self.leader_epoch = records, to_int(leader_epoch)
-        self.origin, self.transaction_version = origin, transaction_version
-        if not -(1 << 31) <= self.leader_epoch < 1 << 31:
-            raise InvalidArgumentError(
-                f"leader epoch {leader_epoch} is outside 32 bits", law="EPOCH-2", path=self.dir
-            )
+        self.records, self.origin, self.transaction_version = records, origin, transaction_version
+        self.leader_epoch = in_range(
+            leader_epoch, "the leader epoch", INT32_MIN, INT32_MAX, law="EPOCH-2", path=self.dir
+        )
         self.info, self.batches = analyze(
             records,
             self.config,

@@ -10,26 +10,24 @@ from dataclasses import dataclass
 from typing import Literal
 
 from segproof.errors import InvalidArgumentError
-
-_INT32_MAX = 2**31 - 1
-_INT64_MAX = 2**63 - 1
+from segproof.integers import INT32_MAX, INT64_MAX, INT64_MIN, in_range
 
 _RANGES = {
-    "segment_bytes": (14, _INT32_MAX),
-    "segment_ms": (1, _INT64_MAX),
-    "segment_jitter_ms": (0, _INT64_MAX),
-    "segment_index_bytes": (0, _INT32_MAX),
-    "index_interval_bytes": (0, _INT32_MAX),
-    "max_message_bytes": (0, _INT32_MAX),
-    "retention_ms": (-1, _INT64_MAX),
-    "retention_bytes": (-_INT64_MAX - 1, _INT64_MAX),
-    "file_delete_delay_ms": (0, _INT64_MAX),
-    "message_timestamp_before_max_ms": (0, _INT64_MAX),
-    "message_timestamp_after_max_ms": (0, _INT64_MAX),
-    "max_compaction_lag_ms": (1, _INT64_MAX),
-    "flush_messages": (1, _INT64_MAX),
-    "producer_id_expiration_ms": (1, _INT32_MAX),
-    "max_transaction_timeout_ms": (1, _INT32_MAX),
+    "segment_bytes": (14, INT32_MAX),
+    "segment_ms": (1, INT64_MAX),
+    "segment_jitter_ms": (0, INT64_MAX),
+    "segment_index_bytes": (0, INT32_MAX),
+    "index_interval_bytes": (0, INT32_MAX),
+    "max_message_bytes": (0, INT32_MAX),
+    "retention_ms": (-1, INT64_MAX),
+    "retention_bytes": (INT64_MIN, INT64_MAX),
+    "file_delete_delay_ms": (0, INT64_MAX),
+    "message_timestamp_before_max_ms": (0, INT64_MAX),
+    "message_timestamp_after_max_ms": (0, INT64_MAX),
+    "max_compaction_lag_ms": (1, INT64_MAX),
+    "flush_messages": (1, INT64_MAX),
+    "producer_id_expiration_ms": (1, INT32_MAX),
+    "max_transaction_timeout_ms": (1, INT32_MAX),
 }
 """The least and the greatest value of each number, both inclusive."""
 
@@ -63,21 +61,19 @@ class LogConfig:
     """Negative: without limit."""
     file_delete_delay_ms: int = 60000
     message_timestamp_type: Literal["CreateTime", "LogAppendTime"] = "CreateTime"
-    message_timestamp_before_max_ms: int = _INT64_MAX
+    message_timestamp_before_max_ms: int = INT64_MAX
     message_timestamp_after_max_ms: int = 3600000
     cleanup_policy: str = "delete"
     """`delete`, `compact`, both with a comma between; or empty: neither, as 4.3.1 allows."""
-    max_compaction_lag_ms: int = _INT64_MAX
+    max_compaction_lag_ms: int = INT64_MAX
     compression_type: str = "producer"
-    flush_messages: int = _INT64_MAX
+    flush_messages: int = INT64_MAX
     producer_id_expiration_ms: int = 86400000
     max_transaction_timeout_ms: int = 900000
 
     def __post_init__(self) -> None:
-        for name, (low, high) in _RANGES.items():
-            value = getattr(self, name)
-            if not low <= value <= high:
-                raise InvalidArgumentError(f"{name} is {value}, not from {low} to {high}")
+        for name, bounds in _RANGES.items():
+            in_range(getattr(self, name), name, *bounds)
         for name, choices in _CHOICES.items():
             value = getattr(self, name)
             if value not in choices:
@@ -90,9 +86,19 @@ class LogConfig:
     @property
     def max_segment_ms(self) -> int:
         """The age at which a segment is rolled; a compacted log's lag limits it as well."""
-        if "compact" in self._policies:
+        if self.is_compacted:
             return min(self.max_compaction_lag_ms, self.segment_ms)
         return self.segment_ms
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether only the last record of each key is kept."""
+        return "compact" in self._policies
+
+    @property
+    def is_cut_by_retention(self) -> bool:
+        """Whether time and size limit what is kept."""
+        return "delete" in self._policies
 
     @property
     def _policies(self) -> frozenset[str]:

@@ -8,6 +8,7 @@ Laws: FILE-5.
 import os
 from collections.abc import Callable, Iterable
 
+from segproof.closing import undone_if_it_fails
 from segproof.files import Files
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.log_segment import LogSegment
@@ -97,15 +98,12 @@ class LogDirectory:
         """
         marked = list(segments)
         due = self.time() + self.config.file_delete_delay_ms
-        try:
+        # Where it fails: nobody else may know them any more.
+        with undone_if_it_fails(*(segment.close_handlers for segment in marked)):
             for segment in marked:
                 if not segment.has_suffix(DELETED_SUFFIX):
                     segment.change_file_suffixes("", DELETED_SUFFIX)
                 self._pending.append((due, segment))
-        except BaseException:
-            for segment in marked:  # nobody else may know them any more
-                segment.close_handlers()
-            raise
         if marked:
             self.sync()
 

@@ -16,6 +16,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
+from segproof.closing import undone_if_it_fails
 from segproof.errors import CorruptIndexError, InvalidOffsetError, SegmentOffsetOverflowError
 from segproof.integers import INT64_MAX
 from segproof.kafka.crash_remains import CrashRemains
@@ -108,7 +109,7 @@ class LogLoader:
     def _too_many_files(self, error: OSError) -> OSError:
         names = self._remains.names.values()
         segments = sum(kind == ".log" and not suffix for _, kind, suffix in names)
-        text = f"too many open files: the log has {segments} segments, each of which keeps one open"
+        text = f"too many open files: the log has {segments} segments, and each keeps one open"
         return OSError(errno.EMFILE, f"{text}; raise the limit (ulimit -n)", error.filename)
 
     # --- segments
@@ -119,11 +120,9 @@ class LogLoader:
             try:
                 return step()
             except _OverflowError as error:
-                try:
+                # It may not be among the loaded ones.
+                with undone_if_it_fails(error.segment.close_handlers):
                     _, removed = split_segment(self._directory, self._segments, error.segment)
-                except BaseException:
-                    error.segment.close_handlers()  # it may not be among the loaded ones
-                    raise
                 self._directory.delete_producer_snapshots(self._producers, removed)
                 self._recovered = None
                 self._remains.read_names()

@@ -24,7 +24,7 @@ from typing import Self
 
 from segproof.errors import IndexClosedError, IndexStateError, InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, File, SharedFiles
-from segproof.integers import now_ms
+from segproof.integers import INT32_MAX, now_ms
 from segproof.kafka.checkpoint_file import OffsetCheckpointFile, write_atomically
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.partition_log import PartitionLog
@@ -45,7 +45,6 @@ METADATA_TOPIC = "__cluster_metadata"
 """Its log is kept by the quorum of controllers, by other rules; a broker's manager passes it by."""
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _DIRECTORY = re.compile(r"(.+)-(0|[1-9][0-9]{0,9})")
-_INT32_MAX = 2**31 - 1
 
 
 class LogManager:
@@ -163,7 +162,7 @@ class LogManager:
         found: dict[TopicPartition, str] = {}
         for name in self._files.list_directory(self.log_dir):
             match = _DIRECTORY.fullmatch(name)
-            if match is None or int(match[2]) > _INT32_MAX or not _is_topic(match[1]):
+            if match is None or int(match[2]) > INT32_MAX or not _is_topic(match[1]):
                 continue
             status = self._files.status(self._path(name))
             if status is not None and status.is_directory:
@@ -198,7 +197,7 @@ class LogManager:
         """
         self._check_open()
         partition = to_int(partition)
-        if not _is_topic(topic) or not 0 <= partition <= _INT32_MAX:
+        if not _is_topic(topic) or not 0 <= partition <= INT32_MAX:
             raise InvalidArgumentError(
                 "no topic or partition of Kafka is called so",
                 path=self.log_dir,

@@ -26,7 +26,7 @@ def below_log_start(view: LogView, config: LogConfig, now: int) -> list[LogSegme
 
 def beyond_size(view: LogView, config: LogConfig, now: int) -> list[LogSegment]:
     """Return the segments without which the log has still at least `retention_bytes`. LOG-18."""
-    if not _is_deleted(config):
+    if not config.is_cut_by_retention:
         return []
     sizes = [segment.size for segment in view.segments]
     count = breached_by_size(sizes, config.retention_bytes)
@@ -36,13 +36,9 @@ def beyond_size(view: LogView, config: LogConfig, now: int) -> list[LogSegment]:
 def beyond_time(view: LogView, config: LogConfig, now: int) -> list[LogSegment]:
     """Return the segments whose largest timestamp is older than `retention_ms`."""
     limit = config.retention_ms
-    if not _is_deleted(config) or limit < 0:
+    if not config.is_cut_by_retention or limit < 0:
         return []
     return _oldest(view, lambda _, segment: now - segment.largest_timestamp > limit)
-
-
-def _is_deleted(config: LogConfig) -> bool:
-    return "delete" in [policy.strip() for policy in config.cleanup_policy.split(",")]
 
 
 def _oldest(view: LogView, is_breached: Callable[[int, LogSegment], bool]) -> list[LogSegment]:

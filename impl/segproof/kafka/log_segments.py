@@ -6,9 +6,10 @@ Laws: LOG-1 to LOG-3.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from segproof.closing import attempt_all
 from segproof.errors import IndexStateError, InvalidArgumentError
 from segproof.kafka.log_segment import LogSegment
 from segproof.kernels.log_rules import floor_place
@@ -24,7 +25,7 @@ class LogSegments:
 
     One writer and any number of readers without a lock: a change publishes one new tuple, so a
     reader sees the set before it or after it. A search costs log2(segments) steps and answers a
-    segment, or None where there is none.
+    segment, or None.
     """
 
     def __init__(self) -> None:
@@ -166,21 +167,11 @@ class LogSegments:
 
     def close(self) -> None:
         """Close every segment. Raises: the first error, once all were closed."""
-        self._attempt(LogSegment.close)
+        attempt_all(*(segment.close for segment in self))
 
     def close_handlers(self) -> None:
         """Close every segment without writing or trimming. Raises: as `close`."""
-        self._attempt(LogSegment.close_handlers)
-
-    def _attempt(self, action: Callable[[LogSegment], None]) -> None:
-        first: Exception | None = None
-        for segment in self._published.segments:
-            try:
-                action(segment)
-            except Exception as error:
-                first = first or error
-        if first is not None:
-            raise first
+        attempt_all(*(segment.close_handlers for segment in self))
 
     @staticmethod
     def _at(published: _Published, number: int) -> LogSegment | None:

@@ -24,6 +24,7 @@ from segproof.errors import (
     OffsetOrderError,
     RecordTooLargeError,
 )
+from segproof.integers import INT64_MAX, INT64_MIN
 from segproof.kafka.batch_writing import write_batch
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.producer_append_info import AppendOrigin
@@ -32,7 +33,6 @@ from segproof.kafka.record_batch import RecordBatch
 from segproof.kafka.record_file import scan_memory
 
 _NO_TIMESTAMP = -1
-_INT64_MAX = 2**63 - 1
 _LOG_APPEND_TIME_BIT = 8
 _KEPT_ATTRIBUTES = 0x77
 """Codec, transactional, control and delete horizon; the type of timestamp is made new."""
@@ -197,7 +197,7 @@ def assign_offsets(
 def _checked_records(
     batch: RecordBatch, magic: int, config: LogConfig, origin: AppendOrigin, now: int
 ) -> RecordColumns:
-    """Return the records of a batch, all of which a leader takes."""
+    """Return the records of a batch, if a leader takes each of them."""
     if batch.magic != magic:
         raise InvalidRecordError(
             "the messages are of different formats",
@@ -241,8 +241,7 @@ def _check_records(
     """
     is_foreign = np.zeros(len(columns), bool)
     is_foreign[foreign] = True
-    policies = [policy.strip() for policy in config.cleanup_policy.split(",")]
-    keyless = columns.key_lengths < 0 if "compact" in policies else np.zeros(len(columns), bool)
+    keyless = (columns.key_lengths < 0) & config.is_compacted
     far = _far_timestamps(batch, columns, config, now) & ~is_foreign & ~keyless
     bad = np.flatnonzero(is_foreign | keyless | far)
     if not len(bad):
@@ -270,8 +269,8 @@ def _far_timestamps(
     if config.message_timestamp_type == "CreateTime":
         is_checked = timestamps != _NO_TIMESTAMP
     # With Python's ints: a difference of two int64 need not be one.
-    low = max(now - config.message_timestamp_before_max_ms, -(2**63))
-    high = min(now + config.message_timestamp_after_max_ms, _INT64_MAX)
+    low = max(now - config.message_timestamp_before_max_ms, INT64_MIN)
+    high = min(now + config.message_timestamp_after_max_ms, INT64_MAX)
     is_far = is_checked & ((timestamps < low) | (timestamps > high))
     if batch.timestamp_type == "LogAppendTime":
         is_far |= ~is_checked
@@ -339,10 +338,10 @@ def _stamped(
 
 def check_last_offset(last_offset: int) -> None:
     """Return if another offset of 64 bits follows this one. Raises: InvalidArgumentError."""
-    if last_offset >= _INT64_MAX:
+    if last_offset >= INT64_MAX:
         raise InvalidArgumentError(
             "no offset of 64 bits would be left",
-            expected=f"at most {_INT64_MAX - 1}",
+            expected=f"at most {INT64_MAX - 1}",
             actual=last_offset,
         )
 

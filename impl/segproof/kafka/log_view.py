@@ -46,7 +46,7 @@ class LogView(NamedTuple):
 
 
 def read_consistently(current: Callable[[], LogView], read: Callable[[LogView], Answer]) -> Answer:
-    """Return what `read` says of a view, nothing of which was removed meanwhile.
+    """Return what `read` says of a view, once nothing was removed while it read.
 
     The writer publishes a view before it removes what that no longer holds, and a record file
     counts its cuts before a byte goes. So a reader goes round once more for each removal, and never

@@ -17,7 +17,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from segproof.errors import IndexFullError, InvalidArgumentError, InvalidOffsetError, SegproofError
-from segproof.integers import INT32_MAX, INT64_MAX, int64_array, make_tuple
+from segproof.integers import (
+    INT32_MAX,
+    INT32_MIN,
+    INT64_MAX,
+    INT64_MIN,
+    in_range,
+    int64_array,
+    make_tuple,
+)
 from segproof.kafka.abstract_index import BEYOND_KEYS, WARM_BYTES, AbstractIndex
 from segproof.kafka.bulk_lookup import int64_difference
 from segproof.kernels.index_rules import (
@@ -134,11 +142,11 @@ class OffsetIndex(AbstractIndex):
     ) -> OffsetPosition | None:
         """Return the first entry whose position is not below `fetch_offset.position + fetch_size`.
 
-        None if there is none. The sum does not wrap, and the first entry is found like any other
+        None without such an entry. The sum does not wrap, and the first entry is found as any other
         (OFFIDX-15, OFFIDX-16). Raises: IndexClosedError.
         """
         end = to_int(fetch_offset.position) + to_int(fetch_size)
-        target = min(max(end, -INT64_MAX - 1), INT64_MAX)
+        target = min(max(end, INT64_MIN), INT64_MAX)
 
         def read(view: memoryview, entries: int) -> OffsetPosition | None:
             slot = upper_slot(view, 8, 4, 4, entries, target, _WARM_ENTRIES)
@@ -171,10 +179,7 @@ class OffsetIndex(AbstractIndex):
         verdict = offset_append(entries, self.length // 8, last_offset, self.base_offset, offset)
         if verdict != APPEND_STORE:
             raise self._refusal(verdict, entries, last_offset, offset)
-        if not -INT32_MAX - 1 <= position <= INT32_MAX:
-            raise InvalidArgumentError(
-                f"position {position} is outside 32 bits", law="OFFIDX-1", path=self.file
-            )
+        in_range(position, "the position", INT32_MIN, INT32_MAX, law="OFFIDX-1", path=self.file)
         self._check_writable("append")
 
     def _refusal(self, verdict: int, entries: int, last_offset: int, offset: int) -> SegproofError:
@@ -206,7 +211,7 @@ class OffsetIndex(AbstractIndex):
             return
         distances = new_offsets - self.base_offset  # wraps at 64 bits, as upstream
         bad = (distances < 0) | (distances > INT32_MAX)
-        bad |= (new_positions < -INT32_MAX - 1) | (new_positions > INT32_MAX)
+        bad |= (new_positions < INT32_MIN) | (new_positions > INT32_MAX)
         bad[1:] |= new_offsets[1:] <= new_offsets[:-1]
         bad[max(self.max_entries - entries, 0) :] = True
         bad[0] |= not self.writable or (entries > 0 and int(new_offsets[0]) <= self.last_offset)

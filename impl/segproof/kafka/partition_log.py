@@ -15,7 +15,7 @@ from typing import Self
 from segproof.closing import Closing
 from segproof.errors import InvalidArgumentError, OffsetOutOfRangeError
 from segproof.files import REAL_FILES, Files
-from segproof.integers import as_int64, now_ms
+from segproof.integers import as_int64, in_range, now_ms
 from segproof.kafka.leader_epoch_cache import LeaderEpochFileCache
 from segproof.kafka.local_log import LocalLog
 from segproof.kafka.log_append import LogAppend
@@ -86,10 +86,8 @@ class PartitionLog(Closing):
         Raises: NumberFormatError for a file with a segment's suffix that has no offset as its name,
         and CorruptCheckpointError, with nothing changed; OSError; what recovery raises.
         """
-        start, point = to_int(log_start_offset), to_int(recovery_point)
-        for name, offset in (("log_start_offset", start), ("recovery_point", point)):
-            if not 0 <= offset < 1 << 63:
-                raise InvalidArgumentError(f"{name} is {offset}, not from 0 to 2^63 - 1")
+        start = in_range(log_start_offset, "log_start_offset", 0)
+        point = in_range(recovery_point, "recovery_point", 0)
         directory = LogDirectory(
             os.fspath(dir), config, files=files, time=time, write_format=write_format, draw=draw
         )
@@ -365,11 +363,9 @@ class PartitionLog(Closing):
         InvalidArgumentError for an offset outside 63 bits. OSError; the log is offline then.
         """
         self._bounds.check_open()
-        offset = to_int(new_offset)
-        start = offset if log_start_offset is None else to_int(log_start_offset)
-        for name, value in (("new_offset", offset), ("log_start_offset", start)):
-            if not 0 <= value < 1 << 63:
-                raise InvalidArgumentError(f"{name} is {value}, not from 0 to 2^63 - 1")
+        offset = in_range(new_offset, "new_offset", 0)
+        start = offset if log_start_offset is None else log_start_offset
+        start = in_range(start, "log_start_offset", 0)
         with self._log.offline_if_it_fails():
             self._log.truncate_fully_and_start_at(offset, start)
 

@@ -12,12 +12,14 @@ Laws: PROD-1 to PROD-5, PROD-7.
 
 import struct
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from segproof.checksums import crc32c
 from segproof.errors import CorruptSnapshotError, InvalidArgumentError
 from segproof.files import REAL_FILES, Files
+from segproof.integers import INT32_MAX
 from segproof.kafka.checkpoint_file import write_atomically
 from segproof.kafka.record_batch import RecordBatch
 from segproof.kernels.records import decrement_sequence
@@ -33,7 +35,7 @@ __all__ = [
 
 NO_PRODUCER_EPOCH = -1
 MAX_BATCHES = 5
-MAX_SNAPSHOT_BYTES = (1 << 31) - 1
+MAX_SNAPSHOT_BYTES = INT32_MAX
 """A larger file is not read; a Java array holds no more."""
 _VERSION = 1
 _HEADER = struct.Struct(">hIi")
@@ -167,16 +169,14 @@ def read_snapshot_file(path: str, *, files: Files = REAL_FILES) -> tuple[Produce
 
     Raises: OSError; CorruptSnapshotError as `read_snapshot` does, and for a file of 2 GiB.
     """
-    file = files.open(path)
-    try:
-        size = file.size()
-        _entry_count(file.pread(_HEADER.size, 0), size)
-        return read_snapshot(file.pread(size, 0))
-    except CorruptSnapshotError as error:
-        error.path = path
-        raise
-    finally:
-        file.close()
+    with closing(files.open(path)) as file:
+        try:
+            size = file.size()
+            _entry_count(file.pread(_HEADER.size, 0), size)
+            return read_snapshot(file.pread(size, 0))
+        except CorruptSnapshotError as error:
+            error.path = path
+            raise
 
 
 def write_snapshot_file(

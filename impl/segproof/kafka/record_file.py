@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from operator import index as to_int
 from typing import NamedTuple, Self
 
+from segproof.closing import undone_if_it_fails
 from segproof.compression import UNCOMPRESSED_LIMIT_BYTES
 from segproof.errors import (
     CorruptRecordError,
@@ -20,6 +21,7 @@ from segproof.errors import (
     SegproofError,
 )
 from segproof.files import REAL_FILES, File, Files, holds_zeros
+from segproof.integers import INT32_MAX
 from segproof.kafka.record_batch import (
     BATCH_HEADER_BYTES,
     LEGACY_MIN_BYTES,
@@ -38,7 +40,7 @@ __all__ = [
 
 HEADER_UP_TO_MAGIC_BYTES = 17
 LOG_OVERHEAD_BYTES = 12
-MAX_FILE_BYTES = (1 << 31) - 1
+MAX_FILE_BYTES = INT32_MAX
 """Kafka addresses a log with an int32."""
 
 
@@ -116,7 +118,7 @@ class RecordFile:
                 actual=init_file_size,
             )
         handle = files.open(file, writable=mutable, create=mutable)
-        try:
+        with undone_if_it_fails(handle.close):
             if is_new and mutable:
                 if init_file_size < 0:
                     raise OSError(errno.EINVAL, f"a file cannot have {init_file_size} bytes", file)
@@ -130,9 +132,6 @@ class RecordFile:
                     actual=size,
                 )
             return cls(handle, size, writable=mutable)
-        except BaseException:
-            handle.close()
-            raise
 
     def __enter__(self) -> Self:
         return self

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from operator import index as to_int
 from typing import Self
 
-from segproof.closing import Closing
+from segproof.closing import Closing, attempt_all, undone_if_it_fails
 from segproof.errors import IndexClosedError, InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, Files, FileStatus
-from segproof.integers import INT64_MAX, now_ms
+from segproof.integers import in_range, now_ms
 from segproof.kafka.lazy_index import LazyIndex
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.log_search import ReadAhead
@@ -92,16 +92,14 @@ class SegmentFiles(Closing):
     ) -> Self:
         """Open the segment in a directory, or make its `.log`; the index files come when needed.
 
-        With `preallocate` a new log has `init_file_size` bytes, none of which count. `time` tells
-        the ms since 1970. The log is not read: the largest timestamp is that of the last time
+        With `preallocate` a new log has `init_file_size` bytes, and its logical size is 0. `time`
+        tells the ms since 1970. The log is not read: the largest timestamp is that of the last time
         entry, until `recover` or `truncate_to` (SEG-49). Laws: FILE-3, FILE-4.
 
         Raises: OSError; SegproofError for a log above 2147483647 bytes; InvalidArgumentError for a
         base offset outside 64 bits.
         """
-        base_offset, folder = to_int(base_offset), os.fspath(dir)
-        if not -INT64_MAX - 1 <= base_offset <= INT64_MAX:
-            raise InvalidArgumentError(f"base offset {base_offset} is outside 64 bits")
+        base_offset, folder = in_range(base_offset, "the base offset"), os.fspath(dir)
 
         def path(suffix: str) -> str:
             return os.path.join(folder, segment_file_name(base_offset, suffix) + file_suffix)
@@ -109,11 +107,8 @@ class SegmentFiles(Closing):
         log = RecordFile.open(
             path(".log"), True, file_already_exists, init_file_size, preallocate, files=files
         )
-        try:
+        with undone_if_it_fails(log.file.close):
             txn_index = TransactionIndex(base_offset, path(".txnindex"), files=files)
-        except BaseException:
-            log.file.close()
-            raise
         size = config.segment_index_bytes
         lazy_indexes = (
             LazyIndex.for_offset(path(".index"), base_offset, size, files=files),
@@ -240,7 +235,7 @@ class SegmentFiles(Closing):
         Each is attempted. Raises: the first OSError.
         """
         self._is_closed = True
-        self._attempt(
+        attempt_all(
             self._delete_log,
             self._lazy_offset_index.delete_if_exists,
             self._lazy_time_index.delete_if_exists,
@@ -275,7 +270,7 @@ class SegmentFiles(Closing):
     def close_handlers(self) -> None:
         """Close all files as they are; nothing is written or cut. Law: SEG-45."""
         self._is_closed = True
-        self._attempt(
+        attempt_all(
             self._lazy_offset_index.close_handler,
             self._lazy_time_index.close_handler,
             self._close_log_handle,
@@ -285,23 +280,12 @@ class SegmentFiles(Closing):
     def _close_files(self) -> None:
         """Close all files, cut behind what they hold. Raises: the first error of several."""
         self._is_closed = True
-        self._attempt(
+        attempt_all(
             self._lazy_offset_index.close,
             self._lazy_time_index.close,
             self.log.close,
             self.txn_index.close,
         )
-
-    def _attempt(self, *actions: Callable[[], object]) -> None:
-        """Call each, whatever the others do; raise the first error at the end."""
-        first: Exception | None = None
-        for action in actions:
-            try:
-                action()
-            except Exception as error:
-                first = first or error
-        if first is not None:
-            raise first
 
     def _close_log_handle(self) -> None:
         self.log.is_open = False

@@ -27,7 +27,7 @@ def segment_file_name(base_offset: int, suffix: str) -> str:
 
 
 def offset_of_name(name: str, suffix: str) -> int | None:
-    """Return the offset of which `name` is the only right name with this suffix, or None."""
+    """Return the offset in a name with this suffix; None unless Kafka writes it just so."""
     number = name.removesuffix(suffix)
     if number == name or len(number) > 20 + (number[:1] == "-"):
         return None

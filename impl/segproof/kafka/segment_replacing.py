@@ -7,6 +7,7 @@ Upstream: Kafka 4.3.1: UnifiedLog.splitOverflowedSegment, LocalLog.replaceSegmen
 Laws: LOG-19, LOG-20, LOAD-1.
 """
 
+from segproof.closing import attempt_all, undone_if_it_fails
 from segproof.errors import IndexStateError, InvalidArgumentError
 from segproof.kafka.log_directory import LogDirectory
 from segproof.kafka.log_segment import LogSegment
@@ -33,18 +34,10 @@ def split_segment(
             path=segment.log.name,
         )
     new: list[LogSegment] = []
-    try:
+    with undone_if_it_fails(lambda: attempt_all(*(part.delete_if_exists for part in new))):
         _copy_into_new(directory, segment, new)
-    except BaseException:
-        for part in new:
-            part.delete_if_exists()
-        raise
-    try:
+    with undone_if_it_fails(*(part.close_handlers for part in new)):
         return new, _replace(directory, segments, new, segment)
-    except BaseException:
-        for part in new:
-            part.close_handlers()
-        raise
 
 
 def replace_empty_segment(directory: LogDirectory, segments: LogSegments, old: LogSegment) -> None:
@@ -55,11 +48,8 @@ def replace_empty_segment(directory: LogDirectory, segments: LogSegments, old: L
     """
     directory.remove_files_of_segment(old.base_offset, CLEANED_SUFFIX)
     new = directory.new_segment(old.base_offset, file_suffix=CLEANED_SUFFIX)
-    try:
+    with undone_if_it_fails(new.close_handlers):
         _replace(directory, segments, [new], old)
-    except BaseException:
-        new.close_handlers()
-        raise
 
 
 def _copy_into_new(directory: LogDirectory, segment: LogSegment, new: list[LogSegment]) -> None:

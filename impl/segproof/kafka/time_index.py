@@ -24,7 +24,15 @@ from segproof.errors import (
     InvalidOffsetError,
     SegproofError,
 )
-from segproof.integers import INT32_MAX, INT64_MAX, int64_array, make_tuple
+from segproof.integers import (
+    INT32_MAX,
+    INT64_MAX,
+    INT64_MIN,
+    as_int64,
+    in_range,
+    int64_array,
+    make_tuple,
+)
 from segproof.kafka.abstract_index import WARM_BYTES, AbstractIndex
 from segproof.kernels.index_rules import (
     APPEND_FULL,
@@ -104,8 +112,8 @@ class TimeIndex(AbstractIndex):
         if type(target_timestamp) is not int:
             target_timestamp = to_int(target_timestamp)
         target = target_timestamp
-        if not -INT64_MAX - 1 <= target <= INT64_MAX:
-            target = min(max(target, -INT64_MAX - 1), INT64_MAX)
+        if not INT64_MIN <= target <= INT64_MAX:
+            target = as_int64(target)
         while True:
             cuts = self._cuts
             published = self._published
@@ -188,8 +196,7 @@ class TimeIndex(AbstractIndex):
             self._check_writable("maybe_append")
         if verdict != APPEND_STORE:
             raise self._refusal(verdict, entries, last, timestamp, offset)
-        if timestamp > INT64_MAX:
-            raise InvalidArgumentError(f"timestamp {timestamp} is outside 64 bits", path=self.file)
+        in_range(timestamp, "the timestamp", path=self.file)
         return False
 
     def _refusal(

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from segproof.closing import Closing
+from segproof.closing import Closing, undone_if_it_fails
 from segproof.errors import (
     CorruptIndexError,
     IndexClosedError,
@@ -132,14 +132,11 @@ class TransactionIndex(Closing):
             file = self._files.open(self.file, writable=self.writable)
         except FileNotFoundError:
             return
-        try:
+        with undone_if_it_fails(file.close):
             size = file.size()
             if count := size // _ENTRY.size:
                 last = file.pread(_ENTRY.size, (count - 1) * _ENTRY.size)
                 self.last_offset = AbortedTxn.from_bytes(last).last_offset
-        except BaseException:
-            file.close()
-            raise
         self._open = (file, size)
 
     @property

@@ -150,7 +150,7 @@ def cache_folder() -> str:
 def _may_keep(folder: str) -> bool:
     """Make a folder if it is missing, and return whether what it keeps may be run.
 
-    numba unpickles what lies there: who may write to it runs code as whoever compiles.
+    numba unpickles what lies there: a user who may write to it runs code as the user who compiles.
     """
     is_new = not os.path.isdir(folder)
     try:
@@ -176,7 +176,7 @@ def _tell(text: str) -> None:
 def compile_function(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile `function`, and the kernels it calls, keeping the result in the user's cache.
 
-    Out of a zip, or where nothing may be kept, it is compiled anew in each process.
+    Out of a zip, or where nothing may be kept, each process compiles it again.
     Raises: KernelsError beside settings of numba; ModuleNotFoundError without numba.
     """
     if beside := _settings():

@@ -54,7 +54,7 @@ def max_position_of(
 
 
 def stable_bound(high_watermark: int, first_unstable_offset: int) -> int:
-    """Return the last stable offset, exclusive; -1 as first unstable offset: there is none."""
+    """Return the last stable offset, exclusive; -1 as first unstable offset: all are stable."""
     if 0 <= first_unstable_offset < high_watermark:
         return first_unstable_offset
     return high_watermark

@@ -85,8 +85,8 @@ def find_batches(
 ) -> tuple[int, int]:
     """Find the batches of many targets; return (how many were decided, how the next one ended).
 
-    `starts` and `positions` count from the beginning of the log, of which the buffer begins at
-    `origin`. A target without a batch gets position and size -1.
+    `starts` and `positions` count from the beginning of the log; the buffer begins at `origin`. A
+    target without a batch gets position and size -1.
     """
     for number in range(count):
         status, position, size = find_batch(

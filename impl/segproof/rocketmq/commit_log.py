@@ -14,11 +14,13 @@ import os
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from itertools import pairwise
 from typing import Final, NamedTuple, Self
 
 from segproof.errors import InvalidArgumentError, TooLargeError
 from segproof.files import NOT_REGULAR, REAL_FILES, File, Files
+from segproof.integers import INT32_MAX, INT64_MAX
 from segproof.rocketmq.message import (
     BORN_HOST_V6,
     FAILED,
@@ -38,8 +40,7 @@ TEXT_BYTES: Final = 70_000
 NAME_DIGITS: Final = 20
 STORE_TIME_V4, STORE_TIME_V6 = 56, 68
 """Where a record has its store time, with the producer's address in 4 or 16 bytes."""
-INT32_MAX = 2**31 - 1
-LAST_START: Final = 2**63 - 1 - INT32_MAX
+LAST_START: Final = INT64_MAX - INT32_MAX
 """Behind it not all bytes of the longest file have an offset."""
 
 
@@ -86,7 +87,7 @@ class CommitLog:
         *,
         files: Files = REAL_FILES,
     ) -> Self:
-        """List the files of a commit log; without a folder there is none.
+        """List the files of a commit log: none without a folder.
 
         Where None is given their size is the one that most of their lengths and of the steps from
         one name to the next have, the smallest of these: so a file that is missing or cut changes
@@ -137,8 +138,7 @@ class CommitLog:
         if start is None:
             return
         for log_file in self.log_files[bisect_right(self._starts, first) - 1 :]:
-            file = self._files.open(log_file.path)
-            try:
+            with closing(self._files.open(log_file.path)) as file:
                 records = _Records(file, log_file)
                 position = max(0, first - log_file.start)
                 while True:
@@ -149,19 +149,14 @@ class CommitLog:
                     if not result.success:
                         return
                     position += result.size
-            finally:
-                file.close()
 
     def check(self, phy_offset: int, check_crc: bool = True) -> CheckResult:
         """Return what a look at one offset finds. Raises: as `scan`."""
         log_file = self.file_of(phy_offset)
         if log_file is None:
             return FAILED
-        file = self._files.open(log_file.path)
-        try:
+        with closing(self._files.open(log_file.path)) as file:
             return _Records(file, log_file).check(phy_offset - log_file.start, check_crc)
-        finally:
-            file.close()
 
     def look_message(self, phy_offset: int) -> Message | None:
         """Return the record at an offset, whatever its checksum; None if there is no record.
@@ -181,11 +176,8 @@ class CommitLog:
         position = phy_offset - log_file.start
         if position + size > log_file.size_bytes:
             return -1
-        file = self._files.open(log_file.path)
-        try:
+        with closing(self._files.open(log_file.path)) as file:
             record = file.pread(STORE_TIME_V6 + 8, position)
-        finally:
-            file.close()
         flags = int.from_bytes(record[36:40], "big")
         at = STORE_TIME_V6 if flags & BORN_HOST_V6 else STORE_TIME_V4
         return int.from_bytes(record[at : at + 8], "big", signed=True)

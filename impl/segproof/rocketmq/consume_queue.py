@@ -11,12 +11,14 @@ Not covered: the extension files; a negative place in the queue; deleting what h
 
 import os
 import struct
+from contextlib import closing
 from typing import Final, Literal, NamedTuple, Self
 
 import numpy as np
 
 from segproof.errors import InvalidArgumentError
 from segproof.files import REAL_FILES, Files
+from segproof.integers import INT32_MAX
 from segproof.rocketmq.commit_log import CommitLog, log_file_name, named_offset
 
 CONSUME_QUEUE: Final = "consumequeue"
@@ -25,7 +27,6 @@ MAPPED_FILE_BYTES: Final = 300_000 * UNIT_BYTES
 RECOVERED_FILES: Final = 3
 """So many files at the end are read when a queue is opened."""
 READ_BYTES: Final = 50_000 * UNIT_BYTES
-INT32_MAX: Final = 2**31 - 1
 Boundary = Literal["lower", "upper"]
 
 _UNIT = struct.Struct(">qiq")
@@ -128,18 +129,8 @@ class ConsumeQueue:
 
     def _read(self, start: int, position: int, size: int) -> bytes:
         """Return bytes of the file that begins at `start`, none behind its part of the queue."""
-        file = self._files.open(self._path(start))
-        try:
+        with closing(self._files.open(self._path(start))) as file:
             return file.pread(min(size, self.mapped_file_size - position), position)
-        finally:
-            file.close()
-
-    def _write(self, start: int, position: int, data: bytes) -> None:
-        file = self._files.open(self._path(start), writable=True)
-        try:
-            file.pwrite(data, position)
-        finally:
-            file.close()
 
     def written_units(self, start: int) -> int:
         """Return how many units the file that begins at `start` holds."""
@@ -203,11 +194,8 @@ class ConsumeQueue:
         first = position - position % self.mapped_file_size
         start = starts[-1] + self.mapped_file_size if starts else first
         self._files.make_directory(self.folder)
-        file = self._files.open(self._path(start), writable=True, create=True)
-        try:
+        with closing(self._files.open(self._path(start), writable=True, create=True)) as file:
             file.truncate(self.mapped_file_size)
-        finally:
-            file.close()
         had_files = bool(starts)
         starts.append(start)
         self.end = start
@@ -219,7 +207,9 @@ class ConsumeQueue:
         self.min_logic_offset = position
 
     def _append(self, units: bytes) -> None:
-        self._write(self._starts[-1], self.end - self._starts[-1], units)
+        start = self._starts[-1]
+        with closing(self._files.open(self._path(start), writable=True)) as file:
+            file.pwrite(units, self.end - start)
         self.end += len(units)
 
     # --- searching

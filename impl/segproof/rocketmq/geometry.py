@@ -14,6 +14,7 @@ Not covered: a file without entries, in which every pair fits.
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -116,16 +117,13 @@ def find_geometries(
 
 
 def _own_answer(path: str, hash_slot_num: int | None, files: Files) -> GeometryAnswer:
-    file = files.open(path)
-    try:
+    with closing(files.open(path)) as file:
         size = file.size()
         if hash_slot_num is not None:
             return GeometryAnswer(geometry_with_slots(size, hash_slot_num), "given")
         if size == DEFAULT_GEOMETRY.file_size:
             return GeometryAnswer(DEFAULT_GEOMETRY, "default")
         found = infer_geometries(file)
-    finally:
-        file.close()
     if len(found) == 1:
         return GeometryAnswer(found[0], "inferred")
     if found:

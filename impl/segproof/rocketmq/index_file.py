@@ -23,10 +23,10 @@ from typing import ClassVar, Final, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from segproof.closing import Closing
+from segproof.closing import Closing, undone_if_it_fails
 from segproof.errors import CorruptIndexError, IndexClosedError, InvalidArgumentError, NullError
 from segproof.files import REAL_FILES, File, Files, Mapping, unmap
-from segproof.integers import INT32_MAX, INT64_MAX, int64_array, now_ms
+from segproof.integers import INT32_MAX, INT64_MAX, INT64_MIN, in_range, int64_array, now_ms
 from segproof.kernels import rocketmq_index as kernels
 from segproof.rocketmq.index_header import IndexHeader
 from segproof.rocketmq.index_opening import index_file_size, open_handle
@@ -39,7 +39,6 @@ Published = tuple[memoryview, int, int]
 """The bytes of the file, the index count, and the begin timestamp."""
 Answer = TypeVar("Answer")
 
-INT64_MIN: Final = -INT64_MAX - 1
 _INT32: Final = struct.Struct(">i")
 _FOUND_AT_ONCE: Final = 16
 _SLOTS_TOGETHER: Final = 256
@@ -131,15 +130,10 @@ class IndexFile(Closing):
         """
         path = os.fspath(file_name)
         slots, entries = to_int(hash_slot_num), to_int(index_num)
-        seeds = _int64(end_phy_offset, "end_phy_offset"), _int64(end_timestamp, "end_timestamp")
+        seeds = in_range(end_phy_offset, "end_phy_offset"), in_range(end_timestamp, "end_timestamp")
         handle, is_new = open_handle(files, path, slots, entries)
-        try:
+        with undone_if_it_fails(handle.close, lambda: is_new and files.remove(path)):
             opened = cls(path, slots, entries, handle, files=files, time=time)
-        except BaseException:
-            handle.close()
-            if is_new:
-                files.remove(path)
-            raise
         if not is_new:
             opened.load()
         opened._header.continue_from(*seeds)
@@ -277,7 +271,10 @@ class IndexFile(Closing):
             return False
         offset, timestamp = to_int(phy_offset), to_int(store_timestamp)
         if not (INT64_MIN <= offset <= INT64_MAX and INT64_MIN <= timestamp <= INT64_MAX):
-            offset, timestamp = _int64(offset, "phy_offset"), _int64(timestamp, "store_timestamp")
+            offset, timestamp = (
+                in_range(offset, "phy_offset"),
+                in_range(timestamp, "store_timestamp"),
+            )
         self._put(published, self.index_key_hash_method(key), offset, timestamp)
         return True
 
@@ -374,7 +371,8 @@ class IndexFile(Closing):
             return phy_offsets
         first, last = to_int(begin), to_int(end)
         if not (INT64_MIN <= first <= INT64_MAX and INT64_MIN <= last <= INT64_MAX):
-            first, last = _int64(begin, "begin"), _int64(end, "end")
+            in_range(begin, "begin")
+            in_range(end, "end")
         room = to_int(max_num) - len(phy_offsets)
         phy_offsets += self._found(self.index_key_hash_method(key), room, first, last)
         return phy_offsets
@@ -452,7 +450,7 @@ class IndexFile(Closing):
         """
         self._current()
         hashes = index_key_hash_many(keys)
-        asked = to_int(max_num), _int64(begin, "begin"), _int64(end, "end")
+        asked = to_int(max_num), in_range(begin, "begin"), in_range(end, "end")
         kernels.walk_chains.announce(len(hashes))
         if not self._resource.is_available:
             return np.zeros(len(hashes) + 1, np.int64), np.empty(0, np.int64)
@@ -566,10 +564,3 @@ class IndexFile(Closing):
 def _scratch(length: int) -> tuple[memoryview, memoryview]:
     """Return room for two rows of numbers."""
     return np.empty(length, np.int64).data, np.empty(length, np.int64).data
-
-
-def _int64(value: int, what: str) -> int:
-    number = to_int(value)
-    if not INT64_MIN <= number <= INT64_MAX:
-        raise InvalidArgumentError(f"{what} {number} is outside 64 bits")
-    return number

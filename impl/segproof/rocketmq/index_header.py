@@ -10,12 +10,12 @@ Laws: RMQIDX-2, RMQIDX-6 to RMQIDX-8, RMQIDX-23 to RMQIDX-25.
 import struct
 from typing import ClassVar, Final, Self
 
+from segproof.integers import INT32_MAX, INT32_MIN
 from segproof.kernels.rocketmq_index import HEADER_BYTES
 
 HEADER: Final = struct.Struct(">qqqqii")
 _INT64: Final = struct.Struct(">q")
 _INT32: Final = struct.Struct(">i")
-_INT32_MAX: Final = 2**31 - 1
 Values = tuple[int, int, int, int, int, int]
 
 
@@ -117,7 +117,7 @@ class IndexHeader:
         view = self._view
         if is_slot_new:
             count = self.hash_slot_count
-            self.hash_slot_count = count + 1 if count < _INT32_MAX else -_INT32_MAX - 1
+            self.hash_slot_count = count + 1 if count < INT32_MAX else INT32_MIN
             _INT32.pack_into(view, 32, self.hash_slot_count)
         self.index_count = index_count = self.index_count + 1
         _INT32.pack_into(view, 36, index_count)

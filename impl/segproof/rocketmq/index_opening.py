@@ -8,6 +8,7 @@ Laws: RMQIDX-1, RMQIDX-9, RMQIDX-10.
 
 import os
 
+from segproof.closing import undone_if_it_fails
 from segproof.errors import CorruptIndexError, InvalidArgumentError, NumberFormatError
 from segproof.files import File, Files
 from segproof.integers import INT32_MAX, parse_int
@@ -28,17 +29,12 @@ def open_handle(files: Files, path: str, hash_slot_num: int, index_num: int) -> 
     _check_name(path)
     _check_geometry(path, hash_slot_num, index_num)
     handle, is_new = _open_or_create(files, path)
-    try:
+    with undone_if_it_fails(handle.close, lambda: is_new and files.remove(path)):
         is_new = is_new or handle.size() == 0
         if is_new:
             handle.truncate(index_file_size(hash_slot_num, index_num))
         else:
             _check_length(path, handle.size(), index_file_size(hash_slot_num, index_num))
-    except BaseException:
-        handle.close()
-        if is_new:
-            files.remove(path)
-        raise
     return handle, is_new
 
 

@@ -217,7 +217,7 @@ class IndexService(Closing):
         return self.get_and_create_last_index_file()
 
     def get_and_create_last_index_file(self) -> IndexFile:
-        """Return the last file, or a new one if that is full or there is none.
+        """Return the last file, or a new one if that is full or missing.
 
         A new one begins with the end of the full one, which is then flushed. Its name is the time,
         or the next one that is free. Laws: RMQSVC-6 to RMQSVC-10.

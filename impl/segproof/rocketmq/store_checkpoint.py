@@ -12,13 +12,14 @@ import os
 from struct import Struct
 from typing import Final, NamedTuple, Self
 
-from segproof.errors import IndexClosedError, InvalidArgumentError
+from segproof.closing import Closing, undone_if_it_fails
+from segproof.errors import IndexClosedError
 from segproof.files import REAL_FILES, File, Files
+from segproof.integers import in_range
 
 CHECKPOINT_BYTES: Final = 4096
 SAFETY_MS: Final = 3000
 """So much older than what it says a store takes its log and queues to be."""
-INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 _FIELDS = Struct(">6q")
 
 
@@ -38,7 +39,7 @@ class StoredCheckpoint(NamedTuple):
         return cls(*_FIELDS.unpack(file.pread(_FIELDS.size, 0).ljust(_FIELDS.size, b"\0")))
 
 
-class StoreCheckpoint:
+class StoreCheckpoint(Closing):
     """Six numbers in memory; `flush` makes the file what they are.
 
     Times are milliseconds, those of messages; offsets are positions in the commit log.
@@ -72,19 +73,10 @@ class StoreCheckpoint:
         name = os.fspath(path)
         files.make_directory(os.path.dirname(name) or ".")
         file = files.open(name, writable=True, create=True)
-        try:
+        with undone_if_it_fails(file.close):
             if file.size() < CHECKPOINT_BYTES:
                 file.truncate(CHECKPOINT_BYTES)
             return cls(name, file)
-        except BaseException:
-            file.close()
-            raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.shutdown()
 
     @property
     def values(self) -> StoredCheckpoint:
@@ -96,27 +88,27 @@ class StoreCheckpoint:
 
     def set_physic_msg_timestamp(self, value: int) -> None:
         """Set it in memory. Raises: InvalidArgumentError outside 64 bits."""
-        self.physic_msg_timestamp = _int64(value)
+        self.physic_msg_timestamp = in_range(value, "physic_msg_timestamp")
 
     def set_logics_msg_timestamp(self, value: int) -> None:
         """Set it in memory. Raises: InvalidArgumentError outside 64 bits."""
-        self.logics_msg_timestamp = _int64(value)
+        self.logics_msg_timestamp = in_range(value, "logics_msg_timestamp")
 
     def set_index_msg_timestamp(self, value: int) -> None:
         """Set it in memory. Raises: InvalidArgumentError outside 64 bits."""
-        self.index_msg_timestamp = _int64(value)
+        self.index_msg_timestamp = in_range(value, "index_msg_timestamp")
 
     def set_master_flushed_offset(self, value: int) -> None:
         """Set it in memory. Raises: InvalidArgumentError outside 64 bits."""
-        self.master_flushed_offset = _int64(value)
+        self.master_flushed_offset = in_range(value, "master_flushed_offset")
 
     def set_confirm_phy_offset(self, value: int) -> None:
         """Set it in memory. Raises: InvalidArgumentError outside 64 bits."""
-        self.confirm_phy_offset = _int64(value)
+        self.confirm_phy_offset = in_range(value, "confirm_phy_offset")
 
     def set_logics_physical_offset(self, value: int) -> None:
         """Set it in memory. Raises: InvalidArgumentError outside 64 bits."""
-        self.logics_physical_offset = _int64(value)
+        self.logics_physical_offset = in_range(value, "logics_physical_offset")
 
     def flush(self) -> None:
         """Write all six fields and wait until they are durable; other bytes stay.
@@ -154,9 +146,3 @@ class StoreCheckpoint:
     def min_timestamp_index(self) -> int:
         """The same of log, queues and index. Laws: RMQCKPT-4."""
         return min(self.min_timestamp, self.index_msg_timestamp)
-
-
-def _int64(value: int) -> int:
-    if not INT64_MIN <= value <= INT64_MAX:
-        raise InvalidArgumentError("a field of a checkpoint has 64 bits", actual=value)
-    return value
