@@ -14,7 +14,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable
-from functools import cache, update_wrapper
+from functools import cache, partial, update_wrapper
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Generic, ParamSpec, TypeVar
@@ -187,7 +187,7 @@ def compile_function(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             # A zip that Spark ships lies elsewhere in each run: kept by its path is kept for ever.
             if os.path.isfile(function.__code__.co_filename) and _may_keep(config.CACHE_DIR):
-                return _linked(function, _compiled_and_kept, {})
+                return _linked(function, partial(_compiled, is_kept=True), {})
         except RuntimeError as error:
             if "cannot cache" not in str(error):
                 raise
@@ -196,18 +196,11 @@ def compile_function(function: Callable[..., Any]) -> Callable[..., Any]:
         return _linked(function, _compiled, {})
 
 
-def _compiled(plain: Callable[..., Any]) -> Callable[..., Any]:
+def _compiled(plain: Callable[..., Any], *, is_kept: bool = False) -> Callable[..., Any]:
+    """Compile; keep the result if asked. Raises: RuntimeError where no folder can be written."""
     import numba  # half a second; never on `import segproof`
 
-    compiled: Callable[..., Any] = numba.njit(plain)
-    return compiled
-
-
-def _compiled_and_kept(plain: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile and keep the result. Raises: RuntimeError where no folder can be written."""
-    import numba
-
-    compiled: Callable[..., Any] = numba.njit(plain, cache=True)
+    compiled: Callable[..., Any] = numba.njit(plain, cache=is_kept)
     return compiled
 
 
