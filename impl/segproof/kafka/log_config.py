@@ -6,35 +6,21 @@ Not covered: options of remote storage. Segments may be as small as in Kafka's o
     matters to those who test; a broker since 4.0 wants at least 1 MiB.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Literal
 
 from segproof.errors import InvalidArgumentError
 from segproof.integers import INT32_MAX, INT64_MAX, INT64_MIN, in_range
 
-_RANGES = {
-    "segment_bytes": (14, INT32_MAX),
-    "segment_ms": (1, INT64_MAX),
-    "segment_jitter_ms": (0, INT64_MAX),
-    "segment_index_bytes": (0, INT32_MAX),
-    "index_interval_bytes": (0, INT32_MAX),
-    "max_message_bytes": (0, INT32_MAX),
-    "retention_ms": (-1, INT64_MAX),
-    "retention_bytes": (INT64_MIN, INT64_MAX),
-    "file_delete_delay_ms": (0, INT64_MAX),
-    "message_timestamp_before_max_ms": (0, INT64_MAX),
-    "message_timestamp_after_max_ms": (0, INT64_MAX),
-    "max_compaction_lag_ms": (1, INT64_MAX),
-    "flush_messages": (1, INT64_MAX),
-    "producer_id_expiration_ms": (1, INT32_MAX),
-    "max_transaction_timeout_ms": (1, INT32_MAX),
-}
-"""The least and the greatest value of each number, both inclusive."""
-
 _CHOICES = {
     "message_timestamp_type": ("CreateTime", "LogAppendTime"),
     "compression_type": ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
 }
+
+
+def _number(default: int, low: int, high: int) -> int:
+    """Declare a number by its default, and its least and greatest value, both inclusive."""
+    return field(default=default, metadata={"bounds": (low, high)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,36 +30,37 @@ class LogConfig:
     Raises: InvalidArgumentError for a value outside its range, naming the option and the range.
     """
 
-    segment_bytes: int = 1073741824
+    segment_bytes: int = _number(1073741824, 14, INT32_MAX)
     """A segment that would grow beyond these bytes is rolled."""
-    segment_ms: int = 604800000
-    segment_jitter_ms: int = 0
+    segment_ms: int = _number(604800000, 1, INT64_MAX)
+    segment_jitter_ms: int = _number(0, 0, INT64_MAX)
     """Exclusive bound of the random time by which a segment is rolled earlier; 0: none."""
-    segment_index_bytes: int = 10485760
+    segment_index_bytes: int = _number(10485760, 0, INT32_MAX)
     """Bytes preallocated for each index."""
-    index_interval_bytes: int = 4096
+    index_interval_bytes: int = _number(4096, 0, INT32_MAX)
     preallocate: bool = False
-    max_message_bytes: int = 1048588
+    max_message_bytes: int = _number(1048588, 0, INT32_MAX)
     """The largest batch that a leader takes, in bytes, inclusive."""
-    retention_ms: int = 604800000
+    retention_ms: int = _number(604800000, -1, INT64_MAX)
     """-1: without limit."""
-    retention_bytes: int = -1
+    retention_bytes: int = _number(-1, INT64_MIN, INT64_MAX)
     """Negative: without limit."""
-    file_delete_delay_ms: int = 60000
+    file_delete_delay_ms: int = _number(60000, 0, INT64_MAX)
     message_timestamp_type: Literal["CreateTime", "LogAppendTime"] = "CreateTime"
-    message_timestamp_before_max_ms: int = INT64_MAX
-    message_timestamp_after_max_ms: int = 3600000
+    message_timestamp_before_max_ms: int = _number(INT64_MAX, 0, INT64_MAX)
+    message_timestamp_after_max_ms: int = _number(3600000, 0, INT64_MAX)
     cleanup_policy: str = "delete"
     """`delete`, `compact`, both with a comma between; or empty: neither, as 4.3.1 allows."""
-    max_compaction_lag_ms: int = INT64_MAX
+    max_compaction_lag_ms: int = _number(INT64_MAX, 1, INT64_MAX)
     compression_type: str = "producer"
-    flush_messages: int = INT64_MAX
-    producer_id_expiration_ms: int = 86400000
-    max_transaction_timeout_ms: int = 900000
+    flush_messages: int = _number(INT64_MAX, 1, INT64_MAX)
+    producer_id_expiration_ms: int = _number(86400000, 1, INT32_MAX)
+    max_transaction_timeout_ms: int = _number(900000, 1, INT32_MAX)
 
     def __post_init__(self) -> None:
-        for name, bounds in _RANGES.items():
-            in_range(getattr(self, name), name, *bounds)
+        for option in fields(self):
+            if option.metadata:
+                in_range(getattr(self, option.name), option.name, *option.metadata["bounds"])
         for name, choices in _CHOICES.items():
             value = getattr(self, name)
             if value not in choices:

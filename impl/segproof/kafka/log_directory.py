@@ -7,8 +7,9 @@ Laws: FILE-5.
 
 import os
 from collections.abc import Callable, Iterable
+from functools import partial
 
-from segproof.closing import undone_if_it_fails
+from segproof.closing import attempt_all, undone_if_it_fails
 from segproof.files import Files
 from segproof.kafka.log_config import LogConfig
 from segproof.kafka.log_segment import LogSegment
@@ -121,27 +122,19 @@ class LogDirectory:
     def delete_due_files(self, now: int | None = None) -> int:
         """Remove what has waited long enough by the time `now`, None: all; return how many.
 
-        What can't be removed waits on. Raises: the first OSError.
+        What can't be removed waits on. Raises: the first error.
         """
-        kept: list[tuple[int, LogSegment | str]] = []
-        first: OSError | None = None
-        before = len(self._pending)
-        for due, what in self._pending:
-            if now is not None and due > now:
-                kept.append((due, what))
-                continue
-            try:
-                if isinstance(what, str):
-                    self.files.remove(what)
-                else:
-                    what.delete_if_exists()
-            except OSError as error:
-                first = first or error
-                kept.append((due, what))
-        self._pending = kept
-        if first is not None:
-            raise first
-        return before - len(kept)
+        ready = [waiting for waiting in self._pending if now is None or waiting[0] <= now]
+        attempt_all(*(partial(self._remove_waiting, waiting) for waiting in ready))
+        return len(ready)
+
+    def _remove_waiting(self, waiting: tuple[int, LogSegment | str]) -> None:
+        _, what = waiting
+        if isinstance(what, str):
+            self.files.remove(what)
+        else:
+            what.delete_if_exists()
+        self._pending.remove(waiting)
 
     def close_pending(self) -> None:
         """Close what waits to be removed; the files stay, and the next loading removes them."""

@@ -175,7 +175,7 @@ class LogLoader:
         Before any are, the `later` ones are removed.
         """
         known = self._recovered or self._directory.new_producer_state()
-        producers = self._recovered = known.begin_anew()
+        producers = self._recovered = known.forgetful_twin()
         base_offset, now = segment.base_offset, self._directory.time()
         rebuild_producer_state(producers, self._segments, self._start, base_offset, now)
         try:

@@ -18,10 +18,12 @@ import os
 import re
 import uuid
 from collections.abc import Callable
+from functools import partial
 from operator import index as to_int
 from types import MappingProxyType
 from typing import Self
 
+from segproof.closing import attempt_all, undone_if_it_fails
 from segproof.errors import IndexClosedError, IndexStateError, InvalidArgumentError, SegproofError
 from segproof.files import REAL_FILES, File, SharedFiles
 from segproof.integers import INT32_MAX, now_ms
@@ -295,10 +297,8 @@ class LogManager:
             self._is_closed = True
             return
         is_all_ours = not any(log.is_closed for log in self._present().values())
-        first = self._close_logs()
         try:
-            if first is not None:
-                raise first
+            attempt_all(*(partial(self._close, log) for log in self._logs.values()))
             self._write_checkpoints()
             if is_all_ours:
                 write_atomically(self._files, self._path(CLEAN_SHUTDOWN_FILE), CLEAN_SHUTDOWN)
@@ -306,22 +306,16 @@ class LogManager:
             self._is_closed = True
             self._unlock()
 
-    def _close_logs(self) -> Exception | None:
-        """Make every log durable and close it; return the first error."""
-        first: Exception | None = None
-        for log in self._logs.values():
-            if log.is_closed:
-                continue
-            try:
-                # What closing would write and cut, while it can still be made durable.
-                with contextlib.suppress(SegproofError):
-                    log.log_segments.active_segment.on_become_inactive_segment()
-                log.flush(True)
-                log.close()
-            except Exception as error:
-                first = first or error
-                log.close_handlers()
-        return first
+    def _close(self, log: PartitionLog) -> None:
+        """Make a log durable and close it, unless it is closed already."""
+        if log.is_closed:
+            return
+        with undone_if_it_fails(log.close_handlers):
+            # What closing would write and cut, while it can still be made durable.
+            with contextlib.suppress(SegproofError):
+                log.log_segments.active_segment.on_become_inactive_segment()
+            log.flush(True)
+            log.close()
 
     def _path(self, name: str) -> str:
         return os.path.join(self.log_dir, name)

@@ -147,7 +147,7 @@ def read_snapshot(data: bytes | bytearray | memoryview) -> tuple[ProducerStateEn
     if stored != computed:
         _refuse("the checksum is wrong", "PROD-3", expected=computed, actual=stored)
     entries = data[_HEADER.size : _HEADER.size + count * _ENTRY.size]
-    return tuple(_entry_of(*numbers) for numbers in _ENTRY.iter_unpack(entries))
+    return tuple(map(_entry_of, _ENTRY.iter_unpack(entries)))
 
 
 def write_snapshot(entries: Iterable[ProducerStateEntry]) -> bytes:
@@ -208,17 +208,10 @@ def _entry_count(header: bytes | memoryview, size: int) -> int:
     return int(count)
 
 
-def _entry_of(
-    producer_id: int,
-    producer_epoch: int,
-    last_seq: int,
-    last_offset: int,
-    offset_delta: int,
-    timestamp: int,
-    coordinator_epoch: int,
-    first_offset: int,
-) -> ProducerStateEntry:
+def _entry_of(numbers: tuple[int, ...]) -> ProducerStateEntry:
     """Return what the numbers of one stored entry say; a negative last offset is no batch."""
+    producer_id, producer_epoch, last_seq, last_offset, offset_delta, timestamp, *rest = numbers
+    coordinator_epoch, first_offset = rest
     batch = BatchMetadata(last_seq, last_offset, offset_delta, timestamp)
     return ProducerStateEntry(
         producer_id,

@@ -9,6 +9,7 @@ Not covered: verification of transactions (VerificationGuard, VerificationStateE
 import os
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Iterable, Iterator
+from copy import copy
 from itertools import islice
 from types import MappingProxyType
 
@@ -93,8 +94,6 @@ class ProducerStateManager:
         producer_id_expiration_ms: int = 86400000,
         max_transaction_timeout_ms: int = 900000,
         files: Files = REAL_FILES,
-        syncs_directory: bool = True,
-        snapshots: list[int] | None = None,
     ) -> None:
         self.dir = os.fspath(dir)
         self.producer_id_expiration_ms = producer_id_expiration_ms
@@ -110,8 +109,8 @@ class ProducerStateManager:
         self._producers: dict[int, ProducerStateEntry] = {}
         self._ongoing = _Transactions()
         self._unreplicated = _Transactions()
-        self._syncs_directory = syncs_directory
-        self._snapshots = self._listed() if snapshots is None else snapshots
+        self._syncs_directory = True
+        self._snapshots = self._listed()
         """The offsets of the snapshots, rising."""
 
     @classmethod
@@ -134,21 +133,23 @@ class ProducerStateManager:
             files=files,
         )
 
-    def begin_anew(self) -> "ProducerStateManager":
+    def forgetful_twin(self) -> "ProducerStateManager":
         """Return a state that knows nothing yet but the snapshots, which are not listed again.
 
         Both go on to share what they know of the snapshots. As a loading needs it that recovers one
         segment after another: the name of a snapshot which the new state takes is durable once the
         caller has synced the directory, its bytes at once.
         """
-        return ProducerStateManager(
-            self.dir,
-            producer_id_expiration_ms=self.producer_id_expiration_ms,
-            max_transaction_timeout_ms=self.max_transaction_timeout_ms,
-            files=self._files,
-            syncs_directory=False,
-            snapshots=self._snapshots,
-        )
+        twin = copy(self)
+        twin._syncs_directory = False
+        twin._forget()
+        return twin
+
+    def _forget(self, map_end_offset: int = 0) -> None:
+        """Know nothing any more of producers, transactions, and snapshots taken."""
+        self._producers, self._ongoing, self._unreplicated = {}, _Transactions(), _Transactions()
+        self.map_end_offset, self.last_snapshot_offset = map_end_offset, 0
+        self.oldest_txn_last_timestamp = -1
 
     def __repr__(self) -> str:
         return (
@@ -341,7 +342,7 @@ class ProducerStateManager:
             self.on_log_start_offset_incremented(log_start_offset)
             return
         offset, entries = self._newest_snapshot()
-        self._producers, self._ongoing, self._unreplicated = {}, _Transactions(), _Transactions()
+        self._forget()
         for entry in entries:
             if not self._is_expired(entry, current_time_ms):
                 self.load_producer_entry(entry)
@@ -355,10 +356,7 @@ class ProducerStateManager:
         Raises: OSError, and then the state in memory has not changed.
         """
         self._remove(self._snapshots.copy())
-        self._producers, self._ongoing, self._unreplicated = {}, _Transactions(), _Transactions()
-        self.last_snapshot_offset = 0
-        self.map_end_offset = offset
-        self._time_oldest_txn()
+        self._forget(offset)
 
     def on_log_start_offset_incremented(self, log_start_offset: int) -> None:
         """Forget transactions that ended before the log begins; the map ends there at least."""

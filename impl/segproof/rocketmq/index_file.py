@@ -345,8 +345,7 @@ class IndexFile(Closing):
             header.data,
             _SLOTS_TOGETHER,
         )
-        begin, end, begin_offset, end_offset, slots, index_count, _ = header.tolist()
-        self._header.keep((begin, end, begin_offset, end_offset, slots, index_count))
+        self._header.keep(header.tolist()[:-1])
         self._publish(published[0])
         return count
 
@@ -378,13 +377,7 @@ class IndexFile(Closing):
         return phy_offsets
 
     def _found(self, key_hash: int, room: int, begin: int, end: int) -> list[int]:
-        while True:
-            published = self._current()
-            try:
-                return self._chain(published, key_hash, room, begin, end)
-            except Exception:  # a newer entry; a released view, as compiled kernels say
-                if self._published is published:
-                    raise
+        return self._reading(lambda published: self._chain(published, key_hash, room, begin, end))
 
     def _chain(
         self, published: Published, key_hash: int, room: int, begin: int, end: int

@@ -8,6 +8,7 @@ Laws: RMQIDX-2, RMQIDX-6 to RMQIDX-8, RMQIDX-23 to RMQIDX-25.
 """
 
 import struct
+from collections.abc import Iterable
 from typing import ClassVar, Final, Self
 
 from segproof.integers import INT32_MAX, INT32_MIN
@@ -16,7 +17,6 @@ from segproof.kernels.rocketmq_index import HEADER_BYTES
 HEADER: Final = struct.Struct(">qqqqii")
 _INT64: Final = struct.Struct(">q")
 _INT32: Final = struct.Struct(">i")
-Values = tuple[int, int, int, int, int, int]
 
 
 class IndexHeader:
@@ -35,7 +35,7 @@ class IndexHeader:
         "hash_slot_count": 32,
         "index_count": 36,
     }
-    """Where each field is stored."""
+    """Where each field is stored, in the order of the file."""
     __slots__ = (
         "_view",
         "begin_phy_offset",
@@ -75,22 +75,14 @@ class IndexHeader:
         """Return the numbers in memory as 40 bytes (RMQIDX-2)."""
         return HEADER.pack(*self.values())
 
-    def values(self) -> Values:
+    def values(self) -> tuple[int, ...]:
         """Return the numbers in memory, in the order in which they are stored."""
-        return (
-            self.begin_timestamp,
-            self.end_timestamp,
-            self.begin_phy_offset,
-            self.end_phy_offset,
-            self.hash_slot_count,
-            self.index_count,
-        )
+        return tuple(getattr(self, name) for name in self.POSITIONS)
 
-    def keep(self, values: Values) -> None:
+    def keep(self, values: Iterable[int]) -> None:
         """Take numbers into memory which are stored already."""
-        self.begin_timestamp, self.end_timestamp = values[0], values[1]
-        self.begin_phy_offset, self.end_phy_offset = values[2], values[3]
-        self.hash_slot_count, self.index_count = values[4], values[5]
+        for name, value in zip(self.POSITIONS, values, strict=True):
+            setattr(self, name, value)
 
     def load(self) -> None:
         """Take the numbers from the file; an index count below 1 is 1 in memory (RMQIDX-7)."""

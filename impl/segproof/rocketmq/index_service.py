@@ -65,6 +65,12 @@ def index_file_name(time_ms: int, zone: tzinfo | None = None) -> str:
     )
 
 
+def _no_room(file: IndexFile) -> CorruptIndexError:
+    return CorruptIndexError(
+        "an entry could not be put into a file that has room", law="RMQSVC-25", path=file.file_name
+    )
+
+
 class IndexService(Closing):
     """The index files of `<store>/index`, oldest first, and the checkpoint of the store."""
 
@@ -295,10 +301,7 @@ class IndexService(Closing):
     def _put_key(self, key: str, phy_offset: int, store_timestamp: int) -> None:
         file = self.retry_get_and_create_index_file()
         if not file.put_key(key, phy_offset, store_timestamp):
-            raise CorruptIndexError(
-                "an entry could not be put into a file that has room",
-                law="RMQSVC-25", path=file.file_name,
-            )  # fmt: skip
+            raise _no_room(file)
 
     def put_hashes(
         self,
@@ -316,10 +319,7 @@ class IndexService(Closing):
             part = slice(done, None)
             count = file.put_hashes(hashes[part], phy_offsets[part], store_timestamps[part])
             if count == 0:
-                raise CorruptIndexError(
-                    "an entry could not be put into a file that has room",
-                    law="RMQSVC-25", path=file.file_name,
-                )  # fmt: skip
+                raise _no_room(file)
             done += count
 
     # --- asking

@@ -59,10 +59,8 @@ class StoreCheckpoint(Closing):
     def __init__(self, path: str, file: File) -> None:
         self.path = path
         self._file: File | None = file
-        values = StoredCheckpoint.read_from(file)
-        self.physic_msg_timestamp, self.logics_msg_timestamp, self.index_msg_timestamp = values[:3]
-        self.master_flushed_offset, self.confirm_phy_offset = values[3:5]
-        self.logics_physical_offset = values[5]
+        for name, value in StoredCheckpoint.read_from(file)._asdict().items():
+            setattr(self, name, value)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, files: Files = REAL_FILES) -> Self:
@@ -81,10 +79,7 @@ class StoreCheckpoint(Closing):
     @property
     def values(self) -> StoredCheckpoint:
         """The six numbers in memory, in the order of the file."""
-        return StoredCheckpoint(
-            self.physic_msg_timestamp, self.logics_msg_timestamp, self.index_msg_timestamp,
-            self.master_flushed_offset, self.confirm_phy_offset, self.logics_physical_offset,
-        )  # fmt: skip
+        return StoredCheckpoint(*(getattr(self, name) for name in StoredCheckpoint._fields))
 
     def set_physic_msg_timestamp(self, value: int) -> None:
         """Set it in memory. Raises: InvalidArgumentError outside 64 bits."""
