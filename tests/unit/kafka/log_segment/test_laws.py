@@ -13,9 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segproof_harness.histories.workloads import choose_for, draw_operation
 from segproof_harness.structures.structure import structure_named
-from segproof_harness.subjects.model import ModelSubject
 from segproof_model.kafka.format.batch_writing import write_batch, write_end_transaction_marker
 from segproof_model.kafka.format.lazy_index import LazyIndex
 from segproof_model.kafka.format.log_config import LogConfig
@@ -309,18 +307,6 @@ def test_half_done_is_seen_in_segproof(operation: str, arguments: dict[str, Any]
 
 
 # --- any history -------------------------------------------------------------------------------
-
-
-@pytest.mark.checks(*ALTERED)
-@given(st.sampled_from(ALL), st.integers(0, 2**32))
-def test_laws_hold_in_any_history(release: Release, seed: int) -> None:
-    """No step breaks a law."""
-    subject, choose = ModelSubject(SEGMENT, release), choose_for("log-segment", seed, (release,))
-    subject.start(SEGMENT.draw_setup(choose))
-    for _ in range(20):
-        operation = draw_operation(choose, subject)
-        subject.apply(operation)
-        assert [law for step in subject.transitions for law in broken_step_laws(step)] == []
 
 
 timestamps = st.lists(st.sampled_from((-1, 0, 5, 90, 100, 110)), min_size=1, max_size=3)

@@ -3,7 +3,6 @@
 
 import threading
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from segproof.errors import (
     IndexClosedError,
     InvalidArgumentError,
     ReadOnlyIndexError,
-    SegproofError,
 )
 from segproof.kafka.transaction_index import (
     ABORTED_TXN_DTYPE,
@@ -24,82 +22,17 @@ from segproof.kafka.transaction_index import (
     TxnIndexSearchResult,
     read_aborted_txns,
 )
-from segproof_harness.files.memory_files import MemoryFiles
 from segproof_model.kafka.format import transaction_index as model
-from segproof_model.language.files import Files
-from segproof_model.language.outcomes import Raised
-from segproof_model.language.states import apply
-from segproof_model.releases import SEGPROOF
 
 ONE = AbortedTxn(0, 1, 5, 15, 13)
 TWO = AbortedTxn(0, 2, 16, 25, 30)
 THREE = AbortedTxn(0, 1, 26, 40, 41)
 
 OFFSETS = st.one_of(st.integers(-2, 30), st.sampled_from((-(2**63), 2**31, 2**63 - 1)))
-NAMES = st.sampled_from(("a", "b"))
 TXNS = st.builds(
     AbortedTxn, st.sampled_from((0, 0, 0, 0, 1, 256, -1)), st.integers(0, 3), OFFSETS, OFFSETS,
     OFFSETS,
 )  # fmt: skip
-IMAGES = st.one_of(
-    st.lists(TXNS, max_size=4).map(lambda txns: b"".join(txn.to_bytes() for txn in txns)),
-    st.lists(st.sampled_from((0, 0, 0, 1, 255)), max_size=80).map(bytes),
-)
-OPERATIONS: dict[str, dict[str, Any]] = {
-    "append": {"aborted_txn": TXNS},
-    "all_aborted_txns": {},
-    "collect_aborted_txns": {"fetch_offset": OFFSETS, "upper_bound_offset": OFFSETS},
-    "truncate_to": {"offset": OFFSETS},
-    "reset": {},
-    "sanity_check": {},
-    "flush": {},
-    "close": {},
-    "delete_if_exists": {},
-    "rename_to": {"file": NAMES},
-}
-
-
-def ask_model(state: Any, name: str, arguments: dict[str, Any]) -> tuple[Any, object]:
-    """Return the model's next state and its outcome, an error as its kind."""
-    step = apply(state, name, **arguments)
-    outcome = step.outcome
-    return step.after, outcome.kind.value if isinstance(outcome, Raised) else outcome
-
-
-def ask_implementation(index: TransactionIndex, name: str, arguments: dict[str, Any]) -> object:
-    """Return the implementation's outcome, an error as its kind."""
-    if "file" in arguments:
-        arguments = {"file": "/d/" + arguments["file"]}
-    try:
-        return getattr(index, name)(**arguments)
-    except SegproofError as error:
-        return error.kind
-
-
-@given(data=st.data())
-def test_model_and_implementation_agree(data: st.DataObject) -> None:
-    """Every answer, every kind of error and every byte of the directory are the model's."""
-    images = data.draw(st.dictionaries(NAMES, IMAGES))
-    files = MemoryFiles()
-    files.make_directory("/d")
-    for name, image in sorted(images.items()):
-        file = files.open(f"/d/{name}", writable=True, create=True)
-        file.pwrite(image, 0)
-        file.close()
-    writable = data.draw(st.sampled_from((True, True, False)))
-    state: Any = SEGPROOF.kind(model.TransactionIndex)(Files(images), "a", 10, writable)
-    index = TransactionIndex(10, "/d/a", writable, files=files)
-    for name in data.draw(st.lists(st.sampled_from(list(OPERATIONS)), max_size=20)):
-        arguments = {key: data.draw(value) for key, value in OPERATIONS[name].items()}
-        state, expected = ask_model(state, name, arguments)
-        assert expected == ask_implementation(index, name, arguments), (name, arguments)
-        assert dict(state.files.images) == files.images("/d")
-        assert (state.is_empty, state.last_offset, f"/d/{state.name}") == (
-            index.is_empty,
-            index.last_offset,
-            index.file,
-        )
-    index.close()
 
 
 def test_real_files(tmp_path: Path) -> None:

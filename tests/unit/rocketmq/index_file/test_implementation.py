@@ -21,7 +21,6 @@ from segproof.errors import (
     InvalidArgumentError,
     NullError,
     NumberFormatError,
-    SegproofError,
 )
 from segproof.files import File, Mapping
 from segproof.kernels import rocketmq_index as kernels
@@ -30,11 +29,6 @@ from segproof.rocketmq import index_file as module
 from segproof.rocketmq.index_file import IndexEntry, IndexFile
 from segproof.rocketmq.index_header import IndexHeader
 from segproof_harness.files.memory_files import MemoryFiles
-from segproof_model.language.files import Files
-from segproof_model.language.outcomes import Raised
-from segproof_model.language.states import apply, opened
-from segproof_model.releases import SEGPROOF
-from segproof_model.rocketmq.format.index_file import IndexFile as Model
 
 NAME = "/20261121000000000"
 MOST = 2**63 - 1
@@ -102,83 +96,10 @@ def write(files: MemoryFiles, data: bytes) -> None:
     handle.close()
 
 
-def outcome(call: Callable[[], Any]) -> Any:
-    """Return the answer, or the kind of the error."""
-    try:
-        return call()
-    except SegproofError as error:
-        return error.kind
-
-
-def modelled(answer: Any) -> Any:
-    """Return the answer of the model as `outcome` gives it."""
-    if isinstance(answer, Raised):
-        return answer.kind.value
-    return list(answer) if isinstance(answer, tuple) else answer
-
-
-class Both:
-    """A file and its model, of which each step must answer the same and leave the same."""
-
-    def __init__(
-        self, data: bytes | None, slots: int, entries: int, seeds: tuple[int, int]
-    ) -> None:
-        self.files = MemoryFiles()
-        images = {}
-        if data is not None:
-            write(self.files, data)
-            images[NAME[1:]] = data
-        geometry = slots, entries, *seeds
-        step = opened(SEGPROOF.kind(Model), Files(images, now_ms=5), NAME[1:], *geometry)
-        self.file: Any = outcome(
-            lambda: IndexFile.open(NAME, slots, entries, *seeds, files=self.files, time=lambda: 5)
-        )
-        if isinstance(step.outcome, Raised):
-            assert modelled(step.outcome) == self.file
-        else:
-            self.model: Any = step.after
-            self.compare()
-
-    def compare(self) -> None:
-        """Compare bytes and accessors."""
-        assert dict(self.model.files.images) == self.files.images("/")
-        expected = {name: getattr(self.model, name) for name in ACCESSORS}
-        assert expected == {name: getattr(self.file, name) for name in ACCESSORS}
-
-    def do(self, name: Any, *arguments: Any) -> Any:
-        """Do a step on both sides; return the outcome."""
-        step = apply(self.model, name, *arguments)
-        self.model = step.after
-        found = outcome(lambda: getattr(self.file, name)(*arguments))
-        assert modelled(step.outcome) == found, (name, arguments)
-        self.compare()
-        return found
-
-
 TIMES = st.sampled_from(
     [-(2**63), -1, 0, 1, 999, 1000, 1999, 2000, 5000, 10**12, 10**12 + 999, 10**12 + 1000, MOST]
 ) | st.integers(-(2**63), MOST)  # fmt: skip
 OFFSETS = st.integers(-3, 3) | st.integers(-(2**63), MOST)
-PUTS = st.tuples(st.just("put_key"), st.sampled_from(KEYS), OFFSETS, TIMES)
-SELECTS = st.tuples(
-    st.just("select_phy_offset"),
-    st.lists(st.just(7), max_size=2),
-    st.sampled_from(KEYS),
-    st.integers(-1, 5) | st.just(2**31 - 1),
-    TIMES,
-    TIMES,
-)
-OTHERS = st.tuples(st.sampled_from(["load", "flush", "is_write_full"])) | st.tuples(
-    st.just("is_time_matched"), TIMES, TIMES
-)
-STEPS = st.lists(PUTS | PUTS | SELECTS | OTHERS, max_size=14)
-DAMAGE = st.lists(
-    st.tuples(
-        st.integers(0, 100),
-        st.sampled_from([-1, 0, 1, 2, 3, 4, 5, 6, 7, 2**31 - 1, -(2**31)]),
-    ),
-    max_size=6,
-)
 
 
 # --- answers and bytes
@@ -240,54 +161,6 @@ def test_walk_ends_after_the_first_entry_that_is_too_old(files: MemoryFiles) -> 
     file.put_key("other", 4, 1_001_500)
     assert [4] == file.select_phy_offset([], "other", 9, 1_001_000, 1_001_000)
     assert [] == file.select_phy_offset([], "other", 9, 1_001_500, 1_001_500)
-
-
-@pytest.mark.checks("RMQIDX-17", "RMQIDX-20", "RMQIDX-24", "RMQIDX-33", "RMQIDX-36")
-@given(st.integers(1, 4), st.integers(2, 8), st.tuples(OFFSETS, TIMES), STEPS)
-def test_histories_on_a_new_file(
-    slots: int, entries: int, seeds: tuple[int, int], steps: list[tuple[Any, ...]]
-) -> None:
-    """Each answer, each byte and each counter is the model's."""
-    both = Both(None, slots, entries, seeds)
-    for name, *arguments in steps:
-        both.do(name, *arguments)
-    expected = both.model.entries_list()
-    assert expected == [tuple(entry) for entry in both.file]
-    for closed in (("shutdown",), ("shutdown",), ("put_key", "k", 1, 1), ("flush",)):
-        both.do(*closed)
-    assert "unmapped" == both.do("select_phy_offset", [], "k", 1, 0, 1)
-    assert both.do("destroy", 0)
-
-
-@pytest.mark.checks("RMQIDX-7", "RMQIDX-32", "RMQIDX-37", "RMQIDX-40")
-@given(st.integers(1, 3), st.lists(PUTS, max_size=6), DAMAGE, STEPS)
-def test_histories_on_a_damaged_file(
-    slots: int,
-    puts: list[tuple[Any, ...]],
-    damage: list[tuple[int, int]],
-    steps: list[tuple[Any, ...]],
-) -> None:
-    """Slots and entries lead anywhere, counts are wrong: the same answers or errors, and an end."""
-    made = Both(None, slots, 6, (0, 0))
-    for name, *arguments in puts:
-        made.do(name, *arguments)
-    data = bytearray(made.model.image)
-    for place, value in damage:
-        # Mostly the counts and what follows them: slots, and the numbers of entries.
-        position = 32 + 4 * (place % ((len(data) - 32) // 4))
-        struct.pack_into(">i", data, position, value)
-    both = Both(bytes(data), slots, 6, (0, 0))
-    for name, *arguments in steps:
-        both.do(name, *arguments)
-
-
-@pytest.mark.checks("RMQIDX-10", "RMQIDX-1")
-@given(st.integers(-2, 4), st.integers(-2, 8), st.none() | st.integers(0, 200).map(bytes))
-def test_openings(slots: int, entries: int, data: bytes | None) -> None:
-    """Numbers and lengths that do not fit are refused as by the model; nothing is changed."""
-    both = Both(data, slots, entries, (0, 0))
-    if isinstance(both.file, str):
-        assert ({} if data is None else {NAME[1:]: data}) == both.files.images("/")
 
 
 # --- many at once
