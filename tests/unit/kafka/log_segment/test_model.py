@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Worked examples of the segment: what appends leave, what is read, what releases differ in.
 
-The answers of the classes themselves are in test_segment_histories.
+The answers of the classes themselves are in `test_histories.py`.
 """
 
 from itertools import pairwise

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The laws of a partition's log: the model obeys them, and each of them can be broken.
 
-`test_log_histories.py` shows the first; `ALTERED` shows the second: a real step of the model for
-each law, and what is altered in it.
+Random histories show the first, of every release; `ALTERED` shows the second: a real step of the
+model for each law, and what is altered in it.
 """
 
 from collections.abc import Callable, Mapping
