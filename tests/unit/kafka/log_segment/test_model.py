@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Worked examples of the segment: what appends leave, what is read, what releases differ in.
 
-The answers of the classes themselves are in `test_histories.py`.
+The answers of the classes themselves are in `tests/golden/test_segment_histories.py`.
 """
 
 from itertools import pairwise
