@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tests/README.md names each folder, environment and profile, and no other."""
+"""tests/README.md names each folder, environment and profile; CONTRIBUTING.md, where things are."""
 
 import configparser
 import re
@@ -47,3 +47,13 @@ def test_the_page_tells_what_a_profile_draws() -> None:
         assert int(examples.replace(" ", "")) == profile.max_examples
         assert int(steps) == profile.stateful_step_count
         assert ("random" in cases) is not profile.derandomize
+
+
+def test_contributing_names_files_that_exist() -> None:
+    """SYSTEM and STRUCTURE stand for names."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = text.partition("## Where to change what")[2].partition("## ")[0]
+    paths = [one for one in in_quotes(table) if re.match(r"(model|impl|harness|tests)/", one)]
+    assert len(paths) > 10
+    missing = [one for one in paths if not any(ROOT.glob(re.sub("SYSTEM|STRUCTURE", "*", one)))]
+    assert [] == missing
