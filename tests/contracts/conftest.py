@@ -1,41 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Judge the contracts that are asked for, two at a time, and close with the table of verdicts."""
 
-import json
+import multiprocessing
 import os
-import subprocess
-import sys
 from collections.abc import Generator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from typing import Any
 
 import pytest
 
-from segproof_tests.contract_checking import Verdict
+from segproof_tests.contract_checking import Verdict, judge
 from segproof_tests.contracts import Contract, every_contract
 
 JOBS = 2
 SECONDS_MAX = 900
 
-
 Verdicts = dict[str, "Future[list[Verdict]]"]
 JUDGED = pytest.StashKey[Verdicts]()
-
-
-def judge(name: str) -> list[Verdict]:
-    """Return the verdicts on a contract, its mutants and its vacuity twin; in its own process."""
-    done = subprocess.run(
-        [sys.executable, "-m", "segproof_tests.contract_checking", name],
-        # What the solver tries first must not change from run to run.
-        env={**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=SECONDS_MAX,
-    )
-    if done.returncode != 0:
-        raise RuntimeError(f"{name} was not judged\n{done.stderr}")
-    return [Verdict(**json.loads(line)) for line in done.stdout.splitlines()]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -46,13 +27,20 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def judged(request: pytest.FixtureRequest) -> Generator[Verdicts, None, None]:
-    """The verdicts to come, for the contracts of the tests that were selected."""
+    """The verdicts to come, for the contracts of the tests that were selected.
+
+    Each is judged in a process of its own. All are forked from one that has imported CrossHair.
+    """
     wanted: dict[str, None] = {}  # in order, each once
     for item in request.session.items:
         if isinstance(item, pytest.Function) and "judged" in item.fixturenames:
             contract: Any = item.callspec.params["contract"]
             wanted.setdefault(contract.id)
-    with ThreadPoolExecutor(JOBS) as pool:
+    # What the solver tries first must not change from run to run.
+    os.environ["PYTHONHASHSEED"] = "0"
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["crosshair.core_and_libs", judge.__module__])
+    with ProcessPoolExecutor(JOBS, processes, max_tasks_per_child=1) as pool:
         found = {name: pool.submit(judge, name) for name in wanted}
         request.config.stash[JUDGED] = found
         yield found
@@ -62,7 +50,7 @@ def judged(request: pytest.FixtureRequest) -> Generator[Verdicts, None, None]:
 @pytest.fixture
 def verdicts(contract: Contract, judged: Verdicts) -> dict[str, Verdict]:
     """The verdicts on the contract of this test, by variant."""
-    return {verdict.variant: verdict for verdict in judged[contract.id].result()}
+    return {verdict.variant: verdict for verdict in judged[contract.id].result(SECONDS_MAX)}
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

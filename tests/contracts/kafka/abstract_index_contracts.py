@@ -75,7 +75,7 @@ def _slots_by_probing(
 @contract(
     f"{SLOTS}:lower_slot",
     "ABSIDX-22 ABSIDX-25 OFFIDX-11",
-    "any 6 raw entries of 8 bytes with strictly increasing int32 keys, any target, warm window 3",
+    "any 5 raw entries of 8 bytes with strictly increasing int32 keys, any target, warm window 3",
     Mutant("return -2 - middle", "return -1 - middle", "_halve"),
     Mutant("high = middle - 1", "high = middle - 2", "_halve"),
     Mutant("0) > target", "0) >= target"),
@@ -83,83 +83,83 @@ def _slots_by_probing(
 def lower_slot_by_definition(data: bytes, target: int) -> bool:
     """Find the greatest slot not above the target among strictly increasing int32 keys.
 
-    pre: len(data) == 48
+    pre: len(data) == 40
     pre: _rises(_int32_keys(data, 8, 0))
     post: _
     """
     expected = _slots_by_definition(_int32_keys(data, 8, 0), target)
-    return _lower_slot(data, 8, 0, 4, 6, target, 3) == expected[0]
+    return _lower_slot(data, 8, 0, 4, 5, target, 3) == expected[0]
 
 
 @contract(
     f"{SLOTS}:upper_slot",
     "ABSIDX-24 ABSIDX-25 OFFIDX-15 OFFIDX-16",
-    "any 6 raw entries of 8 bytes with strictly increasing int32 values, any target, warm window 3",
+    "any 5 raw entries of 8 bytes with strictly increasing int32 values, any target, warm window 3",
     Mutant("0) >= target", "0) > target"),
     Mutant("return found + 1", "return found"),
 )
 def upper_slot_by_definition(data: bytes, target: int) -> bool:
     """Find the smallest slot not below the target among strictly increasing int32 values.
 
-    pre: len(data) == 48
+    pre: len(data) == 40
     pre: _rises(_int32_keys(data, 8, 4))
     post: _
     """
     expected = _slots_by_definition(_int32_keys(data, 8, 4), target)
-    return _upper_slot(data, 8, 4, 4, 6, target, 3) == expected[1]
+    return _upper_slot(data, 8, 4, 4, 5, target, 3) == expected[1]
 
 
 @contract(
     f"{SLOTS}:lower_slot",
     "ABSIDX-22 ABSIDX-23",
-    "any 4 raw entries of 8 bytes with strictly increasing int32 keys, any target, warm "
-    "windows 0 to 4 (4: the plain search)",
+    "any 3 raw entries of 8 bytes with strictly increasing int32 keys, any target, warm "
+    "windows 0 to 3 (3: the plain search)",
     Mutant("target, 0, first)", "target, 1, first)"),
 )
 def lower_slot_of_any_window(data: bytes, target: int, warm_entries: int) -> bool:
     """Find the same slot whatever the warm window, among strictly increasing int32 keys.
 
-    pre: len(data) == 32
+    pre: len(data) == 24
     pre: _rises(_int32_keys(data, 8, 0))
-    pre: 0 <= warm_entries <= 4
+    pre: 0 <= warm_entries <= 3
     post: _
     """
     expected = _slots_by_definition(_int32_keys(data, 8, 0), target)
-    return _lower_slot(data, 8, 0, 4, 4, target, warm_entries) == expected[0]
+    return _lower_slot(data, 8, 0, 4, 3, target, warm_entries) == expected[0]
 
 
 @contract(
     f"{SLOTS}:lower_slot",
     "ABSIDX-25 ABSIDX-26",
-    "any 5 raw entries of 8 bytes, int32 keys in any order, any target, warm window 3",
+    "any 4 raw entries of 8 bytes, int32 keys in any order, any target, warm window 2",
     Mutant("first) < target", "first) <= target"),
-    Mutant("high = middle - 1", "high = middle - 2", "_halve"),
+    Mutant("return -2 - middle", "return -1 - middle", "_halve"),
 )
 def lower_slot_by_probing(data: bytes, target: int) -> bool:
     """Meet the slot of the literal probes among int32 keys that repeat or fall.
 
-    pre: len(data) == 40
+    pre: len(data) == 32
     post: _
     """
-    expected = _slots_by_probing(_int32_keys(data, 8, 0), target, 5, 3)
-    return _lower_slot(data, 8, 0, 4, 5, target, 3) == expected[0]
+    expected = _slots_by_probing(_int32_keys(data, 8, 0), target, 4, 2)
+    return _lower_slot(data, 8, 0, 4, 4, target, 2) == expected[0]
 
 
 @contract(
     f"{SLOTS}:upper_slot",
     "ABSIDX-25 ABSIDX-26",
-    "any 5 raw entries of 8 bytes, int32 values in any order, any target, warm window 3",
+    "any 4 raw entries of 8 bytes, int32 values in any order, any target, warm window 2",
     Mutant("first) < target", "first) <= target"),
     Mutant("found == entries - 1", "found == entries"),
 )
 def upper_slot_by_probing(data: bytes, target: int) -> bool:
     """Meet the slot of the literal probes among int32 values that repeat or fall.
 
-    pre: len(data) == 40
+    pre: len(data) == 32
     post: _
     """
-    expected = _slots_by_probing(_int32_keys(data, 8, 4), target, 5, 3)
-    return _upper_slot(data, 8, 4, 4, 5, target, 3) == expected[1]
+    expected = _slots_by_probing(_int32_keys(data, 8, 4), target, 4, 2)
+    return _upper_slot(data, 8, 4, 4, 4, target, 2) == expected[1]
 
 
 @contract(

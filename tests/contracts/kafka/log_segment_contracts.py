@@ -156,7 +156,7 @@ def entries_of_pieces(
 @contract(
     f"{SEARCHES}:find_batch",
     "SEG-12",
-    "two empty batches with any offsets that rise, any target",
+    "two empty batches with offsets of 32 bits that rise, any target",
     Mutant("previous_last = last", "previous_last = base"),
     Mutant("previous = position", "previous = start - 1"),
     Mutant("position + 23", "position + 22"),
@@ -164,14 +164,14 @@ def entries_of_pieces(
 def batch_of_offset(data: bytes, target: int) -> bool:
     """The first of two batches whose last offset is not below the target is found, or none.
 
-    pre: len(data) == 24
+    pre: len(data) == 16
     pre: _follow(data)
     post: _
     """
-    log = _batch(data[:12]) + _batch(data[12:])
+    log = _batch(data[:8]) + _batch(data[8:])
     found = _find_batch(log, 0, len(log), len(log), target)
     for number in (0, 1):
-        _, last_offset = _offsets(data[12 * number :])
+        _, last_offset = _offsets(data[8 * number :])
         if last_offset >= target:
             return found == (segment_search.SEARCH_FOUND, number * _BATCH_BYTES, _BATCH_BYTES)
     return found == (segment_search.SEARCH_NONE, 0, 0)
@@ -180,20 +180,20 @@ def batch_of_offset(data: bytes, target: int) -> bool:
 @contract(
     f"{SEARCHES}:find_batch",
     "SEG-12",
-    "any 40 raw bytes, any start, any part of them read, any target",
+    "any 30 raw bytes, any start, any part of them read, any target",
     Mutant("position > end - 12 - size", "position > end - size"),
     Mutant("if size < 14:", "if size < 13:"),
 )
 def batches_of_any_bytes(data: bytes, start: int, filled: int, target: int) -> bool:
     """Whatever the bytes are, a search ends inside of them, and asks for more only at their end.
 
-    pre: len(data) == 40 and 0 <= start <= filled <= 40
+    pre: len(data) == 30 and 0 <= start <= filled <= 30
     post: _
     """
-    status, position, size = _find_batch(data, start, filled, 40, target)
+    status, position, size = _find_batch(data, start, filled, 30, target)
     if status != segment_search.SEARCH_FOUND:
         return (position, size) == (0, 0)
-    return start <= position and size >= _SMALLEST_BYTES and position + size <= 40
+    return start <= position and size >= _SMALLEST_BYTES and position + size <= 30
 
 
 @contract(
@@ -233,17 +233,18 @@ def _number(byte: int) -> bytes:
 
 
 def _batch(data: bytes) -> bytes:
-    """Return an empty batch: its base offset is the first 8 bytes, its last delta 4 bytes more."""
-    return data[:8] + bytes((0, 0, 0, 49, 0, 0, 0, 0, 2)) + bytes(6) + data[8:12] + bytes(34)
+    """Return an empty batch: its base offset is the first 4 bytes, its last delta 4 bytes more."""
+    framing = bytes(4) + data[:4] + bytes((0, 0, 0, 49, 0, 0, 0, 0, 2))
+    return framing + bytes(6) + data[4:8] + bytes(34)
 
 
 def _offsets(data: bytes) -> tuple[int, int]:
     """Return the first and the last offset of such a batch."""
-    base_offset = int.from_bytes(data[:8], "big", signed=True)
-    return base_offset, base_offset + int.from_bytes(data[8:12], "big", signed=True)
+    base_offset = int.from_bytes(data[:4], "big")
+    return base_offset, base_offset + int.from_bytes(data[4:8], "big", signed=True)
 
 
 def _follow(data: bytes) -> bool:
-    """Whether the offsets of two such batches rise, and stay below 2^63."""
-    (base_a, last_a), (base_b, last_b) = _offsets(data), _offsets(data[12:])
-    return base_a <= last_a < base_b <= last_b < 2**63
+    """Whether the offsets of two such batches rise."""
+    (base_a, last_a), (base_b, last_b) = _offsets(data), _offsets(data[8:])
+    return base_a <= last_a < base_b <= last_b

@@ -233,20 +233,37 @@ def sequence_decrement(sequence: int, decrement: int) -> bool:
 
 @contract(
     f"{RECORDS}:decode_batch_header",
-    "BATCH-1 BATCH-4",
-    "any raw bytes 0 to 15 of a header of magic 2, the others zero",
+    "BATCH-4",
+    "any raw bytes 0 to 7 of a header of magic 2, the others zero",
+    Mutant(
+        "offset = decode_int64(buffer, position)", "offset = decode_int64(buffer, position + 1)"
+    ),
+)
+def header_decode_base_offset(data: bytes) -> bool:
+    """Read the base offset of a batch of magic 2.
+
+    pre: len(data) == 8
+    post: _
+    """
+    return _reads_header(data + bytes(8) + b"\2" + bytes(44))
+
+
+@contract(
+    f"{RECORDS}:decode_batch_header",
+    "BATCH-1",
+    "any raw bytes 8 to 15 of a header of magic 2, the others zero",
     Mutant(
         "fields[10] = decode_int32(buffer, position + 12)",
         "fields[10] = decode_int32(buffer, position + 8)",
     ),
 )
 def header_decode_framing(data: bytes) -> bool:
-    """Read base offset, size and leader epoch of a batch of magic 2.
+    """Read size and leader epoch of a batch of magic 2.
 
-    pre: len(data) == 16
+    pre: len(data) == 8
     post: _
     """
-    return _reads_header(data + b"\2" + bytes(44))
+    return _reads_header(bytes(8) + data + b"\2" + bytes(44))
 
 
 @contract(
@@ -270,19 +287,37 @@ def header_decode_checksum(data: bytes) -> bool:
 @contract(
     f"{RECORDS}:decode_batch_header",
     "BATCH-4",
-    "any raw bytes 23 to 42 of a header of magic 2, the others zero",
+    "any raw bytes 23 to 34 of a header of magic 2, the others zero",
+    Mutant(
+        "fields[5] = decode_int64(buffer, position + 27)",
+        "fields[5] = decode_int64(buffer, position + 35)",
+    ),
+)
+def header_decode_base_timestamp(data: bytes) -> bool:
+    """Read last offset delta and base timestamp of a batch of magic 2.
+
+    pre: len(data) == 12
+    post: _
+    """
+    return _reads_header(_header(data, 23))
+
+
+@contract(
+    f"{RECORDS}:decode_batch_header",
+    "BATCH-4",
+    "any raw bytes 35 to 42 of a header of magic 2, the others zero",
     Mutant(
         "fields[6] = decode_int64(buffer, position + 35)",
         "fields[6] = decode_int64(buffer, position + 27)",
     ),
 )
-def header_decode_timestamps(data: bytes) -> bool:
-    """Read last offset delta and both timestamps of a batch of magic 2.
+def header_decode_max_timestamp(data: bytes) -> bool:
+    """Read the largest timestamp of a batch of magic 2.
 
-    pre: len(data) == 20
+    pre: len(data) == 8
     post: _
     """
-    return _reads_header(_header(data, 23))
+    return _reads_header(_header(data, 35))
 
 
 @contract(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Let CrossHair judge one contract, its mutants and its vacuity twin; print the verdicts as JSON.
+"""Let CrossHair judge one contract, its mutants and its vacuity twin.
 
-Run in a process of its own, since CrossHair traces the whole interpreter, and nobody else must see
-a mutated kernel: `python -m segproof_tests.contract_checking time_index.append_rule`.
+`judge` is run in a process of its own, since CrossHair traces the whole interpreter, and nobody
+else must see a mutated kernel.
 
 - The contract is run as it stands. It counts as confirmed only if CrossHair says so itself, in
   words: `Confirmed over all paths.`
@@ -16,13 +16,12 @@ import ast
 import contextlib
 import importlib
 import importlib.util
-import json
 import sys
 import tempfile
 import time
 import types
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -165,11 +164,6 @@ def vacuous(text: str) -> str:
     return text.replace("post: _\n", "post: False\n")
 
 
-def main() -> None:
-    """Print one line of JSON for each verdict."""
-    for verdict in verdicts(contract_named(sys.argv[1])):
-        print(json.dumps(asdict(verdict)), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+def judge(name: str) -> list[Verdict]:
+    """Return the verdicts on the contract with this id."""
+    return list(verdicts(contract_named(name)))
